@@ -41,10 +41,10 @@ warm: $(STAMP)
 
 $(STAMP):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
-	test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
+	@test -x $(BIN)/pip || .ci/quietly $(PYTHON) -m venv --clear $(VENV)
 	@echo 'installing $(shell grep -c '^[a-z]' requirements-dev.lock) packages (a minute or two)'
-	$(BIN)/pip install --require-hashes --requirement requirements-dev.lock
-	$(BIN)/pip install -qq --no-deps --no-build-isolation --editable .
+	@.ci/quietly $(BIN)/pip install --require-hashes --requirement requirements-dev.lock
+	@.ci/quietly $(BIN)/pip install --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
@@ -114,7 +114,7 @@ bench: warm ## what everything costs: bench-out/report.md; ARGS='--only gate gri
 	python -m tests.bench.report $(ARGS)
 
 .PHONY: gate
-gate: warm ## is the sidecar as fast as it was? ARGS=--record: keep what it is now
+gate: warm ## is the sidecar as fast as it was at a commit? ARGS=--record: compare with HEAD from now on
 	python -m tests.bench.gate $(ARGS)
 
 .PHONY: check

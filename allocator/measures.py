@@ -27,17 +27,9 @@ _ENVY_CHUNK = 32  # demands compared at a time, so that the temporary arrays sta
 
 
 def resource_share(held: Amounts, total: Amounts) -> Floats:
-    """What part of each resource every client holds.
+    """What part of each resource every client holds, (C, R), of `held` (C, R).
 
-    Parameters
-    ----------
-    held : (C, R)
-    total : (R,)
-        Capacity of the cluster; the share of a resource that it lacks is 0.
-
-    Returns
-    -------
-    (C, R) float64
+    `total` (R,): capacity of the cluster; the share of a resource that it lacks is 0.
     """
     share = np.zeros(np.shape(held))
     np.divide(held, total, out=share, where=np.broadcast_to(np.asarray(total) > 0, share.shape))
@@ -47,22 +39,12 @@ def resource_share(held: Amounts, total: Amounts) -> Floats:
 def dominant_share(
     held: Amounts, total: Amounts, counted: Bools | None = None, weight: Floats | None = None
 ) -> Floats:
-    """The largest share that each client holds of any resource [1]_.
+    """The largest share that each client holds of any resource, (C,) [1]_.
 
-    Parameters
-    ----------
-    held : (C, R)
-        Offered and used.
-    total : (R,)
-        Capacity of the cluster.
-    counted : (R,) bool, optional
-        Which resources count; all of them where it is not given.
-    weight : (C,) float64, > 0, optional
-        Divides the share.
-
-    Returns
-    -------
-    (C,) float64
+    `held` (C, R): offered and used.
+    `total` (R,): capacity of the cluster.
+    `counted` (R,): which resources count; all of them where it is not given.
+    `weight` (C,), > 0: divides the share.
 
     Examples
     --------
@@ -84,16 +66,9 @@ def dominant_resource(demand: Amounts, total: Amounts) -> NDArray[np.int64]:
 
 
 def jain_index(share: Floats) -> float:
-    """How even shares are: from 1 / C (one has all) to 1 (all have the same) [2]_.
+    """How even shares (C,), >= 0, are: from 1 / C (one has all) to 1 (all have the same) [2]_.
 
-    Parameters
-    ----------
-    share : (C,) float64, >= 0
-
-    Returns
-    -------
-    float
-        1 where nobody has anything, or there is nobody.
+    It is 1 where nobody has anything, or there is nobody.
 
     Examples
     --------
@@ -114,18 +89,9 @@ def utilisation(held: Amounts, total: Amounts) -> Floats:
 
 
 def tasks_of(bundle: Amounts, demand: Amounts) -> Floats:
-    """How many (whole and part) tasks a bundle is good for.
+    """How many (whole and part) tasks a bundle is good for, (...); 0 for a demand of nothing.
 
-    Parameters
-    ----------
-    bundle : (..., R)
-    demand : (..., R), >= 0
-        Broadcasts against the bundle.
-
-    Returns
-    -------
-    (...) float64
-        0 for a demand of nothing.
+    `bundle`, `demand` (..., R), >= 0: broadcast against each other.
     """
     bundle, demand = np.broadcast_arrays(bundle, demand)
     ratio = np.full(bundle.shape, np.inf)
@@ -135,22 +101,13 @@ def tasks_of(bundle: Amounts, demand: Amounts) -> Floats:
 
 
 def envy(held: Amounts, demand: Amounts, weight: Floats | None = None) -> Floats:
-    """How many more of its own tasks each client could run with another's bundle.
+    """How many more of its own tasks each client could run with another's bundle, (C,), >= 0.
 
-    Parameters
-    ----------
-    held : (C, R)
-    demand : (C, R), >= 0
-        Zeros where it is unknown: such a client envies nobody.
-    weight : (C,) float64, > 0, optional
-        A client of weight 1 compares its own bundle with half of what one of weight 2 holds.
+    `held` (C, R).
+    `demand` (C, R), >= 0: zeros where it is unknown: such a client envies nobody.
+    `weight` (C,), > 0: a client of weight 1 compares its own bundle with half of what one of weight
+        2 holds.
 
-    Returns
-    -------
-    (C,) float64, tasks, >= 0
-
-    Notes
-    -----
     Bundles are summed over agents, so this is an upper bound where a task must fit on one agent.
     O(C**2 * R) in the worst case; equal demands and equal bundles are compared once.
     """
@@ -168,18 +125,10 @@ def envy(held: Amounts, demand: Amounts, weight: Floats | None = None) -> Floats
 
 
 def envy_max(held: Amounts, demand: Amounts, weight: Floats | None = None) -> float:
-    """The largest `envy` of any client; nan where there is too much to compare.
+    """The largest `envy` of any client, in tasks.
 
-    Parameters
-    ----------
-    held, demand, weight
-        As in `envy`.
-
-    Returns
-    -------
-    float, tasks
-        nan where different demands times different bundles exceed `ENVY_PAIRS_MAX`: the number is
-        a nicety that must not cost a cycle.
+    It is nan where different demands times different bundles exceed `ENVY_PAIRS_MAX`: the number is
+    a nicety that must not cost a cycle.
 
     Examples
     --------
@@ -221,20 +170,12 @@ def _best_bundle(demand: Floats, bundle: Floats) -> Floats:
 def sharing_incentive_deficit(
     tasks: Floats, demand: Amounts, total: Amounts, weight: Floats | None = None
 ) -> Floats:
-    """How many tasks each client is short of what its own part of the cluster could run [1]_.
+    """How many tasks each client is short of what its own part of the cluster could run, (C,) [1]_.
 
-    Parameters
-    ----------
-    tasks : (C,) float64
-    demand : (C, R), >= 0
-    total : (R,)
-    weight : (C,) float64, > 0, optional
-        Client c's own part is ``weight[c] / sum(weight)`` of every resource.
+    That is 0 for who is not worse off in the shared cluster.
 
-    Returns
-    -------
-    (C,) float64, tasks
-        0 for who is not worse off in the shared cluster.
+    `tasks` (C,); `demand` (C, R), >= 0; `total` (R,).
+    `weight` (C,), > 0: client c's own part is ``weight[c] / sum(weight)`` of every resource.
     """
     weight = np.ones(len(tasks)) if weight is None else np.asarray(weight, np.float64)
     alone = tasks_of(np.asarray(total, np.float64), demand)

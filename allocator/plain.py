@@ -1,7 +1,9 @@
-"""Text that any terminal may show, and JSON that any program reads."""
+"""Text that any terminal may show, and JSON and YAML that any program reads."""
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from typing import Any
 
 _STANDS_FOR = "\N{REPLACEMENT CHARACTER}"
@@ -13,12 +15,7 @@ def printable(text: str, also: str = "") -> str:
     That is control characters, with which a terminal can be told what to do, and marks that turn
     the direction of text round.
 
-    Parameters
-    ----------
-    text : str
-        Perhaps a stranger's.
-    also : str
-        Characters that may stay.
+    `also`: characters that may stay.
 
     Examples
     --------
@@ -55,3 +52,58 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+_PLAIN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_OTHER_MEANING = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+
+
+def yaml_text(value: object) -> str:
+    """Write what `json_text` writes as YAML, in blocks.
+
+    Examples
+    --------
+    >>> print(yaml_text({"share": 1e-6, "roles": ["eng", "no"], "held": {}}))
+    share: 1.0e-06
+    roles:
+    - eng
+    - "no"
+    held: {}
+    """
+    return "\n".join(_block(_finite(value), ""))
+
+
+def _block(value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 - whatever JSON can hold
+    """Give the lines of a value that stands by itself."""
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from _entry(f"{indent}{_scalar(key)}:", each, indent)
+    elif isinstance(value, list) and value:
+        for each in value:
+            first, *rest = _block(each, f"{indent}  ")
+            yield f"{indent}- {first.lstrip(' ')}"
+            yield from rest
+    else:
+        yield f"{indent}{_scalar(value)}"
+
+
+def _entry(head: str, value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401
+    if isinstance(value, dict | list) and value:
+        yield head
+        # Lists may stand as far to the left as their key.
+        yield from _block(value, indent if isinstance(value, list) else f"{indent}  ")
+    else:
+        yield f"{head} {_scalar(value)}"
+
+
+def _scalar(value: Any) -> str:  # noqa: ANN401
+    """Write a value without parts, so that YAML reads it as what it is."""
+    if isinstance(value, float):
+        text = repr(value)
+        return text if "e" not in text or "." in text else text.replace("e", ".0e")
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if _PLAIN_WORD.fullmatch(value) and value.lower() not in _OTHER_MEANING:
+        return value
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)

@@ -10,7 +10,7 @@ Nothing is imported here that is slow: the command line needs this before it kno
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from enum import Enum
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
 
@@ -38,6 +38,17 @@ class Value(Enum):
     NUMBER = "number"
     NOTHING = "nothing"
     """That it is there says all; the event's field is true."""
+
+
+class Doubt(Enum):
+    """Why a rule can't be meant, in the cluster as it is."""
+
+    NO_SUCH_RESOURCE = auto()
+    TOO_LARGE = auto()
+    """No agent would be enough for one task."""
+    NO_SUCH_AGENT = auto()
+    NO_AGENT_LEFT = auto()
+    """Whoever it is for would be offered nothing."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,8 @@ class SettingKind:
     bounds: tuple[float, float] = (0.0, 0.0)
     """Of a number."""
     flags: tuple[Flag, ...] = ()
+    refused: frozenset[Doubt] = frozenset()
+    """Whatever of these is found in it, it is refused, unless it is forced."""
     column: str = ""
     """Heading of the value in a table; > aligns it to the right."""
     none: str = "no rules"
@@ -161,6 +174,7 @@ DEMAND = SettingKind(
             "overrides",
         ),
     ),
+    refused=frozenset({Doubt.NO_SUCH_RESOURCE, Doubt.TOO_LARGE}),
     column="one task needs",
 )
 
@@ -182,6 +196,7 @@ CONSTRAINT = SettingKind(
     " region and zone count as attributes.",
     hint="About agents' attributes, as in 'zone=a|b; gpu_model!=K80; ssd'.",
     example="zone=a|b; gpu_model!=K80; ssd",
+    refused=frozenset({Doubt.NO_AGENT_LEFT}),
     column="agents",
 )
 
@@ -203,6 +218,7 @@ LIMIT = SettingKind(
     meaning="The limit.",
     hint="The limit, as in 'cpus:20;mem:65536'.",
     example="cpus:20;mem:65536",
+    refused=frozenset({Doubt.NO_SUCH_RESOURCE}),
     column="at most",
     none="no limits",
 )
@@ -220,6 +236,7 @@ DRAIN = SettingKind(
         "Offer these agents again.",
     ),
     examples=("10.0.0.7 10.0.0.8", "10.0.0.7"),
+    refused=frozenset({Doubt.NO_SUCH_AGENT, Doubt.NO_AGENT_LEFT}),
     none="no agent is drained",
 )
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from allocator.v1.session_pb2 import OutcomeReason
+
 MODULE = Path(__file__).resolve().parent.parent / "mesos-module"
 
 HOUR_MS = 3600 * 1000
@@ -151,6 +153,9 @@ def page() -> str:
     for name, meaning in MEANINGS.items():
         default, bounds = found[name]
         lines.append(f"| `{name}` | {f'`{default}`' if default else ''} | {bounds} | {meaning} |")
+    told = {name for names in METRICS for name in names.split(", ")}
+    if told != metrics():
+        raise ValueError(f"docs/module_reference.py: {sorted(told ^ metrics())}")
     lines += ["", SECRETS, "| metric | |", "|---|---|"]
     for names, meaning in METRICS.items():
         lines.append(f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {meaning} |")
@@ -181,20 +186,31 @@ def value(expression: str) -> str:
     return str(base)
 
 
+def metrics() -> set[str]:
+    """Read the names of all metrics from the tables of what is published."""
+    source = read("session/stats.cpp", "brain/stats.cpp")
+    found = re.findall(r"(?:\bstat\(|compared\(|\{)\s*\"([\w/]*\w)\"", source)
+    found += [f"round_trip_ms/{each}" for each in re.findall(r"roundTrip\(\"(\w+)\"", source)]
+    found += [f"ends/{each}" for each in re.findall(r"return \"(\w+)\";", source)]
+    reasons = OutcomeReason.keys()[1:]
+    found += [f"outcomes/{each.removeprefix('OUTCOME_REASON_').lower()}" for each in reasons]
+    return set(found)
+
+
 def parameters() -> dict[str, tuple[str, str]]:
     """Read the default and the range of each parameter; both empty for most texts."""
     return dict(_parameters())
 
 
 def _parameters() -> Iterator[tuple[str, tuple[str, str]]]:
-    defaults = read("adapter/parameters.hpp", "session/session.hpp", "session/transport.hpp")
-    source = read("adapter/parameters.cpp")
+    defaults = read("session/parameters.hpp", "session/session.hpp", "session/transport.hpp")
+    source = read("session/parameters.cpp")
     readers = only(r"(?s)map<string, Reader> readers\(.*?\n}\n", source)
     rows = re.findall(
         r"(?s)\{\"(\w+)\",\s*(text|boolean|number|sorter)\(&([\w.>-]+)(?:, (.*?))?\)\}", readers
     )
     if len(rows) != readers.count('{"'):
-        raise ValueError("mesos-module/adapter/parameters.cpp: a parameter of an unknown form")
+        raise ValueError("mesos-module/session/parameters.cpp: a parameter of an unknown form")
     for key, kind, target, bounds in rows:
         member = re.split(r"\.|->", target)[-1]
         if kind == "text":

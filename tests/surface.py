@@ -70,7 +70,7 @@ def _metrics() -> Iterator[str]:
 
 
 def _parameters() -> Iterator[str]:
-    text = (ROOT / "mesos-module" / "adapter" / "parameters.cpp").read_text("utf-8")
+    text = (ROOT / "mesos-module" / "session" / "parameters.cpp").read_text("utf-8")
     yield from (f"parameter {name}" for name in dict.fromkeys(_PARAMETER.findall(text)))
 
 

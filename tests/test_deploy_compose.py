@@ -1,6 +1,7 @@
 """deploy/compose.yaml: as far as it can be checked without a container engine."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -36,6 +37,47 @@ def settings_of_the_image() -> dict[str, str]:
     """The variables of the sidecar that its Dockerfile sets."""
     text = (ROOT / "Dockerfile").read_text()
     return dict(re.findall(r"(MESOS_ALLOCATOR_\w+)=([^\s\\]+)", text.replace("\\\n", " ")))
+
+
+def composed(tool, tmp_path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Have compose read the file and say what it makes of it; that needs no engine.
+
+    Debian's is the first one, in Python, which does not know `name` yet.
+    """
+    deploy = tmp_path / "deploy"
+    deploy.mkdir()
+    text = (DEPLOY / "compose.yaml").read_text("utf-8")
+    (deploy / "compose.yaml").write_text(re.sub(r"(?m)^name: .*\n", "", text))
+    return subprocess.run(
+        [tool("docker-compose"), "--file", str(deploy / "compose.yaml"), "config"],
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_compose_reads_it_as_we_do(tool, tmp_path):
+    done = composed(tool, tmp_path, MESOS_IMAGE="mesos:1.11.0")
+    assert done.returncode == 0, done.stderr
+    read = yaml.safe_load(done.stdout)
+    assert read["services"].keys() == SERVICES.keys()
+    assert read["volumes"].keys() == COMPOSE["volumes"].keys()
+    for name, ours in SERVICES.items():
+        theirs = read["services"][name]
+        assert theirs["image"] == ours["image"]
+        assert theirs.get("environment") == ours.get("environment")
+        assert set(theirs.get("depends_on", [])) == set(ours.get("depends_on", []))
+        assert len(theirs.get("volumes", [])) == len(ours.get("volumes", []))
+        assert len(theirs.get("ports", [])) == len(ours.get("ports", []))
+    masters = [read["services"][name]["build"]["args"] for name in of_kind("master")]
+    assert masters == [{"MESOS_BUILD": "/mesos/build", "MESOS_IMAGE": "mesos:1.11.0"}] * 3
+
+
+def test_compose_asks_for_the_image_of_mesos(tool, tmp_path):
+    done = composed(tool, tmp_path)
+    assert done.returncode != 0
+    assert "an image in which Mesos was built" in done.stderr
 
 
 def test_there_is_a_whole_cluster():

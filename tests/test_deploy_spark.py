@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from allocator.cli.exits import Exit
+from allocator.cli.render import share_tables
 from allocator.core import format_quantities, parse_quantities
 from allocator.lab.experiments.demand_sources import SOURCES
 from allocator.lab.frameworks.spark import DynamicAllocation, SparkSettings
@@ -82,6 +83,29 @@ def test_every_setting_of_the_examples_is_explained():
             short = "." + ".".join(name.split(".")[2:])
             known = name in explained or short in named
             assert known or name in {"spark.master", "spark.dynamicAllocation.maxExecutors"}, name
+
+
+def columns(*, wide: bool) -> set[str]:
+    """Headings of `shares`, of frameworks."""
+    head, _ = share_tables._wide(False) if wide else share_tables._narrow(False)
+    more = share_tables._MORE_WIDE if wide else share_tables._MORE
+    return {each.removeprefix(">") for each in (*head, *more)}
+
+
+def quoted(text: str) -> set[str]:
+    """Words between backticks that could be headings."""
+    return {each for each in re.findall(r"`([^`]+)`", text) if re.fullmatch(r"[a-z ]+", each)}
+
+
+def test_columns_of_the_table_are_there_and_those_that_only_wide_has_are_named():
+    table = PAGE.partition("| what is told |")[2].partition("\n\n")[0]
+    named = set().union(*(quoted(row.split("|")[1]) for row in table.splitlines()[2:]))
+    no_columns = {"explain", "explain framework", "inactive", "operator", "learned", "prior"}
+    no_columns |= {"there is no such framework", "there is no such role"}
+    wide, narrow = columns(wide=True), columns(wide=False)
+    assert named - no_columns <= wide
+    of_wide_alone = quoted(PAGE.partition("plain `shares` has no ")[2].partition(", and calls")[0])
+    assert of_wide_alone == (named - no_columns) - narrow - {"demand"}
 
 
 def test_the_figures_are_of_each_source_and_mode():

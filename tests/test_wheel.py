@@ -32,7 +32,7 @@ SOURCES = ("allocator", "pyproject.toml", "README.md", "LICENSE")
 WAIT_S = 240
 """Loops are compiled for the first time."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

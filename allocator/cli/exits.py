@@ -1,6 +1,7 @@
 """What the process ends with."""
 
 import sys
+from contextlib import suppress
 from contextvars import ContextVar
 from enum import IntEnum
 from typing import NoReturn
@@ -50,8 +51,10 @@ def fail(code: Exit, *lines: str) -> NoReturn:
         sys.exit(found)
     if JSON_WANTED.get():
         error = {"code": int(code), "reason": code.name.lower(), "message": "; ".join(lines)}
-        sys.stderr.write(json_text({"error": error}) + "\n")
-        sys.exit(code)
-    for line in lines:
-        sys.stderr.write(f"error: {printable(line)}\n")
+        lines = (json_text({"error": error}),)
+    else:
+        lines = tuple(f"error: {printable(line)}" for line in lines)
+    with suppress(OSError):  # where nobody reads it, the code must do
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        sys.stderr.flush()
     sys.exit(code)

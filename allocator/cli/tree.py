@@ -3,15 +3,21 @@
 Whatever a command line is wrong about is one line on standard error, or JSON under ``--json``.
 """
 
+import errno
 import os
 import sys
-from typing import Any
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from allocator.cli.exits import CHECKING, JSON_WANTED, Exit, fail
+from allocator.near import suggestion
 from allocator.server.system import loop_cache
 
 SIMULATOR_ONLY = {"joblib", "matplotlib", "pyarrow", "scipy"}
@@ -25,18 +31,72 @@ PLAIN: dict[str, Any] = {
 """What makes the help of each group look the same."""
 
 
+def choose(unknown: Sequence[str], known: Iterable[str]) -> str:
+    """Say what could be written instead of the first unknown word.
+
+    >>> choose(["ps_dsf"], ["drf", "ps-dsf"])
+    "choose from drf, ps-dsf; did you mean 'ps-dsf'?"
+    """
+    words = list(known)
+    return f"choose from {', '.join(words)}{suggestion(unknown[0], words) if unknown else ''}"
+
+
+def directory(path: Path | None) -> Path | None:
+    """Refuse where no directory can be made, before anything is played for it."""
+    if path is None:
+        return None
+    try:
+        there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    except OSError as error:  # such as a name that is too long
+        raise typer.BadParameter(f"{str(path)[:80]}: {error.strerror}") from None
+    if not there.is_dir():
+        raise typer.BadParameter(f"{path}: {there} is no directory")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise typer.BadParameter(f"{path}: {there} cannot be written")
+    return path
+
+
 def shown_example(words: str) -> str | None:
     """Make what stands below the help of a command."""
     return f"Example: mesos-allocator {words}" if words else None
 
 
+_CANNOT_WRITE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+
+CLOSED_PIPE = 128 + 13
+"""What a shell says of a process that ended because nobody read on (SIGPIPE)."""
+
+
+class _CannotWriteError(Exception):
+    """What was printed cannot be written."""
+
+
 class Root(TyperGroup):
     """All commands; ends the process with the code and the line that an error stands for."""
 
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.errno in _CANNOT_WRITE and error.filename is None:
+                raise _CannotWriteError from error
+            raise
+
     def main(self, args: Any = None, *_positional: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Run the command line and end."""
+        """Run the command line and end, with all that was printed written."""
+        _stand_in_for_closed_streams()
+        try:
+            try:
+                self._run(args, **options)
+            finally:
+                sys.stdout.flush()
+        except (_CannotWriteError, OSError) as error:
+            _unwritten(error)
+
+    def _run(self, args: Sequence[str] | None, **options: Any) -> NoReturn:  # noqa: ANN401
         words = sys.argv[1:] if args is None else list(args)
-        JSON_WANTED.set("--json" in words)
+        JSON_WANTED.set(_wants_json(words))
         CHECKING.set(words[:1] == ["status"] and "--check" in words)
         options["standalone_mode"] = False
         # gRPC's library in C writes lines of a form of its own to standard error, such as of each
@@ -57,9 +117,53 @@ class Root(TyperGroup):
         sys.exit(code if isinstance(code, int) else Exit.OK)
 
 
+def _wants_json(words: Sequence[str]) -> bool:
+    """Whether answers are wanted for programs, and so errors; JSON is YAML, too."""
+    forms = ("json", "yaml")
+    wanted = {"--json", *(f"{option}{form}" for option in ("--output=", "-o") for form in forms)}
+    return not wanted.isdisjoint(words) or any(
+        option in {"--output", "-o"} and form in forms for option, form in pairwise(words)
+    )
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Have standard output and error where we were started without them.
+
+    Else the first socket takes their place. What is printed there fails as for any closed file.
+    """
+    if sys.stdout is not None and sys.stderr is not None:
+        return
+    while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= 2:
+        pass
+    os.close(descriptor)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def _unwritten(error: Exception) -> NoReturn:
+    """End where something cannot be written: in silence where nobody reads on."""
+    cause = error.__cause__ if isinstance(error, _CannotWriteError) else error
+    assert isinstance(cause, OSError)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What is left goes nowhere, or the interpreter would try, and complain, at its end.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if cause.errno == errno.EPIPE:
+        sys.exit(CLOSED_PIPE)
+    if cause.errno not in _CANNOT_WRITE:
+        raise cause
+    fail(Exit.FAILURE, f"output cannot be written: {cause.strerror}")
+
+
 def _misused(error: TyperException) -> None:
     """Say what is wrong with the command line; where no command is given, print the help."""
     text, context = error.format_message(), getattr(error, "ctx", None)
+    for theirs, ours in (("Input should be", "must be"), ("Value error, ", "")):
+        text = text.replace(theirs, ours)
     if "\n" in text:
         typer.echo(text, err=True)
         sys.exit(error.exit_code)

@@ -64,6 +64,7 @@ class OfferFate:
         known.
     `then`: ``accepted``, ``declined``, or ``held`` while it is still on offer.
     `then_ms`, `refused_ms`: when; and for how long it was refused.
+    `whole`: it was all that the agent has.
     """
 
     cycle: int
@@ -74,6 +75,7 @@ class OfferFate:
     then: str
     then_ms: int = NEVER
     refused_ms: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ class ClientAnswer:
     `share`, `offered_share`: dominant, 0 to 1.
     `demand`: empty where unknown.
     `offered_ms`: when it was decided last to offer it something.
-    `agents`, `open`: all agents; and those that nothing blocks.
+    `agents`, `open_agents`: all agents; and those that nothing blocks.
     `largest_free`: what is free on the agent that comes nearest to its demand, of those it may use.
     `blockers`: the most important first.
     `holders`: who holds most of the cluster, where agents are full.
@@ -165,7 +167,7 @@ class ClientAnswer:
     """
 
     framework_id: str
-    framework: str
+    framework_name: str
     role: str
     verdict: str
     share: float
@@ -175,7 +177,7 @@ class ClientAnswer:
     waited_cycles: int
     offered_ms: int
     agents: int
-    open: int
+    open_agents: int
     largest_free: Amounts
     largest_free_agent: str
     blockers: tuple[Blocker, ...]

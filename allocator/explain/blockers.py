@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from allocator.core import Bools, Ints, bits, format_quantities, out_of_reach, reaches
+from allocator.explain import offers
 from allocator.explain.answers import NEVER, REASONS, Blocker
 from allocator.explain.exclusions import exclusions
 from allocator.explain.gates import Gates, Judge, Pairs
@@ -14,6 +15,10 @@ EXAMPLES = 3
 """So many agents are named."""
 
 _REVIVE = "wait until it ends, or let the framework REVIVE; the time is its own refuse_seconds"
+TOO_LITTLE = (
+    "one task may need more than any agent has, or what no agent has: the framework's own log says"
+    " what it asks for; add such agents, or lower that, and tell it (mesos-allocator demand set)"
+)
 _RECONNECT = "the framework must connect to the master again"
 _RESUME = "wait: the master does so while it recovers after a failover, and goes on by itself"
 
@@ -39,12 +44,14 @@ class Findings:
     `largest_free` (R,), in thousandths: free on the agent that comes nearest to a task; zeros where
         there is none.
     `largest_agent`: its handle; 0 where there is none.
+    `declined_whole`: so many whole agents it declined over and over.
     """
 
     blockers: list[Blocker]
     open: int
     largest_free: Ints
     largest_agent: int = 0
+    declined_whole: int = 0
 
 
 @dataclass
@@ -54,6 +61,7 @@ class _Work:
     picture: Picture
     subject: Subject
     marks: list[Mark] = field(default_factory=list)
+    declined_whole: int = 0
 
     def mark(self, reason: str, cause: str, where: Bools, mend: str = "", **times: int) -> None:
         if where.any():
@@ -71,6 +79,7 @@ def find(picture: Picture, subject: Subject, judge: Judge | None) -> Findings:
     `judge`: of the picture's snapshot, if there is one.
     """
     work = _Work(picture, subject)
+    work.declined_whole = offers.declined_whole(picture, subject.client)
     _of_the_client(work)
     _of_the_agents(work)
     for exclusion in exclusions(picture, subject):
@@ -82,7 +91,7 @@ def find(picture: Picture, subject: Subject, judge: Judge | None) -> Findings:
         largest, agent = _largest_free(work, judge, gates)
     elif picture.clients.live[subject.client]:
         _of_busy_agents(work, picture.agents.ready)
-    return Findings(*_ranked(work), largest, agent)
+    return Findings(*_ranked(work), largest, agent, work.declined_whole)
 
 
 def _of_the_client(work: _Work) -> None:
@@ -147,13 +156,17 @@ def _all(work: _Work) -> Pairs:
 def _of_refusals(work: _Work, where: Bools) -> None:
     subject, now_ms = work.subject, work.picture.now_ms
     here = where[subject.filter_agent]
+    cause, mend = "the framework refused what could be offered", _REVIVE
+    if work.declined_whole:
+        cause = f"the framework declined {work.declined_whole} whole agents, and accepted nothing"
+        mend = TOO_LITTLE
     if not here.any():
-        work.mark("filter", "the framework refused what could be offered", where, _REVIVE)
+        work.mark("filter", cause, where, mend)
         return
     expires = subject.filter_expires_ms[here]
     first = max(int(expires.min()) - now_ms, 0) / 1000
-    cause = f"the framework refused what could be offered; the first refusal ends in {first:.1f} s"
-    work.mark("filter", cause, where, _REVIVE, until_ms=int(expires.max()))
+    cause += f"; the first refusal ends in {first:.1f} s"
+    work.mark("filter", cause, where, mend, until_ms=int(expires.max()))
 
 
 def _of_reservations(work: _Work, judge: Judge, pairs: Pairs, gates: Gates) -> None:

@@ -96,9 +96,9 @@ def _client(
     share = blockers.shares(picture, rows.held[client][None])[0]
     return ClientAnswer(
         framework_id=info.framework_id if info else "",
-        framework=picture.framework_name(client),
+        framework_name=picture.framework_name(client),
         role=names.path[role],
-        verdict=_verdict(picture, client, ranked, found.open),
+        verdict=_verdict(picture, client, ranked, found),
         share=float(share),
         offered_share=float(blockers.shares(picture, rows.offered[client][None])[0]),
         demand=named(picture, rows.demand[client]),
@@ -106,7 +106,7 @@ def _client(
         waited_cycles=int(rows.waited[client]),
         offered_ms=int(rows.offered_ms[client]) or NEVER,
         agents=int(picture.agents.bound.sum()),
-        open=found.open,
+        open_agents=found.open,
         largest_free=named(picture, found.largest_free),
         largest_free_agent=picture.agent_name(found.largest_agent) if found.largest_agent else "",
         blockers=tuple(ranked),
@@ -147,9 +147,9 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
     return found
 
 
-def _verdict(picture: Picture, client: int, ranked: list[Blocker], is_open: int) -> str:
+def _verdict(picture: Picture, client: int, ranked: list[Blocker], found: blockers.Findings) -> str:
     """The whole answer in a sentence."""
-    count = int(picture.agents.bound.sum())
+    count, is_open = int(picture.agents.bound.sum()), found.open
     last_ms = int(picture.clients.offered_ms[client])
     if not count:
         return "there are no agents"
@@ -157,6 +157,9 @@ def _verdict(picture: Picture, client: int, ranked: list[Blocker], is_open: int)
     if is_open and outranked and picture.clients.waited[client]:
         waited = f"passed over in {picture.clients.waited[client]} cycles"
         return f"{is_open} of {count} agents are open to it, {waited}: {outranked[0].cause}"
+    if is_open and found.declined_whole:
+        whole = f"it declined {found.declined_whole} whole agents, and accepted nothing"
+        return f"{whole}: {blockers.TOO_LITTLE}"
     if is_open:
         return f"nothing keeps it from {is_open} of {count} agents: the next cycle decides"
     age_s = (picture.now_ms - last_ms) / 1000
@@ -182,7 +185,7 @@ def _together(clients: list[ClientAnswer]) -> str:
 
 def _top(client: ClientAnswer) -> tuple[str, str]:
     """What matters most to a client."""
-    if client.open:
+    if client.open_agents:
         return "open", "the next cycle decides"
     if not client.blockers:
         return "nothing", ""
@@ -192,7 +195,7 @@ def _top(client: ClientAnswer) -> tuple[str, str]:
 def _tallies(clients: list[ClientAnswer]) -> Iterable[Tally]:
     found: dict[tuple[str, str], list[str]] = {}
     for client in clients:
-        found.setdefault(_top(client), []).append(client.framework)
+        found.setdefault(_top(client), []).append(client.framework_name)
     for (reason, cause), who in sorted(found.items(), key=lambda each: -len(each[1])):
         yield Tally(reason, cause, len(who), tuple(who[: blockers.EXAMPLES]))
 

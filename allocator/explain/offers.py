@@ -6,12 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core import OfferEvent, Outcomes, Reason, Release, Transition
-from allocator.explain.answers import NEVER, OfferFate
+from allocator.explain.answers import NEVER, Amounts, OfferFate
 from allocator.explain.cycles import by_name
 from allocator.explain.picture import Picture
 
 OFFERS = 8
 """So many are told of."""
+
+OVER_AND_OVER = 3
+"""Whoever declines so many whole agents in a row waits for something else than its turn."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +49,44 @@ def fates(picture: Picture, framework: int, role: int, most: int = OFFERS) -> li
             then, then_ms, refused_ms = "", NEVER, 0
             if outcome in {"offered", "partial"}:
                 then, then_ms, refused_ms = _then(picture, decided, framework, role, offered)
+            amounts = by_name(picture.kinds, made, row)
             found.append(
                 OfferFate(
                     cycle=decided.cycle,
                     at_ms=decided.at_ms,
                     agent=picture.agent_name(decided.agent),
-                    amounts=by_name(picture.kinds, made, row),
+                    amounts=amounts,
                     outcome=outcome,
                     then=then,
                     then_ms=then_ms,
                     refused_ms=refused_ms,
+                    whole=_is_whole(picture, decided.agent, amounts),
                 )
             )
     return found
+
+
+def declined_whole(picture: Picture, client: int) -> int:
+    """How many whole agents a client of unknown demand declined, and accepted nothing since.
+
+    0 where they are few, and where its demand is known.
+    """
+    if picture.clients.demand[client].any():
+        return 0
+    names, declined = picture.names, 0
+    for fate in fates(picture, int(names.framework[client]), int(names.role[client])):
+        if fate.then == "accepted":
+            break
+        declined += fate.then == "declined" and fate.whole
+    return declined if declined >= OVER_AND_OVER else 0
+
+
+def _is_whole(picture: Picture, agent: int, amounts: Amounts) -> bool:
+    """Whether amounts are all that an agent has."""
+    if agent >= len(picture.agents.bound) or not picture.agents.bound[agent]:
+        return False
+    has = zip(picture.resources, picture.agents.capacity[agent].tolist(), strict=True)
+    return all(amounts.get(name, 0) >= capacity for name, capacity in has)
 
 
 def _outcome(

@@ -10,6 +10,7 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
+from allocator import near
 from allocator.core import PlanningPolicy, Policy, PolicySpec, Problem, Subtree
 from allocator.policies.asset_fairness import asset_fairness
 from allocator.policies.choosy import UNITS, choosy
@@ -176,19 +177,20 @@ def build(spec: PolicySpec) -> Policy:
     # Check part by part, so that the error names the part that is wrong.
     entry = POLICIES.get(spec.name)
     if entry is None:
-        raise ValueError(f"name: there is no policy {spec.name!r}; {_choose_from(POLICIES)}")
+        choice = _choose_from(POLICIES, spec.name)
+        raise ValueError(f"name: there is no policy {spec.name!r}; {choice}")
     if spec.selection and not entry.selections:
         raise ValueError(
             f"selection: the policy {spec.name} chooses agents by itself; leave it empty"
         )
     if spec.selection and spec.selection not in entry.selections:
         raise ValueError(
-            f"selection: there is no selection {spec.selection!r}; "
-            f"{_choose_from(entry.selections)}, or leave it empty for the default of {spec.name}, "
-            f"{entry.selections[0]}"
+            f"selection: there is no selection {spec.selection!r}; leave it empty for the default"
+            f" of {spec.name}, {entry.selections[0]}, or"
+            f" {_choose_from(entry.selections, spec.selection)}"
         )
     if spec.mode not in MODES:
-        raise ValueError(f"mode: there is no mode {spec.mode!r}; {_choose_from(MODES)}")
+        raise ValueError(f"mode: there is no mode {spec.mode!r}; {_choose_from(MODES, spec.mode)}")
     _check_parameters("parameters", spec.name, spec.parameters)
     if spec.subtrees and entry.criterion is None:
         raise ValueError(
@@ -210,10 +212,10 @@ def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
     except ValueError as error:
         raise ValueError(f"subtrees.{role}: {error}") from None
     if below.name not in ranking:
-        text = f"there is no policy {below.name!r}; {_choose_from(ranking)}"
+        text = f"there is no policy {below.name!r}; {_choose_from(ranking, below.name)}"
         raise ValueError(f"subtrees.{role}: {text}")
     if below.mode and below.mode not in MODES:
-        text = f"there is no mode {below.mode!r}; {_choose_from(MODES)}"
+        text = f"there is no mode {below.mode!r}; {_choose_from(MODES, below.mode)}"
         raise ValueError(f"subtrees.{role}.mode: {text}")
     _check_parameters(f"subtrees.{role}", below.name, below.parameters)
     return ranking[below.name](**below.parameters)
@@ -226,15 +228,15 @@ def _check_parameters(field: str, name: str, parameters: Mapping[str, str]) -> N
         if not possible:
             raise ValueError(f"{field}.{key}: the policy {name} takes no parameters; remove it")
         if key not in possible:
-            text = f"the policy {name} has no such parameter; {_choose_from(possible)}"
+            text = f"the policy {name} has no such parameter; {_choose_from(possible, key)}"
             raise ValueError(f"{field}.{key}: {text}")
         if value not in possible[key]:
-            text = f"{value!r} is not possible; {_choose_from(possible[key])}"
+            text = f"{value!r} is not possible; {_choose_from(possible[key], value)}"
             raise ValueError(f"{field}.{key}: {text}")
 
 
-def _choose_from(names: Mapping[str, object] | tuple[str, ...]) -> str:
-    return "choose from " + ", ".join(names)
+def _choose_from(names: Mapping[str, object] | tuple[str, ...], text: str) -> str:
+    return f"choose from {', '.join(names)}{near.suggestion(text, names)}"
 
 
 def load_ahead() -> None:

@@ -1,13 +1,12 @@
-"""Graphs that people read, as networkx has them: constraint graphs and flow networks.
+"""Graphs that people read, as networkx has them: who can use which machines.
 
-The solvers work on arrays. Here are their problems as graphs, for an operator to export and draw,
-and for whoever has one already: `max_min_shares` and `cheapest_flow` take a graph and give it back
-with the solution written to its nodes and edges.
+The solvers work on arrays. Here is their problem as a graph, for an operator to export and draw,
+and for whoever has one already: `max_min_shares` takes a graph and gives it back with the solution
+written to its nodes and edges.
 
 A *constraint graph* has two sorts of nodes, told apart by the attribute ``side``: users (0), with
 ``weight`` and ``limit``, and machines (1), with ``count``: how many of the type there are. An edge
-says that the user can use them. A *flow network* is as networkx's own functions take it: nodes have
-a ``demand`` (negative for a supply), edges a ``capacity`` and a ``weight``, the cost of a unit.
+says that the user can use them.
 
 References
 ----------
@@ -20,9 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from allocator.solvers.flow.min_cost_flow import Network, solve
 from allocator.solvers.max_min import max_min
-from allocator.solvers.max_min import whole as max_min_whole
 from allocator.solvers.max_min.constraint_graph import UNLIMITED, Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
 
 USER, MACHINE = 0, 1
 """The sides of a constraint graph."""
-
-_NO_CAPACITY = 2**40  # of an edge that names none: more than all that is supplied
 
 
 def constraint_graph(
@@ -91,18 +86,6 @@ def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
     return result
 
 
-def whole_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
-    """Find the constrained max-min fair shares of a constraint graph, of whole machines.
-
-    Returns a copy, in which users have ``machines``, and edges what is ``given``.
-    Raises ValueError, NotOptimal as `max_min_shares`.
-    """
-    found = max_min_whole.solve(*_arrays(graph))
-    result = graph.copy()
-    _write_given(result, found.machines, found.given)
-    return result
-
-
 def _arrays(graph: "nx.Graph[Any]") -> tuple[Bools, Ints, Floats, Floats]:
     """What the solvers take: eligible, count, weight, limit."""
     users, types = sides(graph)
@@ -114,7 +97,7 @@ def _arrays(graph: "nx.Graph[Any]") -> tuple[Bools, Ints, Floats, Floats]:
     )
 
 
-def _write_given(graph: "nx.Graph[Any]", machines: Floats | Ints, given: Floats | Ints) -> None:
+def _write_given(graph: "nx.Graph[Any]", machines: Floats, given: Floats) -> None:
     """Write what users get to them, and to their edges."""
     users, types = sides(graph)
     column_of = {name: column for column, name in enumerate(types)}
@@ -157,58 +140,3 @@ def suitable(graph: "nx.Graph[Any]", users: Sequence[Any], machines: Sequence[An
             raise ValueError(f"an edge joins {one!r} and {other!r}, which are on one side")
         found[row_of[user], column_of[machine]] = True
     return found
-
-
-def flow_graph(network: Network, names: Sequence[Hashable] | None = None) -> "nx.DiGraph[Any]":
-    """Make a graph of a flow network.
-
-    `network`: without two arcs from one node to the same other one.
-    `names`: of the nodes, different ones; their numbers by default.
-    """
-    import networkx as nx
-
-    nodes = list(names or range(len(network.supply)))
-    graph: nx.DiGraph[Any] = nx.DiGraph()
-    for name, supply in zip(nodes, network.supply.tolist(), strict=True):
-        graph.add_node(name, demand=-supply)
-    columns = network.tail, network.head, network.capacity, network.cost
-    for tail, head, capacity, cost in zip(*(each.tolist() for each in columns), strict=True):
-        graph.add_edge(nodes[tail], nodes[head], capacity=capacity, weight=cost)
-    if len(graph) != len(nodes) or graph.number_of_edges() != len(network.tail):
-        raise ValueError("nodes need different names, and arcs different ends")
-    return graph
-
-
-def flow_network(graph: "nx.DiGraph[Any]") -> tuple[Network, list[Any]]:
-    """Read a graph as a flow network.
-
-    Returns `network`: arcs in the order of the graph's edges; `names`: of the nodes.
-    """
-    names = list(graph.nodes)
-    number = {name: row for row, name in enumerate(names)}
-    edges = list(graph.edges(data=True))
-    demand = [graph.nodes[name].get("demand", 0) for name in names]
-    network = Network(
-        np.array([number[tail] for tail, _, _ in edges], np.int64),
-        np.array([number[head] for _, head, _ in edges], np.int64),
-        np.array([data.get("capacity", _NO_CAPACITY) for _, _, data in edges], np.int64),
-        np.array([data.get("weight", 0) for _, _, data in edges], np.int64),
-        -np.array(demand, np.int64),
-    )
-    return network, names
-
-
-def cheapest_flow(graph: "nx.DiGraph[Any]") -> "nx.DiGraph[Any]":
-    """Find a flow of minimum cost.
-
-    Returns a copy, in which edges have a ``flow`` and nodes a ``potential``, which prove it.
-    Raises ValueError, Infeasible, NotOptimal as `min_cost_flow.solve`.
-    """
-    network, names = flow_network(graph)
-    found = solve(network)
-    result = graph.copy()
-    for name, potential in zip(names, found.potential.tolist(), strict=True):
-        result.nodes[name]["potential"] = potential
-    for (tail, head), flow in zip(graph.edges, found.flow.tolist(), strict=True):
-        result.edges[tail, head]["flow"] = flow
-    return result

@@ -249,12 +249,17 @@ class SetDemandRequest(_message.Message):
     REMOVE_FIELD_NUMBER: _builtins.int
     ALL_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
     remove: _builtins.bool
     """Take the rule back instead."""
     all: _builtins.bool
     """Without a pattern the rule is for every framework: it is refused unless this says so."""
     dry_run: _builtins.bool
     """Change nothing, and say what would be."""
+    force: _builtins.bool
+    """Set it though it can't be meant in the cluster as it is: it names a resource or an agent that
+    there is not, or leaves whoever it is for without an agent. Else it is refused.
+    """
     @_builtins.property
     def demand(self) -> Global___Demand:
         """Replaces the rule with the same patterns."""
@@ -266,10 +271,11 @@ class SetDemandRequest(_message.Message):
         remove: _builtins.bool = ...,
         all: _builtins.bool = ...,
         dry_run: _builtins.bool = ...,
+        force: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "demand", b"demand", "dry_run", b"dry_run", "remove", b"remove"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "demand", b"demand", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -283,10 +289,13 @@ class SetConstraintRequest(_message.Message):
     REMOVE_FIELD_NUMBER: _builtins.int
     ALL_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
     remove: _builtins.bool
     all: _builtins.bool
     """As in SetDemandRequest."""
     dry_run: _builtins.bool
+    force: _builtins.bool
+    """As in SetDemandRequest."""
     @_builtins.property
     def constraint(self) -> Global___Constraint: ...
     def __init__(
@@ -296,10 +305,11 @@ class SetConstraintRequest(_message.Message):
         remove: _builtins.bool = ...,
         all: _builtins.bool = ...,
         dry_run: _builtins.bool = ...,
+        force: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "constraint", b"constraint", "dry_run", b"dry_run", "remove", b"remove"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "constraint", b"constraint", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -312,8 +322,11 @@ class SetLimitRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     REMOVE_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
     remove: _builtins.bool
     dry_run: _builtins.bool
+    force: _builtins.bool
+    """As in SetDemandRequest."""
     @_builtins.property
     def limit(self) -> Global___Limit: ...
     def __init__(
@@ -322,10 +335,11 @@ class SetLimitRequest(_message.Message):
         limit: Global___Limit | None = ...,
         remove: _builtins.bool = ...,
         dry_run: _builtins.bool = ...,
+        force: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "limit", b"limit", "remove", b"remove"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "force", b"force", "limit", b"limit", "remove", b"remove"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -338,20 +352,30 @@ class SetDrainRequest(_message.Message):
     DRAIN_FIELD_NUMBER: _builtins.int
     REMOVE_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    ALSO_FIELD_NUMBER: _builtins.int
     remove: _builtins.bool
     dry_run: _builtins.bool
+    force: _builtins.bool
+    """As in SetDemandRequest."""
     @_builtins.property
     def drain(self) -> Global___Drain: ...
+    @_builtins.property
+    def also(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Agents that are to be drained with it, by requests of their own: all are judged together."""
+
     def __init__(
         self,
         *,
         drain: Global___Drain | None = ...,
         remove: _builtins.bool = ...,
         dry_run: _builtins.bool = ...,
+        force: _builtins.bool = ...,
+        also: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "dry_run", b"dry_run", "remove", b"remove"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["also", b"also", "drain", b"drain", "dry_run", b"dry_run", "force", b"force", "remove", b"remove"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -66,9 +66,11 @@ DECIDING = Page(
             ),
             Panel(
                 "Time that plans take",
-                "Of the last plan, of the one that is being worked out, and a second of time.",
+                "Of the last plan, of the one that is being worked out, and a second of time; and"
+                " how long ago the plan in force was good for the cluster.",
                 (
                     Query(metric("plan_last_seconds"), "last"),
+                    Query(metric("plan_age_seconds"), "age of the one in force"),
                     Query(metric("plan_running_seconds"), "so far"),
                     Query(rate("plan_work_seconds_total"), "a second"),
                 ),

@@ -16,6 +16,11 @@ def rate(name: str, by: str = "") -> str:
     return f"sum by ({by}) ({inner})" if by else inner
 
 
+def below(part: float, name: str) -> str:
+    """The time that this part of what a histogram counts stays below."""
+    return f"histogram_quantile({part}, {rate(f'{name}_bucket', 'le')})"
+
+
 def cycle_time(part: float) -> str:
     """The time that this part of all cycles stays below."""
-    return f"histogram_quantile({part}, {rate('cycle_duration_seconds_bucket', 'le')})"
+    return below(part, "cycle_duration_seconds")

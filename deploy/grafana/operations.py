@@ -1,6 +1,6 @@
 """The dashboard of what operators do, and of what keeps the sidecar going."""
 
-from expressions import metric, rate
+from expressions import below, metric, rate
 from panels import Page, Panel, Query
 
 OPERATION = Page(
@@ -216,11 +216,23 @@ OPERATION = Page(
                 "Commands that wait",
                 "Messages, questions and changes before the core's thread. It should be near zero.",
                 (Query(metric("core_queue_depth"), "commands"),),
+                width=8,
             ),
             Panel(
                 "Questions",
                 "Part of the core's time that they take: a fifth at most.",
                 (Query(rate("core_questions_seconds_total"), "questions"),),
+                width=8,
+            ),
+            Panel(
+                "Held by one command",
+                "How long one message, question or change takes: decisions wait so long.",
+                (
+                    Query(below(0.99, "core_hold_seconds"), "99 of 100 stay below"),
+                    Query(below(1.0, "core_hold_seconds"), "all stay below"),
+                ),
+                unit="s",
+                width=8,
             ),
             Panel(
                 "Calls refused",

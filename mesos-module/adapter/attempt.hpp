@@ -1,26 +1,22 @@
 #ifndef __ALLOCATOR_ADAPTER_ATTEMPT_HPP__
 #define __ALLOCATOR_ADAPTER_ATTEMPT_HPP__
 
-#include <exception>
-
 #include <glog/logging.h>
 
 #include <process/future.hpp>
 
+#include "brain/attempt.hpp"
+
 namespace allocator {
 namespace adapter {
-
-// Nothing that is thrown may leave an actor: it would end the master.
 
 // Tries something without which the actor goes on.
 template <typename Function>
 void attempt(const char* what, const Function& function)
 {
-  try {
-    function();
-  } catch (const std::exception& error) {
-    LOG(ERROR) << "The allocator could not " << what << ": " << error.what();
-  }
+  brain::attempt<void>(function, [=](const char* why) {
+    LOG(ERROR) << "The allocator could not " << what << ": " << why;
+  });
 }
 
 
@@ -28,11 +24,10 @@ void attempt(const char* what, const Function& function)
 template <typename Answer, typename Function>
 process::Future<Answer> answer(const Function& function)
 {
-  try {
-    return function();
-  } catch (const std::exception& error) {
-    return process::Failure(error.what());
-  }
+  using Result = process::Future<Answer>;
+  return brain::attempt<Result>(function, [](const char* why) -> Result {
+    return process::Failure(why);
+  });
 }
 
 } // namespace adapter {

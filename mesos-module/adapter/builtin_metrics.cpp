@@ -9,6 +9,8 @@
 
 #include "adapter/attempt.hpp"
 
+#include "brain/competition.hpp"
+
 using std::set;
 using std::string;
 using std::vector;
@@ -22,6 +24,21 @@ namespace {
 const char PREFIX[] = "allocator/mesos/";
 
 
+double scalarOf(
+    const brain::Cluster& books,
+    const brain::Amounts& amounts,
+    const string& name)
+{
+  for (const auto& entry : amounts) {
+    if (books.classes.names.name(entry.first) == name) {
+      return entry.second / 1000.0;
+    }
+  }
+
+  return 0.0;
+}
+
+
 string quotaName(const string& role, const string& name)
 {
   return "quota/roles/" + role + "/resources/" + name + "/";
@@ -32,29 +49,32 @@ string quotaName(const string& role, const string& name)
 
 BuiltinMetrics::BuiltinMetrics(
     const process::UPID& _actor,
-    const BuiltinReadings& _readings)
+    const std::function<double()>& dispatches,
+    const brain::Cluster& _books)
   : actor(_actor),
-    readings(_readings),
+    books(_books),
     runs(string(PREFIX) + "allocation_runs"),
     run(string(PREFIX) + "allocation_run", Hours(1)),
     latency(string(PREFIX) + "allocation_run_latency", Hours(1))
 {
-  const BuiltinReadings& r = readings;
-  cluster.push_back(pull("event_queue_dispatches", r.dispatches));
+  const brain::Cluster* b = &books;
+  cluster.push_back(pull("event_queue_dispatches", dispatches));
 
   // Its name of before Mesos 1.0, which Mesos still shows.
   cluster.emplace_back(
       "allocator/event_queue_dispatches",
-      process::defer(actor, [=]() { return answer<double>(r.dispatches); }));
+      process::defer(actor, [=]() { return answer<double>(dispatches); }));
   process::metrics::add(cluster.back());
 
   // These three are always there, whatever agents have.
   for (const string name : {"cpus", "mem", "disk"}) {
     const string resource = "resources/" + name + "/";
-    cluster.push_back(
-        pull(resource + "total", [=]() { return r.total(name); }));
-    cluster.push_back(pull(
-        resource + "offered_or_allocated", [=]() { return r.held(name); }));
+    cluster.push_back(pull(resource + "total", [=]() {
+      return scalarOf(*b, b->sums.total(), name);
+    }));
+    cluster.push_back(pull(resource + "offered_or_allocated", [=]() {
+      return scalarOf(*b, b->sums.held(), name);
+    }));
   }
 
   process::metrics::add(runs);
@@ -97,16 +117,20 @@ void BuiltinMetrics::subscribe(
     const set<string>& before,
     const set<string>& roles)
 {
-  const BuiltinReadings& r = readings;
+  const brain::Cluster* b = &books;
 
   for (const string& role : roles) {
     if (before.count(role) == 0 && ++subscribers[role] == 1) {
       byRole[role] = {
           pull(
               "roles/" + role + "/shares/dominant",
-              [=]() { return r.share(role); }),
+              [=]() {
+                const uint32_t number = b->roles.find(role);
+                return brain::dominantShare(*b, b->sums.atRole(number)) /
+                    brain::weightOf(*b, role);
+              }),
           pull("offer_filters/roles/" + role + "/active", [=]() {
-            return r.filters(role);
+            return double(b->filters.countOf(b->roles.find(role)));
           })};
     }
   }
@@ -182,15 +206,16 @@ void BuiltinMetrics::setQuota(const string& role, const mesos::Quota& quota)
     show(quantity.first, "limit", quantity.second.value());
   }
 
-  const BuiltinReadings& r = readings;
+  const brain::Cluster* b = &books;
 
   for (const string& name : names) {
     const string resource = quotaName(role, name);
     used[role].push_back(pull(resource + "offered_or_allocated", [=]() {
-      return r.heldByRole(role, name);
+      return scalarOf(*b, b->sums.atRole(b->roles.find(role)), name);
     }));
-    used[role].push_back(
-        pull(resource + "consumed", [=]() { return r.consumed(role, name); }));
+    used[role].push_back(pull(resource + "consumed", [=]() {
+      return scalarOf(*b, b->sums.consumed(b->roles.find(role)), name);
+    }));
   }
 }
 

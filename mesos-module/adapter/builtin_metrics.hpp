@@ -18,50 +18,28 @@
 
 #include <stout/duration.hpp>
 
+#include "brain/cluster.hpp"
+
 namespace allocator {
 namespace adapter {
-
-// Where the metrics have their values from. They are asked in the actor, one
-// by one, whenever somebody looks; so each answers from sums that are kept.
-// Amounts are those of scalars by their name, reserved and revocable ones
-// among them.
-struct BuiltinReadings
-{
-  using OfResource = std::function<double(const std::string& name)>;
-  using OfRole = std::function<double(const std::string& role)>;
-  using OfBoth =
-      std::function<double(const std::string& role, const std::string& name)>;
-
-  // Dispatches that wait in the actor's queue.
-  std::function<double()> dispatches;
-
-  // What agents have, and what of it is offered or in use.
-  OfResource total;
-  OfResource held;
-
-  // What frameworks in the role hold, those below it apart; and the largest
-  // part of any total that this is, divided by the role's weight.
-  OfBoth heldByRole;
-  OfRole share;
-
-  // What counts against the role's quota, with all below it.
-  OfBoth consumed;
-
-  // Refusals in force of frameworks in the role.
-  OfRole filters;
-};
-
 
 // What Mesos's own allocator shows under `allocator/mesos/`: the same names
 // with the same meaning, so that dashboards and alerts go on as they are. A
 // run is a cycle, from asking the sidecar until its answer is judged, or the
 // module's own.
 //
-// A role is shown while a framework subscribes to it.
+// The values are asked for in the actor, one by one, whenever somebody looks; so
+// each is of sums that are kept. Amounts are those of scalars by their name,
+// reserved and revocable ones among them. A role is shown while a framework
+// subscribes to it.
 class BuiltinMetrics
 {
 public:
-  BuiltinMetrics(const process::UPID& actor, const BuiltinReadings& readings);
+  // `dispatches` are those that wait in the actor's queue.
+  BuiltinMetrics(
+      const process::UPID& actor,
+      const std::function<double()>& dispatches,
+      const brain::Cluster& cluster);
   ~BuiltinMetrics();
 
   BuiltinMetrics(const BuiltinMetrics&) = delete;
@@ -95,7 +73,7 @@ private:
   void remove(std::vector<Pull>* gauges);
 
   const process::UPID actor;
-  const BuiltinReadings readings;
+  const brain::Cluster& books;
 
   std::vector<Pull> cluster;
 

@@ -58,42 +58,26 @@ wire::Domain toDomain(const mesos::DomainInfo& domain)
 }
 
 
-// UNSPECIFIED for those that the protocol does not have.
-wire::AgentCapability toCapability(const SlaveInfo::Capability& capability)
+// By the name; UNSPECIFIED for those that the protocol does not have.
+wire::AgentCapability toCapability(const AgentInfo::Capability& capability)
 {
-  switch (capability.type()) {
-    case SlaveInfo::Capability::MULTI_ROLE:
-      return wire::AGENT_CAPABILITY_MULTI_ROLE;
-    case SlaveInfo::Capability::HIERARCHICAL_ROLE:
-      return wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE;
-    case SlaveInfo::Capability::RESERVATION_REFINEMENT:
-      return wire::AGENT_CAPABILITY_RESERVATION_REFINEMENT;
-    case SlaveInfo::Capability::RESOURCE_PROVIDER:
-      return wire::AGENT_CAPABILITY_RESOURCE_PROVIDER;
-    default: return wire::AGENT_CAPABILITY_UNSPECIFIED;
-  }
+  wire::AgentCapability result = wire::AGENT_CAPABILITY_UNSPECIFIED;
+  wire::AgentCapability_Parse(
+      "AGENT_CAPABILITY_" + AgentInfo::Capability::Type_Name(capability.type()),
+      &result);
+  return result;
 }
 
 
-// UNSPECIFIED for those that the protocol does not have.
 wire::FrameworkCapability toCapability(
     const FrameworkInfo::Capability& capability)
 {
-  switch (capability.type()) {
-    case FrameworkInfo::Capability::REVOCABLE_RESOURCES:
-      return wire::FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES;
-    case FrameworkInfo::Capability::GPU_RESOURCES:
-      return wire::FRAMEWORK_CAPABILITY_GPU_RESOURCES;
-    case FrameworkInfo::Capability::SHARED_RESOURCES:
-      return wire::FRAMEWORK_CAPABILITY_SHARED_RESOURCES;
-    case FrameworkInfo::Capability::MULTI_ROLE:
-      return wire::FRAMEWORK_CAPABILITY_MULTI_ROLE;
-    case FrameworkInfo::Capability::RESERVATION_REFINEMENT:
-      return wire::FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT;
-    case FrameworkInfo::Capability::REGION_AWARE:
-      return wire::FRAMEWORK_CAPABILITY_REGION_AWARE;
-    default: return wire::FRAMEWORK_CAPABILITY_UNSPECIFIED;
-  }
+  wire::FrameworkCapability result = wire::FRAMEWORK_CAPABILITY_UNSPECIFIED;
+  wire::FrameworkCapability_Parse(
+      "FRAMEWORK_CAPABILITY_" +
+          FrameworkInfo::Capability::Type_Name(capability.type()),
+      &result);
+  return result;
 }
 
 } // namespace {
@@ -170,7 +154,7 @@ void describe(
 
 brain::Options toOptions(
     const mesos::allocator::Options& options,
-    const Parameters& parameters)
+    const session::Parameters& parameters)
 {
   brain::Options result;
   result.intervalMs = static_cast<int64_t>(options.allocationInterval.ms());
@@ -297,7 +281,7 @@ wire::ResourceRequest toRequest(const vector<mesos::Request>& requests)
 }
 
 
-int64_t refusalMs(const Option<mesos::Filters>& filters)
+int64_t filterMs(const Option<mesos::Filters>& filters)
 {
   if (filters.isNone()) {
     return -1;
@@ -310,7 +294,7 @@ int64_t refusalMs(const Option<mesos::Filters>& filters)
     return std::llround(mesos::Filters().refuse_seconds() * 1000);
   }
 
-  // Less than a millisecond is a refusal none the less.
+  // Less than a millisecond is a filter none the less.
   return static_cast<int64_t>(std::ceil(std::min(asked, YEAR_S) * 1000));
 }
 

@@ -3,10 +3,11 @@
 
 #include <mesos/quota/quota.hpp>
 
-#include "adapter/parameters.hpp"
 #include "adapter/types.hpp"
 
 #include "brain/events.hpp"
+
+#include "session/parameters.hpp"
 
 namespace allocator {
 namespace adapter {
@@ -31,7 +32,7 @@ void describe(
 
 brain::Options toOptions(
     const mesos::allocator::Options& options,
-    const Parameters& parameters);
+    const session::Parameters& parameters);
 
 // What the sidecar hears of them.
 wire::AllocatorOptions toWire(const mesos::allocator::Options& options);
@@ -45,10 +46,10 @@ brain::Unavailability toUnavailability(
 
 wire::ResourceRequest toRequest(const std::vector<mesos::Request>& requests);
 
-// How long a refusal lasts, by Mesos's rules: 0 for no filter; what is
+// How long a filter lasts, by Mesos's rules: 0 for no filter; what is
 // negative or no number counts as the default, and a year is the most. -1
 // where there is none.
-int64_t refusalMs(const Option<mesos::Filters>& filters);
+int64_t filterMs(const Option<mesos::Filters>& filters);
 
 } // namespace adapter {
 } // namespace allocator {

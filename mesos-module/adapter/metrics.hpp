@@ -7,15 +7,13 @@
 
 #include <process/metrics/pull_gauge.hpp>
 
-#include "session/counters.hpp"
-
 namespace allocator {
 namespace adapter {
 
 class AllocatorProcess;
 
-// What the master's `/metrics/snapshot` shows under `allocator/sidecar/`.
-// The values are read in the actor, when somebody asks.
+// What session and brain publish, as the master's `/metrics/snapshot` shows it
+// under `allocator/sidecar/`. It is read in the actor, when somebody asks.
 class Metrics
 {
 public:

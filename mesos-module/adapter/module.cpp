@@ -1,6 +1,8 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <glog/logging.h>
 
@@ -12,42 +14,41 @@
 #include <mesos/module/allocator.hpp>
 
 #include "adapter/allocator.hpp"
-#include "adapter/parameters.hpp"
-#include "adapter/shadow.hpp"
 
 #include "session/channel.hpp"
+#include "session/parameters.hpp"
 
 namespace {
 
 mesos::allocator::Allocator* make(const mesos::Parameters& given)
 {
-  const Try<allocator::adapter::Parameters> parameters =
-      allocator::adapter::parseParameters(given);
-
-  if (parameters.isError()) {
-    LOG(ERROR) << "Parameters of the allocator module: " << parameters.error();
-    return nullptr;
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const mesos::Parameter& each : given.parameter()) {
+    pairs.emplace_back(each.key(), each.value());
   }
+
+  std::string error;
+  const allocator::session::Parameters parameters =
+      allocator::session::parseParameters(pairs, &error);
 
   // Files and addresses are looked at now, when an operator is near, and
   // not when the master is elected.
-  std::string error;
-  allocator::session::Channels channels(parameters->transport.channel, &error);
+  if (error.empty()) {
+    allocator::session::Channels(parameters.transport.channel, &error);
+  }
 
   if (!error.empty()) {
     LOG(ERROR) << "Parameters of the allocator module: " << error;
     return nullptr;
   }
 
-  if (!parameters->shadow) {
-    return new allocator::adapter::SidecarAllocator(parameters.get());
+  if (!parameters.shadow) {
+    return allocator::adapter::makeAllocator(parameters).release();
   }
 
   const Try<mesos::allocator::Allocator*> deciding =
       mesos::allocator::Allocator::create(
-          "HierarchicalDRF",
-          parameters->roleSorter,
-          parameters->frameworkSorter);
+          "HierarchicalDRF", parameters.roleSorter, parameters.frameworkSorter);
 
   if (deciding.isError()) {
     LOG(ERROR) << "Mesos's own allocator cannot be had, in whose shadow the "
@@ -56,10 +57,11 @@ mesos::allocator::Allocator* make(const mesos::Parameters& given)
   }
 
   LOG(INFO) << "Mesos's own allocator decides; the sidecar at "
-            << parameters->transport.channel.target << " is in its shadow";
-  return new allocator::adapter::ShadowAllocator(
-      std::unique_ptr<mesos::allocator::Allocator>(deciding.get()),
-      parameters.get());
+            << parameters.transport.channel.target << " is in its shadow";
+  return allocator::adapter::makeAllocator(
+             parameters,
+             std::unique_ptr<mesos::allocator::Allocator>(deciding.get()))
+      .release();
 }
 
 

@@ -249,22 +249,22 @@ bool Objects::isSame(const Row& row, const Resource& resource) const
 
 uint32_t Objects::append(const Resource& resource, uint64_t key)
 {
-  uint32_t piece = static_cast<uint32_t>(rows.size());
+  uint32_t resourceClass = static_cast<uint32_t>(rows.size());
   if (free.empty()) {
     rows.emplace_back();
   } else {
-    piece = free.back();
+    resourceClass = free.back();
     free.pop_back();
   }
 
-  Row& row = rows[piece];
+  Row& row = rows[resourceClass];
   row = Row();
   row.used = true;
   row.object = resource;
   row.traits = traitsOf(resource);
   row.key = key;
-  define(piece, row.traits);
-  return piece;
+  define(resourceClass, row.traits);
+  return resourceClass;
 }
 
 
@@ -279,24 +279,24 @@ uint32_t Objects::bind(const Resource& resource)
 
     Resource object = resource;
     object.clear_allocation_info();
-    const uint32_t piece = append(object, 0);
-    names[resource.name()] = piece;
-    return piece;
+    const uint32_t resourceClass = append(object, 0);
+    names[resource.name()] = resourceClass;
+    return resourceClass;
   }
 
   const uint64_t key = keyOf(resource, seed);
   Resource object = resource;
   object.clear_allocation_info();
 
-  for (uint32_t piece : special[key]) {
-    if (isSame(rows[piece], object)) {
-      return piece;
+  for (uint32_t resourceClass : special[key]) {
+    if (isSame(rows[resourceClass], object)) {
+      return resourceClass;
     }
   }
 
-  const uint32_t piece = append(object, key);
-  special[key].push_back(piece);
-  return piece;
+  const uint32_t resourceClass = append(object, key);
+  special[key].push_back(resourceClass);
+  return resourceClass;
 }
 
 
@@ -331,12 +331,12 @@ void Objects::add(const Resource& resource, int64_t copies, brain::Parts* parts)
   }
 
   brain::Part part{0, 0, brain::Spans()};
-  part.piece = bind(resource);
+  part.resourceClass = bind(resource);
 
   if (resource.type() == mesos::Value::SCALAR) {
     part.amount = thousandths(resource.scalar()) * copies;
   } else {
-    part.spans = spansOf(&rows[part.piece], resource);
+    part.spans = spansOf(&rows[part.resourceClass], resource);
     part.amount = brain::amountOf(part.spans);
   }
 
@@ -391,7 +391,7 @@ vector<brain::RoleParts> Objects::toRoleParts(const Resources& resources)
 
 void Objects::addTo(const brain::Part& part, Resources* resources) const
 {
-  const Row& row = rows[part.piece];
+  const Row& row = rows[part.resourceClass];
   Resource object = row.object;
 
   if (row.traits.unit > 0) {
@@ -429,7 +429,7 @@ Resources Objects::toResources(const brain::Parts& parts) const
 {
   Resources resources;
   for (const brain::Part& part : parts) {
-    if (part.piece < rows.size() && rows[part.piece].used) {
+    if (part.resourceClass < rows.size() && rows[part.resourceClass].used) {
       addTo(part, &resources);
     }
   }
@@ -437,23 +437,24 @@ Resources Objects::toResources(const brain::Parts& parts) const
 }
 
 
-void Objects::forget(const vector<uint32_t>& pieces)
+void Objects::forget(const vector<uint32_t>& classes)
 {
-  for (uint32_t piece : pieces) {
-    Row& row = rows[piece];
+  for (uint32_t resourceClass : classes) {
+    Row& row = rows[resourceClass];
 
     if (isBare(row.object)) {
       bare[row.object.type()].erase(row.object.name());
     } else {
       vector<uint32_t>& alike = special[row.key];
-      alike.erase(std::remove(alike.begin(), alike.end(), piece), alike.end());
+      alike.erase(
+          std::remove(alike.begin(), alike.end(), resourceClass), alike.end());
       if (alike.empty()) {
         special.erase(row.key);
       }
     }
 
     row = Row();
-    free.push_back(piece);
+    free.push_back(resourceClass);
     ++generation_;
   }
 }

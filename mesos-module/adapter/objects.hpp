@@ -6,7 +6,7 @@
 #include "adapter/types.hpp"
 
 #include "brain/events.hpp"
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 
 namespace allocator {
 namespace adapter {
@@ -21,9 +21,9 @@ int64_t amountOf(const Resource& resource);
 brain::Traits traitsOf(const Resource& resource);
 
 
-// Maps the resources of Mesos to the brain's pieces and back. A piece is an
-// object without its value, or with it where it cannot be divided; whether
-// two objects are of one piece is for Mesos to say.
+// Maps the resources of Mesos to the brain's resource classes and back. A
+// resource class is an object without its value, or with it where it cannot be
+// divided; whether two objects are of one resource class is for Mesos to say.
 //
 // What the brain names becomes objects that the master has named before,
 // with other values. They are never made of anything else.
@@ -31,22 +31,23 @@ class Objects
 {
 public:
   using Define =
-      std::function<void(uint32_t piece, const brain::Traits& traits)>;
+      std::function<void(uint32_t resourceClass, const brain::Traits& traits)>;
 
   // `define` is called for what is new.
   explicit Objects(const Define& define);
 
   brain::Parts toParts(const Resources& resources);
 
-  // By the role that they are allocated to. A master always names it; what names none is taken
-  // all the same, so it counts for whom it is reserved, or for the default role.
+  // By the role that they are allocated to. A master always names it; what
+  // names none is taken all the same, so it counts for whom it is reserved, or
+  // for the default role.
   std::vector<brain::RoleParts> toRoleParts(const Resources& resources);
 
-  // Allocated to nobody. Pieces that are not known are left out.
+  // Allocated to nobody. Resource classes that are not known are left out.
   Resources toResources(const brain::Parts& parts) const;
 
   // Their numbers may name others now.
-  void forget(const std::vector<uint32_t>& pieces);
+  void forget(const std::vector<uint32_t>& classes);
 
   // Changes whenever a number may name another.
   uint64_t generation() const { return generation_; }

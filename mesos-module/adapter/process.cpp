@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <process/clock.hpp>
+#include <process/event.hpp>
 #include <process/id.hpp>
 
 #include <stout/uuid.hpp>
@@ -18,12 +19,12 @@ using std::vector;
 namespace allocator {
 namespace adapter {
 
-AllocatorProcess::AllocatorProcess(const Parameters& _parameters)
+AllocatorProcess::AllocatorProcess(const session::Parameters& _parameters)
   : ProcessBase(process::ID::generate("sidecar-allocator")),
     parameters(_parameters),
-    objects([this](uint32_t piece, const brain::Traits& traits) {
-      brain::DefinePiece event;
-      event.piece = piece;
+    objects([this](uint32_t resourceClass, const brain::Traits& traits) {
+      brain::DefineResourceClass event;
+      event.resourceClass = resourceClass;
       event.traits = traits;
       brain.step(event, nowMs());
     })
@@ -31,7 +32,12 @@ AllocatorProcess::AllocatorProcess(const Parameters& _parameters)
   // As with the built-in allocator, they are there before it is initialized.
   // In shadow they are its own.
   if (!parameters.shadow) {
-    attempt("show metrics", [this]() { startBuiltinMetrics(); });
+    attempt("show metrics", [this]() {
+      const auto dispatches = [this]() {
+        return double(eventCount<process::DispatchEvent>());
+      };
+      builtin.reset(new BuiltinMetrics(self(), dispatches, brain.cluster()));
+    });
   }
 }
 
@@ -41,18 +47,15 @@ AllocatorProcess::~AllocatorProcess() {}
 
 string AllocatorProcess::guard(const std::function<string()>& function)
 {
-  try {
-    return function();
-  } catch (const std::exception& error) {
+  return brain::attempt<string>(function, [this](const char* error) {
     string why = "no memory";
     attempt("say what was wrong", [&]() {
-      LOG(ERROR) << "The allocator could not do what it was asked: "
-                 << error.what();
-      why = error.what();
+      LOG(ERROR) << "The allocator could not do what it was asked: " << error;
+      why = error;
     });
     doWithoutSidecar(why);
     return why;
-  }
+  });
 }
 
 
@@ -130,6 +133,22 @@ void AllocatorProcess::pause()
 void AllocatorProcess::resume()
 {
   guard([this]() { return step(brain::Pause{false}); });
+}
+
+
+SlaveID AllocatorProcess::agentIdOf(uint32_t number) const
+{
+  SlaveID agentId;
+  agentId.set_value(*brain.cluster().agentHandles.id(number));
+  return agentId;
+}
+
+
+FrameworkID AllocatorProcess::frameworkIdOf(uint32_t number) const
+{
+  FrameworkID frameworkId;
+  frameworkId.set_value(*brain.cluster().frameworkHandles.id(number));
+  return frameworkId;
 }
 
 

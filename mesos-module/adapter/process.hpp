@@ -19,13 +19,13 @@
 #include <process/process.hpp>
 
 #include "adapter/objects.hpp"
-#include "adapter/parameters.hpp"
 #include "adapter/types.hpp"
 
 #include "brain/brain.hpp"
 
 #include "session/forward_clock.hpp"
 #include "session/keeper.hpp"
+#include "session/parameters.hpp"
 
 namespace allocator {
 namespace adapter {
@@ -33,13 +33,12 @@ namespace adapter {
 class BuiltinMetrics;
 class Metrics;
 
-using OfferCallback = lambda::function<void(
-    const FrameworkID&,
-    const hashmap<std::string, hashmap<SlaveID, Resources>>&)>;
+using OfferCallback = lambda::function<void(const FrameworkID&, const Offers&)>;
 
-using InverseOfferCallback = lambda::function<void(
-    const FrameworkID&,
-    const hashmap<SlaveID, mesos::UnavailableResources>&)>;
+using InverseOffers = hashmap<SlaveID, mesos::UnavailableResources>;
+
+using InverseOfferCallback =
+    lambda::function<void(const FrameworkID&, const InverseOffers&)>;
 
 
 // The actor behind the allocator. The master's calls, the sidecar's
@@ -52,7 +51,7 @@ public:
   using Status = mesos::allocator::InverseOfferStatus;
   using Statuses = hashmap<SlaveID, hashmap<FrameworkID, Status>>;
 
-  explicit AllocatorProcess(const Parameters& parameters);
+  explicit AllocatorProcess(const session::Parameters& parameters);
   ~AllocatorProcess() override;
 
   void initialize_(
@@ -130,6 +129,7 @@ public:
   void updateInverseOffer(
       const SlaveID& agentId,
       const FrameworkID& frameworkId,
+      const Option<mesos::UnavailableResources>&,
       const Option<mesos::allocator::InverseOfferStatus>& status,
       const Option<mesos::Filters>& filters);
 
@@ -256,18 +256,19 @@ private:
 
   Statuses inverseOfferStatuses() const;
 
+  // Of numbers that the brain has just named.
+  SlaveID agentIdOf(uint32_t number) const;
+  FrameworkID frameworkIdOf(uint32_t number) const;
+
   // The books, for whoever may look at the master.
   process::http::Response showBooks(
       const process::http::Request& request) const;
-
-  // builtin_readings.cpp.
-  void startBuiltinMetrics();
 
   std::vector<brain::Use> toUses(const hashmap<FrameworkID, Resources>& used);
   int64_t nowMs();
   int64_t sessionClockMs();
 
-  const Parameters parameters;
+  const session::Parameters parameters;
   mesos::allocator::Options options;
 
   session::ForwardClock masterClock;
@@ -285,7 +286,8 @@ private:
   std::string notStarted; // Why a session could not be begun.
 
   // What the brain has done its part of, and the rest is to be done: offers
-  // that are booked, and not with the master yet; pieces that it has forgotten.
+  // that are booked, and not with the master yet; resource classes that it has
+  // forgotten.
   std::vector<brain::Offer> unmade;
   std::vector<brain::InverseOffer> unmadeInverse;
   std::vector<uint32_t> toForget;
@@ -294,7 +296,6 @@ private:
 
   bool wakingSoon = false;
   int64_t alarmMs = INT64_MAX; // The earliest that is set.
-  uint64_t misfits = 0;        // Operations that Mesos itself refuses.
 
   std::unique_ptr<Metrics> metrics;
   std::unique_ptr<BuiltinMetrics> builtin;

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <glog/logging.h>
-
 #include <mesos/attributes.hpp>
 
 #include "adapter/attempt.hpp"
@@ -188,6 +186,7 @@ void AllocatorProcess::updateUnavailability(
 void AllocatorProcess::updateInverseOffer(
     const SlaveID& agentId,
     const FrameworkID& frameworkId,
+    const Option<mesos::UnavailableResources>&,
     const Option<Status>& status,
     const Option<mesos::Filters>& filters)
 {
@@ -196,7 +195,7 @@ void AllocatorProcess::updateInverseOffer(
     event.agent = agentId.value();
     event.framework = frameworkId.value();
     event.hasStatus = status.isSome();
-    event.refuseMs = refusalMs(filters);
+    event.refuseMs = filterMs(filters);
 
     if (status.isSome()) {
       event.status = status->status() == Status::ACCEPT
@@ -218,16 +217,13 @@ Future<AllocatorProcess::Statuses> AllocatorProcess::getInverseOfferStatuses()
 AllocatorProcess::Statuses AllocatorProcess::inverseOfferStatuses() const
 {
   Statuses result;
-  const brain::Cluster& cluster = brain.cluster();
 
   for (const auto& entry : brain.maintenance().answers()) {
-    SlaveID agentId;
-    agentId.set_value(*cluster.agentHandles.id(entry.first));
+    const SlaveID agentId = agentIdOf(entry.first);
     hashmap<FrameworkID, Status>& statuses = result[agentId];
 
     for (const auto& answer : entry.second) {
-      FrameworkID frameworkId;
-      frameworkId.set_value(*cluster.frameworkHandles.id(answer.first));
+      const FrameworkID frameworkId = frameworkIdOf(answer.first);
       Status& status = statuses[frameworkId];
       status.set_status(
           answer.second.status == wire::InverseOfferUpdate::STATUS_ACCEPT
@@ -253,13 +249,12 @@ void AllocatorProcess::updateAllocation(
     const Try<Resources> converted = offered.apply(conversions);
 
     if (roles.size() != 1 || converted.isError()) {
-      ++misfits;
-      const string wrong = converted.isError()
-          ? converted.error()
-          : "they are of " + std::to_string(roles.size()) + " roles";
-      LOG(ERROR) << "Operations of framework " << frameworkId << " on agent "
-                 << agentId << " are not possible: " << wrong;
-      return wrong;
+      return step(brain::Misfit{
+          "Operations of framework " + frameworkId.value() + " on agent " +
+          agentId.value() + " are not possible: " +
+          (converted.isError()
+               ? converted.error()
+               : "they are of " + std::to_string(roles.size()) + " roles")});
     }
 
     brain::ConvertHeld event;
@@ -292,10 +287,13 @@ Future<Nothing> AllocatorProcess::updateAvailable(
     }
 
     brain::Parts parts = cluster.books.free(*agent);
-    for (const brain::Slot& slot : agent->slots) {
-      if (slot.held > 0 && cluster.pieces.traits(slot.piece).shared) {
+    for (const brain::AgentResource& resource : agent->resources) {
+      if (resource.held > 0 &&
+          cluster.classes.traits(resource.resourceClass).shared) {
         brain::subtract(
-            {brain::Part{slot.piece, slot.total, brain::Spans()}}, &parts);
+            {brain::Part{
+                resource.resourceClass, resource.total, brain::Spans()}},
+            &parts);
       }
     }
 
@@ -345,7 +343,7 @@ void AllocatorProcess::recoverResources(
     event.agent = agentId.value();
     event.framework = frameworkId.value();
     event.parts = objects.toRoleParts(resources);
-    event.refuseMs = refusalMs(filters);
+    event.refuseMs = filterMs(filters);
     event.allocated = isAllocated;
     return step(event);
   });

@@ -16,7 +16,6 @@
 
 #include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
-#include "adapter/figures.hpp"
 
 #include "session/transport.hpp"
 
@@ -109,10 +108,10 @@ void AllocatorProcess::carryOut(brain::Message&& message)
 
   switch (message.kind) {
     case Kind::SNAPSHOT:
-      keeper->snapshot(std::move(message.chunks), message.mark);
+      keeper->snapshot(std::move(message.chunks), message.revision);
       break;
     case Kind::EVENT:
-      keeper->submit(std::move(message.event), message.mark);
+      keeper->submit(std::move(message.event), message.revision);
       break;
     case Kind::OUTCOMES: keeper->report(*message.outcomes); break;
     case Kind::CYCLE:
@@ -158,8 +157,8 @@ void AllocatorProcess::startSession()
       *settings.hello.mutable_options() = toWire(options);
       settings.hello.set_module_version(MODULE_VERSION);
       settings.clockMs = [this]() { return sessionClockMs(); };
-      settings.figures = [this](wire::ModuleFigures* figures) {
-        writeFigures(brain.counts(), misfits, figures);
+      settings.writeStats = [this](wire::ModuleFigures* figures) {
+        session::write(brain::published(), brain.stats(), figures);
       };
       settings.deadlines = parameters.deadlines;
       settings.seed = std::hash<string>()(settings.hello.instance_id());
@@ -187,7 +186,7 @@ uint64_t hashOf(const brain::Offer& offer)
   };
 
   for (const brain::Part& part : offer.parts) {
-    mix(part.piece);
+    mix(part.resourceClass);
     mix(static_cast<uint64_t>(part.amount));
     for (const brain::Span& span : part.spans) {
       mix(span.begin);
@@ -236,10 +235,7 @@ std::set<FrameworkID> AllocatorProcess::holdBackExcluded()
       });
 
   for (auto left = unmade.end() - excluded; left > 0; --left) {
-    FrameworkID frameworkId;
-    frameworkId.set_value(
-        *brain.cluster().frameworkHandles.id(unmade.back().framework));
-    result.insert(frameworkId);
+    result.insert(frameworkIdOf(unmade.back().framework));
     giveBackOffer();
   }
   return result;
@@ -253,12 +249,10 @@ void AllocatorProcess::makeOffers()
   hashmap<uint32_t, Offers> offers;
 
   for (const brain::Offer& offer : unmade) {
-    SlaveID agentId;
-    agentId.set_value(*cluster.agentHandles.id(offer.agent));
     const Resources& resources = toOffer(offer);
     const auto place =
         offers[offer.framework][cluster.roles.path(offer.role)].emplace(
-            std::move(agentId), resources);
+            agentIdOf(offer.agent), resources);
 
     // Mostly it is the only one there.
     if (!place.second) {
@@ -268,9 +262,7 @@ void AllocatorProcess::makeOffers()
 
   try {
     for (auto& entry : offers) {
-      FrameworkID frameworkId;
-      frameworkId.set_value(*cluster.frameworkHandles.id(entry.first));
-      offerCallback(frameworkId, entry.second);
+      offerCallback(frameworkIdOf(entry.first), entry.second);
       entry.second.clear();
     }
   } catch (...) {
@@ -289,12 +281,10 @@ void AllocatorProcess::makeOffers()
 // As above.
 void AllocatorProcess::makeInverseOffers()
 {
-  const brain::Cluster& cluster = brain.cluster();
-  hashmap<uint32_t, hashmap<SlaveID, mesos::UnavailableResources>> offers;
+  hashmap<uint32_t, InverseOffers> offers;
 
   for (const brain::InverseOffer& offer : unmadeInverse) {
-    SlaveID agentId;
-    agentId.set_value(*cluster.agentHandles.id(offer.agent));
+    const SlaveID agentId = agentIdOf(offer.agent);
     auto agent = agents.find(agentId);
 
     if (agent != agents.end() && agent->second.unavailability.isSome()) {
@@ -304,9 +294,7 @@ void AllocatorProcess::makeInverseOffers()
   }
 
   for (const auto& entry : offers) {
-    FrameworkID frameworkId;
-    frameworkId.set_value(*cluster.frameworkHandles.id(entry.first));
-    inverseOfferCallback(frameworkId, entry.second);
+    inverseOfferCallback(frameworkIdOf(entry.first), entry.second);
 
     const auto isMade = [&](const brain::InverseOffer& offer) {
       return offer.framework == entry.first;

@@ -242,7 +242,7 @@ void AllocatorProcess::evaluate(
   }
 
   // So many names take little memory at a time.
-  if (event->rows.size() >= brain::Pending::ROWS_MAX) {
+  if (event->rows.size() >= brain::EventCoalescer::ROWS_MAX) {
     step(*event);
     event->rows.clear();
   }
@@ -291,10 +291,8 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
 bool AllocatorProcess::isExcluded(const brain::Offer& offer)
 {
   const brain::Cluster& cluster = brain.cluster();
-  FrameworkID frameworkId;
-  frameworkId.set_value(*cluster.frameworkHandles.id(offer.framework));
-  SlaveID agentId;
-  agentId.set_value(*cluster.agentHandles.id(offer.agent));
+  const FrameworkID frameworkId = frameworkIdOf(offer.framework);
+  const SlaveID agentId = agentIdOf(offer.agent);
 
   const auto framework = frameworks.find(frameworkId);
   const auto agent = agents.find(agentId);

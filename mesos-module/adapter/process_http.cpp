@@ -1,11 +1,8 @@
-#include <cstdint>
 #include <string>
 
 #include <process/authenticator.hpp>
 #include <process/help.hpp>
 #include <process/http.hpp>
-
-#include <stout/numify.hpp>
 
 #include "adapter/attempt.hpp"
 #include "adapter/process.hpp"
@@ -23,33 +20,6 @@ namespace {
 // Of the master's endpoints that only read; where it wants to know who asks,
 // so does this one.
 const char REALM[] = "mesos-master-readonly";
-
-// The actor does nothing else meanwhile.
-constexpr uint32_t COUNT_MAX = 1000;
-
-
-// A number of the query; what is wrong with it goes into `error`.
-uint32_t read(
-    const http::Request& request,
-    const string& name,
-    uint32_t otherwise,
-    uint32_t most,
-    string* error)
-{
-  const Option<string> text = request.url.query.get(name);
-  if (text.isNone()) {
-    return otherwise;
-  }
-
-  const Try<uint32_t> number = numify<uint32_t>(text.get());
-  if (number.isError() || number.get() > most) {
-    *error = "'" + name + "' is '" + text.get() + "'; it must be from 0 to " +
-        std::to_string(most) + "\n";
-    return 0;
-  }
-
-  return number.get();
-}
 
 } // namespace {
 
@@ -77,15 +47,14 @@ void AllocatorProcess::initialize()
 
 http::Response AllocatorProcess::showBooks(const http::Request& request) const
 {
-  string error;
-  const uint32_t first = read(request, "first", 0, UINT32_MAX, &error);
-  const uint32_t count = read(request, "count", COUNT_MAX, COUNT_MAX, &error);
+  const brain::Page page =
+      brain::page(brain, {request.url.query.begin(), request.url.query.end()});
 
-  if (!error.empty()) {
-    return http::BadRequest(error);
+  if (!page.wrong.empty()) {
+    return http::BadRequest(page.wrong);
   }
 
-  http::Response response = http::OK(brain::view(brain, first, count));
+  http::Response response = http::OK(page.json);
   response.headers["Content-Type"] = "application/json";
   return response;
 }

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <glog/logging.h>
-
 using std::string;
 using std::vector;
 
@@ -41,9 +39,12 @@ void AllocatorProcess::convertedBeside(
   const Future<Nothing> result = updateAvailable(agentId, operations);
 
   if (result.isFailed()) {
-    ++misfits;
-    LOG(WARNING) << "An operator's operations on agent " << agentId
-                 << " do not fit the books: " << result.failure();
+    guard([&]() {
+      return step(brain::Misfit{
+          "An operator's operations on agent " + agentId.value() +
+              " do not fit the books: " + result.failure(),
+          brain::Log::Level::WARNING});
+    });
   }
 }
 

@@ -12,7 +12,7 @@ void Barren::answered(bool all, bool gave, bool holdsBack)
 
 void Barren::endInterval(const Cluster& cluster, int64_t nowMs)
 {
-  const bool toLook = isAnswered && !isFruitful && !cluster.held();
+  const bool toLook = isAnswered && !isFruitful && !cluster.offersPaused();
 
   if (isFruitful) {
     intervals_ = 0;
@@ -107,14 +107,14 @@ Barren::lookAtAgent(const Cluster& cluster, int64_t nowMs, size_t* work)
       }
 
       isFirst = false;
-      *work += 1 + agent->slots.size();
+      *work += 1 + agent->resources.size();
       const bool meets =
           admitFramework(cluster, pair.framework, pair.role) == PASS &&
           admitPair(cluster, pair) == PASS;
 
       if (meets &&
-          finish(cluster, pair, pool(cluster, pair), nowMs).reason ==
-              wire::OUTCOME_REASON_OFFERED) {
+          applyQuotaAndFilters(cluster, pair, pool(cluster, pair), nowMs)
+                  .reason == wire::OUTCOME_REASON_OFFERED) {
         return Found::SOMEBODY;
       }
     }

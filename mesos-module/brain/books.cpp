@@ -7,10 +7,10 @@ namespace allocator {
 namespace brain {
 namespace {
 
-bool isBefore(const Holding& holding, uint32_t framework, uint32_t role)
+bool isBefore(const Allocation& allocation, uint32_t framework, uint32_t role)
 {
-  return holding.framework < framework ||
-      (holding.framework == framework && holding.role < role);
+  return allocation.framework < framework ||
+      (allocation.framework == framework && allocation.role < role);
 }
 
 
@@ -19,15 +19,15 @@ auto place(Holdings* held, uint32_t framework, uint32_t role)
     -> decltype(held->begin())
 {
   return std::lower_bound(
-      held->begin(), held->end(), 0, [=](const Holding& holding, int) {
-        return isBefore(holding, framework, role);
+      held->begin(), held->end(), 0, [=](const Allocation& allocation, int) {
+        return isBefore(allocation, framework, role);
       });
 }
 
 
 bool isThere(
-    std::vector<Holding>::const_iterator at,
-    const std::vector<Holding>& held,
+    std::vector<Allocation>::const_iterator at,
+    const std::vector<Allocation>& held,
     uint32_t framework,
     uint32_t role)
 {
@@ -37,19 +37,21 @@ bool isThere(
 } // namespace {
 
 
-Slot* Books::slot(Agent* agent, uint32_t piece)
+AgentResource* Books::resource(Agent* agent, uint32_t resourceClass)
 {
   auto at = std::lower_bound(
-      agent->slots.begin(),
-      agent->slots.end(),
-      piece,
-      [](const Slot& each, uint32_t wanted) { return each.piece < wanted; });
+      agent->resources.begin(),
+      agent->resources.end(),
+      resourceClass,
+      [](const AgentResource& each, uint32_t wanted) {
+        return each.resourceClass < wanted;
+      });
 
-  if (at == agent->slots.end() || at->piece != piece) {
-    Slot fresh;
-    fresh.piece = piece;
-    at = agent->slots.insert(at, fresh);
-    pieces->use(piece);
+  if (at == agent->resources.end() || at->resourceClass != resourceClass) {
+    AgentResource fresh;
+    fresh.resourceClass = resourceClass;
+    at = agent->resources.insert(at, fresh);
+    classes->use(resourceClass);
   }
 
   return &*at;
@@ -57,55 +59,58 @@ Slot* Books::slot(Agent* agent, uint32_t piece)
 
 
 // Which numbers of ranges and sets are free.
-void Books::refresh(Agent* agent, Slot* slot)
+void Books::refresh(Agent* agent, AgentResource* resource)
 {
-  if (pieces->traits(slot->piece).type == Type::SCALAR) {
+  if (classes->traits(resource->resourceClass).type == Type::SCALAR) {
     return;
   }
 
-  slot->free = slot->all;
-  for (const Holding& holding : agent->held) {
-    const Part* part = brain::find(holding.parts, slot->piece);
+  resource->free = resource->all;
+  for (const Allocation& allocation : agent->allocations) {
+    const Part* part = brain::find(allocation.parts, resource->resourceClass);
     if (part != nullptr) {
-      slot->free = subtract(slot->free, part->spans);
+      resource->free = subtract(resource->free, part->spans);
     }
   }
 }
 
 
-// Slots of which there is nothing any more are given up.
+// Resources of which there is nothing any more are given up.
 void Books::tidy(Agent* agent)
 {
-  agent->slots.erase(
+  agent->resources.erase(
       std::remove_if(
-          agent->slots.begin(),
-          agent->slots.end(),
-          [this](const Slot& slot) {
-            const bool idle = slot.total == 0 && slot.held == 0;
+          agent->resources.begin(),
+          agent->resources.end(),
+          [this](const AgentResource& resource) {
+            const bool idle = resource.total == 0 && resource.held == 0;
             if (idle) {
-              pieces->disuse(slot.piece);
+              classes->disuse(resource.resourceClass);
             }
             return idle;
           }),
-      agent->slots.end());
+      agent->resources.end());
 }
 
 
 void Books::refreshGpus(Agent* agent)
 {
   agent->gpus = std::any_of(
-      agent->slots.begin(), agent->slots.end(), [this](const Slot& slot) {
-        return slot.total > 0 && pieces->traits(slot.piece).name == "gpus";
+      agent->resources.begin(),
+      agent->resources.end(),
+      [this](const AgentResource& resource) {
+        return resource.total > 0 &&
+            classes->traits(resource.resourceClass).name == "gpus";
       });
 }
 
 
-void Books::changeTotal(Agent* agent, uint32_t piece, const Part* after)
+void Books::changeTotal(Agent* agent, uint32_t resourceClass, const Part* after)
 {
-  Slot* there = slot(agent, piece);
+  AgentResource* there = resource(agent, resourceClass);
   const int64_t amount = after == nullptr ? 0 : after->amount;
 
-  sums->changeTotal(pieces->row(piece), amount - there->total);
+  sums->changeTotal(classes->row(resourceClass), amount - there->total);
   there->total = amount;
   there->all = after == nullptr ? Spans() : after->spans;
   refresh(agent, there);
@@ -121,13 +126,13 @@ bool Books::setTotal(uint32_t number, const Parts& after)
   Agent* agent = agents->edit(number);
 
   for (const Part& part : total(*agent)) {
-    if (brain::find(after, part.piece) == nullptr) {
-      changeTotal(agent, part.piece, nullptr);
+    if (brain::find(after, part.resourceClass) == nullptr) {
+      changeTotal(agent, part.resourceClass, nullptr);
     }
   }
 
   for (const Part& part : after) {
-    changeTotal(agent, part.piece, &part);
+    changeTotal(agent, part.resourceClass, &part);
   }
 
   tidy(agent);
@@ -140,10 +145,10 @@ void Books::removeAgent(uint32_t number)
 {
   Agent* agent = agents->edit(number);
 
-  while (!agent->held.empty()) {
-    const Holding last = agent->held.back();
+  while (!agent->allocations.empty()) {
+    const Allocation last = agent->allocations.back();
     changeHeld(agent, last.framework, last.role, last.parts, Parts());
-    agent->held.pop_back();
+    agent->allocations.pop_back();
   }
 
   setTotal(number, Parts());
@@ -151,15 +156,15 @@ void Books::removeAgent(uint32_t number)
 }
 
 
-// Of a shared piece one copy counts, however many are held.
-int64_t Books::counted(uint32_t piece, int64_t amount) const
+// Of a shared resource class one copy counts, however many are held.
+int64_t Books::counted(uint32_t resourceClass, int64_t amount) const
 {
-  const Traits& traits = pieces->traits(piece);
+  const Traits& traits = classes->traits(resourceClass);
   return traits.shared ? std::min(amount, traits.unit) : amount;
 }
 
 
-// Books the difference; the holding itself is for the caller.
+// Books the difference; the allocation itself is for the caller.
 void Books::changeHeld(
     Agent* agent,
     uint32_t framework,
@@ -167,52 +172,52 @@ void Books::changeHeld(
     const Parts& before,
     const Parts& after)
 {
-  auto book = [&](uint32_t piece, int64_t had, int64_t has) {
-    slot(agent, piece)->held += has - had;
+  auto book = [&](uint32_t resourceClass, int64_t had, int64_t has) {
+    resource(agent, resourceClass)->held += has - had;
     sums->changeHeld(
         framework,
         role,
-        pieces->row(piece),
-        counted(piece, has) - counted(piece, had));
+        classes->row(resourceClass),
+        counted(resourceClass, has) - counted(resourceClass, had));
   };
 
   for (const Part& part : before) {
-    const Part* there = brain::find(after, part.piece);
-    book(part.piece, part.amount, there == nullptr ? 0 : there->amount);
+    const Part* there = brain::find(after, part.resourceClass);
+    book(part.resourceClass, part.amount, there == nullptr ? 0 : there->amount);
   }
 
   for (const Part& part : after) {
-    if (brain::find(before, part.piece) == nullptr) {
-      book(part.piece, 0, part.amount);
+    if (brain::find(before, part.resourceClass) == nullptr) {
+      book(part.resourceClass, 0, part.amount);
     }
   }
 }
 
 
-Holding* Books::holding(Agent* agent, uint32_t framework, uint32_t role)
+Allocation* Books::allocation(Agent* agent, uint32_t framework, uint32_t role)
 {
-  auto at = place(&agent->held, framework, role);
-  if (!isThere(at, agent->held, framework, role)) {
-    at = agent->held.insert(at, Holding{framework, role, Parts()});
+  auto at = place(&agent->allocations, framework, role);
+  if (!isThere(at, agent->allocations, framework, role)) {
+    at = agent->allocations.insert(at, Allocation{framework, role, Parts()});
   }
   return &*at;
 }
 
 
-void Books::dropHolding(Agent* agent, uint32_t framework, uint32_t role)
+void Books::dropAllocation(Agent* agent, uint32_t framework, uint32_t role)
 {
-  auto at = place(&agent->held, framework, role);
-  if (isThere(at, agent->held, framework, role)) {
-    agent->held.erase(at);
+  auto at = place(&agent->allocations, framework, role);
+  if (isThere(at, agent->allocations, framework, role)) {
+    agent->allocations.erase(at);
   }
 }
 
 
-const Holding*
+const Allocation*
 Books::find(const Agent& agent, uint32_t framework, uint32_t role)
 {
-  auto at = place(&agent.held, framework, role);
-  return isThere(at, agent.held, framework, role) ? &*at : nullptr;
+  auto at = place(&agent.allocations, framework, role);
+  return isThere(at, agent.allocations, framework, role) ? &*at : nullptr;
 }
 
 
@@ -227,7 +232,7 @@ void Books::hold(
   }
 
   Agent* agent = agents->edit(number);
-  Holding* there = holding(agent, framework, role);
+  Allocation* there = allocation(agent, framework, role);
 
   // Mostly there was nothing.
   if (there->parts.empty()) {
@@ -241,7 +246,7 @@ void Books::hold(
 
   for (const Part& part : parts) {
     if (!part.spans.empty()) {
-      Slot* spans = slot(agent, part.piece);
+      AgentResource* spans = resource(agent, part.resourceClass);
       spans->free = subtract(spans->free, part.spans);
     }
   }
@@ -254,7 +259,7 @@ Parts Books::release(
     uint32_t role,
     const Parts& parts)
 {
-  const Holding* there = find(*agents->find(number), framework, role);
+  const Allocation* there = find(*agents->find(number), framework, role);
   if (there == nullptr) {
     return Parts();
   }
@@ -266,7 +271,7 @@ Parts Books::release(
   }
 
   Agent* agent = agents->edit(number);
-  Holding* mine = holding(agent, framework, role);
+  Allocation* mine = allocation(agent, framework, role);
 
   // Mostly all that was held comes back.
   if (all) {
@@ -279,12 +284,12 @@ Parts Books::release(
   }
 
   if (mine->parts.empty()) {
-    dropHolding(agent, framework, role);
+    dropAllocation(agent, framework, role);
   }
 
   bool gone = false;
   for (const Part& part : released) {
-    Slot* back = slot(agent, part.piece);
+    AgentResource* back = resource(agent, part.resourceClass);
     refresh(agent, back);
     gone = gone || back->total == 0;
   }
@@ -303,8 +308,8 @@ void Books::removeFramework(uint32_t framework)
     const Agent* agent = agents->find(number);
 
     while (agent != nullptr) {
-      auto at = place(&agent->held, framework, 0);
-      if (at == agent->held.end() || at->framework != framework) {
+      auto at = place(&agent->allocations, framework, 0);
+      if (at == agent->allocations.end() || at->framework != framework) {
         break;
       }
 
@@ -317,29 +322,29 @@ void Books::removeFramework(uint32_t framework)
 }
 
 
-int64_t Books::free(const Slot& slot) const
+int64_t Books::free(const AgentResource& resource) const
 {
-  const Traits& traits = pieces->traits(slot.piece);
+  const Traits& traits = classes->traits(resource.resourceClass);
 
   if (traits.shared) {
-    return slot.total;
+    return resource.total;
   }
 
   return traits.type == Type::SCALAR
-      ? std::max<int64_t>(0, slot.total - slot.held)
-      : amountOf(slot.free);
+      ? std::max<int64_t>(0, resource.total - resource.held)
+      : amountOf(resource.free);
 }
 
 
 Parts Books::free(const Agent& agent) const
 {
   Parts result;
-  result.reserve(agent.slots.size());
+  result.reserve(agent.resources.size());
 
-  for (const Slot& slot : agent.slots) {
-    const int64_t amount = free(slot);
+  for (const AgentResource& resource : agent.resources) {
+    const int64_t amount = free(resource);
     if (amount > 0) {
-      result.push_back(Part{slot.piece, amount, slot.free});
+      result.push_back(Part{resource.resourceClass, amount, resource.free});
     }
   }
 
@@ -350,9 +355,10 @@ Parts Books::free(const Agent& agent) const
 Parts Books::total(const Agent& agent)
 {
   Parts result;
-  for (const Slot& slot : agent.slots) {
-    if (slot.total > 0) {
-      result.push_back(Part{slot.piece, slot.total, slot.all});
+  for (const AgentResource& resource : agent.resources) {
+    if (resource.total > 0) {
+      result.push_back(
+          Part{resource.resourceClass, resource.total, resource.all});
     }
   }
   return result;

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 #include "brain/state.hpp"
 #include "brain/sums.hpp"
 
 namespace allocator {
 namespace brain {
 
-// What became of amounts of pieces: `consumed` is no more, `converted` is
-// there instead.
+// What became of amounts of resource classes: `consumed` is no more,
+// `converted` is there instead.
 struct Conversion
 {
   Parts consumed;
@@ -24,18 +24,18 @@ struct Conversion
 
 // What agents have, who holds it (offered or in use), and what is free.
 //
-// For each piece on each agent, free + held == total, exactly, as long as
-// not more is held than there is; then nothing is free. Nobody but this
-// class changes the slots and holdings of agents. What is given back is
-// clamped to what is held, for the master counts some cases differently
-// (inputs of pending operations, agents that went meanwhile).
+// For each resource class on each agent, free + held == total, exactly, as long
+// as not more is held than there is; then nothing is free. Nobody but this
+// class changes the resources and allocations of agents. What is given back is
+// clamped to what is held, for the master counts some cases differently (inputs
+// of pending operations, agents that went meanwhile).
 //
-// All pieces that are named must be defined, and agents be there.
+// All resource classes that are named must be defined, and agents be there.
 class Books
 {
 public:
-  Books(Table<Agent>* _agents, PieceTable* _pieces, Sums* _sums)
-    : agents(_agents), pieces(_pieces), sums(_sums)
+  Books(Table<Agent>* _agents, ResourceClasses* _classes, Sums* _sums)
+    : agents(_agents), classes(_classes), sums(_sums)
   {
   }
 
@@ -81,15 +81,15 @@ public:
   // The same as `convertHeld` for what is free, and no copy of it is held.
   std::string convertFree(uint32_t agent, const Conversion& conversion);
 
-  // The amount of a slot that is free; of a shared piece, however many
-  // hold it, one copy.
-  int64_t free(const Slot& slot) const;
+  // The amount of a resource that is free; of a shared resource class, however
+  // many hold it, one copy.
+  int64_t free(const AgentResource& resource) const;
 
   // All that is free of the agent.
   Parts free(const Agent& agent) const;
 
   // Null where the framework holds nothing there in the role.
-  static const Holding*
+  static const Allocation*
   find(const Agent& agent, uint32_t framework, uint32_t role);
 
   static Parts total(const Agent& agent);
@@ -99,23 +99,23 @@ public:
   std::string check(const Agent& agent) const;
 
 private:
-  Slot* slot(Agent* agent, uint32_t piece);
-  void changeTotal(Agent* agent, uint32_t piece, const Part* after);
+  AgentResource* resource(Agent* agent, uint32_t resourceClass);
+  void changeTotal(Agent* agent, uint32_t resourceClass, const Part* after);
   void changeHeld(
       Agent* agent,
       uint32_t framework,
       uint32_t role,
       const Parts& before,
       const Parts& after);
-  void refresh(Agent* agent, Slot* slot);
+  void refresh(Agent* agent, AgentResource* resource);
   void tidy(Agent* agent);
   void refreshGpus(Agent* agent);
-  Holding* holding(Agent* agent, uint32_t framework, uint32_t role);
-  void dropHolding(Agent* agent, uint32_t framework, uint32_t role);
-  int64_t counted(uint32_t piece, int64_t amount) const;
+  Allocation* allocation(Agent* agent, uint32_t framework, uint32_t role);
+  void dropAllocation(Agent* agent, uint32_t framework, uint32_t role);
+  int64_t counted(uint32_t resourceClass, int64_t amount) const;
 
   Table<Agent>* const agents;
-  PieceTable* const pieces;
+  ResourceClasses* const classes;
   Sums* const sums;
 };
 

@@ -40,7 +40,7 @@ std::string Books::convertHeld(
     const std::vector<Conversion>& conversions)
 {
   const Agent& now = *agents->find(number);
-  const Holding* there = find(now, framework, role);
+  const Allocation* there = find(now, framework, role);
 
   if (there == nullptr || !contains(there->parts, offered)) {
     return "the framework does not hold what is converted";
@@ -58,7 +58,7 @@ std::string Books::convertHeld(
     subtract(offered, &held);
     add(mine, &held);
 
-    // Held first: pieces that appear are in use by then.
+    // Held first: resource classes that appear are in use by then.
     release(number, framework, role, there->parts);
     hold(number, framework, role, held);
     setTotal(number, all);
@@ -81,7 +81,7 @@ bool Books::followHeld(
   }
 
   const Agent& now = *agents->find(number);
-  const Holding* there = find(now, framework, role);
+  const Allocation* there = find(now, framework, role);
   const Parts before = there == nullptr ? Parts() : there->parts;
   Parts held = before;
   subtract(offered, &held);
@@ -108,12 +108,14 @@ std::string Books::convertFree(uint32_t number, const Conversion& conversion)
 
   for (const Part& part : conversion.consumed) {
     auto at = std::find_if(
-        agent.slots.begin(), agent.slots.end(), [&](const Slot& slot) {
-          return slot.piece == part.piece;
+        agent.resources.begin(),
+        agent.resources.end(),
+        [&](const AgentResource& resource) {
+          return resource.resourceClass == part.resourceClass;
         });
-    const bool shared = pieces->traits(part.piece).shared;
+    const bool shared = classes->traits(part.resourceClass).shared;
 
-    const bool fits = at != agent.slots.end() && free(*at) >= part.amount &&
+    const bool fits = at != agent.resources.end() && free(*at) >= part.amount &&
         contains(at->free, part.spans) && !(shared && at->held > 0);
 
     if (!fits) {
@@ -131,30 +133,30 @@ std::string Books::convertFree(uint32_t number, const Conversion& conversion)
 
 std::string Books::check(const Agent& agent) const
 {
-  for (const Slot& slot : agent.slots) {
+  for (const AgentResource& resource : agent.resources) {
     int64_t held = 0;
-    Spans free = slot.all;
+    Spans free = resource.all;
 
-    for (const Holding& holding : agent.held) {
-      const Part* part = brain::find(holding.parts, slot.piece);
+    for (const Allocation& allocation : agent.allocations) {
+      const Part* part = brain::find(allocation.parts, resource.resourceClass);
       held += part == nullptr ? 0 : part->amount;
       free = part == nullptr ? free : subtract(free, part->spans);
     }
 
     const std::string where =
-        agent.id + ", " + pieces->traits(slot.piece).name + ": ";
+        agent.id + ", " + classes->traits(resource.resourceClass).name + ": ";
 
-    if (held != slot.held) {
-      return where + "held is " + std::to_string(slot.held) + ", not " +
+    if (held != resource.held) {
+      return where + "held is " + std::to_string(resource.held) + ", not " +
           std::to_string(held);
     }
 
-    if (free != slot.free) {
+    if (free != resource.free) {
       return where + "other numbers are free than nobody holds";
     }
 
-    if (slot.total < 0 || (slot.total == 0 && slot.held == 0)) {
-      return where + "there is a slot of nothing";
+    if (resource.total < 0 || (resource.total == 0 && resource.held == 0)) {
+      return where + "there is a resource of nothing";
     }
   }
 

@@ -48,9 +48,7 @@ std::string Brain::step(const Recover& event, int64_t nowMs)
   }
 
   // Only an elected master recovers; a standby must not have a session.
-  Message message;
-  message.kind = Message::Kind::START;
-  emit(std::move(message));
+  emit(Message::Kind::START);
   return std::string();
 }
 
@@ -75,7 +73,13 @@ std::string Brain::step(const Pause& event, int64_t)
 }
 
 
-std::string Brain::step(const DefinePiece& event, int64_t)
+std::string Brain::step(const Misfit& event, int64_t)
+{
+  return misfit(event.text, event.level);
+}
+
+
+std::string Brain::step(const DefineResourceClass& event, int64_t)
 {
   const Traits& traits = event.traits;
   const bool reserved = traits.depth > 0 && !traits.reservedRole.empty();
@@ -83,19 +87,21 @@ std::string Brain::step(const DefinePiece& event, int64_t)
   if (reserved != (traits.depth > 0) || traits.unit < 0 ||
       (traits.shared && traits.unit == 0)) {
     return misfit(
-        "Piece " + std::to_string(event.piece) + " ('" + traits.name +
-        "') is defined with a depth of " + std::to_string(traits.depth) +
-        ", role '" + traits.reservedRole + "' and unit " +
-        std::to_string(traits.unit) +
-        "; a reserved piece has both, a shared one has a unit");
+        "Resource class " + std::to_string(event.resourceClass) + " ('" +
+        traits.name + "') is defined with a depth of " +
+        std::to_string(traits.depth) + ", role '" + traits.reservedRole +
+        "' and unit " + std::to_string(traits.unit) +
+        "; a reserved one has both, a shared one has a unit");
   }
 
   const uint32_t role = reserved ? state.roles.number(traits.reservedRole) : 0;
 
-  if (!state.pieces.define(event.piece, traits, role, state.roles.told(role))) {
+  if (!state.classes.define(
+          event.resourceClass, traits, role, state.roles.told(role))) {
     return misfit(
-        "Piece " + std::to_string(event.piece) + " is defined already, as '" +
-        state.pieces.traits(event.piece).name + "'");
+        "Resource class " + std::to_string(event.resourceClass) +
+        " is defined already, as '" +
+        state.classes.traits(event.resourceClass).name + "'");
   }
 
   return std::string();
@@ -108,17 +114,17 @@ void Brain::log(Level level, const std::string& text)
 }
 
 
-std::string Brain::misfit(const std::string& text)
+std::string Brain::misfit(const std::string& text, Level level)
 {
   ++counted.misfits;
-  log(Level::ERROR, text);
+  log(level, text);
   return text;
 }
 
 
 void Brain::triggerAll()
 {
-  if (!state.held()) {
+  if (!state.offersPaused()) {
     candidatesAll = true;
     triggered = true;
   }
@@ -128,7 +134,7 @@ void Brain::triggerAll()
 void Brain::trigger(uint32_t agent)
 {
   // As with Mesos's own allocator, the next batch makes up for it.
-  if (!state.held()) {
+  if (!state.offersPaused()) {
     addAgents({agent}, &candidates, &candidatesAll);
     triggered = true;
   }
@@ -138,7 +144,7 @@ void Brain::trigger(uint32_t agent)
 std::string Brain::step(const Wake& event, int64_t nowMs)
 {
   if (sendingSoon) {
-    sendPending();
+    sendCoalesced();
   }
 
   runTimers(nowMs, event.silentMs);
@@ -151,8 +157,8 @@ std::string Brain::step(const Wake& event, int64_t nowMs)
     judgeSome(nowMs);
   }
 
-  if (layout.underWay()) {
-    sendLayout(nowMs);
+  if (snapshot.underWay()) {
+    sendSnapshot(nowMs);
   }
 
   if (fallback.underWay()) {
@@ -172,9 +178,7 @@ void Brain::runTimers(int64_t nowMs, int64_t silentMs)
   if (nowMs >= breakerMs) {
     breakerMs = NEVER;
     breakerOpen = false;
-    Message message;
-    message.kind = Message::Kind::START;
-    emit(std::move(message));
+    emit(Message::Kind::START);
   }
 
   if (nowMs >= watchMs) {
@@ -187,7 +191,7 @@ void Brain::runTimers(int64_t nowMs, int64_t silentMs)
 }
 
 
-// A refusal outlives the next batch (MESOS-4302), however late that runs;
+// A filter outlives the next batch (MESOS-4302), however late that runs;
 // so it runs as of when it was due.
 void Brain::batch(int64_t nowMs, int64_t silentMs)
 {
@@ -276,7 +280,7 @@ void Brain::allocate(
     int64_t asOfMs,
     int64_t silentMs)
 {
-  if (state.held()) {
+  if (state.offersPaused()) {
     return;
   }
 
@@ -331,7 +335,7 @@ void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
 
   if (leftMs > 0) {
     watchMs = nowMs + leftMs;
-  } else if (!state.held()) {
+  } else if (!state.offersPaused()) {
     takeOver(true, {}, nowMs);
   }
 }
@@ -395,19 +399,19 @@ void Brain::runFallback(int64_t)
 
 Ready Brain::ready()
 {
-  // A snapshot that is being laid out may still name them.
-  if (!layout.underWay()) {
+  // A snapshot that is being built may still name them.
+  if (!snapshot.underWay()) {
     // Some may be there from an earlier time, when something was thrown.
-    for (uint32_t piece : state.pieces.takeUnused()) {
-      effects.forgotten.push_back(piece);
-      state.kinds.forget(piece);
+    for (uint32_t resourceClass : state.classes.takeUnused()) {
+      effects.forgotten.push_back(resourceClass);
+      state.kinds.forget(resourceClass);
     }
   }
 
   const bool judging = !unjudged.empty() && !state.paused;
   const bool serving = fallback.underWay() && !state.paused;
   effects.soon =
-      sendingSoon || triggered || judging || layout.underWay() || serving;
+      sendingSoon || triggered || judging || snapshot.underWay() || serving;
   effects.wakeMs =
       std::min(std::min(batchMs, recoveryMs), std::min(watchMs, breakerMs));
 
@@ -419,7 +423,7 @@ Ready Brain::ready()
 
 bool Brain::isDue(int64_t nowMs) const
 {
-  return !state.held() && (triggered || nowMs >= batchMs);
+  return !state.offersPaused() && (triggered || nowMs >= batchMs);
 }
 
 
@@ -429,9 +433,9 @@ bool Brain::isUnderWay() const
 }
 
 
-Counts Brain::counts() const
+Stats Brain::stats() const
 {
-  Counts result = counted;
+  Stats result = counted;
   result.breakerOpen = breakerOpen;
   result.following = following;
   result.connected = connected;
@@ -441,7 +445,7 @@ Counts Brain::counts() const
   result.filters = state.filters.size();
   result.kinds = state.kinds.size();
   result.shadow = state.options.shadow;
-  result.compared = comparison.figures();
+  result.compared = comparison.stats();
   return result;
 }
 

@@ -11,50 +11,18 @@
 
 #include "brain/barren.hpp"
 #include "brain/cluster.hpp"
-#include "brain/columns.hpp"
+#include "brain/event_coalescer.hpp"
 #include "brain/comparison.hpp"
 #include "brain/events.hpp"
 #include "brain/fallback.hpp"
-#include "brain/layout.hpp"
+#include "brain/snapshot_builder.hpp"
 #include "brain/maintenance.hpp"
 #include "brain/ready.hpp"
+#include "brain/stats.hpp"
 #include "brain/words.hpp"
 
 namespace allocator {
 namespace brain {
-
-// How it stands, for metrics.
-struct Counts
-{
-  uint64_t cycles = 0;
-  uint64_t fallbackCycles = 0;
-  uint64_t fallbackOffers = 0;
-
-  // When it began to decide by itself the last time, and when a sidecar did
-  // again; 0: it never did, it still does.
-  int64_t fallbackSinceMs = 0;
-  int64_t fallbackUntilMs = 0;
-
-  // How many intervals in a row a sidecar that answers left lie what somebody
-  // would take, and how often the module took a turn therefore.
-  uint64_t barrenIntervals = 0;
-  uint64_t barrenTurns = 0;
-
-  uint64_t misfits = 0;  // Facts that did not fit the books.
-  uint64_t setAside = 0; // Words of frameworks and agents that were not taken.
-  uint64_t breakerTrips = 0;
-  bool breakerOpen = false;
-  bool following = false; // A sidecar has a snapshot, or is getting one.
-  bool connected = false; // It decides.
-  size_t agents = 0;
-  size_t frameworks = 0;
-  size_t filters = 0;
-  size_t kinds = 0;
-
-  bool shadow = false; // Another allocator decides; what came of comparing.
-  Comparison::Figures compared;
-};
-
 
 // The allocator's heart: it books facts and says what is to be done. It
 // knows neither Mesos nor threads nor a clock; time is an argument, in
@@ -81,39 +49,32 @@ public:
   std::string step(const Initialize& event, int64_t nowMs);
   std::string step(const Recover& event, int64_t nowMs);
   std::string step(const Pause& event, int64_t nowMs);
-  std::string step(const DefinePiece& event, int64_t nowMs);
+  std::string step(const DefineResourceClass& event, int64_t nowMs);
+  std::string step(const Misfit& event, int64_t nowMs);
   std::string step(const Wake& event, int64_t nowMs);
 
   // brain_agents.cpp.
   std::string step(const AddAgent& event, int64_t nowMs);
-  std::string step(const RemoveAgent& event, int64_t nowMs);
-  std::string step(const UpdateAgent& event, int64_t nowMs);
-  std::string step(const AddProvider& event, int64_t nowMs);
-  std::string step(const ActivateAgent& event, int64_t nowMs);
   std::string step(const SetWhitelist& event, int64_t nowMs);
-  std::string step(const SetUnavailability& event, int64_t nowMs);
   std::string step(const AnswerInverseOffer& event, int64_t nowMs);
 
   // brain_frameworks.cpp.
   std::string step(const AddFramework& event, int64_t nowMs);
-  std::string step(const UpdateFramework& event, int64_t nowMs);
-  std::string step(const RemoveFramework& event, int64_t nowMs);
-  std::string step(const ActivateFramework& event, int64_t nowMs);
-  std::string step(const Request& event, int64_t nowMs);
-  std::string step(const Suppress& event, int64_t nowMs);
-  std::string step(const Revive& event, int64_t nowMs);
 
   // brain_settings.cpp.
   std::string step(const SetQuota& event, int64_t nowMs);
   std::string step(const SetWeights& event, int64_t nowMs);
   std::string step(const Exclude& event, int64_t nowMs);
-  std::string step(const IgnoreConstraints& event, int64_t nowMs);
 
-  // brain_resources.cpp.
-  std::string step(const ConvertHeld& event, int64_t nowMs);
-  std::string step(const ConvertFree& event, int64_t nowMs);
-  std::string step(const Transition& event, int64_t nowMs);
-  std::string step(const Release& event, int64_t nowMs);
+  // What is about an agent or a framework; nothing happens where that is not
+  // known. (What was on an agent that has gone went with it.)
+  template <typename Event>
+  std::string step(const Event& event, int64_t nowMs)
+  {
+    uint32_t number;
+    const std::string unknown = find(event, &number, 0);
+    return unknown.empty() ? apply(event, number, nowMs) : unknown;
+  }
 
   // brain_session.cpp.
   std::string step(const Welcomed& event, int64_t nowMs);
@@ -137,13 +98,59 @@ public:
   bool isDue(int64_t nowMs) const;
   bool isUnderWay() const;
 
-  Counts counts() const;
+  Stats stats() const;
 
   // Says what is wrong with the books; for tests.
   std::string check() const;
 
 private:
   using Level = Log::Level;
+
+  // Finds whom an event is about, an agent where it names one; says so where
+  // that is not known.
+  template <typename Event>
+  auto find(const Event& event, uint32_t* agent, int)
+      -> decltype(std::string(event.agent))
+  {
+    return findAgent(event.agent, agent) != nullptr
+        ? std::string()
+        : "Agent " + event.agent + " is not known";
+  }
+
+  template <typename Event>
+  std::string find(const Event& event, uint32_t* framework, long)
+  {
+    return findFramework(event.framework, framework) != nullptr
+        ? std::string()
+        : "Framework " + event.framework + " is not known";
+  }
+
+  // brain_agents.cpp.
+  std::string apply(const RemoveAgent& event, uint32_t agent, int64_t nowMs);
+  std::string apply(const UpdateAgent& event, uint32_t agent, int64_t nowMs);
+  std::string apply(const AddProvider& event, uint32_t agent, int64_t nowMs);
+  std::string apply(const ActivateAgent& event, uint32_t agent, int64_t nowMs);
+  std::string
+  apply(const SetUnavailability& event, uint32_t agent, int64_t nowMs);
+
+  // brain_frameworks.cpp, brain_settings.cpp.
+  std::string
+  apply(const RemoveFramework& event, uint32_t framework, int64_t nowMs);
+  std::string
+  apply(const ActivateFramework& event, uint32_t framework, int64_t nowMs);
+  std::string
+  apply(const UpdateFramework& event, uint32_t framework, int64_t nowMs);
+  std::string apply(const Request& event, uint32_t framework, int64_t nowMs);
+  std::string apply(const Suppress& event, uint32_t framework, int64_t nowMs);
+  std::string apply(const Revive& event, uint32_t framework, int64_t nowMs);
+  std::string
+  apply(const IgnoreConstraints& event, uint32_t framework, int64_t nowMs);
+
+  // brain_resources.cpp.
+  std::string apply(const ConvertHeld& event, uint32_t agent, int64_t nowMs);
+  std::string apply(const ConvertFree& event, uint32_t agent, int64_t nowMs);
+  std::string apply(const Transition& event, uint32_t agent, int64_t nowMs);
+  std::string apply(const Release& event, uint32_t agent, int64_t nowMs);
 
   // brain.cpp: cycles and the clock.
   void batch(int64_t nowMs, int64_t silentMs);
@@ -166,7 +173,7 @@ private:
   void noteDecider(bool ours, int64_t nowMs);
   void takeOver(bool all, const std::vector<uint32_t>& agents, int64_t nowMs);
   void log(Level level, const std::string& text);
-  std::string misfit(const std::string& text);
+  std::string misfit(const std::string& text, Level level = Level::ERROR);
 
   // brain_roles.cpp: names of roles that nobody needs any more.
   std::vector<bool> rolesInUse() const;
@@ -174,8 +181,8 @@ private:
   void boundRoles(int64_t nowMs);
   void boundKinds(int64_t nowMs);
   void payBack(const Framework& framework);
-  void tellRests();
-  void tellRest(Teller teller);
+  void tellOverflow();
+  void tellOverflow(Teller teller);
   void leaveSession(const std::string& why, int64_t nowMs);
   void makeRoom(int64_t nowMs);
 
@@ -191,7 +198,7 @@ private:
   void flushCycle();
   void judgeSome(int64_t nowMs);
   session::Decision nextDecision();
-  Verdict decide(
+  Admission decide(
       const session::Decision& decision,
       uint64_t known,
       int64_t nowMs,
@@ -220,20 +227,20 @@ private:
       uint32_t number,
       const Agent& agent,
       const OfferedBeside::Row& row);
-  void compare(const Pair& pair, int64_t nowMs, Verdict* verdict);
+  void compare(const Pair& pair, int64_t nowMs, Admission* admission);
 
-  // brain_send.cpp: what the sidecar is sent. Gives the message's mark, or
+  // brain_send.cpp: what the sidecar is sent. Gives the message's revision, or
   // 0 where nobody listens.
   uint64_t send(wire::Event&& event);
   void sendSoon();
-  void sendPending();
+  void sendCoalesced();
   void sendHold(
       uint32_t framework,
       uint32_t role,
       uint32_t agent,
       const Parts& parts);
   void sendPause();
-  void sendLayout(int64_t nowMs);
+  void sendSnapshot(int64_t nowMs);
   void sendConversion(
       uint32_t framework,
       uint32_t role,
@@ -241,7 +248,8 @@ private:
       const Amounts& ofTotal,
       const Amounts& ofHeld);
   void define();
-  uint64_t emit(Message&& message);
+  void emit(Message&& message);
+  void emit(Message::Kind kind);
   void emitEvent(wire::Event&& event);
   Place place(uint32_t framework, uint32_t role, uint32_t agent);
   Amounts toAmounts(const Parts& parts);
@@ -266,14 +274,12 @@ private:
       const Aside::Rows& before);
   const Framework* findFramework(const std::string& id, uint32_t* number);
   const Agent* findAgent(const std::string& id, uint32_t* number);
-  wire::Agent toWire(const Agent& agent, uint32_t number);
-  wire::Framework toWire(const Framework& framework, uint32_t number);
 
   Cluster state;
   Fallback fallback;
   Barren barren;
   Maintenance inverse;
-  Layout layout;
+  SnapshotBuilder snapshot;
   Comparison comparison;
 
   Ready effects;
@@ -281,10 +287,10 @@ private:
   // The session.
   bool following = false; // It has a snapshot, or is getting one.
   bool connected = false;
-  uint64_t failures = 0; // Attempts since there was a session.
-  uint64_t marks = 0;    // Messages so far.
+  uint64_t failures = 0;  // Attempts since there was a session.
+  uint64_t revisions = 0; // Messages so far.
 
-  Pending pending;
+  EventCoalescer coalescer;
   bool sendingSoon = false;
   std::vector<wire::Event> backlog; // Behind the snapshot.
 
@@ -305,7 +311,7 @@ private:
   };
 
   Answer answer;
-  int fruitless = 0;
+  int uselessAnswers = 0;
 
   // Whether the cycle that is asked for is one that was asked for before, and
   // when that was.
@@ -351,7 +357,7 @@ private:
 
   size_t asideLines = 0; // Of the log, in this interval.
 
-  Counts counted;
+  Stats counted;
 };
 
 } // namespace brain {

@@ -25,9 +25,9 @@ void addUpdate(
     *update->mutable_domain() = info.domain();
   }
   addAmounts(
-      cluster->kinds.toAmounts(Books::total(agent), cluster->pieces),
+      cluster->kinds.toAmounts(Books::total(agent), cluster->classes),
       update->mutable_capacity());
-  tellRests(agent, *cluster, update->mutable_set_aside());
+  tellOverflow(agent, *cluster, update->mutable_set_aside());
   fit(cluster->messageBytesMax, update);
 }
 
@@ -69,9 +69,9 @@ void Brain::describeAgent(const wire::Agent& said, Agent* agent)
 std::string Brain::checkUses(const std::vector<Use>& used) const
 {
   for (const Use& use : used) {
-    if (!state.pieces.defined(use.parts)) {
+    if (!state.classes.defined(use.parts)) {
       return "what framework " + use.framework +
-          " uses names a piece that is not defined";
+          " uses names a resource class that is not defined";
     }
     if (use.role.empty()) {
       return "what framework " + use.framework + " uses is in no role";
@@ -102,8 +102,8 @@ std::string Brain::step(const AddAgent& event, int64_t)
   }
 
   std::string wrong = checkUses(event.used);
-  if (!state.pieces.defined(event.total)) {
-    wrong = "its total names a piece that is not defined";
+  if (!state.classes.defined(event.total)) {
+    wrong = "its total names a resource class that is not defined";
   }
   if (!wrong.empty()) {
     return misfit("Agent " + event.agent + " is not added: " + wrong);
@@ -113,7 +113,7 @@ std::string Brain::step(const AddAgent& event, int64_t)
   Agent* agent = state.agents.add(number);
   agent->id = event.agent;
   agent->teller = toTeller(++tellers, false, number);
-  state.pieces.tell(event.total, agent->teller);
+  state.classes.tell(event.total, agent->teller);
   agent->unavailability = event.unavailability;
   describeAgent(event.info, agent);
   state.books.setTotal(number, event.total);
@@ -121,7 +121,8 @@ std::string Brain::step(const AddAgent& event, int64_t)
 
   if (following) {
     wire::Event message;
-    *message.mutable_add_agent() = toWire(*state.agents.find(number), number);
+    *message.mutable_add_agent() =
+        toWire(*state.agents.find(number), number, &state);
     state.agentHandles.sent(number, send(std::move(message)));
   }
 
@@ -136,13 +137,8 @@ std::string Brain::step(const AddAgent& event, int64_t)
 }
 
 
-std::string Brain::step(const RemoveAgent& event, int64_t)
+std::string Brain::apply(const RemoveAgent&, uint32_t number, int64_t)
 {
-  uint32_t number;
-  if (findAgent(event.agent, &number) == nullptr) {
-    return "Agent " + event.agent + " is not known";
-  }
-
   state.filters.dropAgent(number);
   comparison.forgetAgent(number);
   state.books.removeAgent(number);
@@ -171,21 +167,16 @@ std::string Brain::step(const RemoveAgent& event, int64_t)
 }
 
 
-std::string Brain::step(const UpdateAgent& event, int64_t)
+std::string Brain::apply(const UpdateAgent& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  if (findAgent(event.agent, &number) == nullptr) {
-    return "Agent " + event.agent + " is not known";
-  }
-
-  if (event.hasTotal && !state.pieces.defined(event.total)) {
+  if (event.hasTotal && !state.classes.defined(event.total)) {
     return misfit(
         "Agent " + event.agent +
-        " is not updated: its total names a piece that is not defined");
+        " is not updated: its total names a resource class that is not defined");
   }
 
   if (event.hasTotal) {
-    state.pieces.tell(event.total, state.agents.find(number)->teller);
+    state.classes.tell(event.total, state.agents.find(number)->teller);
   }
 
   const bool newTotal =
@@ -213,24 +204,20 @@ std::string Brain::step(const UpdateAgent& event, int64_t)
 }
 
 
-std::string Brain::step(const AddProvider& event, int64_t)
+std::string Brain::apply(const AddProvider& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  const Agent* agent = findAgent(event.agent, &number);
-  if (agent == nullptr) {
-    return "Agent " + event.agent + " is not known";
-  }
+  const Agent* agent = state.agents.find(number);
 
   std::string wrong = checkUses(event.used);
-  if (!state.pieces.defined(event.total)) {
-    wrong = "its total names a piece that is not defined";
+  if (!state.classes.defined(event.total)) {
+    wrong = "its total names a resource class that is not defined";
   }
   if (!wrong.empty()) {
     return misfit(
         "A provider of agent " + event.agent + " is not added: " + wrong);
   }
 
-  state.pieces.tell(event.total, agent->teller);
+  state.classes.tell(event.total, agent->teller);
   Parts total = Books::total(*agent);
   add(event.total, &total);
 
@@ -246,13 +233,8 @@ std::string Brain::step(const AddProvider& event, int64_t)
 }
 
 
-std::string Brain::step(const ActivateAgent& event, int64_t)
+std::string Brain::apply(const ActivateAgent& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  if (findAgent(event.agent, &number) == nullptr) {
-    return "Agent " + event.agent + " is not known";
-  }
-
   // The master gives offers back one by one.
   state.agents.edit(number)->active = event.active;
   inverse.forgetOutstandingOfAgent(number);
@@ -265,13 +247,9 @@ std::string Brain::step(const ActivateAgent& event, int64_t)
 }
 
 
-std::string Brain::step(const SetUnavailability& event, int64_t)
+std::string
+Brain::apply(const SetUnavailability& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  if (findAgent(event.agent, &number) == nullptr) {
-    return "Agent " + event.agent + " is not known";
-  }
-
   state.agents.edit(number)->unavailability = event.unavailability;
   inverse.set(number, event.unavailability.scheduled);
 
@@ -279,7 +257,7 @@ std::string Brain::step(const SetUnavailability& event, int64_t)
   message.mutable_unavailability()->set_agent(number);
   if (event.unavailability.scheduled) {
     *message.mutable_unavailability()->mutable_unavailability() =
-        brain::toWire(event.unavailability);
+        toWire(event.unavailability);
   }
   send(std::move(message));
   trigger(number);
@@ -315,12 +293,6 @@ std::string Brain::step(const AnswerInverseOffer& event, int64_t nowMs)
                       : wire::InverseOfferUpdate::STATUS_UNKNOWN);
   send(std::move(message));
   return std::string();
-}
-
-
-wire::Agent Brain::toWire(const Agent& agent, uint32_t number)
-{
-  return brain::toWire(agent, number, &state);
 }
 
 } // namespace brain {

@@ -120,12 +120,6 @@ void Brain::setAside(
 }
 
 
-wire::Framework Brain::toWire(const Framework& framework, uint32_t number)
-{
-  return brain::toWire(framework, number, &state);
-}
-
-
 std::string Brain::step(const AddFramework& event, int64_t)
 {
   uint32_t number;
@@ -143,7 +137,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
   if (following) {
     wire::Event message;
     *message.mutable_add_framework() =
-        toWire(*state.frameworks.find(number), number);
+        toWire(*state.frameworks.find(number), number, &state);
     state.frameworkHandles.sent(number, send(std::move(message)));
   }
 
@@ -155,13 +149,8 @@ std::string Brain::step(const AddFramework& event, int64_t)
 }
 
 
-std::string Brain::step(const RemoveFramework& event, int64_t)
+std::string Brain::apply(const RemoveFramework& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  if (findFramework(event.framework, &number) == nullptr) {
-    return "Framework " + event.framework + " is not known";
-  }
-
   // It frees offers that are still on their way to the master, too.
   state.books.removeFramework(number);
   inverse.removeFramework(number);
@@ -182,13 +171,10 @@ std::string Brain::step(const RemoveFramework& event, int64_t)
 }
 
 
-std::string Brain::step(const ActivateFramework& event, int64_t)
+std::string
+Brain::apply(const ActivateFramework& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  const Framework* framework = findFramework(event.framework, &number);
-  if (framework == nullptr) {
-    return "Framework " + event.framework + " is not known";
-  }
+  const Framework* framework = state.frameworks.find(number);
 
   // Offers that are out come back one by one; only filters go.
   if (!event.active) {
@@ -214,13 +200,8 @@ std::string Brain::step(const ActivateFramework& event, int64_t)
 }
 
 
-std::string Brain::step(const UpdateFramework& event, int64_t)
+std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  if (findFramework(event.framework, &number) == nullptr) {
-    return "Framework " + event.framework + " is not known";
-  }
-
   Framework* framework = state.frameworks.edit(number);
   const std::set<uint32_t> oldRoles = framework->roles;
   const std::set<uint32_t> oldSuppressed = framework->suppressed;
@@ -242,7 +223,7 @@ std::string Brain::step(const UpdateFramework& event, int64_t)
 
   if (following) {
     wire::Event message;
-    *message.mutable_update_framework() = toWire(*framework, number);
+    *message.mutable_update_framework() = toWire(*framework, number, &state);
     send(std::move(message));
   }
 
@@ -250,13 +231,8 @@ std::string Brain::step(const UpdateFramework& event, int64_t)
 }
 
 
-std::string Brain::step(const Request& event, int64_t)
+std::string Brain::apply(const Request& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  if (findFramework(event.framework, &number) == nullptr) {
-    return "Framework " + event.framework + " is not known";
-  }
-
   wire::Event message;
   Aside aside;
   *message.mutable_request() = takeRequest(event.request, &aside);
@@ -272,13 +248,8 @@ std::string Brain::step(const Request& event, int64_t)
 }
 
 
-std::string Brain::step(const Suppress& event, int64_t)
+std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  if (findFramework(event.framework, &number) == nullptr) {
-    return "Framework " + event.framework + " is not known";
-  }
-
   Framework* framework = state.frameworks.edit(number);
   wire::Event message;
   message.mutable_suppress()->set_framework(number);
@@ -299,13 +270,8 @@ std::string Brain::step(const Suppress& event, int64_t)
 }
 
 
-std::string Brain::step(const Revive& event, int64_t)
+std::string Brain::apply(const Revive& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  if (findFramework(event.framework, &number) == nullptr) {
-    return "Framework " + event.framework + " is not known";
-  }
-
   Framework* framework = state.frameworks.edit(number);
   inverse.clearFilters(number);
   wire::Event message;

@@ -18,11 +18,11 @@ Amounts difference(const Amounts& before, const Amounts& after)
 
 
 bool areDefined(
-    const PieceTable& pieces,
+    const ResourceClasses& classes,
     const std::vector<Conversion>& conversions)
 {
   for (const Conversion& each : conversions) {
-    if (!pieces.defined(each.consumed) || !pieces.defined(each.converted)) {
+    if (!classes.defined(each.consumed) || !classes.defined(each.converted)) {
       return false;
     }
   }
@@ -30,10 +30,12 @@ bool areDefined(
 }
 
 
-bool areDefined(const PieceTable& pieces, const std::vector<RoleParts>& all)
+bool areDefined(
+    const ResourceClasses& classes,
+    const std::vector<RoleParts>& all)
 {
   for (const RoleParts& each : all) {
-    if (each.role.empty() || !pieces.defined(each.parts)) {
+    if (each.role.empty() || !classes.defined(each.parts)) {
       return false;
     }
   }
@@ -41,22 +43,18 @@ bool areDefined(const PieceTable& pieces, const std::vector<RoleParts>& all)
 }
 
 
-const Parts& partsOf(const Holding* holding)
+const Parts& partsOf(const Allocation* allocation)
 {
   static const Parts nothing;
-  return holding == nullptr ? nothing : holding->parts;
+  return allocation == nullptr ? nothing : allocation->parts;
 }
 
 } // namespace {
 
 
-std::string Brain::step(const ConvertHeld& event, int64_t)
+std::string Brain::apply(const ConvertHeld& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  const Agent* agent = findAgent(event.agent, &number);
-  if (agent == nullptr) {
-    return "Agent " + event.agent + " is not known";
-  }
+  const Agent* agent = state.agents.find(number);
 
   const uint32_t framework = state.frameworkHandles.find(event.framework);
   const uint32_t role = state.roles.find(event.role);
@@ -65,15 +63,16 @@ std::string Brain::step(const ConvertHeld& event, int64_t)
   Amounts totalBefore;
   Amounts heldBefore;
 
-  if (!state.pieces.defined(event.offered) ||
-      !areDefined(state.pieces, event.conversions)) {
-    wrong = "they name a piece that is not defined";
+  if (!state.classes.defined(event.offered) ||
+      !areDefined(state.classes, event.conversions)) {
+    wrong = "they name a resource class that is not defined";
   } else if (framework == Handles::NONE || role == 0) {
     wrong = "the framework does not hold what is converted";
   } else {
     const Framework* record = state.frameworks.find(framework);
     for (const Conversion& each : event.conversions) {
-      state.pieces.tell(each.converted, record == nullptr ? 0 : record->teller);
+      state.classes.tell(
+          each.converted, record == nullptr ? 0 : record->teller);
     }
     if (following) {
       totalBefore = toAmounts(Books::total(*agent));
@@ -89,7 +88,7 @@ std::string Brain::step(const ConvertHeld& event, int64_t)
 
   if (following) {
     agent = state.agents.find(number);
-    const Holding* held = Books::find(*agent, framework, role);
+    const Allocation* held = Books::find(*agent, framework, role);
     sendConversion(
         framework,
         role,
@@ -114,8 +113,8 @@ std::string Brain::followMisfit(
   const uint32_t role = state.roles.find(event.role);
 
   const bool followed = framework != Handles::NONE && role != 0 &&
-      state.pieces.defined(event.offered) &&
-      areDefined(state.pieces, event.conversions) &&
+      state.classes.defined(event.offered) &&
+      areDefined(state.classes, event.conversions) &&
       state.books.followHeld(
           agent, framework, role, event.offered, event.conversions);
 
@@ -131,18 +130,14 @@ std::string Brain::followMisfit(
 
 
 // What was wrong is for whoever asked for it: it is no misfit.
-std::string Brain::step(const ConvertFree& event, int64_t)
+std::string Brain::apply(const ConvertFree& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  const Agent* agent = findAgent(event.agent, &number);
-  if (agent == nullptr) {
-    return "The agent is not known";
-  }
+  const Agent* agent = state.agents.find(number);
 
-  if (!areDefined(state.pieces, {event.conversion})) {
+  if (!areDefined(state.classes, {event.conversion})) {
     return misfit(
         "Operations on agent " + event.agent +
-        " name a piece that is not defined");
+        " name a resource class that is not defined");
   }
 
   const Amounts before =
@@ -150,7 +145,7 @@ std::string Brain::step(const ConvertFree& event, int64_t)
   std::string wrong = state.books.convertFree(number, event.conversion);
 
   if (wrong.empty() && following) {
-    // A new label, say, is another piece of the same kind.
+    // A new label, say, is another resource class of the same kind.
     sendConversion(
         0,
         0,
@@ -163,18 +158,14 @@ std::string Brain::step(const ConvertFree& event, int64_t)
 }
 
 
-std::string Brain::step(const Transition& event, int64_t)
+std::string Brain::apply(const Transition& event, uint32_t number, int64_t)
 {
-  uint32_t number;
-  const Agent* agent = findAgent(event.agent, &number);
-  if (agent == nullptr) {
-    return "Agent " + event.agent + " is not known";
-  }
+  const Agent* agent = state.agents.find(number);
 
-  if (!areDefined(state.pieces, event.parts)) {
+  if (!areDefined(state.classes, event.parts)) {
     return misfit(
         "What is launched on agent " + event.agent +
-        " names a piece that is not defined");
+        " names a resource class that is not defined");
   }
 
   if (!following) {
@@ -188,15 +179,15 @@ std::string Brain::step(const Transition& event, int64_t)
     uint32_t framework = 0;
     size_t holders = 0;
 
-    for (const Holding& holding : agent->held) {
-      if (agent->held.size() == 1 ||
-          (holding.role == role && contains(holding.parts, each.parts))) {
+    for (const Allocation& allocation : agent->allocations) {
+      if (agent->allocations.size() == 1 ||
+          (allocation.role == role && contains(allocation.parts, each.parts))) {
         ++holders;
-        framework = holding.framework;
+        framework = allocation.framework;
       }
     }
 
-    pending.transition(
+    coalescer.transition(
         place(holders == 1 ? framework : 0, role, number),
         toAmounts(each.parts));
   }
@@ -206,18 +197,12 @@ std::string Brain::step(const Transition& event, int64_t)
 }
 
 
-std::string Brain::step(const Release& event, int64_t nowMs)
+std::string Brain::apply(const Release& event, uint32_t number, int64_t nowMs)
 {
-  uint32_t number;
-  if (findAgent(event.agent, &number) == nullptr) {
-    // What was on the agent went with it.
-    return "Agent " + event.agent + " is not known";
-  }
-
-  if (!areDefined(state.pieces, event.parts)) {
+  if (!areDefined(state.classes, event.parts)) {
     return misfit(
         "What comes back on agent " + event.agent +
-        " names a piece that is not defined");
+        " names a resource class that is not defined");
   }
 
   const uint32_t framework = state.frameworkHandles.find(event.framework);
@@ -240,7 +225,7 @@ std::string Brain::step(const Release& event, int64_t nowMs)
         state.books.release(number, framework, role, each.parts);
 
     if (following && !released.empty()) {
-      pending.release(
+      coalescer.release(
           place(framework, role, number),
           toAmounts(released),
           event.refuseMs,

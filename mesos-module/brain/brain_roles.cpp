@@ -39,11 +39,11 @@ void mark(const Framework& framework, std::vector<bool>* marked)
 
 void mark(const Agent& agent, std::vector<bool>* marked)
 {
-  for (const Holding& holding : agent.held) {
-    mark(holding.role, marked);
+  for (const Allocation& allocation : agent.allocations) {
+    mark(allocation.role, marked);
   }
-  for (const Refusal& refusal : agent.refusals) {
-    mark(refusal.role, marked);
+  for (const OfferFilter& filter : agent.filters) {
+    mark(filter.role, marked);
   }
 }
 
@@ -68,9 +68,10 @@ std::vector<bool> Brain::rolesInUse() const
     }
   }
 
-  for (uint32_t piece = 0; piece < state.pieces.end(); ++piece) {
-    if (state.pieces.defined(piece)) {
-      mark(state.pieces.row(piece).reserved, &marked);
+  for (uint32_t resourceClass = 0; resourceClass < state.classes.end();
+       ++resourceClass) {
+    if (state.classes.defined(resourceClass)) {
+      mark(state.classes.row(resourceClass).reserved, &marked);
     }
   }
 
@@ -110,7 +111,7 @@ void Brain::boundRoles(int64_t nowMs)
   const bool tight =
       state.roles.count() > ROLES_MAX / 2 && nowMs - rolesTightMs >= LEAST_MS;
 
-  if ((state.roles.count() <= most && !tight) || layout.underWay()) {
+  if ((state.roles.count() <= most && !tight) || snapshot.underWay()) {
     return;
   }
 
@@ -135,7 +136,7 @@ void Brain::boundRoles(int64_t nowMs)
 // The same for names of resources, and for whom they are reserved.
 void Brain::boundKinds(int64_t nowMs)
 {
-  if (!layout.underWay() && state.kinds.isWorn()) {
+  if (!snapshot.underWay() && state.kinds.isWorn()) {
     leaveSession("many kinds of resources that nobody has any more", nowMs);
   }
 }

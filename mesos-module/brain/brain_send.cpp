@@ -6,19 +6,26 @@
 namespace allocator {
 namespace brain {
 
-uint64_t Brain::emit(Message&& message)
+void Brain::emit(Message&& message)
 {
   effects.messages.push_back(std::move(message));
-  return effects.messages.back().mark;
 }
 
 
-// Behind the snapshot, where one is being laid out.
+void Brain::emit(Message::Kind kind)
+{
+  Message message;
+  message.kind = kind;
+  emit(std::move(message));
+}
+
+
+// Behind the snapshot, where one is being built.
 void Brain::emitEvent(wire::Event&& event)
 {
-  ++marks;
+  ++revisions;
 
-  if (layout.underWay()) {
+  if (snapshot.underWay()) {
     backlog.emplace_back();
     backlog.back().Swap(&event);
     return;
@@ -27,7 +34,7 @@ void Brain::emitEvent(wire::Event&& event)
   Message message;
   message.kind = Message::Kind::EVENT;
   message.event.Swap(&event);
-  message.mark = marks;
+  message.revision = revisions;
   emit(std::move(message));
 }
 
@@ -38,15 +45,15 @@ uint64_t Brain::send(wire::Event&& event)
     return 0;
   }
 
-  sendPending();
+  sendCoalesced();
   define();
-  tellRests();
+  tellOverflow();
   emitEvent(std::move(event));
-  return marks;
+  return revisions;
 }
 
 
-// New kinds and roles; a snapshot that is being laid out takes them along.
+// New kinds and roles; a snapshot that is being built takes them along.
 void Brain::define()
 {
   for (const std::string& name : state.kinds.takeCrowded()) {
@@ -57,7 +64,7 @@ void Brain::define()
             " hears of the others as one amount, which is offered as a whole");
   }
 
-  if (layout.underWay()) {
+  if (snapshot.underWay()) {
     return;
   }
 
@@ -91,18 +98,18 @@ void Brain::define()
 }
 
 
-// Of what they said something is part of a rest from now on.
-void Brain::tellRests()
+// Of what they said something is part of an overflow from now on.
+void Brain::tellOverflow()
 {
-  if (following && !layout.underWay()) {
+  if (following && !snapshot.underWay()) {
     for (Teller teller : state.kinds.takeOver()) {
-      tellRest(teller);
+      tellOverflow(teller);
     }
   }
 }
 
 
-void Brain::tellRest(Teller teller)
+void Brain::tellOverflow(Teller teller)
 {
   const uint32_t number = numberOf(teller);
   const Framework* framework = state.frameworks.find(number);
@@ -111,14 +118,14 @@ void Brain::tellRest(Teller teller)
 
   if (!isFramework(teller)) {
     if (agent != nullptr && agent->teller == teller) {
-      brain::tellRests(*agent, state, &rows);
+      brain::tellOverflow(*agent, state, &rows);
       setAside("agent " + agent->id, 1, rows, Aside::Rows());
     }
   } else if (framework != nullptr && framework->teller == teller) {
-    brain::tellRests(*framework, state, &rows);
+    brain::tellOverflow(*framework, state, &rows);
     setAside("framework " + framework->id, 1, rows, Aside::Rows());
     wire::Event event;
-    *event.mutable_update_framework() = toWire(*framework, number);
+    *event.mutable_update_framework() = toWire(*framework, number, &state);
     emitEvent(std::move(event));
   }
 }
@@ -132,31 +139,31 @@ Place Brain::place(uint32_t framework, uint32_t role, uint32_t agent)
 
 Amounts Brain::toAmounts(const Parts& parts)
 {
-  return state.kinds.toAmounts(parts, state.pieces);
+  return state.kinds.toAmounts(parts, state.classes);
 }
 
 
 void Brain::sendSoon()
 {
-  if (pending.size() >= static_cast<size_t>(Pending::ROWS_MAX)) {
-    sendPending();
-  } else if (pending.size() > 0) {
+  if (coalescer.size() >= static_cast<size_t>(EventCoalescer::ROWS_MAX)) {
+    sendCoalesced();
+  } else if (coalescer.size() > 0) {
     // Behind what the master has said by then.
     sendingSoon = true;
   }
 }
 
 
-void Brain::sendPending()
+void Brain::sendCoalesced()
 {
   sendingSoon = false;
 
-  if (!following || pending.size() == 0) {
+  if (!following || coalescer.size() == 0) {
     return;
   }
 
   define();
-  for (wire::Event& event : pending.take()) {
+  for (wire::Event& event : coalescer.take()) {
     emitEvent(std::move(event));
   }
 }
@@ -190,26 +197,26 @@ void Brain::sendPause()
 
 
 // A part of the snapshot; behind the last what happened meanwhile.
-void Brain::sendLayout(int64_t nowMs)
+void Brain::sendSnapshot(int64_t nowMs)
 {
   Message message;
   message.kind = Message::Kind::SNAPSHOT;
-  message.mark = layout.mark();
-  message.chunks = layout.slice(&state, nowMs);
+  message.revision = snapshot.revision();
+  message.chunks = snapshot.slice(&state, nowMs);
   emit(std::move(message));
 
-  if (layout.underWay()) {
+  if (snapshot.underWay()) {
     return;
   }
 
   define();
   std::vector<wire::Event> events;
   events.swap(backlog);
-  marks -= events.size();
+  revisions -= events.size();
   for (wire::Event& event : events) {
     emitEvent(std::move(event));
   }
-  tellRests();
+  tellOverflow();
 }
 
 

@@ -29,14 +29,14 @@ std::vector<int64_t> inColumns(
 void Brain::forgetSession()
 {
   following = connected = false;
-  layout.stop(&state);
+  snapshot.stop(&state);
   backlog.clear();
-  pending.clear();
+  coalescer.clear();
   unjudged.clear();
   judged = 0;
   judgedGroup = judgedRow = 0;
   answer = Answer();
-  fruitless = 0;
+  uselessAnswers = 0;
   again = false;
   barren.forgetSession();
   sendingSoon = false;
@@ -50,12 +50,8 @@ void Brain::forgetSession()
 void Brain::beginAnew()
 {
   forgetSession();
-  Message stop;
-  stop.kind = Message::Kind::STOP;
-  emit(std::move(stop));
-  Message start;
-  start.kind = Message::Kind::START;
-  emit(std::move(start));
+  emit(Message::Kind::STOP);
+  emit(Message::Kind::START);
 }
 
 
@@ -76,8 +72,8 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
       Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));
   state.messageBytesMax =
       event.chunkBytesMax > 0 ? event.chunkBytesMax : SIZE_MAX;
-  layout.begin(&state, event.chunkBytesMax, ++marks);
-  sendLayout(nowMs);
+  snapshot.begin(&state, event.chunkBytesMax, ++revisions);
+  sendSnapshot(nowMs);
   return std::string();
 }
 
@@ -199,13 +195,13 @@ void Brain::flushCycle()
     cycleAsked = true;
     comparison.ask();
     askedMs = again ? askedMs : cycleClockMs;
-    sendPending();
+    sendCoalesced();
     emit(std::move(message));
   }
 }
 
 
-Verdict Brain::decide(
+Admission Brain::decide(
     const session::Decision& decision,
     uint64_t known,
     int64_t nowMs,
@@ -215,22 +211,22 @@ Verdict Brain::decide(
   pair->role = state.roles.ofHandle(decision.role());
   pair->agent = decision.agent();
 
-  Verdict verdict;
+  Admission admission;
 
   if (state.frameworkHandles.id(pair->framework) == nullptr) {
-    verdict.reason = wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK;
+    admission.reason = wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK;
   } else if (pair->role == 0) {
-    verdict.reason = wire::OUTCOME_REASON_BAD_ROLE;
+    admission.reason = wire::OUTCOME_REASON_BAD_ROLE;
   } else if (state.agentHandles.id(pair->agent) == nullptr) {
-    verdict.reason = wire::OUTCOME_REASON_UNKNOWN_AGENT;
+    admission.reason = wire::OUTCOME_REASON_UNKNOWN_AGENT;
   } else if (
-      state.frameworkHandles.mark(pair->framework) > known ||
-      state.agentHandles.mark(pair->agent) > known) {
-    verdict.reason = wire::OUTCOME_REASON_STALE;
+      state.frameworkHandles.revision(pair->framework) > known ||
+      state.agentHandles.revision(pair->agent) > known) {
+    admission.reason = wire::OUTCOME_REASON_STALE;
   }
 
-  if (verdict.reason != wire::OUTCOME_REASON_UNSPECIFIED) {
-    return verdict;
+  if (admission.reason != wire::OUTCOME_REASON_UNSPECIFIED) {
+    return admission;
   }
 
   Amounts wanted;
@@ -259,9 +255,9 @@ bool Brain::isBad(
     case wire::OUTCOME_REASON_BAD_ROLE:
       return state.roles.ofHandle(decision.role()) == 0;
     case wire::OUTCOME_REASON_UNKNOWN_AGENT:
-      return !state.agentHandles.excused(decision.agent(), known);
+      return !state.agentHandles.changedSince(decision.agent(), known);
     case wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK:
-      return !state.frameworkHandles.excused(decision.framework(), known);
+      return !state.frameworkHandles.changedSince(decision.framework(), known);
     default: return false;
   }
 }
@@ -317,32 +313,32 @@ void Brain::judgeSome(int64_t nowMs)
 
   for (; judged < end; ++judged) {
     const session::Decision decision = nextDecision();
-    Verdict verdict = decide(decision, decisions.mark, nowMs, &pair);
+    Admission admission = decide(decision, decisions.revision, nowMs, &pair);
 
     if (state.options.shadow) {
-      compare(pair, nowMs, &verdict);
+      compare(pair, nowMs, &admission);
     }
 
-    if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
+    if (admission.reason == wire::OUTCOME_REASON_OFFERED) {
       outcomes->offered();
-    } else if (verdict.reason == wire::OUTCOME_REASON_PARTIAL) {
+    } else if (admission.reason == wire::OUTCOME_REASON_PARTIAL) {
       outcomes->partial(
-          decision, inColumns(toAmounts(verdict.given), decision));
+          decision, inColumns(toAmounts(admission.given), decision));
     } else {
-      outcomes->refused(verdict.reason);
-      bad += isBad(decision, decisions.mark, verdict.reason) ? 1 : 0;
+      outcomes->refused(admission.reason);
+      bad += isBad(decision, decisions.revision, admission.reason) ? 1 : 0;
       answer.refused = true;
       continue;
     }
 
     answer.gave = true;
-    state.books.hold(pair.agent, pair.framework, pair.role, verdict.given);
-    effects.offers.push_back(
-        Offer{pair.framework, pair.role, pair.agent, std::move(verdict.given)});
+    state.books.hold(pair.agent, pair.framework, pair.role, admission.given);
+    effects.offers.push_back(Offer{
+        pair.framework, pair.role, pair.agent, std::move(admission.given)});
   }
 
   if (outcomes->size() > 0) {
-    sendPending();
+    sendCoalesced();
     Message message;
     message.kind = Message::Kind::OUTCOMES;
     message.outcomes = std::move(outcomes);
@@ -380,7 +376,7 @@ void Brain::judgeSome(int64_t nowMs)
 // somebody to leave an agent gives nothing away.
 void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
 {
-  if (state.options.shadow || state.held()) {
+  if (state.options.shadow || state.offersPaused()) {
     return;
   }
 
@@ -391,8 +387,8 @@ void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
 
     if (state.frameworkHandles.id(each.framework) != nullptr &&
         state.agentHandles.id(each.agent) != nullptr &&
-        state.frameworkHandles.mark(each.framework) <= decisions.mark &&
-        state.agentHandles.mark(each.agent) <= decisions.mark) {
+        state.frameworkHandles.revision(each.framework) <= decisions.revision &&
+        state.agentHandles.revision(each.agent) <= decisions.revision) {
       wanted.push_back(each);
     }
   }
@@ -414,20 +410,20 @@ void Brain::weighAnswer(int64_t nowMs)
   const bool useless = answer.refused && !answer.gave && !decides();
   const int excused = answer.bad ? 0 : 1;
   barren.answered(cycleAskedAll, answer.gave && !answer.bad, answer.holdsBack);
-  fruitless = useless ? fruitless + 1 : 0;
+  uselessAnswers = useless ? uselessAnswers + 1 : 0;
   again = false;
   answer = Answer();
 
   // In shadow nothing comes of any answer.
-  if (state.options.shadow || !useless || !following || state.held()) {
+  if (state.options.shadow || !useless || !following || state.offersPaused()) {
     return;
   }
 
-  if (fruitless <= excused) {
+  if (uselessAnswers <= excused) {
     again = true;
     triggerAll();
   } else if (state.options.fallback && !fallback.underWay()) {
-    fruitless = 0;
+    uselessAnswers = 0;
     takeOver(true, {}, nowMs);
   }
 }
@@ -459,9 +455,7 @@ void Brain::countBad(uint64_t bad, int64_t nowMs)
 
   // Others of the same session must not be judged, either.
   forgetSession();
-  Message message;
-  message.kind = Message::Kind::STOP;
-  emit(std::move(message));
+  emit(Message::Kind::STOP);
 
   // What it was asked last will not come.
   triggerAll();

@@ -34,12 +34,12 @@ std::string Brain::step(const SetQuota& event, int64_t)
 
   state.sums.setQuota(
       state.roles.number(event.role),
-      byName(event.guarantees, &state.pieces.names),
-      byName(event.limits, &state.pieces.names));
+      byName(event.guarantees, &state.classes.names),
+      byName(event.limits, &state.classes.names));
 
   wire::Event message;
   *message.mutable_quota() =
-      brain::toWire(event.role, Cluster::Quota{event.guarantees, event.limits});
+      toWire(event.role, Cluster::Quota{event.guarantees, event.limits});
   send(std::move(message));
   return std::string();
 }
@@ -70,7 +70,7 @@ std::string Brain::step(const SetWhitelist& event, int64_t)
   state.whitelist = event.hostnames;
 
   wire::Event message;
-  *message.mutable_whitelist() = brain::toWire(state);
+  *message.mutable_whitelist() = toWire(state);
   send(std::move(message));
   return std::string();
 }
@@ -131,7 +131,7 @@ void Brain::exclude(
   change->add_excluded(excluded);
 
   // A message must not become too large for the sidecar.
-  if (change->framework_size() >= Pending::ROWS_MAX) {
+  if (change->framework_size() >= EventCoalescer::ROWS_MAX) {
     send(std::move(*message));
     *message = wire::Event();
   }
@@ -139,16 +139,15 @@ void Brain::exclude(
 
 
 // What was evaluated of these roles before is void.
-std::string Brain::step(const IgnoreConstraints& event, int64_t)
+std::string
+Brain::apply(const IgnoreConstraints& event, uint32_t framework, int64_t)
 {
-  uint32_t framework;
-  const Framework* record = findFramework(event.framework, &framework);
-  if (record == nullptr || event.roles.empty()) {
-    return "Framework " + event.framework + " is not known";
+  if (event.roles.empty()) {
+    return std::string();
   }
 
   wire::Event message;
-  const auto before = record->excluded;
+  const auto before = state.frameworks.find(framework)->excluded;
   for (const std::string& each : event.roles) {
     const uint32_t role = state.roles.find(each);
     auto excluded = before.find(role);
@@ -182,7 +181,7 @@ std::string Brain::step(const IgnoreConstraints& event, int64_t)
 
   if (following) {
     wire::Event update;
-    *update.mutable_update_framework() = toWire(*edited, framework);
+    *update.mutable_update_framework() = toWire(*edited, framework, &state);
     send(std::move(update));
   }
 

@@ -21,14 +21,14 @@ bool isForWantOfAmounts(wire::OutcomeReason reason)
 
 
 // Numbers of ranges and sets that somebody holds are not held twice.
-Parts withoutHeld(const Parts& parts, const Holding* holding)
+Parts withoutHeld(const Parts& parts, const Allocation* allocation)
 {
   Parts result;
 
   for (Part part : parts) {
-    const Part* held = holding == nullptr || part.spans.empty()
+    const Part* held = allocation == nullptr || part.spans.empty()
         ? nullptr
-        : find(holding->parts, part.piece);
+        : find(allocation->parts, part.resourceClass);
 
     if (held != nullptr) {
       part.spans = subtract(part.spans, held->spans);
@@ -45,8 +45,8 @@ Parts withoutHeld(const Parts& parts, const Holding* holding)
 } // namespace {
 
 
-// How long a decision waits for an offer that is like it: the period of the
-// other allocator is an interval and what its run takes.
+// How long a decision waits for an offer that is like it: the other allocator
+// begins anew after an interval and what its run takes.
 int64_t Brain::comparedForMs() const
 {
   return state.options.intervalMs + state.options.intervalMs / 4;
@@ -60,7 +60,7 @@ void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
 {
   const int64_t lastMs = batchMs - state.options.intervalMs;
 
-  if (!cycleAsked && !state.held() &&
+  if (!cycleAsked && !state.offersPaused() &&
       nowMs - lastMs >= state.options.intervalMs / 4) {
     batch(nowMs, silentMs);
   }
@@ -74,10 +74,11 @@ std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
   }
 
   for (const OfferedBeside::Row& row : event.rows) {
-    if (row.role.empty() || !state.pieces.defined(row.parts)) {
+    if (row.role.empty() || !state.classes.defined(row.parts)) {
       return misfit(
           "An offer to framework " + event.framework + " on agent " +
-          row.agent + " has no role or names a piece that is not defined");
+          row.agent +
+          " has no role or names a resource class that is not defined");
     }
   }
 
@@ -112,11 +113,11 @@ void Brain::bookBeside(
     const OfferedBeside::Row& row)
 {
   if (!contains(state.books.free(agent), row.parts)) {
-    ++counted.misfits;
-    log(Level::WARNING,
+    misfit(
         "Offered on agent " + row.agent +
             ", by Mesos's own allocator, is what is not free there; it is "
-            "booked all the same");
+            "booked all the same",
+        Level::WARNING);
   }
 
   const uint32_t role = state.roles.number(row.role);
@@ -132,18 +133,18 @@ void Brain::bookBeside(
 
 
 // In shadow no decision is carried out: it is compared.
-void Brain::compare(const Pair& pair, int64_t nowMs, Verdict* verdict)
+void Brain::compare(const Pair& pair, int64_t nowMs, Admission* admission)
 {
-  const bool passes = verdict->reason == wire::OUTCOME_REASON_OFFERED ||
-      verdict->reason == wire::OUTCOME_REASON_PARTIAL;
+  const bool passes = admission->reason == wire::OUTCOME_REASON_OFFERED ||
+      admission->reason == wire::OUTCOME_REASON_PARTIAL;
 
-  if (passes || isForWantOfAmounts(verdict->reason)) {
+  if (passes || isForWantOfAmounts(admission->reason)) {
     comparison.decide(
         pair.agent, pair.framework, passes, nowMs + comparedForMs());
   }
 
   if (passes) {
-    *verdict = refuse(wire::OUTCOME_REASON_SHADOW);
+    *admission = refuse(wire::OUTCOME_REASON_SHADOW);
   }
 }
 

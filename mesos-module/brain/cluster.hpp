@@ -10,7 +10,7 @@
 #include "brain/filters.hpp"
 #include "brain/kinds.hpp"
 #include "brain/names.hpp"
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 #include "brain/state.hpp"
 #include "brain/sums.hpp"
 
@@ -21,7 +21,7 @@ namespace brain {
 struct Cluster
 {
   Cluster()
-    : sums(&roles), books(&agents, &pieces, &sums), filters(&agents, &pieces)
+    : sums(&roles), books(&agents, &classes, &sums), filters(&agents, &classes)
   {
   }
 
@@ -40,7 +40,7 @@ struct Cluster
   Handles agentHandles;
   Handles frameworkHandles;
   Roles roles;
-  PieceTable pieces;
+  ResourceClasses classes;
   Kinds kinds;
 
   Table<Agent> agents;
@@ -60,7 +60,7 @@ struct Cluster
   bool paused = false;     // Within a bracket of the master's calls.
   bool recovering = false; // After a failover, until the agents are back.
 
-  bool held() const { return paused || recovering; }
+  bool offersPaused() const { return paused || recovering; }
 };
 
 } // namespace brain {

@@ -18,7 +18,7 @@ namespace brain {
 class Comparison
 {
 public:
-  struct Figures
+  struct Stats
   {
     uint64_t offers = 0; // Of the other allocator, while a sidecar was there.
 
@@ -49,7 +49,7 @@ public:
   void forgetAgent(uint32_t agent);
   void forgetFramework(uint32_t framework);
 
-  const Figures& figures() const { return counted; }
+  const Stats& stats() const { return counted; }
 
 private:
   // More do not wait; they are not counted.
@@ -67,7 +67,7 @@ private:
   std::unordered_map<uint32_t, std::vector<uint32_t>> offered;
   size_t waiting = 0;
 
-  Figures counted;
+  Stats counted;
 };
 
 } // namespace brain {

@@ -7,6 +7,33 @@
 namespace allocator {
 namespace brain {
 
+double dominantShare(const Cluster& cluster, const Amounts& held)
+{
+  const auto& excluded = cluster.options.excludedNames;
+  double largest = 0;
+
+  for (const auto& entry : held) {
+    const int64_t total = amountOf(cluster.sums.total(), entry.first);
+    const bool counts = total > 0 &&
+        (excluded.empty() ||
+         excluded.count(cluster.classes.names.name(entry.first)) == 0);
+
+    if (counts) {
+      largest = std::max(largest, static_cast<double>(entry.second) / total);
+    }
+  }
+
+  return largest;
+}
+
+
+double weightOf(const Cluster& cluster, const std::string& role)
+{
+  auto found = cluster.weights.find(role);
+  return found == cluster.weights.end() ? 1.0 : found->second;
+}
+
+
 uint64_t Turns::of(uint32_t framework, uint32_t role) const
 {
   // Whoever has come is as if it had just been served.
@@ -67,26 +94,6 @@ Competition::place(uint32_t role, uint32_t framework, Node* parent)
 }
 
 
-double Competition::share(const Amounts& held) const
-{
-  const auto& excluded = cluster.options.excludedNames;
-  double largest = 0;
-
-  for (const auto& entry : held) {
-    const int64_t total = amountOf(cluster.sums.total(), entry.first);
-    const bool counts = total > 0 &&
-        (excluded.empty() ||
-         excluded.count(cluster.pieces.names.name(entry.first)) == 0);
-
-    if (counts) {
-      largest = std::max(largest, static_cast<double>(entry.second) / total);
-    }
-  }
-
-  return largest;
-}
-
-
 Competition::Rank Competition::rankOf(const Node& node) const
 {
   const uint64_t own = turns.of(node.framework, node.role);
@@ -95,7 +102,8 @@ Competition::Rank Competition::rankOf(const Node& node) const
   if (node.framework != 0) {
     const std::string* id = cluster.frameworkHandles.id(node.framework);
     return Rank(
-        share(cluster.sums.ofClient(node.framework, node.role)),
+        dominantShare(
+            cluster, cluster.sums.ofClient(node.framework, node.role)),
         waits,
         own,
         false,
@@ -103,10 +111,9 @@ Competition::Rank Competition::rankOf(const Node& node) const
   }
 
   const std::string& path = cluster.roles.path(node.role);
-  auto weight = cluster.weights.find(path);
   return Rank(
-      share(cluster.sums.ofRole(node.role)) /
-          (weight == cluster.weights.end() ? 1.0 : weight->second),
+      dominantShare(cluster, cluster.sums.ofRole(node.role)) /
+          weightOf(cluster, path),
       waits,
       own,
       true,

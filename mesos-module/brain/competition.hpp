@@ -15,6 +15,14 @@
 namespace allocator {
 namespace brain {
 
+// The largest part of any total of the cluster that `held` is; resources that
+// do not count in shares apart.
+double dominantShare(const Cluster& cluster, const Amounts& held);
+
+// 1 where nobody has set another.
+double weightOf(const Cluster& cluster, const std::string& role);
+
+
 // When each was offered something last, by the numbers of all turns. Of equal
 // shares it is the turn of the framework that waits for longest, in whichever
 // of its roles; then of the role that does. A role is as far in front as the
@@ -71,7 +79,6 @@ private:
   Node* place(uint32_t role, uint32_t framework, Node* parent);
   Node* placeRole(uint32_t role);
   Rank rankOf(const Node& node) const;
-  double share(const Amounts& held) const;
 
   template <typename Visitor>
   bool visit(const Node& node, const Visitor& visitor) const

@@ -11,7 +11,8 @@
 #include "allocator/v1/session.pb.h"
 
 #include "brain/books.hpp"
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
+#include "brain/ready.hpp"
 #include "brain/state.hpp"
 
 #include "session/decisions.hpp"
@@ -20,12 +21,12 @@ namespace allocator {
 namespace brain {
 
 // What the brain is told. Agents, frameworks and roles go by their ids and
-// paths; amounts by pieces, which must be defined before.
+// paths; amounts by resource classes, which must be defined before.
 
-// Defines a piece.
-struct DefinePiece
+// Defines a resource class.
+struct DefineResourceClass
 {
-  uint32_t piece = 0;
+  uint32_t resourceClass = 0;
   Traits traits;
 };
 
@@ -283,6 +284,14 @@ struct OfferedBeside
 struct Pause
 {
   bool paused = false;
+};
+
+
+// A call that does not fit what is known, as the adapter found out.
+struct Misfit
+{
+  std::string text;
+  Log::Level level = Log::Level::ERROR;
 };
 
 

@@ -13,8 +13,10 @@ bool hasAnything(const Cluster& cluster, uint32_t agent)
 {
   const Agent& record = *cluster.agents.find(agent);
   return std::any_of(
-      record.slots.begin(), record.slots.end(), [&](const Slot& slot) {
-        return cluster.books.free(slot) > 0;
+      record.resources.begin(),
+      record.resources.end(),
+      [&](const AgentResource& resource) {
+        return cluster.books.free(resource) > 0;
       });
 }
 
@@ -23,23 +25,25 @@ bool hasAnything(const Cluster& cluster, uint32_t agent)
 bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
 {
   return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
-    const PieceTable::Row& piece = cluster.pieces.row(part.piece);
-    return piece.traits.quotaCounts() &&
-        cluster.sums.missing(role, piece.name) > 0;
+    const ResourceClasses::Row& resourceClass =
+        cluster.classes.row(part.resourceClass);
+    return resourceClass.traits.quotaCounts() &&
+        cluster.sums.missing(role, resourceClass.name) > 0;
   });
 }
 
 
 // A copy of a shared volume is offered once in a cycle.
-Parts without(Parts parts, const std::vector<uint32_t>& pieces)
+Parts without(Parts parts, const std::vector<uint32_t>& classes)
 {
-  if (pieces.empty()) {
+  if (classes.empty()) {
     return parts;
   }
 
   Parts result;
   for (const Part& part : parts) {
-    if (std::find(pieces.begin(), pieces.end(), part.piece) == pieces.end()) {
+    if (std::find(classes.begin(), classes.end(), part.resourceClass) ==
+        classes.end()) {
       result.push_back(part);
     }
   }
@@ -152,7 +156,7 @@ bool Fallback::offerAgent(
     std::vector<Offer>* offers)
 {
   const uint32_t agent = agents[next];
-  const size_t pieces = cluster->agents.find(agent)->slots.size();
+  const size_t classes = cluster->agents.find(agent)->resources.size();
   const size_t most = cluster->options.sliceParts;
   std::vector<Competition::Node*> winners;
   std::vector<uint64_t> asked;
@@ -171,7 +175,7 @@ bool Fallback::offerAgent(
     }
 
     asked.push_back(key);
-    *work += 1 + pieces;
+    *work += 1 + classes;
 
     if (!offerTo(*node, agent, cluster, offers)) {
       return true;
@@ -212,20 +216,21 @@ bool Fallback::offerTo(
     return false;
   }
 
-  Verdict verdict = finish(*cluster, pair, std::move(mine), asOfMs);
-  if (verdict.reason != wire::OUTCOME_REASON_OFFERED) {
+  Admission admission =
+      applyQuotaAndFilters(*cluster, pair, std::move(mine), asOfMs);
+  if (admission.reason != wire::OUTCOME_REASON_OFFERED) {
     return false;
   }
 
-  for (const Part& part : verdict.given) {
-    if (cluster->pieces.traits(part.piece).shared) {
-      turn.sharedOffered.push_back(part.piece);
+  for (const Part& part : admission.given) {
+    if (cluster->classes.traits(part.resourceClass).shared) {
+      turn.sharedOffered.push_back(part.resourceClass);
     }
   }
 
   // What is held must be offered, so there has to be room for it.
   offers->push_back(
-      Offer{pair.framework, pair.role, agent, std::move(verdict.given)});
+      Offer{pair.framework, pair.role, agent, std::move(admission.given)});
 
   try {
     cluster->books.hold(agent, pair.framework, pair.role, offers->back().parts);

@@ -10,10 +10,13 @@ std::pair<size_t, size_t>
 Filters::range(const Agent& agent, uint32_t framework, uint32_t role)
 {
   const uint64_t key = clientKey(framework, role);
-  const auto& all = agent.refusals;
+  const auto& all = agent.filters;
 
   auto begin = std::lower_bound(
-      all.begin(), all.end(), key, [](const Refusal& each, uint64_t wanted) {
+      all.begin(),
+      all.end(),
+      key,
+      [](const OfferFilter& each, uint64_t wanted) {
         return clientKey(each.framework, each.role) < wanted;
       });
 
@@ -26,12 +29,12 @@ Filters::range(const Agent& agent, uint32_t framework, uint32_t role)
 }
 
 
-bool Filters::lasts(const Refusal& refusal, int64_t nowMs) const
+bool Filters::lasts(const OfferFilter& filter, int64_t nowMs) const
 {
-  auto client = clients.find(clientKey(refusal.framework, refusal.role));
+  auto client = clients.find(clientKey(filter.framework, filter.role));
 
-  return refusal.expiresMs >= nowMs && client != clients.end() &&
-      client->second.period == refusal.period;
+  return filter.expiresMs >= nowMs && client != clients.end() &&
+      client->second.generation == filter.generation;
 }
 
 
@@ -53,28 +56,28 @@ void Filters::add(
   // One that another contains and outlives says nothing: so a framework
   // that declines the same for ever does not make the list grow.
   const std::pair<size_t, size_t> old = range(*agent, framework, role);
-  sweep(agent, old.first, old.second, [&](const Refusal& each) {
+  sweep(agent, old.first, old.second, [&](const OfferFilter& each) {
     return !lasts(each, nowMs) ||
         (each.expiresMs <= expiresMs && contains(refused, *each.parts));
   });
 
   Client& client = clients[clientKey(framework, role)];
-  if (client.period == 0) {
-    client.period = ++periods;
+  if (client.generation == 0) {
+    client.generation = ++generations;
   }
 
   const size_t place = range(*agent, framework, role).second;
-  agent->refusals.insert(
-      agent->refusals.begin() + place,
-      Refusal{
+  agent->filters.insert(
+      agent->filters.begin() + place,
+      OfferFilter{
           framework,
           role,
-          client.period,
+          client.generation,
           expiresMs,
           std::make_shared<const Parts>(refused)});
 
   for (const Part& part : refused) {
-    pieces->use(part.piece);
+    classes->use(part.resourceClass);
   }
 
   ++client.count;
@@ -91,7 +94,7 @@ void Filters::add(
 
 void Filters::sweep(Agent* agent, size_t begin, size_t end, const Gone& gone)
 {
-  auto& all = agent->refusals;
+  auto& all = agent->filters;
   size_t kept = begin;
 
   for (size_t i = begin; i < end; ++i) {
@@ -101,13 +104,14 @@ void Filters::sweep(Agent* agent, size_t begin, size_t end, const Gone& gone)
     }
 
     auto client = clients.find(clientKey(all[i].framework, all[i].role));
-    if (client != clients.end() && client->second.period == all[i].period) {
+    if (client != clients.end() &&
+        client->second.generation == all[i].generation) {
       --client->second.count;
       --count;
     }
 
     for (const Part& part : *all[i].parts) {
-      pieces->disuse(part.piece);
+      classes->disuse(part.resourceClass);
     }
     --records;
   }
@@ -123,16 +127,16 @@ bool Filters::covers(
     const Parts& offer,
     int64_t nowMs) const
 {
-  if (agent.refusals.empty()) {
+  if (agent.filters.empty()) {
     return false;
   }
 
   const std::pair<size_t, size_t> mine = range(agent, framework, role);
 
   return std::any_of(
-      agent.refusals.begin() + mine.first,
-      agent.refusals.begin() + mine.second,
-      [&](const Refusal& each) {
+      agent.filters.begin() + mine.first,
+      agent.filters.begin() + mine.second,
+      [&](const OfferFilter& each) {
         return lasts(each, nowMs) && contains(*each.parts, offer);
       });
 }
@@ -172,10 +176,11 @@ size_t Filters::countOf(uint32_t role) const
 void Filters::dropAgent(uint32_t number)
 {
   const Agent* agent = agents->find(number);
-  if (agent != nullptr && !agent->refusals.empty()) {
-    sweep(agents->edit(number), 0, agent->refusals.size(), [](const Refusal&) {
-      return true;
-    });
+  if (agent != nullptr && !agent->filters.empty()) {
+    sweep(
+        agents->edit(number), 0, agent->filters.size(), [](const OfferFilter&) {
+          return true;
+        });
   }
 }
 
@@ -194,9 +199,9 @@ void Filters::expire(int64_t nowMs)
   for (uint32_t number : due) {
     const Agent* agent = agents->find(number);
     const bool any = agent != nullptr &&
-        std::any_of(agent->refusals.begin(),
-                    agent->refusals.end(),
-                    [&](const Refusal& each) {
+        std::any_of(agent->filters.begin(),
+                    agent->filters.end(),
+                    [&](const OfferFilter& each) {
                       return each.expiresMs < nowMs;
                     });
 
@@ -204,8 +209,8 @@ void Filters::expire(int64_t nowMs)
       sweep(
           agents->edit(number),
           0,
-          agent->refusals.size(),
-          [&](const Refusal& each) { return !lasts(each, nowMs); });
+          agent->filters.size(),
+          [&](const OfferFilter& each) { return !lasts(each, nowMs); });
     }
   }
 }
@@ -219,8 +224,8 @@ void Filters::rebuildExpiries()
   for (uint32_t number = 0; number < agents->end(); ++number) {
     const Agent* agent = agents->find(number);
     if (agent != nullptr) {
-      for (const Refusal& refusal : agent->refusals) {
-        entries.push_back(Expiry{refusal.expiresMs, number});
+      for (const OfferFilter& filter : agent->filters) {
+        entries.push_back(Expiry{filter.expiresMs, number});
       }
     }
   }

@@ -9,21 +9,21 @@
 #include <utility>
 #include <vector>
 
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 #include "brain/state.hpp"
 
 namespace allocator {
 namespace brain {
 
-// What frameworks refused. A refusal bars what its parts contain until it
+// What frameworks refused. A filter bars what its parts contain until it
 // expires. It lies in the record of its agent and goes with that; all of a
-// framework's in a role are dropped at once by a new period, and swept out
+// framework's in a role are dropped at once by a new generation, and swept out
 // of the agents when they expire, or when something is added beside them.
 class Filters
 {
 public:
-  Filters(Table<Agent>* _agents, PieceTable* _pieces)
-    : agents(_agents), pieces(_pieces)
+  Filters(Table<Agent>* _agents, ResourceClasses* _classes)
+    : agents(_agents), classes(_classes)
   {
   }
 
@@ -46,7 +46,7 @@ public:
       int64_t nowMs) const;
 
   // Whether it is neither expired nor dropped.
-  bool lasts(const Refusal& refusal, int64_t nowMs) const;
+  bool lasts(const OfferFilter& filter, int64_t nowMs) const;
 
   void drop(uint32_t framework, uint32_t role);
   void dropFramework(uint32_t framework);
@@ -67,7 +67,7 @@ private:
   // Of a framework in a role.
   struct Client
   {
-    uint32_t period = 0; // None is 0.
+    uint32_t generation = 0; // None is 0.
     size_t count = 0;
   };
 
@@ -81,7 +81,7 @@ private:
 
   using Expiries =
       std::priority_queue<Expiry, std::vector<Expiry>, std::greater<Expiry>>;
-  using Gone = std::function<bool(const Refusal&)>;
+  using Gone = std::function<bool(const OfferFilter&)>;
 
   // Takes out, of those from `begin` to `end`, what is gone.
   void sweep(Agent* agent, size_t begin, size_t end, const Gone& gone);
@@ -91,15 +91,15 @@ private:
   range(const Agent& agent, uint32_t framework, uint32_t role);
 
   Table<Agent>* const agents;
-  PieceTable* const pieces;
+  ResourceClasses* const classes;
 
   int64_t intervalMs = 1000;
   std::unordered_map<uint64_t, Client> clients;
-  uint32_t periods = 0; // That have begun.
-  size_t count = 0;     // Those that were not dropped.
-  size_t records = 0;   // All that lie with agents.
+  uint32_t generations = 0; // That have begun.
+  size_t count = 0;         // Those that were not dropped.
+  size_t records = 0;       // All that lie with agents.
 
-  // When an agent has something that expires, the first on top. Refusals
+  // When an agent has something that expires, the first on top. Filters
   // that went before leave their entries here.
   Expiries expiries;
 };

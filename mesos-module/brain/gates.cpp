@@ -18,12 +18,12 @@ bool isAllowed(
     const Cluster& cluster,
     const Framework& framework,
     uint32_t role,
-    const PieceTable::Row& piece)
+    const ResourceClasses::Row& resourceClass)
 {
-  const Traits& traits = piece.traits;
+  const Traits& traits = resourceClass.traits;
 
-  return (piece.reserved == 0 ||
-          cluster.roles.isWithin(role, piece.reserved)) &&
+  return (resourceClass.reserved == 0 ||
+          cluster.roles.isWithin(role, resourceClass.reserved)) &&
       (framework.shared || !traits.shared) &&
       (framework.revocable || !traits.revocable) &&
       (framework.refinement || traits.depth <= 1);
@@ -35,7 +35,7 @@ bool isAllowed(
 wire::OutcomeReason
 admitFramework(const Cluster& cluster, uint32_t number, uint32_t role)
 {
-  if (cluster.held()) {
+  if (cluster.offersPaused()) {
     return wire::OUTCOME_REASON_PAUSED;
   }
 
@@ -108,28 +108,30 @@ Parts pool(const Cluster& cluster, const Pair& pair)
   const Agent& agent = *cluster.agents.find(pair.agent);
 
   Parts result;
-  result.reserve(agent.slots.size());
+  result.reserve(agent.resources.size());
 
-  for (const Slot& slot : agent.slots) {
-    const PieceTable::Row& piece = cluster.pieces.row(slot.piece);
-    int64_t amount = cluster.books.free(slot);
+  for (const AgentResource& resource : agent.resources) {
+    const ResourceClasses::Row& resourceClass =
+        cluster.classes.row(resource.resourceClass);
+    int64_t amount = cluster.books.free(resource);
 
-    if (amount <= 0 || !isAllowed(cluster, framework, pair.role, piece)) {
+    if (amount <= 0 ||
+        !isAllowed(cluster, framework, pair.role, resourceClass)) {
       continue;
     }
 
-    if (piece.traits.shared) {
-      amount = std::min(amount, piece.traits.unit);
+    if (resourceClass.traits.shared) {
+      amount = std::min(amount, resourceClass.traits.unit);
     }
 
-    result.push_back(Part{slot.piece, amount, slot.free});
+    result.push_back(Part{resource.resourceClass, amount, resource.free});
   }
 
   return result;
 }
 
 
-Verdict judge(
+Admission judge(
     const Cluster& cluster,
     const Pair& pair,
     const Amounts& wanted,
@@ -169,20 +171,21 @@ Verdict judge(
     return refuse(wire::OUTCOME_REASON_NOTHING_AVAILABLE);
   }
 
-  Verdict verdict = finish(cluster, pair, std::move(taken), nowMs);
+  Admission admission =
+      applyQuotaAndFilters(cluster, pair, std::move(taken), nowMs);
 
-  if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
+  if (admission.reason == wire::OUTCOME_REASON_OFFERED) {
     const bool missing = std::any_of(
         left.begin(), left.end(), [](const Amounts::value_type& entry) {
           return entry.second != 0;
         });
 
-    if (missing || verdict.bounded) {
-      verdict.reason = wire::OUTCOME_REASON_PARTIAL;
+    if (missing || admission.bounded) {
+      admission.reason = wire::OUTCOME_REASON_PARTIAL;
     }
   }
 
-  return verdict;
+  return admission;
 }
 
 } // namespace brain {

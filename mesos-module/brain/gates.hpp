@@ -22,7 +22,7 @@ struct Pair
 
 
 // What comes of a wish.
-struct Verdict
+struct Admission
 {
   wire::OutcomeReason reason = wire::OUTCOME_REASON_UNSPECIFIED;
 
@@ -34,11 +34,11 @@ struct Verdict
 };
 
 
-inline Verdict refuse(wire::OutcomeReason reason)
+inline Admission refuse(wire::OutcomeReason reason)
 {
-  Verdict verdict;
-  verdict.reason = reason;
-  return verdict;
+  Admission admission;
+  admission.reason = reason;
+  return admission;
 }
 
 
@@ -71,12 +71,15 @@ Parts take(const Cluster& cluster, Parts pool, Amounts* wanted);
 
 // The gates behind the pool: quotas, the minimum, filters. `wanted` was
 // taken from the pool of an admitted pair.
-Verdict
-finish(const Cluster& cluster, const Pair& pair, Parts wanted, int64_t nowMs);
+Admission applyQuotaAndFilters(
+    const Cluster& cluster,
+    const Pair& pair,
+    Parts wanted,
+    int64_t nowMs);
 
 // All gates, for a wish of amounts by kind. OFFERED says that all of it
 // is given, PARTIAL that some is.
-Verdict judge(
+Admission judge(
     const Cluster& cluster,
     const Pair& pair,
     const Amounts& wanted,

@@ -9,7 +9,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Of the names that may still come, so many find room for a rest kind.
+// Of the names that may still come, so many find room for an overflow kind.
 constexpr size_t NEW_NAMES = 8;
 
 
@@ -26,14 +26,14 @@ bool isMesosOwn(const Traits& traits)
 // Whom a kind is counted for. Who reserves says so in the resource itself, as
 // far as there are principals at all. Of what nobody told, operators reserved
 // it, and a role is as good as they are.
-std::string tellerOf(const PieceTable::Row& piece)
+std::string tellerOf(const ResourceClasses::Row& resourceClass)
 {
-  const Traits& traits = piece.traits;
+  const Traits& traits = resourceClass.traits;
   if (!traits.principal.empty()) {
     return "principal " + traits.principal;
   }
-  if (piece.teller != 0) {
-    return std::to_string(piece.teller);
+  if (resourceClass.teller != 0) {
+    return std::to_string(resourceClass.teller);
   }
   return "role " + traits.reservedRole.substr(0, traits.reservedRole.find('/'));
 }
@@ -77,9 +77,9 @@ std::string keyOf(const Traits& traits)
 }
 
 
-wire::Kind describe(const PieceTable::Row& piece)
+wire::Kind describe(const ResourceClasses::Row& resourceClass)
 {
-  const Traits& traits = piece.traits;
+  const Traits& traits = resourceClass.traits;
   wire::Kind kind;
   kind.set_name(toText(traits.name));
   kind.set_type(typeOf(traits.type));
@@ -90,7 +90,7 @@ wire::Kind describe(const PieceTable::Row& piece)
   kind.set_indivisible(traits.unit > 0);
 
   if (traits.depth > 0) {
-    kind.set_reserved_role(piece.reservedTold);
+    kind.set_reserved_role(resourceClass.reservedTold);
   }
 
   return kind;
@@ -128,47 +128,47 @@ bool Kinds::isWorn() const
 }
 
 
-uint32_t Kinds::find(uint32_t piece) const
+uint32_t Kinds::find(uint32_t resourceClass) const
 {
-  return piece < ofPiece.size() ? ofPiece[piece] : NONE;
+  return resourceClass < ofClass.size() ? ofClass[resourceClass] : NONE;
 }
 
 
-uint32_t Kinds::bind(uint32_t piece, const PieceTable& table)
+uint32_t Kinds::bind(uint32_t resourceClass, const ResourceClasses& table)
 {
-  const uint32_t known = find(piece);
+  const uint32_t known = find(resourceClass);
   if (known != NONE) {
     return known;
   }
 
-  if (piece >= ofPiece.size()) {
-    ofPiece.resize(piece + 1, NONE);
+  if (resourceClass >= ofClass.size()) {
+    ofClass.resize(resourceClass + 1, NONE);
   }
 
-  const uint32_t kind = number(table.row(piece));
-  ofPiece[piece] = kind;
-  if (kind != NONE && pieces[kind]++ == 0) {
+  const uint32_t kind = number(table.row(resourceClass));
+  ofClass[resourceClass] = kind;
+  if (kind != NONE && classes[kind]++ == 0) {
     --shares[roomOf[kind]].idle;
   }
   return kind;
 }
 
 
-void Kinds::forget(uint32_t piece)
+void Kinds::forget(uint32_t resourceClass)
 {
-  const uint32_t kind = find(piece);
+  const uint32_t kind = find(resourceClass);
   if (kind != NONE) {
-    ofPiece[piece] = NONE;
-    if (--pieces[kind] == 0) {
+    ofClass[resourceClass] = NONE;
+    if (--classes[kind] == 0) {
       ++shares[roomOf[kind]].idle;
     }
   }
 }
 
 
-uint32_t Kinds::number(const PieceTable::Row& piece)
+uint32_t Kinds::number(const ResourceClasses::Row& resourceClass)
 {
-  const Traits& traits = piece.traits;
+  const Traits& traits = resourceClass.traits;
   const std::string key = keyOf(traits);
   auto found = byTraits.find(key);
   if (found != byTraits.end()) {
@@ -178,60 +178,61 @@ uint32_t Kinds::number(const PieceTable::Row& piece)
   const bool ownName = isMesosOwn(traits);
   const Room room = !ownName ? NAMED : traits.depth > 0 ? RESERVED : PLAIN;
   Share& share = shares[room];
-  const std::string teller = room == PLAIN ? std::string() : tellerOf(piece);
+  const std::string teller =
+      room == PLAIN ? std::string() : tellerOf(resourceClass);
 
-  // With a name comes the rest of its name.
-  const bool newName = rests.count(traits.name) == 0;
+  // With a name comes the overflow of its name.
+  const bool newName = overflows.count(traits.name) == 0;
   const size_t count = newName && !ownName ? 2 : 1;
   const bool hasShare = room == PLAIN || share.hasRoom(teller, count);
   if (!hasShare && newName && !ownName) {
     meet(OTHERS);
-    return rest(OTHERS, piece.teller);
+    return overflow(OTHERS, resourceClass.teller);
   }
   meet(traits.name);
 
   // The first kind of a name may take room that is kept for new names.
-  const size_t kept = restsMissing + (newName ? 0 : NEW_NAMES);
+  const size_t kept = overflowsMissing + (newName ? 0 : NEW_NAMES);
   if (!hasShare || kinds.size() + kept >= most) {
-    return rest(traits.name, piece.teller);
+    return overflow(traits.name, resourceClass.teller);
   }
 
   share.taken += count;
   if (room != PLAIN) {
     share.told[teller] += count;
   }
-  const uint32_t kind = append(describe(piece), room);
+  const uint32_t kind = append(describe(resourceClass), room);
   byTraits[key] = kind;
   return kind;
 }
 
 
-// Room is kept for the rest of a name that is met.
+// Room is kept for the overflow of a name that is met.
 void Kinds::meet(const std::string& name)
 {
-  restsMissing += rests.emplace(name, NONE).second ? 1 : 0;
+  overflowsMissing += overflows.emplace(name, NONE).second ? 1 : 0;
 }
 
 
-uint32_t Kinds::rest(const std::string& name, Teller teller)
+uint32_t Kinds::overflow(const std::string& name, Teller teller)
 {
   if (over.insert(teller).second) {
     overNow.push_back(teller);
   }
 
-  uint32_t& rest = rests[name];
+  uint32_t& overflow = overflows[name];
 
-  if (rest == NONE && kinds.size() < most) {
+  if (overflow == NONE && kinds.size() < most) {
     wire::Kind kind;
     kind.set_name(toText(name));
     kind.set_type(wire::VALUE_TYPE_SCALAR);
     kind.set_rest(true);
-    rest = append(std::move(kind), PLAIN);
-    --restsMissing;
+    overflow = append(std::move(kind), PLAIN);
+    --overflowsMissing;
     crowded.push_back(name);
   }
 
-  return rest;
+  return overflow;
 }
 
 
@@ -243,19 +244,19 @@ uint32_t Kinds::append(wire::Kind&& kind, Room room)
   kinds.back().Swap(&kind);
   kinds.back().set_kind(number);
   roomOf.push_back(room);
-  pieces.push_back(0);
+  classes.push_back(0);
   ++shares[room].idle;
   return number;
 }
 
 
-Amounts Kinds::toAmounts(const Parts& parts, const PieceTable& table)
+Amounts Kinds::toAmounts(const Parts& parts, const ResourceClasses& table)
 {
   Amounts result;
   result.reserve(parts.size());
 
   for (const Part& part : parts) {
-    const uint32_t kind = bind(part.piece, table);
+    const uint32_t kind = bind(part.resourceClass, table);
     if (kind != NONE) {
       result.emplace_back(kind, part.amount);
     }

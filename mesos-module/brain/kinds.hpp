@@ -10,22 +10,22 @@
 #include <vector>
 
 #include "brain/bounds.hpp"
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 
 namespace allocator {
 namespace brain {
 
-// The kinds of a session: what the sidecar keeps apart of the pieces.
+// The kinds of a session: what the sidecar keeps apart of the resource classes.
 // Labels, principals, ids of volumes, sources and providers make none.
 // Numbers start at 0 and are never bound again within a session.
 //
 // No more kinds are kept apart than the sidecar takes. What comes beyond
-// that is of the rest kind of its name; room for those is kept free.
+// that is of the overflow kind of its name; room for those is kept free.
 //
 // Nobody takes the room from all others: of what is reserved, and of what has a
 // name that is not Mesos's own, each teller has a share (see `bounds.hpp`).
-// Beyond it a resource is of the rest of its name, too; a name that is beyond
-// it is of one rest kind for all such names.
+// Beyond it a resource is of the overflow of its name, too; a name that is
+// beyond it is of one overflow kind for all such names.
 class Kinds
 {
 public:
@@ -39,15 +39,15 @@ public:
 
   explicit Kinds(size_t _most = MOST_DEFAULT);
 
-  // The kind of a piece that is defined; NONE where there is no room even
-  // for a rest kind, and then the sidecar must not hear of it.
-  uint32_t bind(uint32_t piece, const PieceTable& table);
+  // The kind of a resource class that is defined; NONE where there is no room
+  // even for an overflow kind, and then the sidecar must not hear of it.
+  uint32_t bind(uint32_t resourceClass, const ResourceClasses& table);
 
   // NONE where it was not bound.
-  uint32_t find(uint32_t piece) const;
+  uint32_t find(uint32_t resourceClass) const;
 
-  // The number of the piece is to name another.
-  void forget(uint32_t piece);
+  // The number of the resource class is to name another.
+  void forget(uint32_t resourceClass);
 
   bool known(uint32_t kind) const { return kind < kinds.size(); }
 
@@ -57,32 +57,32 @@ public:
     return kinds[kind].indivisible() || kinds[kind].rest();
   }
 
-  // Whether it is part of a rest.
-  bool isRest(uint32_t piece) const
+  // Whether it is part of an overflow.
+  bool isOverflow(uint32_t resourceClass) const
   {
-    const uint32_t kind = find(piece);
+    const uint32_t kind = find(resourceClass);
     return kind != NONE && kinds[kind].rest();
   }
 
   // Whether anything is.
-  bool hasRests() const { return !over.empty(); }
+  bool hasOverflow() const { return !over.empty(); }
 
   // Whether much of the room is taken by what nobody has any more.
   bool isWorn() const;
 
-  // Of whose resources some are part of a rest; and those that are new since
-  // the last call.
+  // Of whose resources some are part of an overflow; and those that are new
+  // since the last call.
   bool isOver(Teller teller) const { return over.count(teller) > 0; }
   std::vector<Teller> takeOver();
   void forgetTeller(Teller teller) { over.erase(teller); }
 
   // Amounts by kind; parts that no kind can be bound for are left out.
-  Amounts toAmounts(const Parts& parts, const PieceTable& table);
+  Amounts toAmounts(const Parts& parts, const ResourceClasses& table);
 
   size_t size() const { return kinds.size(); }
   const std::string& name(uint32_t kind) const { return kinds[kind].name(); }
 
-  // Names whose pieces became too many since the last call.
+  // Names whose resource classes became too many since the last call.
   std::vector<std::string> takeCrowded();
 
   // Kinds that are new since the last call.
@@ -109,8 +109,8 @@ private:
     ROOMS,
   };
 
-  uint32_t number(const PieceTable::Row& piece);
-  uint32_t rest(const std::string& name, Teller teller);
+  uint32_t number(const ResourceClasses::Row& resourceClass);
+  uint32_t overflow(const std::string& name, Teller teller);
   uint32_t append(wire::Kind&& kind, Room room);
   void meet(const std::string& name);
 
@@ -118,15 +118,16 @@ private:
   std::array<Share, ROOMS> shares;
   std::vector<wire::Kind> kinds;
 
-  // Of each kind, the part that it takes room of, and how many pieces it has.
+  // Of each kind, the part that it takes room of, and how many resource classes
+  // it has.
   std::vector<Room> roomOf;
-  std::vector<uint32_t> pieces;
-  std::vector<uint32_t> ofPiece;
+  std::vector<uint32_t> classes;
+  std::vector<uint32_t> ofClass;
   std::unordered_map<std::string, uint32_t> byTraits;
 
-  // The rest kind of each name that was met and has room, or NONE.
-  std::unordered_map<std::string, uint32_t> rests;
-  size_t restsMissing = 0; // How many of them are NONE.
+  // The overflow kind of each name that was met and has room, or NONE.
+  std::unordered_map<std::string, uint32_t> overflows;
+  size_t overflowsMissing = 0; // How many of them are NONE.
   std::vector<std::string> crowded;
   std::set<Teller> over;
   std::vector<Teller> overNow;

@@ -123,9 +123,9 @@ std::vector<InverseOffer> Maintenance::generate(
       continue;
     }
 
-    for (const Holding& holding : agent.held) {
-      if (ask(cluster, holding.framework, number, &entry.second, nowMs)) {
-        result.push_back(InverseOffer{holding.framework, number});
+    for (const Allocation& allocation : agent.allocations) {
+      if (ask(cluster, allocation.framework, number, &entry.second, nowMs)) {
+        result.push_back(InverseOffer{allocation.framework, number});
       }
     }
   }
@@ -149,10 +149,11 @@ std::vector<InverseOffer> Maintenance::reclaim(
       continue;
     }
 
-    const std::vector<Holding>& held = cluster.agents.find(each.agent)->held;
-    const bool holds =
-        std::any_of(held.begin(), held.end(), [&](const Holding& holding) {
-          return holding.framework == each.framework;
+    const std::vector<Allocation>& held =
+        cluster.agents.find(each.agent)->allocations;
+    const bool holds = std::any_of(
+        held.begin(), held.end(), [&](const Allocation& allocation) {
+          return allocation.framework == each.framework;
         });
 
     if (holds &&

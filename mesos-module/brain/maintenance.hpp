@@ -31,8 +31,6 @@ public:
 
   using Answers = std::map<uint32_t, Answer>; // By framework.
 
-  bool empty() const { return schedules.empty(); }
-
   // Begins or ends a schedule; answers and filters of before are void.
   void set(uint32_t agent, bool scheduled);
 

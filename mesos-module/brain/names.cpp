@@ -40,7 +40,7 @@ uint32_t Handles::bind(const std::string& id)
 }
 
 
-void Handles::release(uint32_t handle, uint64_t mark)
+void Handles::release(uint32_t handle, uint64_t revision)
 {
   const std::string* bearer = id(handle);
   if (bearer == nullptr) {
@@ -49,7 +49,7 @@ void Handles::release(uint32_t handle, uint64_t mark)
 
   handles.erase(*bearer);
   rows[handle - 1] = Row();
-  rows[handle - 1].mark = mark;
+  rows[handle - 1].revision = revision;
   free.push(handle);
 }
 
@@ -68,23 +68,23 @@ const std::string* Handles::id(uint32_t handle) const
 }
 
 
-void Handles::sent(uint32_t handle, uint64_t mark)
+void Handles::sent(uint32_t handle, uint64_t revision)
 {
   if (id(handle) != nullptr) {
-    rows[handle - 1].mark = mark;
+    rows[handle - 1].revision = revision;
   }
 }
 
 
-uint64_t Handles::mark(uint32_t handle) const
+uint64_t Handles::revision(uint32_t handle) const
 {
-  return id(handle) == nullptr ? 0 : rows[handle - 1].mark;
+  return id(handle) == nullptr ? 0 : rows[handle - 1].revision;
 }
 
 
-bool Handles::excused(uint32_t handle, uint64_t known) const
+bool Handles::changedSince(uint32_t handle, uint64_t known) const
 {
-  return handle != NONE && handle < end() && rows[handle - 1].mark > known;
+  return handle != NONE && handle < end() && rows[handle - 1].revision > known;
 }
 
 

@@ -21,7 +21,7 @@ namespace wire = ::allocator::v1;
 // Binds numbers from 1 to ids, the lowest free one first. They are the
 // handles of the protocol, too.
 //
-// Each number remembers a mark: that of the message which said what it is
+// Each number remembers a revision: that of the message which said what it is
 // bound to, or that it is bound no more. So a decision that was made for
 // an earlier bearer of the number is recognised.
 class Handles
@@ -29,26 +29,26 @@ class Handles
 public:
   static constexpr uint32_t NONE = 0;
 
-  // The number keeps its mark until another is sent: who knows its last bearer
-  // does not know this one yet.
+  // The number keeps its revision until another is sent: who knows its last
+  // bearer does not know this one yet.
   uint32_t bind(const std::string& id);
 
-  // `mark` is the one of the message that says so.
-  void release(uint32_t handle, uint64_t mark);
+  // `revision` is the one of the message that says so.
+  void release(uint32_t handle, uint64_t revision);
 
   uint32_t find(const std::string& id) const;
 
   // Null where the number, which may be any, is not bound.
   const std::string* id(uint32_t handle) const;
 
-  void sent(uint32_t handle, uint64_t mark);
+  void sent(uint32_t handle, uint64_t revision);
 
   // 0 where the number is not bound.
-  uint64_t mark(uint32_t handle) const;
+  uint64_t revision(uint32_t handle) const;
 
-  // Whether the number was bound as far as somebody knew who knew of
-  // everything up to `known`, and of nothing after.
-  bool excused(uint32_t handle, uint64_t known) const;
+  // Whether the number was bound or released after the revision `known`: then
+  // whoever knew of nothing later named it in good faith.
+  bool changedSince(uint32_t handle, uint64_t known) const;
 
   // One more than the largest number that was ever bound.
   uint32_t end() const { return static_cast<uint32_t>(rows.size()) + 1; }
@@ -58,7 +58,7 @@ private:
   {
     std::string id;
     bool bound = false;
-    uint64_t mark = 0;
+    uint64_t revision = 0;
   };
 
   using Free = std::

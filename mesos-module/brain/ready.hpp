@@ -8,7 +8,7 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 
 #include "session/decisions.hpp"
 
@@ -43,10 +43,10 @@ struct Message
   std::vector<uint32_t> agents;
   int64_t clockMs = 0;
 
-  // The snapshot (in its last part) and events are marked in ascending
-  // order, over all sessions. A decision says the mark of the last message
+  // Of the snapshot (in its last part) and of events; it ascends, over all
+  // sessions. A decision says the revision of the last message
   // that the sidecar had taken in.
-  uint64_t mark = 0;
+  uint64_t revision = 0;
 };
 
 
@@ -89,7 +89,7 @@ struct Ready
   std::vector<Offer> offers;
   std::vector<InverseOffer> inverseOffers;
 
-  // Pieces that nobody uses; their numbers may name others.
+  // Resource classes that nobody uses; their numbers may name others.
   std::vector<uint32_t> forgotten;
 
   // Wake the brain after what has been said by now; and at this time at

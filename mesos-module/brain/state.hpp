@@ -13,7 +13,7 @@
 #include "allocator/v1/session.pb.h"
 
 #include "brain/names.hpp"
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 
 namespace allocator {
 namespace brain {
@@ -31,11 +31,11 @@ struct Unavailability
 using Quantities = std::vector<std::pair<std::string, int64_t>>;
 
 
-// What an agent has of a piece. What is free is `total` less `held`, or
-// nothing where more is held than there is: a total may shrink below it.
-struct Slot
+// What an agent has of a resource class. What is free is `total` less `held`,
+// or nothing where more is held than there is: a total may shrink below it.
+struct AgentResource
 {
-  uint32_t piece;
+  uint32_t resourceClass;
   int64_t total = 0;
   int64_t held = 0; // By all frameworks together.
 
@@ -46,7 +46,7 @@ struct Slot
 
 
 // What a framework holds on an agent in a role, offered or in use.
-struct Holding
+struct Allocation
 {
   uint32_t framework;
   uint32_t role;
@@ -54,20 +54,20 @@ struct Holding
 };
 
 
-// A refusal bars what its parts contain until it expires, or until its
-// framework's refusals in the role are void (see `Filters`).
-struct Refusal
+// A filter bars what its parts contain until it expires, or until its
+// framework's filters in the role are void (see `Filters`).
+struct OfferFilter
 {
   uint32_t framework;
   uint32_t role;
-  uint32_t period; // Of the framework in the role.
+  uint32_t generation; // Of the framework in the role.
   int64_t expiresMs;
   std::shared_ptr<const Parts> parts;
 };
 
 
-// An agent's record. A snapshot that is being laid out may have to keep it;
-// so whoever changes it asks `Table::edit` for it.
+// An agent's record. A snapshot that is being built may pin it; so whoever
+// changes it asks `Table::edit` for it.
 struct Agent
 {
   std::string id;
@@ -81,9 +81,9 @@ struct Agent
   bool gpus = false;
   Unavailability unavailability;
 
-  std::vector<Slot> slots;       // By piece.
-  std::vector<Holding> held;     // By framework and role.
-  std::vector<Refusal> refusals; // By framework and role.
+  std::vector<AgentResource> resources; // By resource class.
+  std::vector<Allocation> allocations;  // By framework and role.
+  std::vector<OfferFilter> filters;     // By framework and role.
 };
 
 
@@ -131,7 +131,7 @@ inline uint64_t clientKey(uint32_t framework, uint32_t role)
 }
 
 
-// Records by number. For a snapshot they can be kept as they are at one
+// Records by number. For a snapshot they can be pinned as they are at one
 // moment: whoever changes one then leaves a copy of what it was.
 template <typename Record>
 class Table
@@ -146,16 +146,16 @@ public:
   // Of a record that is there.
   Record* edit(uint32_t number)
   {
-    if (isToKeep(number)) {
-      kept[number].reset(new Record(*records[number]));
+    if (isToPin(number)) {
+      pinned[number].reset(new Record(*records[number]));
     }
     return records[number].get();
   }
 
   Record* add(uint32_t number)
   {
-    if (isToKeep(number)) {
-      kept[number] = nullptr;
+    if (isToPin(number)) {
+      pinned[number] = nullptr;
     }
     if (number >= records.size()) {
       records.resize(number + 1);
@@ -170,8 +170,8 @@ public:
     if (find(number) == nullptr) {
       return;
     }
-    if (isToKeep(number)) {
-      kept[number] = std::move(records[number]);
+    if (isToPin(number)) {
+      pinned[number] = std::move(records[number]);
     }
     records[number].reset();
     --count;
@@ -182,51 +182,52 @@ public:
   // One more than the largest number.
   uint32_t end() const { return static_cast<uint32_t>(records.size()); }
 
-  // Keeps all records as they are now.
-  void keep()
+  // Pins all records as they are now.
+  void pin()
   {
-    kept.clear();
-    keptFrom = 0;
-    keptEnd = end();
+    pinned.clear();
+    pinnedFrom = 0;
+    pinnedEnd = end();
   }
 
-  // One more than the largest number that is kept.
-  uint32_t endKept() const { return keptEnd; }
+  // One more than the largest number that is pinned.
+  uint32_t endPinned() const { return pinnedEnd; }
 
   // What the number named then, or null.
-  const Record* findKept(uint32_t number) const
+  const Record* findPinned(uint32_t number) const
   {
-    auto found = kept.find(number);
-    return found == kept.end() ? find(number) : found->second.get();
+    auto found = pinned.find(number);
+    return found == pinned.end() ? find(number) : found->second.get();
   }
 
-  // Those below the number need not be kept any more.
-  void keepFrom(uint32_t number)
+  // Those below the number need not be pinned any more.
+  void unpinBelow(uint32_t number)
   {
-    for (; keptFrom < number; ++keptFrom) {
-      kept.erase(keptFrom);
+    for (; pinnedFrom < number; ++pinnedFrom) {
+      pinned.erase(pinnedFrom);
     }
   }
 
-  void stopKeeping()
+  void unpin()
   {
-    kept.clear();
-    keptFrom = keptEnd = 0;
+    pinned.clear();
+    pinnedFrom = pinnedEnd = 0;
   }
 
 private:
-  bool isToKeep(uint32_t number) const
+  bool isToPin(uint32_t number) const
   {
-    return number >= keptFrom && number < keptEnd && kept.count(number) == 0;
+    return number >= pinnedFrom && number < pinnedEnd &&
+        pinned.count(number) == 0;
   }
 
   std::vector<std::unique_ptr<Record>> records;
   size_t count = 0;
 
   // Those that are others by now, or no more; null where there was none.
-  std::unordered_map<uint32_t, std::unique_ptr<Record>> kept;
-  uint32_t keptFrom = 0;
-  uint32_t keptEnd = 0;
+  std::unordered_map<uint32_t, std::unique_ptr<Record>> pinned;
+  uint32_t pinnedFrom = 0;
+  uint32_t pinnedEnd = 0;
 };
 
 
@@ -271,12 +272,13 @@ struct Options
   size_t rolesSentMax = 16384;
 
   // How much is done at a time, for the master waits meanwhile: decisions
-  // judged; agents laid out, or offered in fallback; pieces that were looked
-  // at then, for each framework that was asked; refusals laid out.
+  // judged; agents in a snapshot, or offered in fallback; resource classes that
+  // were looked at then, for each framework that was asked; filters in a
+  // snapshot.
   size_t sliceDecisions = 2048;
   size_t sliceAgents = 1024;
   size_t sliceParts = 131072;
-  size_t sliceRefusals = 8192;
+  size_t sliceFilters = 8192;
 };
 
 } // namespace brain {

@@ -26,18 +26,18 @@ Amounts& place(uint32_t role, std::vector<Amounts>* sums)
 } // namespace {
 
 
-void Sums::changeTotal(const PieceTable::Row& piece, int64_t delta)
+void Sums::changeTotal(const ResourceClasses::Row& resourceClass, int64_t delta)
 {
-  if (piece.traits.type != Type::SCALAR || delta == 0) {
+  if (resourceClass.traits.type != Type::SCALAR || delta == 0) {
     return;
   }
 
-  change(piece.name, delta, &total_);
+  change(resourceClass.name, delta, &total_);
 
-  if (piece.traits.quotaCounts()) {
-    change(piece.name, delta, &free_);
-  } else if (piece.reserved != 0) {
-    consume(roles->top(piece.reserved), piece.name, delta);
+  if (resourceClass.traits.quotaCounts()) {
+    change(resourceClass.name, delta, &free_);
+  } else if (resourceClass.reserved != 0) {
+    consume(roles->top(resourceClass.reserved), resourceClass.name, delta);
   }
 }
 
@@ -45,30 +45,30 @@ void Sums::changeTotal(const PieceTable::Row& piece, int64_t delta)
 void Sums::changeHeld(
     uint32_t framework,
     uint32_t role,
-    const PieceTable::Row& piece,
+    const ResourceClasses::Row& resourceClass,
     int64_t delta)
 {
-  if (piece.traits.type != Type::SCALAR || delta == 0) {
+  if (resourceClass.traits.type != Type::SCALAR || delta == 0) {
     return;
   }
 
   const uint64_t key = clientKey(framework, role);
   Amounts& client = byClient[key];
-  change(piece.name, delta, &client);
+  change(resourceClass.name, delta, &client);
   if (client.empty()) {
     byClient.erase(key);
   }
 
-  change(piece.name, delta, &held_);
-  change(piece.name, delta, &place(role, &byRoleItself));
+  change(resourceClass.name, delta, &held_);
+  change(resourceClass.name, delta, &place(role, &byRoleItself));
 
   for (uint32_t each = role; each != 0; each = roles->parent(each)) {
-    change(piece.name, delta, &place(each, &byRole));
+    change(resourceClass.name, delta, &place(each, &byRole));
   }
 
-  if (piece.traits.quotaCounts()) {
-    change(piece.name, -delta, &free_);
-    consume(roles->top(role), piece.name, delta);
+  if (resourceClass.traits.quotaCounts()) {
+    change(resourceClass.name, -delta, &free_);
+    consume(roles->top(role), resourceClass.name, delta);
   }
 }
 

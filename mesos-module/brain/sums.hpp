@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "brain/names.hpp"
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 #include "brain/state.hpp"
 
 namespace allocator {
@@ -23,12 +23,12 @@ class Sums
 public:
   explicit Sums(const Roles* _roles) : roles(_roles) {}
 
-  void changeTotal(const PieceTable::Row& piece, int64_t delta);
+  void changeTotal(const ResourceClasses::Row& resourceClass, int64_t delta);
 
   void changeHeld(
       uint32_t framework,
       uint32_t role,
-      const PieceTable::Row& piece,
+      const ResourceClasses::Row& resourceClass,
       int64_t delta);
 
   // An empty quota is none.
@@ -58,9 +58,8 @@ public:
   const Amounts& held() const { return held_; }
   const Amounts& ofClient(uint32_t framework, uint32_t role) const;
 
-  // What a top-level role consumes, and what is free of what quotas count.
+  // What a top-level role consumes.
   const Amounts& consumed(uint32_t top) const;
-  const Amounts& free() const { return free_; }
 
 private:
   struct Quota
@@ -76,7 +75,7 @@ private:
 
   Amounts total_;
   Amounts held_;
-  Amounts free_;
+  Amounts free_;    // Of what quotas count.
   Amounts required; // By all guarantees together.
   std::vector<Amounts> byRole;
   std::vector<Amounts> byRoleItself;

@@ -23,7 +23,7 @@ int64_t* amountOfKind(uint32_t kind, Amounts* wanted)
 // divided is given in whole objects. Nothing where its amount is 0.
 Part upTo(const Part& part, const Traits& traits, int64_t amount)
 {
-  Part result{part.piece, std::min(part.amount, amount), Spans()};
+  Part result{part.resourceClass, std::min(part.amount, amount), Spans()};
 
   if (traits.unit > 0) {
     result.amount -= result.amount % traits.unit;
@@ -51,9 +51,10 @@ Parts bounded(
 
   Amounts asked;
   for (const Part& part : wanted) {
-    const PieceTable::Row& piece = cluster.pieces.row(part.piece);
-    if (piece.traits.quotaCounts()) {
-      change(piece.name, part.amount, &asked);
+    const ResourceClasses::Row& resourceClass =
+        cluster.classes.row(part.resourceClass);
+    if (resourceClass.traits.quotaCounts()) {
+      change(resourceClass.name, part.amount, &asked);
     }
   }
 
@@ -72,16 +73,18 @@ Parts bounded(
 
   Parts result;
   for (const Part& part : wanted) {
-    const PieceTable::Row& piece = cluster.pieces.row(part.piece);
-    int64_t* left =
-        piece.traits.quotaCounts() ? amountOfKind(piece.name, &most) : nullptr;
+    const ResourceClasses::Row& resourceClass =
+        cluster.classes.row(part.resourceClass);
+    int64_t* left = resourceClass.traits.quotaCounts()
+        ? amountOfKind(resourceClass.name, &most)
+        : nullptr;
 
     if (left == nullptr) {
       result.push_back(part);
       continue;
     }
 
-    const Part some = upTo(part, piece.traits, *left);
+    const Part some = upTo(part, resourceClass.traits, *left);
     if (some.amount > 0) {
       *left -= some.amount;
       result.push_back(some);
@@ -101,7 +104,7 @@ bool reaches(
       least.begin(), least.end(), [&](const Quantities::value_type& entry) {
         int64_t amount = 0;
         for (const Part& part : offer) {
-          if (cluster.pieces.traits(part.piece).name == entry.first) {
+          if (cluster.classes.traits(part.resourceClass).name == entry.first) {
             amount += part.amount;
           }
         }
@@ -148,14 +151,14 @@ Parts take(const Cluster& cluster, Parts pool, Amounts* wanted)
   std::vector<std::pair<const Part*, int64_t*>> toSplit;
 
   for (Part& part : pool) {
-    const uint32_t kind = cluster.kinds.find(part.piece);
+    const uint32_t kind = cluster.kinds.find(part.resourceClass);
     int64_t* left = amountOfKind(kind, wanted);
 
     if (left == nullptr || *left <= 0) {
       continue;
     }
 
-    const Traits& traits = cluster.pieces.traits(part.piece);
+    const Traits& traits = cluster.classes.traits(part.resourceClass);
 
     if (part.amount <= *left) {
       *left -= part.amount;
@@ -170,7 +173,7 @@ Parts take(const Cluster& cluster, Parts pool, Amounts* wanted)
   }
 
   for (const auto& entry : toSplit) {
-    const Traits& traits = cluster.pieces.traits(entry.first->piece);
+    const Traits& traits = cluster.classes.traits(entry.first->resourceClass);
     const Part some = upTo(*entry.first, traits, *entry.second);
     *entry.second -= some.amount;
     add(some, &result);
@@ -180,18 +183,21 @@ Parts take(const Cluster& cluster, Parts pool, Amounts* wanted)
 }
 
 
-Verdict
-finish(const Cluster& cluster, const Pair& pair, Parts wanted, int64_t nowMs)
+Admission applyQuotaAndFilters(
+    const Cluster& cluster,
+    const Pair& pair,
+    Parts wanted,
+    int64_t nowMs)
 {
   bool byLimit = false;
   bool byHeadroom = false;
 
-  Verdict verdict;
-  verdict.given =
+  Admission admission;
+  admission.given =
       bounded(cluster, pair.role, std::move(wanted), &byLimit, &byHeadroom);
-  verdict.bounded = byLimit || byHeadroom;
+  admission.bounded = byLimit || byHeadroom;
 
-  if (!reachesMinimum(cluster, pair, verdict.given)) {
+  if (!reachesMinimum(cluster, pair, admission.given)) {
     return refuse(
         byLimit          ? wire::OUTCOME_REASON_LIMIT
             : byHeadroom ? wire::OUTCOME_REASON_HEADROOM
@@ -200,12 +206,12 @@ finish(const Cluster& cluster, const Pair& pair, Parts wanted, int64_t nowMs)
 
   const Agent& agent = *cluster.agents.find(pair.agent);
   if (cluster.filters.covers(
-          agent, pair.framework, pair.role, verdict.given, nowMs)) {
+          agent, pair.framework, pair.role, admission.given, nowMs)) {
     return refuse(wire::OUTCOME_REASON_FILTERED);
   }
 
-  verdict.reason = wire::OUTCOME_REASON_OFFERED;
-  return verdict;
+  admission.reason = wire::OUTCOME_REASON_OFFERED;
+  return admission;
 }
 
 } // namespace brain {

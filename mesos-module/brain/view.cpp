@@ -138,7 +138,7 @@ void writeAmounts(const Parts& parts, const Cluster& cluster, Json* json)
 {
   std::map<std::string, int64_t> byName;
   for (const Part& part : parts) {
-    byName[cluster.pieces.traits(part.piece).name] += part.amount;
+    byName[cluster.classes.traits(part.resourceClass).name] += part.amount;
   }
 
   json->key("amounts");
@@ -166,9 +166,12 @@ void writeClient(
 }
 
 
-void writePiece(const Slot& slot, const Cluster& cluster, Json* json)
+void writeResource(
+    const AgentResource& resource,
+    const Cluster& cluster,
+    Json* json)
 {
-  const Traits& traits = cluster.pieces.traits(slot.piece);
+  const Traits& traits = cluster.classes.traits(resource.resourceClass);
   json->begin('{');
   json->entry("name", traits.name);
   if (traits.depth > 0) {
@@ -181,9 +184,9 @@ void writePiece(const Slot& slot, const Cluster& cluster, Json* json)
     json->entry("shared", true);
   }
   json->key("total");
-  json->amount(slot.total);
+  json->amount(resource.total);
   json->key("held");
-  json->amount(slot.held);
+  json->amount(resource.held);
   json->end('}');
 }
 
@@ -197,14 +200,14 @@ void writeAgent(const Agent& agent, const Cluster& cluster, Json* json)
 
   json->key("pieces");
   json->begin('[');
-  for (const Slot& slot : agent.slots) {
-    writePiece(slot, cluster, json);
+  for (const AgentResource& resource : agent.resources) {
+    writeResource(resource, cluster, json);
   }
   json->end(']');
 
   json->key("held");
   json->begin('[');
-  for (const Holding& each : agent.held) {
+  for (const Allocation& each : agent.allocations) {
     json->begin('{');
     writeClient(each.framework, each.role, each.parts, cluster, json);
     json->end('}');
@@ -213,7 +216,7 @@ void writeAgent(const Agent& agent, const Cluster& cluster, Json* json)
 
   json->key("refusals");
   json->begin('[');
-  for (const Refusal& each : agent.refusals) {
+  for (const OfferFilter& each : agent.filters) {
     json->begin('{');
     writeClient(each.framework, each.role, *each.parts, cluster, json);
     json->entry("expires_ms", each.expiresMs);
@@ -223,13 +226,57 @@ void writeAgent(const Agent& agent, const Cluster& cluster, Json* json)
   json->end('}');
 }
 
+// A number of the query; what is wrong with it goes into `wrong`.
+uint32_t read(
+    const std::map<std::string, std::string>& query,
+    const std::string& name,
+    uint32_t otherwise,
+    uint32_t most,
+    std::string* wrong)
+{
+  auto found = query.find(name);
+  if (found == query.end()) {
+    return otherwise;
+  }
+
+  const std::string& text = found->second;
+  const bool digits = !text.empty() && text.size() <= 10 &&
+      text.find_first_not_of("0123456789") == std::string::npos;
+  const uint64_t number =
+      digits ? std::strtoull(text.c_str(), nullptr, 10) : UINT64_MAX;
+
+  if (number > most) {
+    *wrong = "'" + name + "' is '" + text + "'; it must be from 0 to " +
+        std::to_string(most) + "\n";
+    return 0;
+  }
+
+  return static_cast<uint32_t>(number);
+}
+
 } // namespace {
+
+
+Page page(const Brain& brain, const std::map<std::string, std::string>& query)
+{
+  constexpr uint32_t COUNT_MAX = 1000;
+  Page result;
+  const uint32_t first = read(query, "first", 0, UINT32_MAX, &result.wrong);
+  const uint32_t count =
+      read(query, "count", COUNT_MAX, COUNT_MAX, &result.wrong);
+
+  if (result.wrong.empty()) {
+    result.json = view(brain, first, count);
+  }
+
+  return result;
+}
 
 
 std::string view(const Brain& brain, uint32_t first, uint32_t count)
 {
   const Cluster& cluster = brain.cluster();
-  const Counts counts = brain.counts();
+  const Stats stats = brain.stats();
   const uint32_t last =
       std::max(cluster.agents.end(), cluster.frameworks.end());
   const uint32_t end = std::min<uint64_t>(last, uint64_t(first) + count);
@@ -238,10 +285,10 @@ std::string view(const Brain& brain, uint32_t first, uint32_t count)
   json.begin('{');
   json.key("session");
   json.begin('{');
-  json.entry("snapshot", counts.following);
-  json.entry("connected", counts.connected);
+  json.entry("snapshot", stats.following);
+  json.entry("connected", stats.connected);
   json.entry("cycle_under_way", brain.isUnderWay());
-  json.entry("breaker_open", counts.breakerOpen);
+  json.entry("breaker_open", stats.breakerOpen);
   json.end('}');
   json.entry("paused", cluster.paused);
   json.entry("recovering", cluster.recovering);

@@ -83,8 +83,8 @@ struct Decisions
   // that was bound later names nothing here.
   uint64_t sequence = 0;
 
-  // The mark of the last message that was sent by then.
-  uint64_t mark = 0;
+  // The revision of the last message that was sent by then.
+  uint64_t revision = 0;
 
   // The number of the cycle, from 1; 0 where none was asked for.
   uint64_t cycle = 0;

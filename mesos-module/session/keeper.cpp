@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "session/figures.hpp"
-
 namespace allocator {
 namespace session {
 namespace {
@@ -22,23 +20,6 @@ constexpr size_t BATCH_BYTES = 64;
 constexpr size_t CYCLE_AGENTS_MAX = 1 << 14;
 
 } // namespace {
-
-
-const char* causeName(Cause cause)
-{
-  switch (cause) {
-    case Cause::UNREACHABLE: return "unreachable";
-    case Cause::LOST: return "lost";
-    case Cause::SILENT: return "silent";
-    case Cause::MALFORMED: return "malformed";
-    case Cause::REFUSED: return "refused";
-    case Cause::QUEUE_FULL: return "queue_full";
-    case Cause::OVERSIZED: return "oversized";
-    case Cause::SNAPSHOT: return "snapshot";
-  }
-
-  return "";
-}
 
 
 Keeper::Keeper(
@@ -90,10 +71,10 @@ void Keeper::connect()
 {
   const TimePoint now = options.now();
 
-  ++counts.attempts;
+  ++counted.attempts;
   retryAt = TimePoint::max();
   session.reset(
-      new Session(counts.attempts, options.deadlines, options.limits));
+      new Session(counted.attempts, options.deadlines, options.limits));
 
   wire::Hello hello = options.hello;
   hello.set_message_bytes_max(static_cast<uint32_t>(
@@ -147,7 +128,7 @@ void Keeper::welcomed()
 
 bool Keeper::snapshot(
     std::vector<wire::SnapshotChunk>&& chunks,
-    uint64_t mark,
+    uint64_t revision,
     const std::string& error)
 {
   if (!session || session->state() != Session::State::WELCOME) {
@@ -174,8 +155,8 @@ bool Keeper::snapshot(
   }
 
   if (last) {
-    counts.resyncs += snapshots++ > 0 ? 1 : 0;
-    pendingMark = mark;
+    counted.resyncs += snapshots++ > 0 ? 1 : 0;
+    pendingRevision = revision;
 
     // The answer to an empty batch says that the snapshot is applied.
     flush(false);
@@ -192,12 +173,12 @@ void Keeper::answered(Session::Reply&& reply)
     roundTrips.add(reply.waited);
   }
 
-  counts.decisions += reply.decisions.size();
+  counted.decisions += reply.decisions.size();
 
   if (!inStep) {
     inStep = true;
     connectedAt = options.now();
-    ++counts.sessions;
+    ++counted.sessions;
 
     // The owner may end the session, and the session's copy with it.
     const wire::Welcome welcome = session->welcome();
@@ -257,7 +238,7 @@ void Keeper::woken()
 }
 
 
-uint64_t Keeper::submit(wire::Event&& event, uint64_t mark)
+uint64_t Keeper::submit(wire::Event&& event, uint64_t revision)
 {
   if (!streaming()) {
     return 0;
@@ -283,7 +264,7 @@ uint64_t Keeper::submit(wire::Event&& event, uint64_t mark)
   }
 
   const uint64_t number = session->sequence() + 1;
-  pendingMark = std::max(pendingMark, mark);
+  pendingRevision = std::max(pendingRevision, revision);
   pending.add_events()->Swap(&event);
   pendingBytes += bytes;
 
@@ -330,7 +311,7 @@ bool Keeper::report(const Outcomes& outcomes)
   for (wire::Event& event : events) {
     for (int reason : event.outcomes().reason()) {
       const bool known = reason > 0 && reason < wire::OutcomeReason_ARRAYSIZE;
-      ++counts.outcomes[known ? reason : 0];
+      ++counted.outcomes[known ? reason : 0];
     }
 
     if (submit(std::move(event)) == 0) {
@@ -357,15 +338,15 @@ bool Keeper::flush(bool cycle)
   }
 
   const size_t bytes =
-      BATCH_BYTES + pendingBytes + 5 * batch.agents_size() + addFigures(&batch);
+      BATCH_BYTES + pendingBytes + 5 * batch.agents_size() + addStats(&batch);
 
-  counts.events += batch.events_size();
-  ++counts.batches;
+  counted.events += batch.events_size();
+  ++counted.batches;
   pendingBytes = 0;
   sentAt = options.now();
 
   wire::SessionRequest request;
-  session->batch(std::move(batch), sentAt, &request, pendingMark);
+  session->batch(std::move(batch), sentAt, &request, pendingRevision);
   sequence = session->sequence();
 
   if (!link->send(std::move(request), bytes)) {
@@ -385,20 +366,20 @@ bool Keeper::flush(bool cycle)
 
 
 // A batch that is large already goes without.
-size_t Keeper::addFigures(wire::EventBatch* batch)
+size_t Keeper::addStats(wire::EventBatch* batch)
 {
   const TimePoint now = options.now();
 
-  if (!options.figures || now < figuresAt ||
-      pendingBytes + FIGURES_BYTES_MAX > batchBytesMax()) {
+  if (!options.writeStats || now < statsAt ||
+      pendingBytes + STATS_BYTES_MAX > batchBytesMax()) {
     return 0;
   }
 
-  figuresAt = now + options.figuresInterval;
+  statsAt = now + options.statsInterval;
   wire::ModuleFigures* figures = batch->mutable_figures();
-  writeFigures(counters(), figures);
-  options.figures(figures);
-  return FIGURES_BYTES_MAX;
+  write(published(), stats(), figures);
+  options.writeStats(figures);
+  return STATS_BYTES_MAX;
 }
 
 
@@ -408,7 +389,7 @@ void Keeper::flushCycle()
     return;
   }
 
-  ++counts.cycles;
+  ++counted.cycles;
 
   if (flush(true)) {
     cycleWanted = cycleAll = false;
@@ -469,8 +450,8 @@ void Keeper::end(Cause cause, const std::string& reason)
   }
 
   ++failures;
-  ++counts.ends[static_cast<size_t>(cause)];
-  counts.lastEnd = std::string(causeName(cause)) + ": " + reason;
+  ++counted.ends[static_cast<size_t>(cause)];
+  counted.lastEnd = std::string(causeName(cause)) + ": " + reason;
 
   const Duration retryIn = delay(cause);
   unreported.reset(new End{cause, reason, inStep, retryIn});
@@ -543,9 +524,9 @@ Duration Keeper::waiting() const
 }
 
 
-Counters Keeper::counters() const
+Stats Keeper::stats() const
 {
-  Counters result = counts;
+  Stats result = counted;
 
   result.connected = inStep;
   result.sessionAge = inStep

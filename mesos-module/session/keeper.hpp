@@ -13,12 +13,12 @@
 
 #include "session/backoff.hpp"
 #include "session/clock.hpp"
-#include "session/counters.hpp"
 #include "session/decisions.hpp"
 #include "session/link.hpp"
 #include "session/round_trips.hpp"
 #include "session/session.hpp"
 #include "session/snapshot.hpp"
+#include "session/stats.hpp"
 
 namespace allocator {
 namespace session {
@@ -57,10 +57,10 @@ struct KeeperOptions
   // whether the sidecar lives; 0 for never.
   Duration heartbeat{5000};
 
-  // What the owner knows of itself is added to the figures that go with a
-  // batch, so often at most. Without it none are sent.
-  std::function<void(wire::ModuleFigures*)> figures;
-  Duration figuresInterval{5000};
+  // Adds what the owner publishes of itself to what the keeper does; it goes
+  // with a batch, so often at most. Without it nothing is sent.
+  std::function<void(wire::ModuleFigures*)> writeStats;
+  Duration statsInterval{5000};
 
   // The steady clock; a test may bring its own.
   std::function<TimePoint()> now = Clock::now;
@@ -129,14 +129,14 @@ public:
   // snapshot is wanted.
   bool snapshot(
       std::vector<wire::SnapshotChunk>&& chunks,
-      uint64_t mark = 0,
+      uint64_t revision = 0,
       const std::string& error = std::string());
 
   // Sends an event. Gives the number of the batch that it goes with: a
   // decision that answers an earlier one did not know of it. 0 where there
   // is no session, or none any more; the next snapshot must say it then.
-  // Decisions bear the mark of the last event that was sent by then.
-  uint64_t submit(wire::Event&& event, uint64_t mark = 0);
+  // Decisions bear the revision of the last event that was sent by then.
+  uint64_t submit(wire::Event&& event, uint64_t revision = 0);
 
   // Asks for a cycle over some agents, or over all of them where none is
   // named. While the answer to an earlier cycle is due, what is asked for
@@ -154,7 +154,7 @@ public:
   // due. It lets an owner act before the deadline ends the session.
   Duration waiting() const;
 
-  Counters counters() const;
+  Stats stats() const;
 
 private:
   void received(wire::SessionResponse&& response) override;
@@ -170,7 +170,7 @@ private:
   bool isBatchFull() const;
   int64_t tick();
   size_t batchBytesMax() const;
-  size_t addFigures(wire::EventBatch* batch);
+  size_t addStats(wire::EventBatch* batch);
   TimePoint sendAt() const;
 
   void end(Cause cause, const std::string& reason);
@@ -195,11 +195,11 @@ private:
   std::unique_ptr<End> unreported;
 
   wire::EventBatch pending;
-  uint64_t pendingMark = 0;
+  uint64_t pendingRevision = 0;
   size_t pendingBytes = 0;
   TimePoint pendingSince;
   TimePoint sentAt;
-  TimePoint figuresAt; // When they are due.
+  TimePoint statsAt; // When they are due.
   int64_t clockMs = 0;
   uint64_t sequence = 0;
   uint64_t snapshots = 0;
@@ -209,7 +209,7 @@ private:
   bool cycleAll = false;
   std::set<uint32_t> cycleAgents;
 
-  Counters counts;
+  Stats counted;
   RoundTrips roundTrips;
 };
 

@@ -121,7 +121,7 @@ bool Session::batch(
     wire::EventBatch&& batch,
     TimePoint now,
     wire::SessionRequest* request,
-    uint64_t mark)
+    uint64_t revision)
 {
   if (state_ != State::STREAMING) {
     return false;
@@ -131,7 +131,7 @@ bool Session::batch(
   request->mutable_events()->set_sequence(++sequence_);
 
   const bool cycle = request->events().cycle();
-  batches.push_back(Sent{cycle, now, mark});
+  batches.push_back(Sent{cycle, now, revision});
   cyclesUnanswered_ += cycle ? 1 : 0;
   return true;
 }
@@ -300,7 +300,7 @@ Session::Reply Session::takeDecisions(
       now - batches.front().at);
   reply.decisions.session = number;
   reply.decisions.sequence = batch.sequence();
-  reply.decisions.mark = batches.front().mark;
+  reply.decisions.revision = batches.front().revision;
   reply.decisions.cycle = batch.cycle();
   reply.decisions.first = batch.first_decision();
   reply.decisions.more = batch.more();

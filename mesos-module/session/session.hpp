@@ -33,8 +33,8 @@ struct SessionDeadlines
 };
 
 
-// The module's side of one session: what it may say when, and which
-// answers it believes. It mirrors `allocator/lab/module_protocol/client_session.py`, and
+// The module's side of one session: what it may say when, and which answers it
+// believes. It mirrors `allocator/lab/module_protocol/client_session.py`, and
 // the transcripts of `tests/transcripts` run through both.
 //
 //     hello -> Welcome -> snapshot -> batch -> DecisionBatch -> batch -> ...
@@ -103,12 +103,12 @@ public:
       std::vector<wire::SessionRequest>* requests);
 
   // Takes everything of `batch` but its sequence number. The decisions that
-  // answer it bear `mark`.
+  // answer it bear `revision`.
   bool batch(
       wire::EventBatch&& batch,
       TimePoint now,
       wire::SessionRequest* request,
-      uint64_t mark = 0);
+      uint64_t revision = 0);
 
   // Gives the events that say what became of the oldest decisions without
   // an outcome. They must be the next events that are sent.
@@ -157,7 +157,7 @@ private:
   {
     bool cycle;
     TimePoint at;
-    uint64_t mark;
+    uint64_t revision;
   };
 
   Reply take(wire::SessionResponse&& response, TimePoint now);

@@ -3,7 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "allocator/v1/session.pb.h"
@@ -18,66 +19,75 @@ namespace wire = ::allocator::v1;
 constexpr size_t CHUNK_BYTES_MAX = 1 << 20;
 
 
-// Lays the whole state into chunks.
+// Who has what, by the handles of the session.
+struct Place
+{
+  uint32_t framework;
+  uint32_t role;
+  uint32_t agent;
+};
+
+
+// Amounts by some number, in thousandths: sorted, each number once.
+using Amounts = std::vector<std::pair<uint32_t, int64_t>>;
+
+// The first row says which kinds the columns are of; all others are of the
+// same.
+void addRow(const Place& place, const Amounts& amounts, wire::Holdings* to);
+
+
+// Lays the whole state, or a part of it, into chunks.
 //
-// What is added goes into the chunks in its order, so handles must be
-// bound (kinds, roles) before they are used. Kinds, roles, weights,
-// quotas, frameworks, agents, holdings, filters, exclusions and the
-// whitelist, in this order, make the fewest chunks; and so do columns of
-// the same kinds that follow each other, which share a chunk.
+// What is added in whatever order goes into the chunks in the order in which
+// they are applied: kinds and roles come before whatever names them. Columns
+// are dense, so rows of the same kinds stand together, in a chunk of their
+// own where there are several such groups.
 //
-// No chunk is larger than the bound (its number, clock and end apart),
-// except where a single noun or a single row is. Columns are cut into
-// pieces of so many rows as fit whatever their numbers are.
+// No chunk is larger than the bound (its number, clock and end apart), except
+// where a single noun or a single row is.
 class SnapshotWriter
 {
 public:
   explicit SnapshotWriter(size_t bytesMax = CHUNK_BYTES_MAX);
 
-  // Nouns are moved from.
-  void add(wire::Kind&& kind);
-  void add(wire::Role&& role);
-  void add(wire::Weight&& weight);
-  void add(wire::Quota&& quota);
-  void add(wire::Framework&& framework);
-  void add(wire::Agent&& agent);
-  void add(wire::Whitelist&& whitelist);
+  // Kinds, roles, weights, quotas, frameworks, agents and the whitelist are
+  // added here, and whether the master is paused.
+  wire::SnapshotChunk* nouns() { return &all; }
 
-  // Columns that are not equally long spoil the snapshot; see `error`.
-  void add(const wire::Holdings& holdings);
-  void add(const wire::OfferFilters& filters);
-  void add(const wire::Exclusions& exclusions);
+  // A row without an amount is left out.
+  void addHolding(const Place& place, const Amounts& amounts);
+  void addFilter(const Place& place, const Amounts& refused, int64_t expiresMs);
 
-  void setPaused(bool _paused) { paused = _paused; }
-
-  // What is wrong with what was added; empty where nothing is.
-  const std::string& error() const { return error_; }
+  void addExclusion(const Place& place);
 
   // Gives the chunks; none where nothing was added, unless they are the
   // last of the snapshot, which are at least one.
   std::vector<wire::SnapshotChunk> take(bool last);
 
-  // The same for a whole snapshot.
-  std::vector<wire::SnapshotChunk> finish(uint64_t sequence, int64_t clockMs);
-
 private:
-  // Gives the chunk that has room for a piece of `bytes` in `field`; a
-  // chunk holds its fields in the order of their numbers, because so they
-  // are applied.
-  wire::SnapshotChunk* place(int field, bool repeated, size_t bytes);
+  // Rows of the same kinds, in chunks of which all but the last are full.
+  using Groups =
+      std::map<std::vector<uint32_t>, std::vector<wire::SnapshotChunk>>;
 
-  // The chunk whose last field is this one, or null.
-  wire::SnapshotChunk* current(int field);
+  template <typename RowsOf>
+  wire::SnapshotChunk*
+  group(Groups* groups, const Amounts& amounts, const RowsOf& rowsOf);
 
-  void wrong(const char* what);
+  template <typename Nouns>
+  void cut(Nouns* from, Nouns* (wire::SnapshotChunk::*to)());
+
+  wire::SnapshotChunk* room(size_t more);
+  void join(const wire::SnapshotChunk& rows, bool apart);
 
   const size_t bytesMax;
 
+  wire::SnapshotChunk all;
+  Groups holdings;
+  Groups filters;
+  std::vector<wire::SnapshotChunk> exclusions;
+
   std::vector<wire::SnapshotChunk> chunks;
-  size_t bytes = 0;
-  int lastField = 0;
-  bool paused = false;
-  std::string error_;
+  size_t bytes = 0; // Of the last chunk.
 };
 
 } // namespace session {

@@ -31,7 +31,7 @@ const AgentID AGENT = agentId("agent");
 class BuiltinMetricsTest : public ::testing::Test
 {
 protected:
-  BuiltinMetricsTest() : actor(new AllocatorProcess(Parameters()))
+  BuiltinMetricsTest() : actor(new AllocatorProcess(session::Parameters()))
   {
     process::spawn(actor.get());
 
@@ -207,15 +207,15 @@ TEST_F(BuiltinMetricsTest, ARoleIsShownWhileSomebodySubscribes)
       std::vector<mesos::WeightInfo>({weight}));
   EXPECT_DOUBLE_EQ(0.25, of(snapshot(), share));
 
-  // A refusal is counted while it is in force.
-  mesos::Filters refusal;
-  refusal.set_refuse_seconds(3600);
+  // A filter is counted while it is in force.
+  mesos::Filters filter;
+  filter.set_refuse_seconds(3600);
   tell(
       &AllocatorProcess::recoverResources,
       ONE,
       AGENT,
       allocated("cpus:1;mem:50", "eng"),
-      Option<mesos::Filters>(refusal),
+      Option<mesos::Filters>(filter),
       true);
   all = snapshot();
   EXPECT_EQ(1, of(all, filters));

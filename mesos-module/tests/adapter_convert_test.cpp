@@ -125,20 +125,20 @@ TEST(ConvertTest, AQuotaKeepsItsZeros)
 TEST(ConvertTest, ARefusalLastsByMesosRules)
 {
   mesos::Filters filters;
-  EXPECT_EQ(-1, refusalMs(None()));
-  EXPECT_EQ(5000, refusalMs(filters));
+  EXPECT_EQ(-1, filterMs(None()));
+  EXPECT_EQ(5000, filterMs(filters));
 
   for (double odd : {-1.0, std::nan("")}) {
     filters.set_refuse_seconds(odd);
-    EXPECT_EQ(5000, refusalMs(filters));
+    EXPECT_EQ(5000, filterMs(filters));
   }
 
   filters.set_refuse_seconds(0);
-  EXPECT_EQ(0, refusalMs(filters));
+  EXPECT_EQ(0, filterMs(filters));
   filters.set_refuse_seconds(0.0001);
-  EXPECT_EQ(1, refusalMs(filters));
+  EXPECT_EQ(1, filterMs(filters));
   filters.set_refuse_seconds(1e300);
-  EXPECT_EQ(int64_t(365) * 24 * 3600 * 1000, refusalMs(filters));
+  EXPECT_EQ(int64_t(365) * 24 * 3600 * 1000, filterMs(filters));
 }
 
 

@@ -15,8 +15,8 @@ class ObjectsTest : public ::testing::Test
 {
 protected:
   ObjectsTest()
-    : objects([this](uint32_t piece, const brain::Traits& traits) {
-        defined[piece] = traits;
+    : objects([this](uint32_t resourceClass, const brain::Traits& traits) {
+        defined[resourceClass] = traits;
       })
   {
   }
@@ -27,9 +27,9 @@ protected:
     return objects.toResources(objects.toParts(resources));
   }
 
-  uint32_t pieceOf(const Resource& resource)
+  uint32_t classOf(const Resource& resource)
   {
-    return objects.toParts(resource).at(0).piece;
+    return objects.toParts(resource).at(0).resourceClass;
   }
 
   std::map<uint32_t, brain::Traits> defined;
@@ -91,9 +91,9 @@ TEST_F(ObjectsTest, EveryFormComesBackAsItWas)
 
 TEST_F(ObjectsTest, AnObjectMadeSmallerIsOfTheSamePiece)
 {
-  const uint32_t cpus = pieceOf(*parse("cpus:4").begin());
-  EXPECT_EQ(cpus, pieceOf(*allocated("cpus:1", "eng").begin()));
-  EXPECT_NE(cpus, pieceOf(*parse("cpus(eng):1").begin()));
+  const uint32_t cpus = classOf(*parse("cpus:4").begin());
+  EXPECT_EQ(cpus, classOf(*allocated("cpus:1", "eng").begin()));
+  EXPECT_NE(cpus, classOf(*parse("cpus(eng):1").begin()));
 
   const Resources some =
       objects.toResources({brain::Part{cpus, 1500, brain::Spans()}});
@@ -107,23 +107,23 @@ TEST_F(ObjectsTest, WhatMesosTakesForTheSameIsOnePiece)
 {
   const Resource xy = labelled("x", "y");
   const Resource yx = labelled("y", "x");
-  EXPECT_EQ(Resources(xy) == Resources(yx), pieceOf(xy) == pieceOf(yx));
-  EXPECT_NE(pieceOf(xy), pieceOf(labelled("x", "z")));
+  EXPECT_EQ(Resources(xy) == Resources(yx), classOf(xy) == classOf(yx));
+  EXPECT_NE(classOf(xy), classOf(labelled("x", "z")));
 
   Resource elsewhere = volume("one");
   elsewhere.mutable_disk()->mutable_volume()->set_container_path("elsewhere");
   EXPECT_EQ(
       Resources(volume("one")) == Resources(elsewhere),
-      pieceOf(volume("one")) == pieceOf(elsewhere));
-  EXPECT_NE(pieceOf(volume("one")), pieceOf(volume("two")));
+      classOf(volume("one")) == classOf(elsewhere));
+  EXPECT_NE(classOf(volume("one")), classOf(volume("two")));
 }
 
 
 // A volume that grows is another object.
 TEST_F(ObjectsTest, WhatCannotBeDividedIsAPieceOfItsSize)
 {
-  const uint32_t small = pieceOf(volume("one"));
-  const uint32_t large = pieceOf(volume("one", "9"));
+  const uint32_t small = classOf(volume("one"));
+  const uint32_t large = classOf(volume("one", "9"));
   EXPECT_NE(small, large);
   EXPECT_EQ(8000, defined[small].unit);
   EXPECT_EQ(9000, defined[large].unit);
@@ -163,8 +163,8 @@ TEST_F(ObjectsTest, WhatNamesNoRoleIsTakenAllTheSame)
 
 TEST_F(ObjectsTest, AForgottenNumberNamesSomethingElse)
 {
-  const uint32_t first = pieceOf(volume("one"));
-  const uint32_t second = pieceOf(*parse("cpus:1").begin());
+  const uint32_t first = classOf(volume("one"));
+  const uint32_t second = classOf(*parse("cpus:1").begin());
   const uint64_t before = objects.generation();
   objects.forget({first, second});
   EXPECT_NE(before, objects.generation());
@@ -173,8 +173,8 @@ TEST_F(ObjectsTest, AForgottenNumberNamesSomethingElse)
   EXPECT_TRUE(objects.toResources(lost).empty());
 
   defined.clear();
-  pieceOf(volume("two"));
-  pieceOf(*parse("cpus:1").begin());
+  classOf(volume("two"));
+  classOf(*parse("cpus:1").begin());
   EXPECT_EQ(2u, defined.size());
   EXPECT_LE(defined.rbegin()->first, std::max(first, second));
 }
@@ -273,21 +273,21 @@ TEST_F(ObjectsTest, ThousandsThatDifferInALabelAreToldApart)
     all.push_back(labelled("id" + std::to_string(i), "of"));
   }
 
-  std::set<uint32_t> pieces;
+  std::set<uint32_t> classes;
   for (const Resource& each : all) {
-    pieces.insert(pieceOf(each));
+    classes.insert(classOf(each));
   }
-  EXPECT_EQ(all.size(), pieces.size());
+  EXPECT_EQ(all.size(), classes.size());
 
   // Mesos takes them for the same in any order of their labels.
   for (int i = 0; i < 10000; ++i) {
     EXPECT_EQ(
-        pieceOf(all[i]), pieceOf(labelled("of", "id" + std::to_string(i))));
+        classOf(all[i]), classOf(labelled("of", "id" + std::to_string(i))));
   }
 
   Resource other = all[0];
   other.mutable_reservations(0)->set_principal("somebody");
-  EXPECT_EQ(0u, pieces.count(pieceOf(other)));
+  EXPECT_EQ(0u, classes.count(classOf(other)));
   EXPECT_EQ(10001u, defined.size());
 }
 

@@ -144,7 +144,7 @@ protected:
     return result;
   }
 
-  Parameters parameters;
+  session::Parameters parameters;
   std::unique_ptr<AllocatorProcess> actor;
   hashmap<std::string, std::string> roles;
   hashmap<std::string, Resources> offered;
@@ -335,7 +335,7 @@ TEST_F(OffersTest, WhoeverIsUnknownChangesNothing)
     allocator->activateSlave(nowhere);
     allocator->deactivateSlave(nowhere);
     allocator->updateUnavailability(nowhere, None());
-    allocator->updateInverseOffer(nowhere, nobody, None(), None());
+    allocator->updateInverseOffer(nowhere, nobody, None(), None(), None());
     allocator->removeFramework(nobody);
     allocator->activateFramework(nobody);
     allocator->deactivateFramework(nobody);
@@ -381,7 +381,7 @@ TEST_F(OffersTest, WhatIsForgottenIsForgottenWhateverIsThrown)
   mesos::Filters filters;
   filters.set_refuse_seconds(1);
 
-  // A refusal is the last that names the reserved ones; it expires together with
+  // A filter is the last that names the reserved ones; it expires together with
   // the cycle whose offers cannot be made.
   call([&](AllocatorProcess* allocator) {
     allocator->recoverResources(ONE, AGENT, first, filters, false);

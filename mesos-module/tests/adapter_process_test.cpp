@@ -112,7 +112,7 @@ protected:
     ASSERT_EQ(value, metric(name)) << name;
   }
 
-  Parameters parameters;
+  session::Parameters parameters;
   std::atomic<int> offers{0};
   std::atomic<int> inverseOffers{0};
   std::unique_ptr<AllocatorProcess> actor;
@@ -138,10 +138,12 @@ TEST_F(ProcessTest, WhomTheSidecarNamesIsAskedToLeave)
   sidecar.spoil = [&](const wire::SessionRequest& request,
                       std::vector<wire::SessionResponse>* answers) {
     if (request.events().cycle() && names) {
-      wire::Reclaims* reclaims =
-          answers->back().mutable_decisions()->mutable_reclaims();
-      reclaims->add_framework(1);
-      reclaims->add_agent(1);
+      // It grants nothing: all is on offer, and one bad decision would end
+      // the session, and with it the cycles.
+      wire::DecisionBatch* decisions = answers->back().mutable_decisions();
+      decisions->clear_grants();
+      decisions->mutable_reclaims()->add_framework(1);
+      decisions->mutable_reclaims()->add_agent(1);
     }
   };
 
@@ -166,6 +168,7 @@ TEST_F(ProcessTest, WhomTheSidecarNamesIsAskedToLeave)
     });
     await("unanswered", 0);
   }
+  ASSERT_LE(before + 3, metric("cycles"));
   EXPECT_EQ(1, inverseOffers);
 }
 

@@ -1,4 +1,4 @@
-#include "adapter/shadow.hpp"
+#include "adapter/allocator.hpp"
 
 #include <atomic>
 #include <map>
@@ -36,16 +36,16 @@ protected:
   // there is none, a framework subscribes.
   void start(const std::string& target, bool connects)
   {
-    Parameters parameters;
+    session::Parameters parameters;
     parameters.shadow = true;
     parameters.transport.channel.target = target;
 
     const Try<mesos::allocator::Allocator*> deciding =
         mesos::allocator::Allocator::create("HierarchicalDRF", "drf", "drf");
     ASSERT_TRUE(deciding.isSome());
-    allocator.reset(new ShadowAllocator(
-        std::unique_ptr<mesos::allocator::Allocator>(deciding.get()),
-        parameters));
+    allocator = makeAllocator(
+        parameters,
+        std::unique_ptr<mesos::allocator::Allocator>(deciding.get()));
 
     mesos::allocator::Options options;
     options.allocationInterval = Milliseconds(100);
@@ -129,7 +129,7 @@ protected:
 
   std::mutex mutex;
   std::vector<Resources> offered;
-  std::unique_ptr<ShadowAllocator> allocator;
+  std::unique_ptr<mesos::allocator::Allocator> allocator;
 };
 
 

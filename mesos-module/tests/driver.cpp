@@ -293,16 +293,17 @@ std::unique_ptr<mesos::allocator::Allocator> create(
     const Settings& settings,
     bool ours)
 {
-  Parameters parameters;
+  session::Parameters parameters;
   parameters.transport.channel.target = settings.target;
   parameters.fallbackAfter = session::Duration(60000);
   parameters.deadlines.answer = session::Duration(60000);
 
+  if (ours) {
+    return makeAllocator(parameters);
+  }
   return std::unique_ptr<mesos::allocator::Allocator>(
-      ours
-          ? new SidecarAllocator(parameters)
-          : mesos::allocator::Allocator::create("HierarchicalDRF", "drf", "drf")
-                .get());
+      mesos::allocator::Allocator::create("HierarchicalDRF", "drf", "drf")
+          .get());
 }
 
 

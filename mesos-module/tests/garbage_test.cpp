@@ -60,7 +60,7 @@ public:
   {
     uint64_t sum = 0;
 
-    for (uint64_t count : keeper->counters().ends) {
+    for (uint64_t count : keeper->stats().ends) {
       sum += count;
     }
 

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "session/figures.hpp"
+#include "session/stats.hpp"
 
 #include "small_world.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 uint64_t ends(const SmallWorld& world, Cause cause)
 {
-  return world.keeper->counters().ends[static_cast<size_t>(cause)];
+  return world.keeper->stats().ends[static_cast<size_t>(cause)];
 }
 
 
@@ -37,18 +37,18 @@ TEST(KeeperTest, ASessionRunsItsCourse)
   world.exchange();
   EXPECT_EQ(2u, world.sidecar.settled);
 
-  const Counters counters = world.keeper->counters();
-  EXPECT_TRUE(counters.connected);
-  EXPECT_EQ(Duration(200), counters.sessionAge);
-  EXPECT_EQ(1u, counters.attempts);
-  EXPECT_EQ(1u, counters.sessions);
-  EXPECT_EQ(0u, counters.resyncs);
-  EXPECT_EQ(2u, counters.events); // The outcomes are one.
-  EXPECT_EQ(3u, counters.batches);
-  EXPECT_EQ(1u, counters.cycles);
-  EXPECT_EQ(2u, counters.decisions);
-  EXPECT_EQ(2u, counters.outcomes[wire::OUTCOME_REASON_OFFERED]);
-  EXPECT_EQ(0u, counters.unanswered);
+  const Stats stats = world.keeper->stats();
+  EXPECT_TRUE(stats.connected);
+  EXPECT_EQ(Duration(200), stats.sessionAge);
+  EXPECT_EQ(1u, stats.attempts);
+  EXPECT_EQ(1u, stats.sessions);
+  EXPECT_EQ(0u, stats.resyncs);
+  EXPECT_EQ(2u, stats.events); // The outcomes are one.
+  EXPECT_EQ(3u, stats.batches);
+  EXPECT_EQ(1u, stats.cycles);
+  EXPECT_EQ(2u, stats.decisions);
+  EXPECT_EQ(2u, stats.outcomes[wire::OUTCOME_REASON_OFFERED]);
+  EXPECT_EQ(0u, stats.unanswered);
 
   world.keeper->stop();
   EXPECT_TRUE(world.link->closedOrderly);
@@ -63,9 +63,9 @@ TEST(KeeperTest, ASessionRunsItsCourse)
 TEST(KeeperTest, FiguresGoAlongNowAndThen)
 {
   KeeperOptions options;
-  options.figuresInterval = Duration(1000);
-  options.batchBytesMax = FIGURES_BYTES_MAX + 100;
-  options.figures = [](wire::ModuleFigures* figures) {
+  options.statsInterval = Duration(1000);
+  options.batchBytesMax = STATS_BYTES_MAX + 100;
+  options.writeStats = [](wire::ModuleFigures* figures) {
     figures->set_fallback_offers(7);
   };
   SmallWorld world(options);
@@ -87,7 +87,7 @@ TEST(KeeperTest, FiguresGoAlongNowAndThen)
   EXPECT_EQ(static_cast<int>(CAUSE_COUNT) + 1, last.ends_size());
   EXPECT_EQ(
       static_cast<int>(wire::OutcomeReason_ARRAYSIZE), last.outcomes_size());
-  EXPECT_LT(last.ByteSizeLong(), FIGURES_BYTES_MAX);
+  EXPECT_LT(last.ByteSizeLong(), STATS_BYTES_MAX);
 
   // A batch that is large goes without.
   world.submit(600);
@@ -142,24 +142,24 @@ TEST(KeeperTest, FewerEventsAreEnoughForASidecarThatHasNothingToDo)
   options.batchEventsMax = 4;
   SmallWorld world(options);
   world.begin();
-  const uint64_t before = world.keeper->counters().batches;
+  const uint64_t before = world.keeper->stats().batches;
 
   world.submit();
-  EXPECT_EQ(before, world.keeper->counters().batches);
+  EXPECT_EQ(before, world.keeper->stats().batches);
   world.submit();
-  EXPECT_EQ(before + 1, world.keeper->counters().batches);
+  EXPECT_EQ(before + 1, world.keeper->stats().batches);
 
   // It is busy now, so more come together.
   world.submit();
   world.submit();
   world.submit();
-  EXPECT_EQ(before + 1, world.keeper->counters().batches);
+  EXPECT_EQ(before + 1, world.keeper->stats().batches);
 
   // With its answer it has nothing to do again.
   world.exchange();
-  EXPECT_EQ(before + 2, world.keeper->counters().batches);
+  EXPECT_EQ(before + 2, world.keeper->stats().batches);
   EXPECT_EQ(5u, world.sidecar.events);
-  EXPECT_EQ(0u, world.keeper->counters().unanswered);
+  EXPECT_EQ(0u, world.keeper->stats().unanswered);
 }
 
 
@@ -199,7 +199,7 @@ TEST(KeeperTest, CyclesDoNotPileUp)
   EXPECT_TRUE(world.cycle({1}));
   EXPECT_TRUE(world.cycle({2}));
   EXPECT_TRUE(world.cycle({3, 2}));
-  EXPECT_EQ(1u, world.keeper->counters().cycles);
+  EXPECT_EQ(1u, world.keeper->stats().cycles);
   EXPECT_EQ(1u, world.link->depth().messages);
 
   world.exchange();
@@ -253,7 +253,7 @@ TEST(KeeperTest, AnAnswerInPartsIsTakenPartByPart)
   world.pass(200);
   world.exchange();
   EXPECT_EQ(12u, world.sidecar.settled);
-  EXPECT_EQ(12u, world.keeper->counters().decisions);
+  EXPECT_EQ(12u, world.keeper->stats().decisions);
 }
 
 
@@ -272,11 +272,11 @@ TEST(KeeperTest, AFullQueueMeansAResync)
     EXPECT_TRUE(world.submit());
   }
 
-  EXPECT_EQ(4u, world.keeper->counters().queueMessages);
+  EXPECT_EQ(4u, world.keeper->stats().queueMessages);
   EXPECT_FALSE(world.submit());
   EXPECT_FALSE(world.submit());
   EXPECT_FALSE(world.keeper->connected());
-  EXPECT_EQ(0u, world.keeper->counters().queueMessages);
+  EXPECT_EQ(0u, world.keeper->stats().queueMessages);
   EXPECT_EQ(1u, ends(world, Cause::QUEUE_FULL));
   EXPECT_EQ("", world.happened()); // The owner is not called from within.
 
@@ -289,7 +289,7 @@ TEST(KeeperTest, AFullQueueMeansAResync)
   world.pass(50);
   world.exchange();
   EXPECT_EQ("snapshot connected", world.happened());
-  EXPECT_EQ(1u, world.keeper->counters().resyncs);
+  EXPECT_EQ(1u, world.keeper->stats().resyncs);
   EXPECT_TRUE(world.submit());
 }
 
@@ -305,7 +305,7 @@ TEST(KeeperTest, TheQueueIsBoundedInBytesToo)
 
   while (taken < 100 && world.submit(2000)) {
     ++taken;
-    ASSERT_LE(world.keeper->counters().queueBytes, 10000u);
+    ASSERT_LE(world.keeper->stats().queueBytes, 10000u);
   }
 
   EXPECT_EQ(4, taken); // 4 * 2,100 < 10,000 < 5 * 2,100
@@ -319,10 +319,9 @@ TEST(KeeperTest, ASnapshotDoesNotFillTheQueue)
   SmallWorld world(KeeperOptions(), 4, 1000);
   world.onSnapshot = [](SnapshotWriter* writer) {
     for (uint32_t i = 10; i < 10000; ++i) {
-      wire::Agent agent;
-      agent.set_agent(i);
-      agent.set_agent_id(std::string(1000, 'a'));
-      writer->add(std::move(agent));
+      wire::Agent* agent = writer->nouns()->add_agents();
+      agent->set_agent(i);
+      agent->set_agent_id(std::string(1000, 'a'));
     }
   };
 
@@ -340,10 +339,9 @@ TEST(KeeperTest, WhatTheSidecarReadsIsHeeded)
   world.likeThis.messageBytesMax = 64 << 10;
   world.onSnapshot = [](SnapshotWriter* writer) {
     for (uint32_t i = 10; i < 1000; ++i) {
-      wire::Agent agent;
-      agent.set_agent(i);
-      agent.set_agent_id(std::string(1000, 'a'));
-      writer->add(std::move(agent));
+      wire::Agent* agent = writer->nouns()->add_agents();
+      agent->set_agent(i);
+      agent->set_agent_id(std::string(1000, 'a'));
     }
   };
 
@@ -482,11 +480,7 @@ TEST(KeeperTest, WhoRefusesIsAskedLessOften)
 TEST(KeeperTest, ASnapshotThatIsNotWellFormedIsNotSent)
 {
   SmallWorld world;
-  world.onSnapshot = [](SnapshotWriter* writer) {
-    wire::Exclusions exclusions;
-    exclusions.add_framework(1);
-    writer->add(exclusions);
-  };
+  world.snapshotError = "columns are not equally long";
 
   world.keeper->start();
   world.exchange();
@@ -541,10 +535,10 @@ TEST(KeeperTest, OutcomesOfAnEarlierSessionArePassedOver)
   EXPECT_TRUE(world.keeper->report(*kept));
   EXPECT_FALSE(world.keeper->report(*kept)); // Reported already.
 
-  const Counters counters = world.keeper->counters();
-  EXPECT_EQ(1u, counters.outcomes[wire::OUTCOME_REASON_OFFERED]);
-  EXPECT_EQ(1u, counters.outcomes[wire::OUTCOME_REASON_FILTERED]);
-  EXPECT_EQ(2u, counters.sessions);
+  const Stats stats = world.keeper->stats();
+  EXPECT_EQ(1u, stats.outcomes[wire::OUTCOME_REASON_OFFERED]);
+  EXPECT_EQ(1u, stats.outcomes[wire::OUTCOME_REASON_FILTERED]);
+  EXPECT_EQ(2u, stats.sessions);
 }
 
 

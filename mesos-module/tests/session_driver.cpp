@@ -153,12 +153,12 @@ public:
       tick();
 
       if (Clock::now() >= say) {
-        sayCounters();
+        sayStats();
         say += Duration(1000);
       }
     }
 
-    sayCounters();
+    sayStats();
     keeper->stop();
     keeper.reset();
     say_("stopped", "");
@@ -183,7 +183,7 @@ public:
     const TimePoint begin = Clock::now();
     SnapshotWriter writer(chunkBytesMax);
     master.describe(&writer);
-    keeper->snapshot(writer.take(true), 0, writer.error());
+    keeper->snapshot(writer.take(true));
     snapshotAt = Clock::now();
     say_("snapshot", ",\"ms\":" + since(begin));
   }
@@ -243,7 +243,7 @@ private:
   // sends the outcomes that wait; the second finds them answered.
   bool settled()
   {
-    if (keeper->counters().unanswered > 0) {
+    if (keeper->stats().unanswered > 0) {
       quietTicks = 0;
     } else {
       ++quietTicks;
@@ -288,9 +288,9 @@ private:
     }
   }
 
-  void sayCounters()
+  void sayStats()
   {
-    const Counters c = keeper->counters();
+    const Stats c = keeper->stats();
     std::string fields = std::string(",\"connected\":") +
         (c.connected ? "true" : "false") +
         ",\"session_age_ms\":" + std::to_string(c.sessionAge.count());
@@ -367,10 +367,10 @@ int run(int argc, char** argv)
   settings.keeper.hello.set_master_id("driver");
   settings.keeper.hello.set_instance_id("driver");
   settings.keeper.hello.set_mesos_version("1.11.0");
-  settings.keeper.figures = [](wire::ModuleFigures* figures) {
+  settings.keeper.writeStats = [](wire::ModuleFigures* figures) {
     figures->set_fallback_cycles(1);
   };
-  settings.keeper.figuresInterval = Duration(200);
+  settings.keeper.statsInterval = Duration(200);
   settings.keeper.hello.mutable_options()->set_allocation_interval_ms(100);
 
   for (int i = 1; i < argc; i += 2) {

@@ -4,6 +4,21 @@
 
 namespace allocator {
 namespace session {
+namespace {
+
+// By the numbers of the kinds.
+template <typename All>
+Amounts amountsOf(const All& all)
+{
+  Amounts result;
+  for (int64_t amount : all) {
+    result.emplace_back(result.size(), amount);
+  }
+  return result;
+}
+
+} // namespace {
+
 
 SmallMaster::SmallMaster(const Options& _options)
   : options(_options),
@@ -71,58 +86,43 @@ void SmallMaster::describe(SnapshotWriter* writer)
   const char* const names[KINDS] = {"cpus", "mem"};
 
   for (uint32_t kind = 0; kind < KINDS; ++kind) {
-    wire::Kind message;
-    message.set_kind(kind);
-    message.set_name(names[kind]);
-    message.set_type(wire::VALUE_TYPE_SCALAR);
-    writer->add(std::move(message));
+    wire::Kind* message = writer->nouns()->add_kinds();
+    message->set_kind(kind);
+    message->set_name(names[kind]);
+    message->set_type(wire::VALUE_TYPE_SCALAR);
   }
 
   for (uint32_t handle = 1; handle < frameworks.size(); ++handle) {
-    wire::Role role;
-    role.set_role(frameworks[handle].role);
-    role.set_path("role-" + std::to_string(handle));
-    writer->add(std::move(role));
+    wire::Role* role = writer->nouns()->add_roles();
+    role->set_role(frameworks[handle].role);
+    role->set_path("role-" + std::to_string(handle));
   }
 
   for (uint32_t handle = 1; handle < frameworks.size(); ++handle) {
-    writer->add(toWireFramework(handle));
+    *writer->nouns()->add_frameworks() = toWireFramework(handle);
   }
 
   for (uint32_t handle = 1; handle < agents.size(); ++handle) {
     agents[handle].since = 0;
 
     if (agents[handle].known) {
-      writer->add(toWire(handle));
+      *writer->nouns()->add_agents() = toWire(handle);
     }
   }
-
-  wire::Holdings all;
 
   for (const Holding& holding : held) {
-    wire::Holdings row = toWire(holding);
-
-    if (all.kind_size() > 0) {
-      row.clear_kind();
-    }
-
-    all.MergeFrom(row);
+    const wire::Holdings row = toWire(holding);
+    writer->addHolding(
+        Place{row.framework(0), row.role(0), row.agent(0)},
+        amountsOf(holding.amounts));
   }
 
-  writer->add(all);
   describeFilters(writer);
 }
 
 
 void SmallMaster::describeFilters(SnapshotWriter* writer) const
 {
-  wire::OfferFilters filters;
-  wire::Holdings* refused = filters.mutable_refused();
-
-  for (uint32_t kind = 0; kind < KINDS; ++kind) {
-    refused->add_kind(kind);
-  }
-
   for (uint32_t i = 0; i < options.filters; ++i) {
     const uint32_t framework = i % options.frameworks + 1;
     const uint32_t agent = i / options.frameworks % options.agents + 1;
@@ -131,18 +131,11 @@ void SmallMaster::describeFilters(SnapshotWriter* writer) const
       continue;
     }
 
-    refused->add_framework(framework);
-    refused->add_role(frameworks[framework].role);
-    refused->add_agent(agent);
-
-    for (int64_t amount : agents[agent].capacity) {
-      refused->add_amount(amount);
-    }
-
-    filters.add_expires_ms(options.filtersUntilMs);
+    writer->addFilter(
+        Place{framework, frameworks[framework].role, agent},
+        amountsOf(agents[agent].capacity),
+        options.filtersUntilMs);
   }
-
-  writer->add(filters);
 }
 
 

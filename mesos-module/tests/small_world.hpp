@@ -124,17 +124,16 @@ public:
     EXPECT_EQ(0u, keeper->submit(wire::Event()));
 
     for (uint32_t i = 1; i <= 3; ++i) {
-      wire::Agent agent;
-      agent.set_agent(i);
-      agent.set_agent_id("agent-" + std::to_string(i));
-      writer.add(std::move(agent));
+      wire::Agent* agent = writer.nouns()->add_agents();
+      agent->set_agent(i);
+      agent->set_agent_id("agent-" + std::to_string(i));
     }
 
     if (onSnapshot) {
       onSnapshot(&writer);
     }
 
-    keeper->snapshot(writer.take(true), 0, writer.error());
+    keeper->snapshot(writer.take(true), 0, snapshotError);
   }
 
   void connected(const wire::Welcome& welcome) override
@@ -199,6 +198,7 @@ public:
   std::unique_ptr<Keeper> keeper;
 
   std::function<void(SnapshotWriter*)> onSnapshot;
+  std::string snapshotError; // That the owner found.
   std::function<void()> onConnected;
   std::function<void(const Decisions&)> onDecided;
 

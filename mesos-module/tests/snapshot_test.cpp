@@ -44,13 +44,57 @@ wire::Holdings holdingsOf(int rows, int kinds, int64_t amount = AMOUNT)
 }
 
 
+Place placeOf(const wire::Holdings& holdings, int row)
+{
+  return Place{
+      holdings.framework(row), holdings.role(row), holdings.agent(row)};
+}
+
+
+Amounts amountsOf(const wire::Holdings& holdings, int row)
+{
+  Amounts amounts;
+  for (int kind = 0; kind < holdings.kind_size(); ++kind) {
+    amounts.emplace_back(
+        holdings.kind(kind),
+        holdings.amount(row * holdings.kind_size() + kind));
+  }
+  return amounts;
+}
+
+
+void add(const wire::Agent& agent, SnapshotWriter* writer)
+{
+  *writer->nouns()->add_agents() = agent;
+}
+
+
+void add(const wire::Holdings& holdings, SnapshotWriter* writer)
+{
+  for (int row = 0; row < holdings.framework_size(); ++row) {
+    writer->addHolding(placeOf(holdings, row), amountsOf(holdings, row));
+  }
+}
+
+
+void add(const wire::OfferFilters& filters, SnapshotWriter* writer)
+{
+  for (int row = 0; row < filters.expires_ms_size(); ++row) {
+    writer->addFilter(
+        placeOf(filters.refused(), row),
+        amountsOf(filters.refused(), row),
+        filters.expires_ms(row));
+  }
+}
+
+
 // Puts chunks together again, as the sidecar does.
 wire::SnapshotChunk merged(const std::vector<wire::SnapshotChunk>& chunks)
 {
   wire::SnapshotChunk whole;
 
   for (wire::SnapshotChunk chunk : chunks) {
-    // The kinds are those of the piece before; do not list them again.
+    // The kinds are those of the chunk before; do not list them again.
     if (whole.has_holdings()) {
       chunk.mutable_holdings()->clear_kind();
     }
@@ -69,54 +113,55 @@ wire::SnapshotChunk merged(const std::vector<wire::SnapshotChunk>& chunks)
 TEST(SnapshotTest, AnEmptyStateIsOneChunk)
 {
   SnapshotWriter writer;
-  writer.setPaused(true);
-  const auto chunks = writer.finish(17, 4000);
+  writer.nouns()->set_paused(true);
+  const auto chunks = writer.take(true);
 
   ASSERT_EQ(1u, chunks.size());
   EXPECT_TRUE(chunks[0].last());
   EXPECT_TRUE(chunks[0].paused());
-  EXPECT_EQ(17u, chunks[0].sequence());
-  EXPECT_EQ(4000, chunks[0].clock_ms());
+  EXPECT_TRUE(SnapshotWriter().take(false).empty());
 }
 
 
-TEST(SnapshotTest, FieldsInOrderShareAChunk)
+// Within a chunk, and from one to the next, what is named comes first.
+TEST(SnapshotTest, WhateverTheOrderNounsComeFirst)
 {
   SnapshotWriter writer;
-  writer.add(wire::Kind());
-  writer.add(wire::Role());
-  writer.add(wire::Weight());
-  writer.add(wire::Quota());
-  writer.add(wire::Framework());
-  writer.add(agentOf(1));
-  writer.add(holdingsOf(2, 2));
-  writer.add(wire::Whitelist());
+  writer.nouns()->mutable_whitelist()->add_hostnames("host");
+  add(holdingsOf(2, 2), &writer);
+  writer.addHolding(Place{1, 1, 1}, {}); // Nothing.
+  writer.addExclusion(Place{1, 1, 1});
+  add(agentOf(1), &writer);
+  writer.nouns()->add_frameworks();
+  writer.nouns()->add_quotas();
+  writer.nouns()->add_weights();
+  writer.nouns()->add_roles();
+  writer.nouns()->add_kinds();
+  const auto chunks = writer.take(true);
 
-  EXPECT_EQ(1u, writer.finish(0, 0).size());
-}
-
-
-// Within a chunk the fields apply in the order of their numbers, so a
-// role that comes after an agent needs a chunk of its own; so do holdings
-// of other kinds.
-TEST(SnapshotTest, WhatComesOutOfOrderBeginsAChunk)
-{
-  SnapshotWriter writer;
-  writer.add(agentOf(1));
-  writer.add(wire::Role());
-  writer.add(agentOf(2));
-  writer.add(holdingsOf(1, 1));
-  writer.add(holdingsOf(1, 2));
-  const auto chunks = writer.finish(0, 0);
-
-  ASSERT_EQ(3u, chunks.size());
+  ASSERT_EQ(1u, chunks.size());
   EXPECT_EQ(1, chunks[0].agents_size());
-  EXPECT_EQ(1, chunks[1].roles_size());
-  EXPECT_EQ(2u, chunks[1].agents(0).agent());
-  EXPECT_EQ(1, chunks[1].holdings().framework_size());
-  EXPECT_EQ(1, chunks[2].holdings().framework_size());
+  EXPECT_EQ(1, chunks[0].roles_size());
+  EXPECT_EQ(2, chunks[0].holdings().framework_size());
+  EXPECT_EQ(1, chunks[0].exclusions().framework_size());
+  EXPECT_EQ(1, chunks[0].whitelist().hostnames_size());
+}
+
+
+TEST(SnapshotTest, RowsOfOtherKindsBeginAChunk)
+{
+  SnapshotWriter writer;
+  add(agentOf(1), &writer);
+  add(holdingsOf(1, 1), &writer);
+  add(holdingsOf(1, 2), &writer);
+  const auto chunks = writer.take(true);
+
+  ASSERT_EQ(2u, chunks.size());
+  EXPECT_EQ(1, chunks[0].agents_size());
+  EXPECT_EQ(1, chunks[0].holdings().kind_size());
+  EXPECT_EQ(2, chunks[1].holdings().kind_size());
   EXPECT_FALSE(chunks[0].last());
-  EXPECT_TRUE(chunks[2].last());
+  EXPECT_TRUE(chunks[1].last());
 }
 
 
@@ -141,12 +186,12 @@ TEST(SnapshotTest, ChunksAreBoundedAndAddUp)
     SnapshotWriter writer(bound);
 
     for (int i = 1; i <= agents; ++i) {
-      writer.add(agentOf(i, random() % 200));
+      add(agentOf(i, random() % 200), &writer);
     }
 
-    writer.add(holdings);
-    writer.add(filters);
-    const auto chunks = writer.finish(9, 1);
+    add(holdings, &writer);
+    add(filters, &writer);
+    const auto chunks = writer.take(true);
 
     for (const wire::SnapshotChunk& chunk : chunks) {
       ASSERT_LE(chunk.ByteSizeLong(), bound + 24) << "seed " << seed;
@@ -183,10 +228,10 @@ TEST(SnapshotTest, RowsOfTheSameKindsShareAChunkHoweverTheyCome)
   SnapshotWriter writer;
 
   for (int i = 0; i < 1000000; ++i) {
-    writer.add(one);
+    add(one, &writer);
   }
 
-  const auto chunks = writer.finish(0, 0);
+  const auto chunks = writer.take(true);
   int64_t rows = 0;
 
   for (const wire::SnapshotChunk& chunk : chunks) {
@@ -205,20 +250,23 @@ TEST(SnapshotTest, RowsOfTheSameKindsShareAChunkHoweverTheyCome)
 TEST(SnapshotTest, ExclusionsAreCut)
 {
   wire::Exclusions exclusions;
+  SnapshotWriter writer(1024);
 
   for (uint32_t row = 1; row <= 1000; ++row) {
     exclusions.add_framework(row);
     exclusions.add_role(1);
     exclusions.add_agent(row % 7 + 1);
-    exclusions.add_excluded(row % 3 == 0);
+    exclusions.add_excluded(true);
+    writer.addExclusion(Place{row, 1, row % 7 + 1});
   }
 
-  SnapshotWriter writer(1024);
-  writer.add(exclusions);
-  const auto chunks = writer.finish(0, 0);
+  const auto chunks = writer.take(true);
 
   // 1,000 rows of 4 or 5 bytes.
-  EXPECT_EQ(6u, chunks.size());
+  EXPECT_LE(chunks.size(), 25u);
+  for (const wire::SnapshotChunk& chunk : chunks) {
+    EXPECT_LE(chunk.ByteSizeLong(), 1024u + 24);
+  }
   EXPECT_EQ(
       exclusions.SerializeAsString(),
       merged(chunks).exclusions().SerializeAsString());
@@ -228,39 +276,13 @@ TEST(SnapshotTest, ExclusionsAreCut)
 TEST(SnapshotTest, ANounLargerThanTheBoundGoesAlone)
 {
   SnapshotWriter writer(100);
-  writer.add(agentOf(1));
-  writer.add(agentOf(2, 500));
-  writer.add(agentOf(3));
-  const auto chunks = writer.finish(0, 0);
+  add(agentOf(1), &writer);
+  add(agentOf(2, 500), &writer);
+  add(agentOf(3), &writer);
+  const auto chunks = writer.take(true);
 
   ASSERT_EQ(3u, chunks.size());
   EXPECT_EQ(2u, chunks[1].agents(0).agent());
-}
-
-
-TEST(SnapshotTest, UnequalColumnsSpoilIt)
-{
-  SnapshotWriter good;
-  good.add(holdingsOf(2, 2));
-  EXPECT_EQ("", good.error());
-
-  wire::Holdings holdings = holdingsOf(2, 2);
-  holdings.add_role(1);
-  SnapshotWriter first;
-  first.add(holdings);
-  EXPECT_NE("", first.error());
-
-  wire::OfferFilters filters;
-  *filters.mutable_refused() = holdingsOf(2, 1);
-  SnapshotWriter second;
-  second.add(filters);
-  EXPECT_NE("", second.error());
-
-  wire::Exclusions exclusions;
-  exclusions.add_framework(1);
-  SnapshotWriter third;
-  third.add(exclusions);
-  EXPECT_NE("", third.error());
 }
 
 
@@ -270,11 +292,11 @@ TEST(SnapshotTest, FiftyThousandAgents)
   SnapshotWriter writer;
 
   for (uint32_t i = 1; i <= 50000; ++i) {
-    writer.add(agentOf(i, 40));
+    add(agentOf(i, 40), &writer);
   }
 
-  writer.add(holdingsOf(50000, 3));
-  const auto chunks = writer.finish(0, 0);
+  add(holdingsOf(50000, 3), &writer);
+  const auto chunks = writer.take(true);
 
   EXPECT_GE(chunks.size(), 3u);
   EXPECT_LE(chunks.size(), 12u);

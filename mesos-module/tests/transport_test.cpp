@@ -67,7 +67,7 @@ public:
   void welcomed(const wire::Welcome&, size_t chunkBytesMax) override
   {
     SnapshotWriter writer(chunkBytesMax);
-    writer.add(wire::Role());
+    writer.nouns()->add_roles();
     keeper->snapshot(writer.take(true));
   }
 
@@ -134,7 +134,7 @@ TEST_F(TransportTest, ManyCyclesOverASocket)
 
   EXPECT_EQ(600u, taker.taken);
   EXPECT_EQ(0u, taker.ends.size());
-  EXPECT_GT(taker.keeper->counters().roundTripP50.count(), 0);
+  EXPECT_GT(taker.keeper->stats().roundTripP50.count(), 0);
 
   taker.keeper.reset();
   EXPECT_EQ("", sidecar.fault());
@@ -171,7 +171,7 @@ TEST_F(TransportTest, ASidecarThatGoesAndComesBack)
     sidecar.reset(new FakeSidecar(Manner::HONEST, path));
   }
 
-  EXPECT_EQ(4u, taker.keeper->counters().resyncs);
+  EXPECT_EQ(4u, taker.keeper->stats().resyncs);
 }
 
 
@@ -219,7 +219,7 @@ TEST_F(TransportTest, ADeafSidecarFillsTheQueueOnly)
     }
 
     ++taken;
-    ASSERT_LE(taker.keeper->counters().queueMessages, 50u);
+    ASSERT_LE(taker.keeper->stats().queueMessages, 50u);
   }
 
   EXPECT_LT(taken, 100000);

@@ -1,53 +1,48 @@
-"""Whether the sidecar has become slower than it was, told on any machine and under any load.
+"""Whether the sidecar has become slower than it was at one commit, told on any machine.
 
-Each gauge is measured beside a yardstick, in turn, in processor time; what counts is the ratio of
-the two, the fastest of a dozen blocks on either side: whatever disturbs only adds. Where a ratio is
-beyond the one that was recorded, the gauge is measured again, and only one that is beyond
-it every time is slower.
+The tree of that commit is laid out beside this one, and both are measured in the same run: the same
+gauges, each beside a yardstick, in processor time. What counts is the fastest of a dozen blocks on
+either side: whatever disturbs only adds. A gauge that seems slower is measured again in both trees,
+and only one that is slower every time is.
 
-How fast loops are against the interpreter differs from processor to processor. So what is recorded
-is kept by the processor's name, and on one that nobody has recorded the gate tells its ratios and
-passes. `--record` writes them.
+`baseline.txt` names the commit. `--record` names the present one: for what is to cost more.
 """
 
 import argparse
+import io
 import itertools
 import json
-import platform
-import statistics
+import os
+import subprocess
 import sys
-from collections.abc import Callable
+import tarfile
 from pathlib import Path
 
 from tests.bench.gauges import GAUGES, Gauge
 from tests.bench.yardstick import yardstick_ms
 
-RECORDED = Path(__file__).with_name("gate.json")
+ROOT = Path(__file__).parents[2]
+BASELINE = Path(__file__).with_name("baseline.txt")
 SLOWER = 1.2
-"""So much more than was recorded is a regression."""
+"""So much more than before is a regression."""
 TRIES = 5
 BLOCKS, BLOCK_MS, TURNS_MIN = 12, 20.0, 10
 
-
-def processor() -> str:
-    """What this machine computes with, as far as it says."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
-    said = dict(line.replace("\t", "").split(":", 1) for line in lines if ":" in line)
-    parts = ("model name", "cpu family", "model", "stepping", "cache size")
-    return ", ".join(said[part].strip() for part in parts if part in said) or platform.machine()
+# What is run in either tree: each has gauges of its own.
+_MEASURE = """
+import json, sys
+from tests.bench.gate import ratio
+from tests.bench.gauges import GAUGES
+names, planted = json.loads(sys.argv[1])
+json.dump({name: ratio(GAUGES[name](), planted) for name in names if name in GAUGES}, sys.stdout)
+"""
 
 
 def ratio(gauge: Gauge, planted: float = 0.0) -> float:
     """How many yardsticks one turn of a gauge takes.
 
-    Parameters
-    ----------
-    planted : float
-        So much more work is done and not told: 0.3 is a regression of 30 %. It shows that the gate
-        sees one.
+    `planted`: so much more work is done and not told: 0.3 is a regression of 30 %. It shows that
+        the gate sees one.
     """
     took_ms, yard_ms = [], []
     turns = max(TURNS_MIN, round(BLOCK_MS / max(next(gauge), next(gauge), 1e-3)))
@@ -58,56 +53,89 @@ def ratio(gauge: Gauge, planted: float = 0.0) -> float:
     return min(took_ms) / min(yard_ms)
 
 
-def judge(make: Callable[[], Gauge], recorded: float, planted: float = 0.0) -> tuple[float, bool]:
-    """Measure a gauge until it is as fast as it was, a few times at most; and whether it is."""
-    least = float("inf")
+def measured(tree: Path, names: list[str], planted: float = 0.0) -> dict[str, float]:
+    """Ratios of gauges in a tree, in a process of its own; those that it has."""
+    cache = os.environ.get("NUMBA_CACHE_DIR") if tree == ROOT else None
+    environment = os.environ | {
+        "PYTHONPATH": str(tree),
+        "NUMBA_CACHE_DIR": cache or str(tree / ".cache" / "numba"),
+    }
+    command = [sys.executable, "-c", _MEASURE, json.dumps([names, planted])]
+    said = subprocess.run(
+        command, cwd=tree, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    result: dict[str, float] = json.loads(said.stdout)
+    return result
+
+
+def git(*words: str) -> bytes:
+    """What git says, of this repository."""
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True).stdout
+
+
+def laid_out(commit: str) -> Path | None:
+    """The tree of a commit, in the cache; None where this is no repository that has it."""
+    tree = ROOT / ".cache" / "gate" / commit
+    if tree.exists():
+        return tree
+    try:
+        packed = git("archive", "--format=tar", commit)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    fresh = tree.with_suffix(".new")
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(fresh, filter="data")
+    return fresh.rename(tree)
+
+
+def slower(before: Path, names: list[str], planted: float) -> list[str]:
+    """Compare both trees, a few times where need be; prints a table, gives what is slower."""
+    then: dict[str, float] = {}
+    now: dict[str, float] = {}
+    left = names
     for _ in range(TRIES):
-        least = min(least, ratio(make(), planted))
-        if least <= recorded * SLOWER:
-            return least, True
-    return least, False
-
-
-def record(make: Callable[[], Gauge]) -> float:
-    """Measure a gauge a few times, and give the median."""
-    return float(f"{statistics.median(ratio(make()) for _ in range(TRIES)):.4g}")
+        for least, found in (
+            (then, measured(before, left)),
+            (now, measured(ROOT, left, planted)),
+        ):
+            for name, each in found.items():
+                least[name] = min(each, least.get(name, each))
+        left = [each for each in left if each in then and now[each] > SLOWER * then[each]]
+        if not left:
+            break
+    print("| gauge | yardsticks a turn | before | ratio | |")
+    print("|---|---|---|---|---|")
+    for name in names:
+        if name not in then:
+            print(f"| {name} | {now[name]:.4g} | | | new |")
+            continue
+        verdict = "SLOWER" if name in left else "as before"
+        print(
+            f"| {name} | {now[name]:.4g} | {then[name]:.4g} | {now[name] / then[name]:.2f}"
+            f" | {verdict} |"
+        )
+    return left
 
 
 def main() -> None:
-    """Measure all gauges, and end with 1 where one is slower than it was."""
+    """Measure all gauges in both trees, and end with 1 where one is slower than it was."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--record", action="store_true", help="keep what is measured now")
+    parser.add_argument("--record", action="store_true", help="compare with HEAD from now on")
+    parser.add_argument("--baseline", default=BASELINE.read_text().strip(), metavar="COMMIT")
     parser.add_argument("--planted", type=float, default=0.0, help="see what 0.3 more work does")
     parser.add_argument("--gauges", nargs="*", default=list(GAUGES))
     given = parser.parse_args()
-    recorded: dict[str, dict[str, float]] = json.loads(RECORDED.read_text())
-    mine = recorded.setdefault(processor(), {})
-    print(f"processor: {processor()}; a yardstick is {yardstick_ms():.1f} ms now\n")
     if given.record:
-        for name in given.gauges:
-            mine[name] = record(GAUGES[name])
-        RECORDED.write_text(json.dumps(recorded, indent=2) + "\n")
-    slower = _judge_all(given.gauges, mine, given.planted)
-    if slower:
-        mend = "make it fast again, or say why it costs more and record it: gate --record"
-        sys.exit(f"slower than recorded: {', '.join(slower)}; {mend}")
-
-
-def _judge_all(gauges: list[str], recorded: dict[str, float], planted: float) -> list[str]:
-    """Print a table; gives those that are slower."""
-    slower = []
-    print("| gauge | yardsticks a turn | recorded | ratio | |")
-    print("|---|---|---|---|---|")
-    for name in gauges:
-        if name not in recorded:
-            print(f"| {name} | {ratio(GAUGES[name](), planted):.4g} | | | not recorded |")
-            continue
-        before = recorded[name]
-        now, fine = judge(GAUGES[name], before, planted)
-        shown = f"{before:.4g} | {now / before:.2f} | {'as before' if fine else 'SLOWER'}"
-        print(f"| {name} | {now:.4g} | {shown} |", flush=True)
-        slower += [] if fine else [name]
-    return slower
+        BASELINE.write_bytes(git("rev-parse", "HEAD"))
+        return
+    before = laid_out(given.baseline)
+    if before is None:
+        print(f"nothing to compare with: no commit {given.baseline} here; its history is missing")
+        return
+    print(f"compared with {given.baseline}; a yardstick is {yardstick_ms():.1f} ms now\n")
+    if found := slower(before, given.gauges, given.planted):
+        mend = "make it fast again, or say why it costs more and compare with that: gate --record"
+        sys.exit(f"slower than before: {', '.join(found)}; {mend}")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.gate import processor
-from tests.bench.yardstick import yardstick_ms
+from tests.bench.yardstick import processor, yardstick_ms
 
 
 class Section(NamedTuple):

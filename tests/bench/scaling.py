@@ -21,10 +21,9 @@ from allocator.lab.module_protocol import ModuleSession
 from allocator.wire import Greeting
 from allocator.wire.session.server_session import SidecarSession
 from tests.bench.cluster import arrivals
-from tests.bench.gate import processor
 from tests.bench.gauges import new_session
 from tests.bench.report import BUILT
-from tests.bench.yardstick import clock_ms
+from tests.bench.yardstick import clock_ms, processor
 from tests.world.rows import given_back, holdings_of, settled
 
 AGENTS = (1_000, 5_000, 10_000, 20_000, 50_000, 100_000)

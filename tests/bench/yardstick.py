@@ -6,9 +6,11 @@ those that the sidecar lives on: the interpreter, arrays, and compiled loops.
 """
 
 import math
+import platform
 import time
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -74,3 +76,14 @@ def _walk(numbers, steps):
         total += at & 7
         at = (numbers[at] + total) % len(numbers)
     return total
+
+
+def processor() -> str:
+    """What this machine computes with, as far as it says."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    said = dict(line.replace("\t", "").split(":", 1) for line in lines if ":" in line)
+    parts = ("model name", "cpu family", "model", "stepping", "cache size")
+    return ", ".join(said[part].strip() for part in parts if part in said) or platform.machine()

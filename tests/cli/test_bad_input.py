@@ -65,6 +65,15 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("demo", "--trace none", 2, "'none'; choose from section-v"),
     ("demo", "--agents 7", 2, "--agents: section-v has the paper's six agents"),
     ("demo", "--target unix:{tmp}/none --policies drf --modes oblivious", 3, "{tmp}/none"),
+    ("demo", "--out {tmp}/corrupt/out", 2, "{tmp}/corrupt is no directory"),
+    ("demo claims", "--out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
+    ("simulate", "{tmp}/broken.toml --out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
+    ("simulate", "/dev/zero", 78, "/dev/zero: has more than"),
+    ("torture", "--out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
+    ("reproduce all", "--plot {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
+    ("graph", "{tmp}/corrupt {tmp}/none/g.json", 1, "{tmp}/none is no directory"),
+    ("demo", "--workers 9999", 2, "--workers"),
+    ("demo soak", "--size 99999999", 2, "--size"),
     ("demo claims", "--seeds 1", 2, "--seeds"),
     ("demo demands", "--mode none", 2, "'none'; choose from coarse"),
     ("demo demands", "--policy dfr", 2, "'dfr'; choose from drf"),
@@ -80,6 +89,9 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("torture", "--size 0", 2, "--size"),
     ("replay", "{tmp}/none", 2, "{tmp}/none"),
     ("replay", "{tmp}/empty", 1, "there is no journal in {tmp}/empty"),
+    ("replay", "{tmp}/nothing", 1, "{tmp}/nothing: nothing was recorded there"),
+    ("graph", "{tmp}/nothing {tmp}/g.json", 1, "{tmp}/nothing"),
+    ("demo", "--policies ps_dsf", 2, "did you mean 'ps-dsf'?"),
     ("replay", "{tmp}/corrupt", 1, "{tmp}/corrupt"),
     ("replay", "{tmp}/corrupt --policy dfr", 2, "'dfr'"),
     ("replay", "{tmp}/corrupt --plugin {tmp}/none.py", 2, "--plugin {tmp}/none.py"),
@@ -90,17 +102,24 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("dump", "--output {tmp}/none/file", 1, "{tmp}/none/file"),
     ("status", "--tls-ca {tmp}/none.pem", 2, "{tmp}/none.pem"),
     ("status", "--token-file {tmp}/none", 2, "{tmp}/none"),
-    ("status", "--timeout 0", 2, "--timeout"),
+    ("status", "--timeout 0", 2, "'--timeout': must be greater than or equal to 0.001"),
+    ("status", "--timeout inf", 2, "'--timeout': must be less than or equal to 1000000"),
+    ("status", "--output table", 2, "--output"),
     ("shares", "--role nobody", 4, "role = 'nobody': there is no such role"),
     ("shares", "--newcomer nobody", 4, "newcomer_role = 'nobody': there is no such role"),
     ("shares", "--newcomer eng --newcomer-demand cpus", 2, "'cpus'"),
+    ("shares", "--newcomer-demand cpus:1", 2, "--newcomer-demand belongs to --newcomer"),
+    ("shares", "--role ENG", 4, "role = 'ENG': there is no such role; did you mean 'eng'?"),
     ("shares", "--sort size", 2, "--sort"),
     ("top", "--role nobody", 4, "role = 'nobody': there is no such role"),
     ("explain framework", "sparc", 4, "framework = 'sparc': there is no such framework"),
     ("explain role", "nobody", 4, "role = 'nobody': there is no such role"),
     ("explain agent", "a9", 4, "agent = 'a9': there is no such agent"),
     ("policy set", "dfr", 4, "dfr"),
-    ("policy set", "--mode both", 2, "--mode"),
+    ("policy set", "ps_dsf", 4, "did you mean 'ps-dsf'?"),
+    ("policy set", "drf --subtree eng=ps_dsf", 4, "did you mean 'ps-dsf'?"),
+    ("policy set", "DRF", 4, "did you mean 'drf'?"),
+    ("policy set", "--mode both", 2, "'--mode': 'both' is not one of 'oblivious'"),
     ("policy set", "--selection none", 4, "none"),
     ("policy set", "-p unit", 2, "'unit' is not of the form key=value"),
     ("policy set", "--subtree eng", 2, "'eng' is not of the form role=policy"),
@@ -115,13 +134,21 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("constraint remove", "--role nobody", 4, "nobody"),
     ("limit set", "eng cpus", 2, "'cpus'"),
     ("limit remove", "nobody", 4, "nobody"),
-    ("weight set", "0 --all", 4, "0"),
-    ("weight set", "much --all", 2, "weight"),
+    ("weight set", "0 --all", 2, "weight = '0': give a number from 1e-06 to 1e+06, such as 2"),
+    ("weight set", "-1 --all", 2, "weight = '-1': give a number from"),
+    ("weight set", "--all -1.5", 2, "weight = '-1.5': give a number from"),
+    ("weight set", "much --all", 2, "weight = 'much': give a number from"),
+    ("weight set", "nan --all", 2, "weight = 'nan': give a number from"),
+    ("limit set", "eng -5", 2, "-5"),
+    ("limit set", "eng cpu:1", 4, "no agent has any 'cpu'"),
+    ("drain set", "nope", 4, "no agent has the id or host name 'nope'"),
+    ("drain set", "a1,a2", 4, "'a1,a2' now; blanks stand between agents"),
     ("weight remove", "--role nobody", 4, "nobody"),
     ("drain set", "", 2, "agents"),
     ("drain remove", "a9", 4, "a9"),
     ("shadow set", "dfr", 4, "dfr"),
     ("settings reset", "everything", 4, "everything"),
+    ("settings reset", "polici", 4, "did you mean 'policy'?"),
     ("settings reset", "everything --dry-run", 2, "everything"),
     ("settings reset", "", 2, "or give --all"),
     ("settings reset", "policy --all", 2, "or give --all"),
@@ -173,6 +200,7 @@ def sidecar(tmp_path_factory):
 def files(tmp_path) -> Path:
     """A directory of what is no journal and no scenario."""
     (tmp_path / "empty").mkdir()
+    (tmp_path / "nothing").touch()
     (tmp_path / "corrupt").write_bytes(b"this is no journal " * 99)
     (tmp_path / "broken.toml").write_text("[cluster\n")
     return tmp_path
@@ -279,6 +307,19 @@ def test_a_mistyped_option_is_wrong_usage(path, tmp_path):
         is_one_line(call(" ".join(path), tmp_path, "--nonsense", "--json"), 2, "--nonsense")
 
 
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+def test_a_number_without_an_end_is_wrong_usage(number, tmp_path):
+    asked = 0
+    for path, command in LEAVES.items():
+        arguments = ["x"] * sum(each.opts[0][0] != "-" for each in command.params)
+        for each in command.params:
+            if each.type_descriptor.annotation is float:
+                done = call(" ".join(path), tmp_path, *arguments, f"{each.opts[0]}={number}")
+                assert not is_one_line(done, 2, each.opts[0])
+                asked += 1
+    assert asked > len(RIGHT)
+
+
 @pytest.mark.parametrize(("command", "words", "code", "part"), WRONG)
 def test_bad_input_is_one_line_and_an_exit_code(sidecar, files, command, words, code, part):
     more = []
@@ -289,6 +330,14 @@ def test_bad_input_is_one_line_and_an_exit_code(sidecar, files, command, words, 
     assert not printed or (command, code) == ("replay", 1), "it reports what it found, too"
     if "--json" in options(LEAVES[tuple(command.split())]):
         is_one_line(call(f"{command} {words}", files, *more, "--json"), code, part)
+
+
+@pytest.mark.parametrize(
+    "target", ["", "x", "http://127.0.0.1:5056", "127.0.0.1:99999", "127.0.0.1", "unix:a", "5056"]
+)
+def test_a_target_that_is_none_is_wrong_usage(target, tmp_path):
+    done = call("status", tmp_path, "--target", target)
+    assert not is_one_line(done, 2, f"--target {target!r}: ")
 
 
 @pytest.mark.parametrize("command", RIGHT)

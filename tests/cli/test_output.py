@@ -84,10 +84,10 @@ def test_shares_are_a_table(capsys):
     share_tables.shares(share_tables.arranged(plain(answer), View()), wide=True)
     lines = capsys.readouterr().out.splitlines()
     (spark,) = [line for line in lines if line.startswith("spark")]
-    numbers = ["1", "0.5000", "0.0000", "0.2500", "label", "0", "0", "62", "s", "7"]
-    assert spark.split() == ["spark", "eng", *numbers, "active"]
+    numbers = ["1", "0.5000", "0.0000", "-", "-", "0.2500", "-", "-", "label", "0", "0"]
+    assert spark.split() == ["spark", "eng", *numbers, "62", "s", "7", "active"]
     (nameless,) = [line for line in lines if line.startswith("id-2")]
-    assert nameless.split()[-4:] == ["0", "0", "0", "suppressed"]
+    assert nameless.split()[-4:] == ["0", "-", "0", "suppressed"]
     assert "Jain index 0.750, largest envy: too much to compare" in lines
 
 
@@ -131,6 +131,7 @@ def test_shares_fit_eighty_characters(capsys):
         "starved-framework",
         "ops",
         "0.000",
+        "-",
         "cpus:2;mem:4096",
         "7",
         "active",
@@ -178,8 +179,8 @@ def test_rules_are_tables(capsys):
     found = pb.ListDemandsResponse(demands=[demand, spb.Demand(role="x")])
     setting_tables.rules(plain(found), "demand")
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
-        ["*", "spark*", "cpus:0.5"],
-        ["x", "*", "unknown"],
+        ["*", "spark*", "cpus:0.5", "-"],
+        ["x", "*", "unknown", "-"],
     ]
     setting_tables.rules(plain(pb.ListConstraintsResponse()), "constraint")
     assert capsys.readouterr().out == "no rules\n"
@@ -196,7 +197,7 @@ def test_the_directory_of_a_configuration_is_named_once(capsys):
     setting_tables.settings({"settings": [plain(row) for row in rows]})
     text = capsys.readouterr().out
     lines = [line.split() for line in text.splitlines()]
-    assert ["http.port", "1", "config.toml:3"] in lines
-    assert ["log.level", "2", "config.toml:8"] in lines
-    assert ["limits.agents", "4", "/other/config.toml:5"] in lines
+    assert ["http.port", "1", "-", "config.toml:3"] in lines
+    assert ["log.level", "2", "-", "config.toml:8"] in lines
+    assert ["limits.agents", "4", "-", "/other/config.toml:5"] in lines
     assert lines[-1] == ["config.toml:", file]

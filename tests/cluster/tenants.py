@@ -8,6 +8,7 @@ import http.client
 import itertools
 import json
 import math
+import shutil
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ FRAMEWORKS_MAX, AGENTS_MAX, CALLS_MAX = 30, 3, 200
 """At a time, and in an interval: each framework takes two connections, each agent a process."""
 
 RESERVED_AT_ONCE = 50
+AGENT = "hostile-"
 INTERVALS = 8
 SERVED_S = 120.0
 RUNS = ("allocator/mesos/allocation_runs", "allocator/sidecar/cycles")
@@ -83,7 +85,7 @@ class Tenants:
     def arrive(self) -> None:
         """Let them come."""
         for number, words in enumerate(itertools.islice(self._manner.agents(), AGENTS_MAX)):
-            self._world.add_agent(f"hostile-{number}", **_flags(words))
+            self._world.add_agent(f"{AGENT}{number}", **_flags(words))
         for info in itertools.islice(self._manner.frameworks(), FRAMEWORKS_MAX):
             self._join(info)
 
@@ -100,6 +102,39 @@ class Tenants:
                 continue
             with contextlib.suppress(OSError, http.client.HTTPException):
                 self._say(member, number, call)
+
+    def visit(self, honest: Framework, intervals: int = INTERVALS) -> int:
+        """Come and say all; gives the most intervals in which an honest framework waited.
+
+        Raises AssertionError where it is not served in the end, or the master is gone.
+        """
+        self.arrive()
+        wait, served, last_run, last = 0, honest.counts["offers"], _runs(self._world), -1
+        for interval in range(intervals):
+            self.turn(interval)
+            time.sleep(1.0)
+            now, run = honest.counts["offers"], _runs(self._world)
+            if now == served:
+                # Calls make cycles of their own, and a busy master has fewer than intervals.
+                wait = max(wait, min(run - last_run, interval - last))
+            else:
+                served, last_run, last = now, run, interval
+        until(lambda: honest.counts["offers"] > served, SERVED_S, "it is served in the end")
+        self._world.check_master()
+        return wait
+
+    def leave(self) -> None:
+        """Let all of them go."""
+        for member in filter(None, self._members):
+            with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
+                member.call("TEARDOWN")
+            member.disconnect()
+            self._world.frameworks.remove(member)
+        self._members.clear()
+        for agent in [each for each in self._world.agents if each.name.startswith(AGENT)]:
+            agent.crash()
+            self._world.agents.remove(agent)
+            shutil.rmtree(agent.directory, ignore_errors=True)
 
     def _say(self, member: Framework, number: int, call: object) -> None:
         match call:
@@ -166,28 +201,13 @@ def play(
             until(world.sidecar.compiled, START_S, "the loops are loaded, which takes memory")
         processes = [world.master, *([] if built_in else [world.sidecar.child])]
         before = [figures_of(each.pid).memory_mib for each in processes if each]
-        ends = _ends(world)
+        ends = ends_of(world)
         tenants = Tenants(world, manner)
-        tenants.arrive()
-        served, last_run, last = honest.counts["offers"], _runs(world), -1
-        for interval in range(intervals):
-            tenants.turn(interval)
-            time.sleep(1.0)
-            now, run = honest.counts["offers"], _runs(world)
-            if now == served:
-                # Calls make cycles of their own, and a busy master has fewer than intervals.
-                figures.wait = max(figures.wait, min(run - last_run, interval - last))
-            else:
-                served, last_run, last = now, run, interval
-        until(lambda: honest.counts["offers"] > served, SERVED_S, "it is served in the end")
-        world.check_master()
+        figures.wait = tenants.visit(honest, intervals)
         after = [figures_of(each.pid).peak_mib for each in processes if each]
         more = [most - least for most, least in zip(after, before, strict=True)]
         figures.master_mib, figures.sidecar_mib = (*more, 0.0)[:2]
-        now_ends = _ends(world)
-        figures.ends = {
-            how: n - ends.get(how, 0) for how, n in now_ends.items() if n > ends.get(how, 0)
-        }
+        figures.ends = more_ends(ends, ends_of(world))
         figures.refused = tenants.refused
     return figures
 
@@ -197,11 +217,17 @@ def _runs(world: World) -> int:
     return next(int(metrics[name]) for name in RUNS if name in metrics)
 
 
-def _ends(world: World) -> dict[str, int]:
+def ends_of(world: World) -> dict[str, int]:
+    """Sessions that ended, by how."""
     metrics, prefix = world.operator.metrics(), "allocator/sidecar/ends/"
     return {
         name.removeprefix(prefix): int(n) for name, n in metrics.items() if name.startswith(prefix)
     }
+
+
+def more_ends(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    """What has been added."""
+    return {how: n - before.get(how, 0) for how, n in after.items() if n > before.get(how, 0)}
 
 
 def _info(info: Info) -> dict[str, Any]:

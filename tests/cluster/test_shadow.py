@@ -14,7 +14,7 @@ from tests.cluster.framework_behaviours import work
 from tests.cluster.processes import until
 from tests.cluster.world import Sampler, World, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 SHADOW = {"shadow": "true"}
 

@@ -1,10 +1,14 @@
 """Growing arrays, key maps and linked lists, each against its obvious twin."""
 
+from typing import NamedTuple
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core.numba.array_structures import FreeRows, KeyMap, distinct_rows, grow, pair
+from allocator.core.numba.columns import Column, Table, column, grown, listed, new_arrays
+from allocator.core.snapshot import Bools, Ints
 
 KEYS = st.integers(0, 40)
 
@@ -85,3 +89,52 @@ def test_distinct_rows_are_those_of_numpy(table):
     assert found.times.tolist() == [
         sum(row == other for other in table.tolist()) for row in found.rows.tolist()
     ]
+
+
+class Shelf(Table):
+    """What a table is declared as."""
+
+    number: Ints = column()
+    filled: Bools = column(np.bool_)
+    amounts: Ints = column(wide=True)
+    names: list[list[str]] = listed(list)
+
+
+def test_what_a_table_declares_grows_together_and_keeps_what_it_holds():
+    shelf = Shelf()
+    assert not shelf.names[0]
+    assert shelf.names[0] is not shelf.names[1]
+    before = shelf.number
+    shelf.reserve(len(before))
+    assert shelf.number is before
+    shelf.number[3], shelf.filled[3] = 7, True
+    shelf.names[3].append("a")
+    shelf.reserve(len(before) + 1, 2)
+    shelf.amounts[3] = 4, 5
+    shelf.reserve(1, 3)
+    assert {len(each) for each in vars(shelf).values()} == {2 * len(before)}
+    row = shelf.number[3], shelf.filled[3], shelf.amounts[3].tolist(), shelf.names[3]
+    assert row == (7, True, [4, 5, 0], ["a"])
+    shelf.clear(3)
+    row = shelf.number[3], shelf.filled[3], shelf.amounts[3].tolist(), shelf.names[3]
+    assert row == (0, False, [0, 0, 0], [])
+
+
+class Heads(NamedTuple):
+    """Arrays of two sorts of rows."""
+
+    first: Ints
+    held: Ints
+
+
+def test_arrays_of_a_tuple_grow_by_what_they_have_rows_of():
+    columns = {"first": Column(by="owner", fill=-1), "held": Column(by="holding", across="kind")}
+    empty = new_arrays(Heads, columns)
+    assert (empty.first.shape, empty.held.shape) == ((0,), (0, 0))
+    some = grown(empty, columns, owner=3)
+    assert set(some.first.tolist()) == {-1}
+    assert some.held is empty.held
+    wide = grown(some, columns, holding=1, kind=2)
+    assert wide.first is some.first
+    assert wide.held.shape == (64, 2)
+    assert grown(wide, columns, owner=64, holding=64, kind=1) is wide

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocator.core import Outcomes, PolicySpec, Reason, SetConstraint, Trail, Transition
+from allocator.core import Outcomes, PolicySpec, Reason, SetConstraint, SetDemand, Trail, Transition
 from allocator.core.checkpoint import to_columns
 from allocator.explain import Answer, Blocker, UnknownSubjectError, explain, take, warm
 from allocator.policies.filling import serving
@@ -37,7 +37,7 @@ def test_nothing_keeps_an_agent_back_that_the_next_cycle_gives():
     a.framework("r", name="f")
     (client,) = ask(a, "f").clients
     assert client.blockers == ()
-    assert client.open == 1
+    assert client.open_agents == 1
     assert client.verdict == "nothing keeps it from 1 of 1 agents: the next cycle decides"
     assert [offer.framework.handle for offer in a.cycle()] == [1]
 
@@ -103,6 +103,55 @@ def test_refusals_say_until_when():
         "declined",
         60_000,
     )
+
+
+def declining(world: World, times: int, refuse_s: float = 5) -> None:
+    for _ in range(times):
+        for offer in world.cycle(after_ms=10_000):
+            world.decline(offer, refuse_s)
+
+
+def test_whoever_declines_whole_agents_over_and_over_is_not_told_to_wait():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    declining(a, 2)
+    assert "REVIVE" in blockers(a)["filter"].mend
+    declining(a, 1)
+    found = blockers(a)["filter"]
+    assert found.cause.startswith("the framework declined 3 whole agents, and accepted nothing;")
+    assert not {"wait", "REVIVE"} & set(found.mend.split())
+    assert "needs more" not in found.mend
+    assert "one task may need more than any agent has" in found.mend
+
+
+def test_whoever_declines_whole_agents_without_a_refusal_is_not_told_of_the_next_cycle():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    declining(a, 3, refuse_s=-1)
+    (client,) = ask(a, "f").clients
+    assert client.open == 1
+    assert client.verdict.startswith("it declined 3 whole agents, and accepted nothing: one task")
+
+
+def test_whoever_accepts_declines_parts_or_says_what_it_needs_is_told_of_its_turn():
+    parts, accepts, says = world(), world(), world()
+    for each in (parts, accepts, says):
+        each.agent("cpus:4;mem:4")
+        each.framework("r", name="f")
+        if each is says:
+            each.tell(SetDemand("", "f", {"cpus": 1000, "mem": 1000}))
+        if each is parts:
+            g = each.framework("q", name="g")
+            each.hold(g, "q", each.agents[1], "cpus:1;mem:1")
+            each.suppress(g)
+        declining(each, 3)
+    (offer,) = accepts.cycle(after_ms=10_000)
+    accepts.use(offer, "cpus:1;mem:1")
+    accepts.decline(offer, refuse_s=5, part="cpus:3;mem:3")
+    for each in (parts, accepts, says):
+        assert "whole agents" not in blockers(each)["filter"].cause
 
 
 def test_a_limit_names_its_role_and_what_it_consumes():
@@ -231,7 +280,7 @@ def test_a_role_is_answered_by_its_frameworks_and_those_below():
     a.framework("eng/ads", name="g", suppressed=["eng/ads"])
     a.framework("ops", name="h")
     answer = ask(a, "eng", "role")
-    assert sorted(client.framework for client in answer.clients) == ["f", "g"]
+    assert sorted(client.framework_name for client in answer.clients) == ["f", "g"]
     assert answer.verdict == "2 frameworks: 2 suppressed"
     assert [(each.reason, each.frameworks) for each in answer.tallies] == [("suppressed", 2)]
 

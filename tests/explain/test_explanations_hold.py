@@ -94,13 +94,13 @@ def agrees_with_the_cycle(
 ) -> None:
     blocked = [each for each in before.blockers if each.reason != "outranked"]
     if served:
-        assert before.open, about
+        assert before.open_agents, about
         return
     # Every agent that it does not get is blocked, or went to others whom the cycle names.
-    assert sum(each.agents for each in blocked) >= before.agents - before.open, about
-    if before.open:
+    assert sum(each.agents for each in blocked) >= before.agents - before.open_agents, about
+    if before.open_agents:
         cycle = after.cycles[0]
-        assert before.open <= sum(loss.agents for loss in cycle.losses), f"{about}\n{cycle}"
+        assert before.open_agents <= sum(loss.agents for loss in cycle.losses), f"{about}\n{cycle}"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_each_rule_is_explained_as_it_is_applied(case: Case):
         assert not case.decided
         return
     if case.decided:
-        assert client.open, client
+        assert client.open_agents, client
     elif allocator.state.agents.is_bound(wish.agent) and len(allocator.state.agents) == 1:
         assert client.blockers, client
-        assert not client.open, client
+        assert not client.open_agents, client

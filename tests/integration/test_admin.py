@@ -146,6 +146,7 @@ def test_a_refused_policy_changes_nothing_and_ends_with_4(session):
     done = session.command("policy", "set", "ps-dfs")
     assert done.returncode == 4
     assert done.stderr.startswith("error: policy.name: there is no policy 'ps-dfs'; choose from ")
+    assert done.stderr.endswith("; did you mean 'ps-dsf'?\n")
     assert session.ask("policy", "show")["policy"]["name"] == "drf"
     assert len(session.offer()) == 2
 

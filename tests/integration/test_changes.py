@@ -65,34 +65,79 @@ def test_a_constraint_says_what_it_matches_and_what_it_would_stop(session):
     text = command(session.process, *words, "--dry-run").stdout
     assert "the rule is about 1 of 2 agents, 1 of 2 frameworks" in text
     assert "dry run: nothing was changed" in text
-    stopped = ask(session.process, "constraint", "set", "zoen=a", "--role", "eng")["change"]
+    mistyped = ["constraint", "set", "zoen=a", "--role", "eng"]
+    stopped = ask(session.process, *mistyped, "--force")["change"]
     assert stopped["warnings"] == [
         "no agent has an attribute 'zoen'; did you mean 'zone'?",
-        "no agent satisfies it: whoever it is for is offered nothing",
+        "no agent satisfies it: 1 frameworks would be offered nothing",
     ]
-    both = ask(session.process, "constraint", "set", "zone=b", "--framework-name", "spark")[
-        "change"
+    both = ["constraint", "set", "zone=b", "--framework-name", "spark", "--force"]
+    assert ask(session.process, *both)["change"]["warnings"] == [
+        "with their other rules, 1 of 1 frameworks would have no agent left"
     ]
-    assert both["warnings"] == ["with their other rules, 1 frameworks have no agent left"]
     status = command(session.process, "status").stdout
     assert "0 of 2 agents, 1 of 2 frameworks, 1 WITHOUT AN AGENT" in status
 
 
+SENSELESS = [
+    ("constraint", "zoen=a --role eng", "no agent has an attribute 'zoen'; did you mean 'zone'?"),
+    ("constraint", "zone=c --all", "no agent satisfies it: 2 frameworks would be offered nothing"),
+    ("demand", "cpu:2 --role eng", "no agent has any 'cpu', 1 frameworks would be offered nothing"),
+    ("demand", "cpus:9 --all", "no agent is large enough for cpus:9, 2 frameworks would be"),
+    ("limit", "eng cpu:1", "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?"),
+    ("drain", "nope", "no agent has the id or host name 'nope' now"),
+    ("drain", "a1 a2", "no agent would be left that is not drained: nobody would be offered"),
+]
+
+
+@pytest.mark.parametrize(("kind", "words", "why"), SENSELESS)
+def test_what_cannot_be_meant_is_refused_unless_it_is_forced(session, kind, words, why):
+    process, set_it = session.process, (kind, "set", *words.split())
+    for dry in ((), ("--dry-run",)):
+        done = command(process, *set_it, *dry)
+        assert (done.returncode, done.stdout) == (4, "")
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(f"error: {kind}: ")
+        assert why in line
+        assert line.endswith("; nothing has changed, --force sets it all the same")
+        assert ask(process, kind, "list") == {f"{kind}s": []}
+    process.await_said("setting", setting=kind, result="refused")
+    tried = ask(process, *set_it, "--force", "--dry-run")["change"]
+    assert any(why in each for each in tried["warnings"])
+    assert ask(process, kind, "list") == {f"{kind}s": []}
+    assert ask(process, *set_it, "--force")[f"{kind}s"]
+    remove = words.replace(" --force", "").split()
+    if kind != "drain":
+        remove = [each for each in remove if each != words.split()[kind == "limit"]]
+    ask(process, kind, "remove", *remove)
+    resources = ask(process, "status")["resources"]
+    assert {each["name"] for each in resources} == {"cpus", "mem"}, "a name in a rule is no row"
+
+
+def test_agents_that_can_only_be_drained_one_by_one_are_left_as_they_were(session):
+    ask(session.process, "drain", "set", "a1")
+    done = command(session.process, "drain", "set", "a1", "a2")
+    assert done.returncode == 4
+    assert ask(session.process, "drain", "list")["drains"] == [{"agent": "a1"}]
+
+
+def test_where_no_agents_are_known_rules_are_taken_and_that_is_said(process):
+    for words in (["limit", "set", "eng", "cpu:1"], ["drain", "set", "nope"]):
+        told = ask(process, *words)["change"]["warnings"]
+        (said,) = [each for each in told if "could not be judged" in each]
+        assert "no agents are known yet" in said
+        ask(process, words[0], "remove", words[2])
+
+
 def test_a_demand_that_cannot_be_met_and_a_role_that_is_unknown_warn(session):
-    change = ask(session.process, "demand", "set", "cpu:2", "--role", "eng", "--dry-run")["change"]
-    assert change["warnings"] == ["no agent has any 'cpu'; did you mean 'cpus'?"]
-    change = ask(session.process, "demand", "set", "cpus:9", "--role", "egn", "--dry-run")["change"]
-    assert change["warnings"] == [
+    words = ["demand", "set", "cpus:9", "--role", "egn", "--force", "--dry-run"]
+    assert ask(session.process, *words)["change"]["warnings"] == [
         "no framework matches now; did you mean 'eng'?",
-        "no agent is large enough for cpus:9",
+        "no agent is large enough for cpus:9, whoever it is for would be offered nothing",
     ]
     change = ask(session.process, "policy", "set", "--subtree", "enq=drf")["change"]
     (warning,) = change["warnings"]
     assert "a role 'enq' that nobody is in now; did you mean 'eng'?" in warning
-    change = ask(session.process, "limit", "set", "eng", "gpu:1", "--dry-run")["change"]
-    assert change["warnings"] == ["no agent has any 'gpu'; did you mean 'cpus'?"] or change[
-        "warnings"
-    ] == ["no agent has any 'gpu'"]
 
 
 def test_policy_dry_run_shows_how_the_next_decisions_would_differ(session):

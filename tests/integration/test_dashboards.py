@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from allocator.core import AddFramework, FrameworkInfo, Release, SetQuota
+from allocator.server.metrics.metrics import FAMILIES
 from allocator.v1 import session_pb2
 from tests.integration.scraped import DEPLOY
 from tests.server.scraping import samples
@@ -47,8 +48,8 @@ def test_a_panel_says_what_to_make_of_it(board):
     assert all(len(panel["description"]) > 20 for panel in panels(board))
 
 
-SOMETIMES = {"mesos_allocator_reclaim_seconds"}
-"""Metrics that have series only while a plan asks somebody to leave an agent."""
+SOMETIMES = {"mesos_allocator_reclaim_seconds", "mesos_allocator_plan_age_seconds"}
+"""Metrics that have series only while a plan is in force, or asks somebody to leave an agent."""
 
 
 def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
@@ -79,15 +80,26 @@ def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
             assert found or optional, (board.name, asked)
 
 
-FACTS = {"mesos_allocator_build", "mesos_allocator_policy"}
-"""Labels of which one may read what runs; they are not a figure to be watched."""
+HISTOGRAM = ("_bucket", "_count", "_sum")
 
 
-def test_every_metric_is_shown_by_a_panel_or_watched_by_an_alert(sidecar):
-    text = "".join(board.read_text() for board in BOARDS) + (DEPLOY / "alerts.yaml").read_text()
-    families = re.findall(r"^# TYPE (mesos_allocator_\w+) (\w+)", sidecar.text(), re.MULTILINE)
-    shown = set(re.findall(r"\bmesos_allocator_\w+", text))
-    for family, kind in families:
-        names = {family, f"{family}_total", f"{family}_bucket"}
-        is_fact = family.removesuffix("_info") in FACTS
-        assert names & shown or is_fact, (family, kind)
+def test_every_metric_is_shown_by_a_panel_or_watched_by_an_alert():
+    texts = [*(board.read_text() for board in BOARDS), (DEPLOY / "alerts.yaml").read_text()]
+    shown = set(re.findall(r"\bmesos_allocator_\w+", "".join(texts)))
+    for family in FAMILIES:
+        if family.kind == "histogram":
+            assert shown & {f"{family.full_name}{ending}" for ending in HISTOGRAM}
+        elif family.kind != "info":  # one may read there what runs; nobody watches it
+            assert family.full_name in shown
+
+
+def test_the_table_has_what_a_scrape_has(sidecar):
+    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    found = re.findall(r"^# TYPE (mesos_allocator_\w+)", sidecar.text(), re.MULTILINE)
+    declared = [each.full_name for each in FAMILIES]
+    assert len(declared) == len(set(declared))
+    assert found == [name for name in declared if name in found]
+    # Without a journal there is nothing of it, and fair shares may not be worked out yet.
+    absent = {name.removeprefix("mesos_allocator_") for name in declared if name not in found}
+    assert all(name.startswith(("journal_", "fair", "role_")) for name in absent)
+    assert {"role_held", "fair_shares_total"}.isdisjoint(absent)

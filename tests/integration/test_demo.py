@@ -122,7 +122,9 @@ def test_claims_are_checked_and_written(tmp_path):
     assert "PS-DSF ends the batch before DRF" in done.stdout
 
 
-def test_a_soak_compares_the_books():
+def test_a_soak_compares_the_books_and_says_whose_clock_it_counts():
     done = run("soak", "--seconds", "12", "--size", "4", "--seed", "3")
+    assert re.search(r"12 s of the emulated cluster's clock, in \d+ s on the wall,", done.stdout)
+    assert "Seconds of the emulated cluster's clock" in run("soak", "--help").stdout
     assert done.returncode == Exit.OK, done.stderr
     assert "books compared 2 times" in done.stdout

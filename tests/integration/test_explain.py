@@ -86,7 +86,9 @@ def test_a_starving_framework_is_explained_and_mended(sidecar, command):
     told: list[str] = []
 
     def misread() -> None:
-        done = command("constraint", "set", "rack=r9", "--role", "WordCount")
+        words = ("constraint", "set", "rack=r9", "--role", "WordCount")
+        assert command(*words).returncode == 4, "nobody means that"
+        done = command(*words, "--force")
         assert done.returncode == 0, done.stderr
 
     def wonder() -> None:

@@ -8,8 +8,16 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.integration import page_cluster
 from tests.server.process import SidecarProcess
 
-WIDTHS = (1280, 400)
-"""A screen on a wall, and a telephone."""
+WIDTHS = (1280, 1060, 400)
+"""A screen on a wall, half of one, and a telephone."""
+
+CLIPPED = """() => [...document.querySelectorAll(".scroll")]
+  .filter(each => each.scrollWidth > each.clientWidth + 1)
+  .map(each => each.getAttribute("aria-label"))"""
+UNNAMED = """() => [...document.querySelectorAll(".scroll tbody td:not([colspan]):not(:empty)")]
+  .filter(each => each.getClientRects().length && !each.classList.contains("wide"))
+  .filter(each => !/[a-z]/.test(getComputedStyle(each, "::before").content.replace("none", "")))
+  .map(each => each.innerText)"""
 
 BUSY = 503
 
@@ -89,6 +97,9 @@ def test_pages_fit_the_screen(open_page, path, width, tmp_path):
         box = section.bounding_box()
         assert box is not None
         assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+    assert page.evaluate(CLIPPED) == [], "columns are out of sight"
+    if width == min(WIDTHS):
+        assert page.evaluate(UNNAMED) == [], "nobody sees what these are"
     page.screenshot(path=tmp_path / "page.png", full_page=True)
 
 

@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from allocator.core import Allocator, Hold, PolicySpec
 from allocator.server.metrics.collecting import Parts
-from allocator.server.metrics.metric_families import Scrape, StateCollector
+from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
 from allocator.wire import Counts
 from tests.server.scraping import Samples, samples
@@ -45,7 +45,7 @@ def scrape(
     )
     registry = CollectorRegistry()
     limits = {"frameworks_max": frameworks_max, "roles_max": roles_max}
-    registry.register(Parts([StateCollector(lambda: taken, **limits)]))
+    registry.register(Parts([lambda: state_parts(lambda: taken, **limits)]))
     return samples(generate_latest(registry).decode())
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocator import near
 from allocator.policies import POLICIES
-from allocator.server.config import Config, ConfigError, Flag, checks, load
+from allocator.server.config import Config, ConfigError, Flag, load
 from allocator.server.config.schema import toml_value
 from allocator.server.config.source import line_numbers
 
@@ -262,9 +263,9 @@ def test_of_very_many_words_few_are_compared(monkeypatch):
     monkeypatch.setattr(difflib, "get_close_matches", look)
     known = [f"agent-{number:05}.example.org" for number in range(20_000)]
     for wrong in ("agent-l2345.example.org", "agent-12345.exampel.org", "AGENT-12345.example.org"):
-        assert "agent-12345.example.org" in checks.suggestions(wrong, known)
-    assert checks.nearest("agnet-12345.example.org", known) == "agent-12345.example.org"
-    assert max(compared) <= 5 * checks.BESIDE
+        assert "agent-12345.example.org" in near.suggestions(wrong, known)
+    assert near.nearest("agnet-12345.example.org", known) == "agent-12345.example.org"
+    assert max(compared) <= 5 * near.BESIDE
     # What comparing two words takes grows with both.
-    assert checks.suggestions("a" * 5000, known) == ""
-    assert checks.suggestions("agent", ["", "agent" * 1000, "agents"]) == "; did you mean 'agents'?"
+    assert near.suggestions("a" * 5000, known) == ""
+    assert near.suggestions("agent", ["", "agent" * 1000, "agents"]) == "; did you mean 'agents'?"

@@ -32,7 +32,7 @@ from allocator.server.engine.fairness import (
     FairnessWatch,
 )
 from allocator.server.metrics.collecting import Parts
-from allocator.server.metrics.fairness_families import FairnessCollector
+from allocator.server.metrics.fairness_families import fairness_parts
 from tests.server.scraping import Samples, samples, series, value
 from tests.server.test_admin import CLUSTER, NESTED
 from tests.world.rows import holdings
@@ -86,7 +86,7 @@ def tell(loop: CoreLoop, *events: Event) -> None:
 
 def scrape(watch: FairnessWatch, roles_max: int = 100) -> Samples:
     registry = CollectorRegistry()
-    registry.register(Parts([FairnessCollector(watch, roles_max)]))
+    registry.register(Parts([partial(fairness_parts, watch, roles_max)]))
     return samples(generate_latest(registry).decode())
 
 

@@ -25,7 +25,7 @@ from allocator.core import (
     Suppress,
     Transition,
 )
-from allocator.server.metrics.metric_building import LABEL_LENGTH_MAX, label
+from allocator.server.metrics.family import LABEL_LENGTH_MAX, label
 from allocator.server.reports.report import COMMON_MAX
 from allocator.wire import Counts
 from tests.server.metering import GIB, crowd, nsdi, scrape

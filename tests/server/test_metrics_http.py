@@ -10,17 +10,17 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from prometheus_client import Metric
 from starlette.routing import Route
 
 from allocator import policies
 from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
 from allocator.server.config import Config, Flag, load
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics import metric_families, metrics
-from allocator.server.metrics.metric_building import gauge
+from allocator.server.metrics import metrics, state_families
+from allocator.server.metrics.family import Numbers
 from allocator.server.metrics.metrics import MetricsServer, start_http
 from allocator.server.reports import report
+from allocator.server.reports.report import Report
 from allocator.server.web import http as listener
 from allocator.server.web.http import plain_text
 from tests.server.scraping import samples, value
@@ -331,14 +331,15 @@ def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
     module = InProcess(loop).begin()
     module.batch(1000)
 
-    def failing(*_given: object) -> Iterator[Metric]:
-        yield gauge("half", "Before the fault.", 1)
-        raise ZeroDivisionError
+    given = state_families._roles
+
+    def failing(report: Report, limit: int) -> Numbers:
+        return {**given(report, limit), "role_filters": ((["x"], 1 / 0) for _ in "x")}
 
     running = start_http(CONFIG, loop)
     try:
         whole = samples(get(running, "/metrics")[1])
-        monkeypatch.setattr(metric_families, "_roles", failing)
+        monkeypatch.setattr(state_families, "_roles", failing)
         with structlog.testing.capture_logs() as logged:
             for _ in range(3):
                 status, text, _ = get(running, "/metrics")
@@ -347,7 +348,7 @@ def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
         gone = {name for name, _ in whole} - {name for name, _ in found}
         assert gone
         assert all("role" in name for name in gone)
-        assert "half" not in {name for name, _ in found}
+        assert "role_weight" in gone, "what was made before the fault"
         assert value(found, "scrape_errors_total", part="roles") == 3
         assert value(whole, "scrape_errors_total", part="roles") == 0
         told = [each for each in logged if each["log_level"] == "error"]

@@ -126,3 +126,15 @@ def test_a_question_comes_after_what_was_said_before_it():
     loop.start()
     assert found.result(60) == list(range(10))
     loop.stop()
+
+
+def test_how_long_each_command_held_the_core_is_counted(clock):
+    loop = CoreLoop(Config(), build_policy=build, clock=clock)
+    for seconds in (0.02, 0.02, 0.3, 2.0):
+        loop.call(partial(clock.sleep, seconds))
+    loop.ask(partial(clock.sleep, 0.3))
+    loop.start()
+    loop.stop()
+    counted = dict(loop.holds.cumulative())
+    longer = {bound: counted["+Inf"] - counted[bound] for bound in ("0.01", "0.05", "0.5", "2.5")}
+    assert longer == {"0.01": 5, "0.05": 3, "0.5": 1, "2.5": 0}

@@ -1,5 +1,6 @@
 """A warm sidecar compiles nothing while it serves, and its disk can end no session by a loop."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from allocator.core.numba import compiled
 from allocator.core.numba.compiled import Loop, _Mode, tolerate_cache_errors
+from allocator.server.system import loop_cache
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,6 +22,15 @@ def test_after_warming_no_policy_and_no_plan_needs_another_loop():
     *missing, last = done.stdout.splitlines()
     assert last.startswith("loops: ")
     assert missing == []
+
+
+def test_loops_are_kept_apart_by_every_source_that_one_may_be_made_of():
+    """A loop in one file is compiled against functions of another, at which numba does not look."""
+    marked = re.compile(r"(?m)^@(loop|part|compiled|hot|allocating)\b")
+    package = ROOT / "allocator"
+    with_loops = {path for path in package.rglob("*.py") if marked.search(path.read_text())}
+    assert len({path.parent for path in with_loops}) > 8, "they are found at all"
+    assert with_loops <= set(loop_cache.sources())
 
 
 @pytest.fixture

@@ -7,19 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers.flow.min_cost_flow import Infeasible, Network
 from allocator.solvers.fluid import per_server_fairness
 from allocator.solvers.fluid import proportional_fairness_agents as fairness
-from allocator.solvers.graphs import (
-    cheapest_flow,
-    constraint_graph,
-    flow_graph,
-    flow_network,
-    max_min_shares,
-    whole_shares,
-)
+from allocator.solvers.graphs import constraint_graph, max_min_shares
 from allocator.solvers.max_min import max_min
-from allocator.solvers.max_min import whole as max_min_whole
 from allocator.solvers.resource_graphs import fair_tasks, per_server_tasks, resource_graph
 
 
@@ -65,57 +56,6 @@ def test_the_smallest_share_is_what_networkx_says(problem) -> None:
         assert nx.maximum_flow_value(network, "s", "t") == pytest.approx(least * len(able))
 
 
-@st.composite
-def networks(draw: st.DrawFn) -> nx.DiGraph:
-    nodes = draw(st.integers(2, 6))
-    graph: nx.DiGraph = nx.DiGraph()
-    graph.add_nodes_from(range(nodes))
-    ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1))
-    for tail, head in draw(st.lists(ends.filter(lambda end: end[0] != end[1]), max_size=12)):
-        numbers = draw(st.tuples(st.integers(0, 6), st.integers(-3, 9)))
-        graph.add_edge(tail, head, capacity=numbers[0], weight=numbers[1])
-    for tail, head in draw(st.lists(ends, max_size=3)):
-        amount = draw(st.integers(0, 4))
-        for node, more in ((tail, -amount), (head, amount)):
-            graph.nodes[node]["demand"] = graph.nodes[node].get("demand", 0) + more
-    return graph
-
-
-@given(networks())
-def test_a_flow_costs_what_networkx_finds(graph: nx.DiGraph) -> None:
-    try:
-        best = nx.cost_of_flow(graph, nx.network_simplex(graph)[1])
-    except nx.NetworkXUnfeasible:
-        with pytest.raises(Infeasible):
-            cheapest_flow(graph)
-        return
-    solved = cheapest_flow(graph)
-    edges = solved.edges(data=True)
-    assert sum(data["flow"] * data["weight"] for _, _, data in edges) == best
-    for node, data in solved.nodes(data=True):
-        arrives = sum(data["flow"] for _, _, data in solved.in_edges(node, data=True))
-        leaves = sum(data["flow"] for _, _, data in solved.out_edges(node, data=True))
-        assert arrives - leaves == data.get("demand", 0)
-    for tail, head, data in edges:
-        potential = solved.nodes[tail]["potential"] - solved.nodes[head]["potential"]
-        gain = data["weight"] + potential
-        assert gain >= 0 or data["flow"] == data["capacity"]
-        assert gain <= 0 or data["flow"] == 0
-
-
-def test_a_network_goes_there_and_back() -> None:
-    tail, head = np.array([0, 1]), np.array([1, 2])
-    network = Network(tail, head, np.array([3, 4]), np.array([5, -6]), np.array([2, 0, -2]))
-    again, names = flow_network(flow_graph(network, ["a", "b", "c"]))
-    assert names == ["a", "b", "c"]
-    for one, other in zip(
-        (network.tail, network.head, network.capacity, network.cost, network.supply),
-        (again.tail, again.head, again.capacity, again.cost, again.supply),
-        strict=True,
-    ):
-        assert one.tolist() == other.tolist()
-
-
 def test_what_is_no_graph_of_this_sort_is_named() -> None:
     graph: nx.Graph = nx.Graph()
     graph.add_node("a")
@@ -128,20 +68,6 @@ def test_what_is_no_graph_of_this_sort_is_named() -> None:
         max_min_shares(graph)
     with pytest.raises(ValueError, match="different names"):
         constraint_graph(np.ones((1, 1), bool), np.ones(1, int), users=["x"], types=["x"])
-    one = np.ones(2, int)
-    twice = Network(np.zeros(2, int), one, one, one, np.zeros(2, int))
-    with pytest.raises(ValueError, match="arcs different ends"):
-        flow_graph(twice)
-
-
-@given(problems())
-def test_whole_shares_are_those_of_the_arrays(problem) -> None:
-    solved = whole_shares(constraint_graph(*problem))
-    best = max_min_whole.solve(*problem)
-    for row, machines in enumerate(best.machines):
-        name = f"user {row}"
-        assert solved.nodes[name]["machines"] == machines
-        assert sum(data["given"] for _, _, data in solved.edges(name, data=True)) == machines
 
 
 @st.composite

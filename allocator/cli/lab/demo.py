@@ -12,7 +12,7 @@ from allocator.cli.exits import Exit, fail
 from allocator.cli.lab import demo_more
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import PLAIN, PlayingGroup
+from allocator.cli.tree import PLAIN, PlayingGroup, choose, directory
 
 if TYPE_CHECKING:
     from allocator.lab.experiments.runs import Result, Run
@@ -36,9 +36,14 @@ Modes = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Where all chance of the workload begins.", min=0)]
-Scale = Annotated[float, typer.Option(help="Part of the jobs to play; 1: all.", min=0.001, max=1.0)]
-Out = Annotated[Path, typer.Option(help="Directory for pictures and figures.")]
-Workers = Annotated[int, typer.Option(help="Runs at a time, each on a sidecar of its own.", min=1)]
+Scale = Annotated[
+    float,
+    typer.Option(help="Part of the jobs to play; 1: all.", min=0.001, max=1.0),
+]
+Out = Annotated[Path, typer.Option(callback=directory, help="Directory for pictures and figures.")]
+Workers = Annotated[
+    int, typer.Option(help="Runs at a time, each on a sidecar of its own.", min=1, max=256)
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -65,7 +70,8 @@ def demo(
         ),
     ] = "section-v",
     agents: Annotated[
-        int | None, typer.Option(help="Agents, for swim (1000) and openb (1523).", min=1)
+        int | None,
+        typer.Option(help="Agents, for swim (1000) and openb (1523).", min=1, max=100_000),
     ] = None,
     hour: Annotated[int, typer.Option(help="Hour of the SWIM sample.", min=0, max=23)] = 21,
     out: Out = Path("demo-out"),
@@ -110,7 +116,7 @@ def _choose(text: str, known: Sequence[str], option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
-        fail(Exit.USAGE, f"{option}: {text!r}; choose from {', '.join(known)}")
+        fail(Exit.USAGE, f"{option}: {text!r}; {choose(unknown, known)}")
     return names
 
 

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
@@ -13,12 +14,15 @@ import typer
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.remote import completing
+from allocator.cli.tree import choose, directory
 from allocator.plain import json_text
 
 if TYPE_CHECKING:
     from allocator.lab.experiments.claims import Verdict
 
 SEEDS_MIN = 2
+
+SOAK_SECONDS = "Seconds of the emulated cluster's clock, which runs faster than the wall's."
 
 _told: list[int] = []
 """Signals that came."""
@@ -109,7 +113,9 @@ def claims(
     backend: Annotated[
         str, typer.Option(help="joblib's backend: loky, or an engine that you registered.")
     ] = "loky",
-    out: Annotated[Path, typer.Option(help="Directory for the figures.")] = Path("demo-out"),
+    out: Annotated[
+        Path, typer.Option(callback=directory, help="Directory for the figures.")
+    ] = Path("demo-out"),
 ) -> None:
     """Check what the paper claims of its section V over many seeds, with confidence intervals."""
     from allocator.cli.render.demo_tables import print_claims
@@ -166,9 +172,9 @@ def demands(
     from allocator.policies import POLICIES
 
     if mode not in MODES:
-        fail(Exit.USAGE, f"--mode: {mode!r}; choose from {', '.join(MODES)}")
+        fail(Exit.USAGE, f"--mode: {mode!r}; {choose([mode], MODES)}")
     if policy not in POLICIES:
-        fail(Exit.USAGE, f"--policy: {policy!r}; choose from {', '.join(POLICIES)}")
+        fail(Exit.USAGE, f"--policy: {policy!r}; {choose([policy], POLICIES)}")
     print_sources(
         average(
             play_source(source, mode, policy=policy, seed=seed, jobs=jobs) for seed in range(seeds)
@@ -178,8 +184,10 @@ def demands(
 
 
 def soak(
-    seconds: Annotated[int, typer.Option(help="Simulated seconds.", min=1)] = 300,
-    size: Annotated[int, typer.Option(help="Agents, and frameworks at a time.", min=1)] = 20,
+    seconds: Annotated[int, typer.Option(help=SOAK_SECONDS, min=1)] = 300,
+    size: Annotated[
+        int, typer.Option(help="Agents, and frameworks at a time.", min=1, max=10_000)
+    ] = 20,
     seed: Annotated[int, typer.Option(help="Where all chance begins.", min=0)] = 0,
     policy: PolicyName = "drf",
     target: Annotated[
@@ -192,7 +200,11 @@ def soak(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Let agents and frameworks do anything that Mesos allows, and compare the books."""
+    """Let agents and frameworks do anything that Mesos allows, and compare the books.
+
+    The emulated cluster has a clock of its own, which does not wait for the one on the wall: some
+    minutes of it are over in some seconds. `torture` goes by the wall.
+    """
     from allocator.core import PolicySpec
     from allocator.lab.experiments.soak import soak_sidecar
     from allocator.lab.links.sidecar_process import SidecarProcess, scratch_directory
@@ -200,7 +212,8 @@ def soak(
     from allocator.policies import POLICIES
 
     if policy not in POLICIES:
-        fail(Exit.USAGE, f"--policy: {policy!r}; choose from {', '.join(POLICIES)}")
+        fail(Exit.USAGE, f"--policy: {policy!r}; {choose([policy], POLICIES)}")
+    begun_s = time.monotonic()
     with on_sidecar(target, force=force) as started_us, ExitStack() as until_end:
         if target is None:
             directory = until_end.enter_context(scratch_directory("soak-"))
@@ -215,7 +228,8 @@ def soak(
         )
     record = soaked.played.record
     typer.echo(
-        f"{seconds} s with {size} agents and {size} frameworks, seed {seed}: {record.events}"
+        f"{seconds} s of the emulated cluster's clock, in {time.monotonic() - begun_s:.0f} s on the"
+        f" wall, with {size} agents and {size} frameworks, seed {seed}: {record.events}"
         f" events, {record.offers} offers, {record.tasks} tasks;"
         f" books compared {soaked.compared} times"
     )

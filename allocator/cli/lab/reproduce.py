@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from allocator.cli.exits import Exit, fail
-from allocator.cli.tree import PLAIN, PlayingGroup
+from allocator.cli.tree import PLAIN, PlayingGroup, choose, directory
 from allocator.plain import json_text
 
 if TYPE_CHECKING:
@@ -183,7 +183,8 @@ Trials = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Plot = Annotated[
-    Path | None, typer.Option(help="Directory for the figure, where there is one to draw.")
+    Path | None,
+    typer.Option(callback=directory, help="Directory for the figure, where there is one to draw."),
 ]
 
 
@@ -221,7 +222,9 @@ def write_pages(
     ] = "",
     seed: Seed = 0,
     trials: Trials = None,
-    out: Annotated[Path, typer.Option(help="Directory of the pages.")] = Path("docs/papers"),
+    out: Annotated[Path, typer.Option(callback=directory, help="Directory of the pages.")] = Path(
+        "docs/papers"
+    ),
 ) -> None:
     """Write the pages from the results that are kept beside them; compute some anew before."""
     from allocator.lab.papers import pages
@@ -229,7 +232,7 @@ def write_pages(
     names = list(EXPERIMENTS) if only == "all" else [each for each in only.split(",") if each]
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
-        fail(Exit.USAGE, f"--only: {', '.join(unknown)}; choose from {', '.join(EXPERIMENTS)}")
+        fail(Exit.USAGE, f"--only: {', '.join(unknown)}; {choose(unknown, EXPERIMENTS)}")
     for name in names:
         given = {"seed": seed} | ({} if trials is None else {"trials": trials})
         options = {key: each for key, each in given.items() if key in EXPERIMENTS[name].parameters}

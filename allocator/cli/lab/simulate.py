@@ -9,7 +9,7 @@ import typer
 from allocator.cli.exits import Exit, fail
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import Playing, shown_example
+from allocator.cli.tree import Playing, choose, directory, shown_example
 
 if TYPE_CHECKING:
     from allocator.lab.scenarios.running import Cell, RunResult
@@ -54,9 +54,9 @@ def simulate(
             "or ray://host:10001; of spark the master, as in spark://host:7077."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Directory for tables and the picture.")] = Path(
-        "simulate-out"
-    ),
+    out: Annotated[
+        Path, typer.Option(callback=directory, help="Directory for tables and the picture.")
+    ] = Path("simulate-out"),
 ) -> None:
     """Play a scenario under several policies, and compare them.
 
@@ -88,7 +88,7 @@ def _choose(text: str, known: tuple[str, ...], option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
-        fail(Exit.USAGE, f"{option}: {text!r}; choose from {', '.join(known)}")
+        fail(Exit.USAGE, f"{option}: {text!r}; {choose(unknown, known)}")
     return list(dict.fromkeys(names))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator.cli.exits import Exit, fail
-from allocator.cli.tree import Playing, shown_example
+from allocator.cli.tree import Playing, directory, shown_example
 
 if TYPE_CHECKING:
     from allocator.lab.torture.report import Findings
@@ -29,7 +29,10 @@ def torture(
         int, typer.Option(help="Agents, and frameworks at a time.", min=1, max=1_000)
     ] = 10,
     out: Annotated[
-        Path, typer.Option(help="Directory for the report, and for the sidecar's log.")
+        Path,
+        typer.Option(
+            callback=directory, help="Directory for the report, and for the sidecar's log."
+        ),
     ] = Path("torture-out"),
 ) -> None:
     """Torture a sidecar process of its own, and say what did not hold.

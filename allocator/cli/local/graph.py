@@ -69,6 +69,8 @@ def graph(
 
     if out.suffix not in ENDINGS:
         fail(Exit.USAGE, f"FILE: {out.name!r} must end in one of {', '.join(ENDINGS)}")
+    if not out.absolute().parent.is_dir():
+        fail(Exit.FAILURE, f"{out} cannot be written: {out.parent} is no directory")
     allocator, damage = _replayed(journal)
     if allocator is None:
         text = f"{journal} knows of no framework that could be served at its end"

@@ -12,7 +12,7 @@ from allocator import __version__
 from allocator.cli.exits import Exit, fail
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import Playing, shown_example
+from allocator.cli.tree import Playing, directory, shown_example
 from allocator.plain import json_text, printable
 
 if TYPE_CHECKING:
@@ -44,16 +44,10 @@ _NUMBERED = re.compile(r"(.*)\.(\d+)")
 class FileFound:
     """What a file turned out to be.
 
-    Attributes
-    ----------
-    path, sidecar_id, sidecar_version : str
-    file : int
-        Its number within the process that wrote it.
-    records : int
-    cut_off_at, cut_off_bytes : int or None
-        Where its last record begins, and how much of it is there, where it is not whole.
-    damage : str
-        Why the rest was passed over; empty where nothing was.
+    `file`: its number within the process that wrote it.
+    `cut_off_at`, `cut_off_bytes`: where its last record begins, and how much of it is there, where
+        it is not whole.
+    `damage`: why the rest was passed over; empty where nothing was.
     """
 
     path: str
@@ -103,7 +97,8 @@ def replay(
         Mode | None, typer.Option(help="Of --policy; oblivious where it is not given.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Of --policy: figures and a picture.")
+        Path | None,
+        typer.Option(metavar="DIR", callback=directory, help="Of --policy: figures and a picture."),
     ] = None,
 ) -> None:
     """Replay a journal."""
@@ -229,5 +224,7 @@ def _summary(found: "Found", check: bool) -> Iterator[str]:
 def _end(read: list[FileFound], found: "Found") -> None:
     errors = [f"{each.path}: {each.damage}" for each in read if each.damage]
     errors += found.differences
+    if not any(each.sidecar_id for each in read) and not errors:
+        errors.append(f"{', '.join(each.path for each in read)}: nothing was recorded there")
     if errors or found.differing or found.checkpoints_differing:
         fail(Exit.FAILURE, *errors)

@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from allocator.cli.exits import Exit, fail
+from allocator.cli.tree import choose
 from allocator.server.system import loop_cache
 
 _PR_SET_PDEATHSIG = 1
@@ -85,5 +86,5 @@ def _compile_part(part: str) -> None:
     from allocator.server.system.compilation import PARTS, load
 
     if part not in PARTS:
-        raise typer.BadParameter(f"there is no part {part!r}; choose from {', '.join(PARTS)}")
+        raise typer.BadParameter(f"there is no part {part!r}; {choose([part], PARTS)}")
     load(part)

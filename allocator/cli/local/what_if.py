@@ -9,6 +9,7 @@ from rich.table import Table
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.render.terminal import console, table_of
+from allocator.cli.tree import choose
 from allocator.lab.reports.run_record import NAMES
 from allocator.plain import json_text
 
@@ -31,10 +32,7 @@ how far these two are apart says how far the model is from your frameworks."""
 class Question:
     """What would have been under other policies.
 
-    Attributes
-    ----------
-    make : callable
-        Makes the allocators of the replay, from which the day is learnt.
+    `make`: makes the allocators of the replay, from which the day is learnt.
     """
 
     def __init__(self, specs: Sequence["PolicySpec"], out: Path | None) -> None:
@@ -92,7 +90,7 @@ def ask(names: Sequence[str], mode: str | None, out: Path | None) -> Question | 
 
     for name in names:
         if name not in POLICIES:
-            fail(Exit.USAGE, f"--policy: {name!r}; choose from {', '.join(POLICIES)}")
+            fail(Exit.USAGE, f"--policy: {name!r}; {choose([name], POLICIES)}")
     return Question([PolicySpec(name, mode=mode or MODES[0]) for name in names], out)
 
 

@@ -1,6 +1,8 @@
 """Commands for a running sidecar: what it does, why, and what operators set."""
 
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +12,16 @@ from google.protobuf.message import Message
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.remote import completing, explain, top
-from allocator.cli.remote.connection import Arguments, Sidecar, group, printed_by, remote
+from allocator.cli.remote.connection import (
+    Arguments,
+    Sidecar,
+    group,
+    named_by,
+    printed_by,
+    remote,
+)
 from allocator.cli.remote.options import RoleBelow
-from allocator.plain import json_text
+from allocator.cli.remote.output import written
 
 if TYPE_CHECKING:
     from allocator.v1 import types_pb2
@@ -30,7 +39,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     remote(app, "status", printed_by("allocator.cli.render.tables", "status"))(status)
     # The width is for people only; which frameworks, and in which order, is for JSON as well.
-    remote(app, "shares", _show_shares, _arrange_shares)(shares)
+    remote(app, "shares", _show_shares, _arrange_shares, named_by("frameworks"))(shares)
     top.register(app)
     remote(app, "dump", None)(dump)
     remote(app, "snapshot", None)(snapshot)
@@ -71,7 +80,7 @@ def status(
         return found
     data = plain(found)
     code, line = checked(data)
-    typer.echo(json_text(data, indent=2) if sidecar.as_json else line)
+    typer.echo(written(sidecar.form, data) or line)
     raise typer.Exit(int(code))
 
 
@@ -115,6 +124,8 @@ def shares(
     from allocator.v1 import admin_pb2
 
     del wide, sort, limit, waiting  # for what is made of the answer
+    if newcomer_demand and not newcomer:
+        raise typer.BadParameter("--newcomer-demand belongs to --newcomer; name its role")
     request = admin_pb2.GetSharesRequest(
         role=role,
         fair=fair,
@@ -133,17 +144,13 @@ def dump(
     """Write the whole state as JSON."""
     from allocator.v1 import admin_pb2
 
-    pieces = sidecar.stub.Dump(admin_pb2.DumpRequest(), timeout=sidecar.timeout_s)
-    if output is None:
-        for piece in pieces:
-            sys.stdout.buffer.write(piece.json)
+    pieces = sidecar.pieces(sidecar.stub.Dump(admin_pb2.DumpRequest()))
+    told = (piece.json for piece in pieces)
+    if output is not None:
+        _write_whole(output, told)
         return
-    try:
-        with output.open("wb") as file:
-            for piece in pieces:
-                file.write(piece.json)
-    except OSError as error:
-        fail(Exit.FAILURE, f"{output}: {error.strerror}")
+    for part in told:
+        sys.stdout.buffer.write(part)
 
 
 def snapshot(
@@ -162,19 +169,30 @@ def snapshot(
     from allocator.v1 import admin_pb2
 
     request = admin_pb2.SnapshotRequest(anonymise=anonymise)
-    pieces = sidecar.stub.Snapshot(request, timeout=sidecar.timeout_s)
-    # Nothing stands under the name before all of it is there.
-    unfinished = output.with_name(f"{output.name}.part")
+    pieces = sidecar.pieces(sidecar.stub.Snapshot(request))
+    _write_whole(output, (piece.data for piece in pieces), mode=0o600)
+
+
+def _write_whole(output: Path, parts: Iterable[bytes], mode: int | None = None) -> None:
+    """Write a file; nothing stands under its name before all of it is there."""
+    if output.exists() and not output.is_file():  # such as /dev/null, or a FIFO
+        unfinished = output
+    else:
+        unfinished = output.with_name(f"{output.name}.part")
     try:
         with unfinished.open("wb") as file:
-            unfinished.chmod(0o600)
-            for piece in pieces:
-                file.write(piece.data)
-        unfinished.replace(output)
+            if mode is not None and unfinished is not output:
+                unfinished.chmod(mode)
+            for part in parts:
+                file.write(part)
+        if unfinished is not output:
+            unfinished.replace(output)
     except OSError as error:
         fail(Exit.FAILURE, f"{output}: {error.strerror}")
     finally:
-        unfinished.unlink(missing_ok=True)
+        if unfinished is not output:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
 
 
 def quantities(text: str) -> "types_pb2.Quantities":

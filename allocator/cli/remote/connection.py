@@ -1,21 +1,24 @@
 """One call to a running sidecar: the options that all such commands share, errors, output."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 from google.protobuf.message import Message
 from typer.core import TyperCommand
+from typer.exceptions import TyperException
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.remote.examples import EXAMPLES
+from allocator.cli.remote.output import Form, FormOption, JsonOption, form_of, written
 from allocator.cli.tree import PLAIN, shown_example
-from allocator.plain import json_text
+from allocator.plain import printable
 
 if TYPE_CHECKING:
     import grpc
@@ -31,7 +34,17 @@ _CHANGING = ("set", "remove", "stop", "reset")
 _OURS = "Deadline Exceeded"
 """What gRPC says where no answer came: the sidecar's own say more."""
 
+_LOOK = (
+    "its log, /healthz and /metrics of its HTTP port, and the load of its machine say why;"
+    " --timeout waits longer"
+)
+
 _NOT_BELIEVED = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:)]+)")
+
+
+TimeoutOption: TypeAlias = Annotated[
+    float, typer.Option(min=0.001, max=1e6, help="Seconds to wait.")
+]
 
 
 @dataclass(frozen=True)
@@ -42,8 +55,9 @@ class Connection:
         str,
         typer.Option(envvar="MESOS_ALLOCATOR_TARGET", help="host:port or unix:/path."),
     ] = TARGET_DEFAULT
-    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds to wait.")] = 10.0
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    timeout: TimeoutOption = 10.0
+    output: FormOption = None
+    json: JsonOption = False
     tls_ca: Annotated[
         Path | None,
         typer.Option(
@@ -82,6 +96,7 @@ class Connection:
     def _open(self) -> "grpc.Channel":
         import grpc
 
+        self._check_target()
         options = [
             ("grpc.max_receive_message_length", RESPONSE_BYTES_MAX),
             ("grpc.enable_http_proxy", 0),
@@ -93,6 +108,17 @@ class Connection:
             self._read(self.tls_ca), self._read(self.tls_key), self._read(self.tls_cert)
         )
         return grpc.secure_channel(self.target, credentials, options)
+
+    def _check_target(self) -> None:
+        """End where nothing can be reached; what gRPC itself calls an address stays as it is."""
+        from allocator.server.config.checks import target
+
+        if self.target.startswith(("dns:", "ipv4:", "ipv6:", "unix-abstract:", "vsock:")):
+            return
+        try:
+            target(self.target)
+        except ValueError as error:
+            fail(Exit.USAGE, f"--target {self.target!r}: {error}")
 
     def _check_that_hidden(self) -> None:
         """End where a token would pass in clear over a network."""
@@ -152,11 +178,8 @@ class Connection:
         if code == grpc.StatusCode.UNAVAILABLE:
             fail(Exit.UNREACHABLE, self._unavailable(details))
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            late = f"the sidecar at {self.target} did not answer within {self.timeout:g} s"
-            if details != _OURS:  # it says so itself, and what became of it
-                fail(Exit.UNREACHABLE, f"{late}: {details}")
-            mend = "; `mesos-allocator settings show` says whether the change counts"
-            fail(Exit.UNREACHABLE, late + (mend if changes else ""))
+            # Where it says so itself, it says what became of it, too.
+            self.late("" if details == _OURS else details, changes=changes)
         refused = (
             grpc.StatusCode.INVALID_ARGUMENT,
             grpc.StatusCode.FAILED_PRECONDITION,
@@ -165,6 +188,15 @@ class Connection:
         if code in refused:
             fail(Exit.REFUSED, details)
         fail(Exit.FAILURE, f"{code.name}: {details}")
+
+    def late(self, details: str = "", *, changes: bool = False) -> NoReturn:
+        """Say that no answer came in time, and where else to look; end."""
+        text = f"the sidecar at {self.target} did not answer within {self.timeout:g} s"
+        if details:
+            text += f": {details}"
+        elif changes:
+            text += "; `mesos-allocator settings show` says whether the change counts"
+        fail(Exit.UNREACHABLE, f"{text}; {_LOOK}")
 
 
 class Sidecar(typer.Context):
@@ -181,9 +213,35 @@ class Sidecar(typer.Context):
         return self.connection.timeout
 
     @property
-    def as_json(self) -> bool:
-        """Whether the answer is printed as JSON."""
-        return self.connection.json
+    def form(self) -> Form | None:
+        """How the answer is printed; None: as a table."""
+        return self.connection.output
+
+    def pieces(self, call: Any) -> Iterator[Any]:  # noqa: ANN401 - of a stream
+        """Give the pieces of an answer of any length, each of which is to come in time."""
+        late = Event()
+
+        def cut() -> None:
+            late.set()
+            call.cancel()
+
+        import grpc
+
+        while True:
+            timer = Timer(self.timeout_s, cut)
+            timer.daemon = True
+            timer.start()
+            try:
+                piece = next(call, None)
+            except grpc.RpcError:
+                if late.is_set():
+                    self.connection.late()
+                raise
+            finally:
+                timer.cancel()
+            if piece is None:
+                return
+            yield piece
 
 
 @cache
@@ -206,8 +264,22 @@ class RemoteCommand(TyperCommand):
         params: list[Any],
         **settings: Any,  # noqa: ANN401
     ) -> None:
-        """Take the options that the command's function has."""
-        super().__init__(name, params=[*params, *_connecting().params], **settings)
+        """Take the options that the command's function has; they stand for ours of their name."""
+        own = {each.name for each in params}
+        common = [each for each in _connecting().params if each.name not in own]
+        self._common = [str(each.name) for each in common]
+        super().__init__(name, params=[*params, *common], **settings)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Read the command line; a number less than 0 is a number, and no option."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            if not re.match(r"-[\d.]", getattr(error, "option_name", "")):
+                raise
+            ctx.ignore_unknown_options = True
+            return super().parse_args(ctx, given)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run the command's function while a channel is open."""
@@ -216,8 +288,9 @@ class RemoteCommand(TyperCommand):
         from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
         _check_texts(ctx.params)
-        given = {each.name: ctx.params.pop(each.name) for each in fields(Connection)}
-        ctx.connection = _connecting().callback(**given)
+        given = {name: ctx.params.pop(name) for name in self._common}
+        made = _connecting().callback(**given)
+        ctx.connection = replace(made, output=form_of(made.output, json=made.json))
         with ctx.connection.open() as channel:
             ctx.stub = AdminServiceStub(channel)
             try:
@@ -249,16 +322,21 @@ def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
     return commands
 
 
-def printed_by(module: str, name: str, *more: str) -> Callable[[dict[str, Any]], None]:
+def printed_by(module: str, name: str, *more: str) -> Callable[[dict[str, Any]], Any]:
     """Print a response with the function `name` of a module, which is imported only then.
 
-    That is given the response, and `more`.
+    That is given the response, and `more`; what it gives is given.
     """
 
-    def print_it(data: dict[str, Any]) -> None:
-        getattr(import_module(module), name)(data, *more)
+    def print_it(data: dict[str, Any]) -> Any:  # noqa: ANN401
+        return getattr(import_module(module), name)(data, *more)
 
     return print_it
+
+
+def named_by(name: str, *more: str) -> Callable[[dict[str, Any]], Iterable[str]]:
+    """Name what a response tells of, with a function of `allocator.cli.render.names`."""
+    return printed_by("allocator.cli.render.names", name, *more)
 
 
 def remote(
@@ -266,17 +344,23 @@ def remote(
     name: str,
     show: Callable[..., None] | None,
     arrange: Callable[[dict[str, Any], Arguments], dict[str, Any]] | None = None,
+    names: Callable[[dict[str, Any]], Iterable[str]] | None = None,
 ) -> Callable[[Callable[..., Message | None]], None]:
     """Register a command that calls a sidecar.
 
     The function takes a `Sidecar` and options of its own and returns the response; `show` prints
     it for people. What is shown, as JSON too, is what `arrange` makes of the response by the
-    options, which `show` gets as well.
+    options, which `show` gets as well. `names` gives what `--output name` prints.
     """
 
     def register(function: Callable[..., Message | None]) -> None:
         @wraps(function)
         def command(sidecar: Sidecar, **arguments: Any) -> None:  # noqa: ANN401
+            if sidecar.form is Form.NAME and names is None:
+                text = "--output name: what is told here has no names; choose json, yaml or wide"
+                raise typer.BadParameter(text)
+            if "wide" in arguments:
+                arguments["wide"] |= sidecar.form is Form.WIDE
             response = function(sidecar, **arguments)
             if response is None or show is None:
                 return
@@ -286,8 +370,11 @@ def remote(
             options = {} if arrange is None else arguments
             if arrange is not None:
                 data = arrange(data, options)
-            if sidecar.as_json:
-                typer.echo(json_text(data, indent=2))
+            if (whole := written(sidecar.form, data)) is not None:
+                typer.echo(whole)
+            elif sidecar.form is Form.NAME and names is not None:
+                for each in names(data):
+                    typer.echo(printable(each))
             else:
                 show(data, **options)
 

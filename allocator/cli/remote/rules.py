@@ -3,6 +3,7 @@
 The options and arguments of a command follow from what its kind is for, and from what it says.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from inspect import Parameter, Signature
@@ -13,7 +14,14 @@ from google.protobuf.message import Message
 
 from allocator.cli.remote import completing
 from allocator.cli.remote.admin import quantities
-from allocator.cli.remote.connection import Arguments, Sidecar, group, printed_by, remote
+from allocator.cli.remote.connection import (
+    Arguments,
+    Sidecar,
+    group,
+    named_by,
+    printed_by,
+    remote,
+)
 from allocator.cli.remote.options import DryRun
 from allocator.settable import RULES, Scope, SettingKind, Value
 
@@ -39,6 +47,14 @@ Everybody = Annotated[
 Role = Annotated[
     str, typer.Argument(help="Path of the role, such as eng/ads.", autocompletion=completing.roles)
 ]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Set it though it can't be meant: it names what no agent has, or leaves nobody an"
+        " agent.",
+    ),
+]
 Agents = Annotated[
     list[str],
     typer.Argument(help="Ids or host names of agents.", autocompletion=completing.agents),
@@ -60,13 +76,14 @@ def register(app: typer.Typer) -> None:
         value = _value_options(kind)
         # Arguments come in the order in which one says them: who, and how much.
         said = {**scope, **value} if kind.scope is Scope.ROLE else {**value, **scope}
+        names = named_by("rules", kind.name)
         for name, what, work, options in (
             ("list", lists, _list, {}),
-            ("set", sets, partial(_set, remove=False), {**said, **_flag_options(kind), **dry_run}),
+            ("set", sets, partial(_set, remove=False), {**said, **_set_options(kind), **dry_run}),
             ("remove", removes, partial(_set, remove=True), {**scope, **dry_run}),
         ):
             function = _command(f"{kind.name}_{name}", what, partial(work, kind), options)
-            remote(commands, name, show)(function)
+            remote(commands, name, show, names=names if name == "list" else None)(function)
 
 
 def _scope_options(scope: Scope) -> Options:
@@ -95,7 +112,9 @@ def _value_options(kind: SettingKind) -> Options:
         case Value.EXPRESSION:
             return {kind.called: (Annotated[str, typer.Argument(help=kind.hint)], _NONE)}
         case Value.NUMBER:
-            return {kind.called: (Annotated[float, typer.Argument(help=kind.hint)], _NONE)}
+            # As text, so that what is wrong with it is told in our words.
+            number = typer.Argument(help=kind.hint, metavar=kind.called.upper())
+            return {kind.called: (Annotated[str, number], _NONE)}
         case Value.NOTHING:
             return {}
         case Value.POLICY:
@@ -104,11 +123,12 @@ def _value_options(kind: SettingKind) -> Options:
             assert_never(kind.value)
 
 
-def _flag_options(kind: SettingKind) -> Options:
-    return {
+def _set_options(kind: SettingKind) -> Options:
+    flags: Options = {
         flag.name: (Annotated[bool, typer.Option(f"--{flag.name}", help=flag.hint)], False)
         for flag in kind.flags
     }
+    return {**flags, "force": (Force, False)} if kind.refused else flags
 
 
 def _command(
@@ -145,12 +165,15 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
     if kind.scope is Scope.FRAMEWORKS:
         _check_patterns(given["role"], given["framework_name"], everybody=given["everybody"])
 
-    def ask(scope: dict[str, str], dry_run: bool) -> Any:  # noqa: ANN401
+    def ask(scope: dict[str, str], *, dry_run: bool) -> Any:  # noqa: ANN401
         request: Any = getattr(settings_pb2, f"Set{kind.title}Request")(
             remove=remove, dry_run=dry_run
         )
-        if given.get("everybody"):
-            request.all = True
+        for option, field in (("everybody", "all"), ("force", "force")):
+            if given.get(option):
+                setattr(request, field, True)
+        if kind.scope is Scope.AGENT and not remove:
+            request.also.extend(given["agents"])
         rule = getattr(request, kind.name)
         rule.SetInParent()
         for name, text in scope.items():
@@ -164,16 +187,30 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
         return _for_each(
             given["agents"], lambda agent, dry: ask({"agent": agent}, dry_run=dry), dry_run
         )
-    return ask({name: given[name] for name in kind.scope.value}, dry_run)
+    return ask({name: given[name] for name in kind.scope.value}, dry_run=dry_run)
 
 
 def _write_value(kind: SettingKind, rule: Any, given: Arguments) -> None:  # noqa: ANN401
-    if kind.value is Value.AMOUNTS:
+    if kind.value is Value.NUMBER:
+        setattr(rule, kind.field, _number(kind, given[kind.called]))
+    elif kind.value is Value.AMOUNTS:
         getattr(rule, kind.field).CopyFrom(quantities(given[kind.called]))
     elif kind.value is not Value.NOTHING:
         setattr(rule, kind.field, given[kind.called])
     for flag in kind.flags:
         setattr(rule, flag.name, given[flag.name])
+
+
+def _number(kind: SettingKind, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    least, most = kind.bounds
+    if not least <= number <= most:
+        mend = f"give a number from {least:g} to {most:g}, such as {kind.example:g}"
+        raise typer.BadParameter(f"{kind.called} = {text!r}: {mend}")
+    return number
 
 
 def _for_each(agents: Iterable[str], ask: Callable[[str, bool], Any], dry_run: bool) -> Message:

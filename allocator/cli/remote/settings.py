@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
-from allocator.cli.remote.connection import Sidecar, group, printed_by, remote
+from allocator.cli.remote.connection import Sidecar, group, named_by, printed_by, remote
 from allocator.cli.remote.options import DryRun
 from allocator.settable import KINDS
 
@@ -45,18 +45,19 @@ _printed = partial(printed_by, "allocator.cli.render.setting_tables")
 def register_policy(app: typer.Typer) -> None:
     """Add the commands about the policy that decides."""
     policy = group(app, "policy", "The policy that decides.")
-    remote(policy, "show", _printed("policy"))(policy_show)
+    remote(policy, "show", _printed("policy"), names=named_by("policy"))(policy_show)
     remote(policy, "set", _printed("policy"))(policy_set)
 
 
 def register(app: typer.Typer) -> None:
     """Add the others."""
     shadow = group(app, "shadow", "A policy that looks on: what it would decide, and nothing more.")
-    remote(shadow, "show", printed_by("allocator.cli.render.shadow_tables", "shadow"))(shadow_show)
+    shown = printed_by("allocator.cli.render.shadow_tables", "shadow")
+    remote(shadow, "show", shown, names=named_by("policy", "shadow"))(shadow_show)
     remote(shadow, "set", _printed("shadow"))(shadow_set)
     remote(shadow, "stop", _printed("shadow"))(shadow_stop)
     settings = group(app, "settings", "All that is set, and where it comes from.")
-    remote(settings, "show", _printed("settings"))(settings_show)
+    remote(settings, "show", _printed("settings"), names=named_by("settings"))(settings_show)
     remote(settings, "reset", _printed("settings"))(settings_reset)
 
 

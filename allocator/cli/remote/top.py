@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote.connection import Sidecar, remote
+from allocator.cli.remote.connection import Sidecar, named_by, remote
 from allocator.cli.remote.options import RoleBelow
 
 if TYPE_CHECKING:
@@ -24,22 +24,23 @@ HEAD_LINES = 6
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    remote(app, "top", _show)(top)
+    remote(app, "top", _show, names=named_by("frameworks"))(top)
 
 
 def top(
     sidecar: Sidecar,
     role: RoleBelow = "",
     interval: Annotated[
-        float, typer.Option(min=0.2, help="Seconds between two looks at the sidecar.")
+        float,
+        typer.Option(min=0.2, max=3600.0, help="Seconds between two looks at the sidecar."),
     ] = 2.0,
 ) -> Message | None:
     """Watch who waits longest, shares, and what lies on offer; q or Ctrl-C ends it.
 
-    Where the output is no terminal it is one plain table, and with --json one answer.
+    Where the output is no terminal it is one plain table, and with --output one answer.
     """
     shares, status = _look(sidecar, role)
-    if sidecar.as_json or not sys.stdout.isatty():
+    if sidecar.form or not sys.stdout.isatty():
         return shares
     _watch(sidecar, role, interval, shares, status)
     return None

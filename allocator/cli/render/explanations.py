@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from allocator.cli.render.terminal import as_text, console, in_words, print_table
+from allocator.cli.render.terminal import as_text, console, in_words, piped, print_table
 
 IN_FULL = 3
 """Of so many frameworks of a role everything is printed; of the others what matters most."""
@@ -153,7 +153,8 @@ def _cycles(cycles: list[dict[str, Any]], now_ms: int) -> None:
         told = [*_given(each), *_lost(each)] or [""]
         # What there is to say of a cycle stands line by line below its number.
         rows.append((*head, each["decisions"], told[0]))
-        rows.extend(("", "", "", "", "", line) for line in told[1:])
+        rest = (*head, each["decisions"]) if piped() else ("",) * 5
+        rows.extend((*rest, line) for line in told[1:])
     print_table([">cycle", "when", "agents", ">free", ">offers", "what came of it"], rows, "")
 
 

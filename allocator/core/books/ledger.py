@@ -7,8 +7,9 @@ a change either happens in all three or in none.
 import numpy as np
 
 from allocator.core.books import ledger_loops as loops
-from allocator.core.books.ledger_loops import Books
-from allocator.core.numba.array_structures import KeyMap, grow, grow_heads, pair
+from allocator.core.books.ledger_loops import COLUMNS, Books
+from allocator.core.numba.array_structures import KeyMap, pair
+from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.sparse_rows import SparseRows
 from allocator.core.snapshot import Bools, Ints
 
@@ -21,54 +22,15 @@ class Ledger:
         self._rows = KeyMap()
         self._spare: list[int] = []
         self._end = 0
-        narrow = (0, 0)
-        self.books = Books(
-            held=np.zeros(narrow, np.int64),
-            offered=np.zeros(narrow, np.int64),
-            since_ms=np.zeros(0, np.int64),
-            opened_ms=np.zeros(0, np.int64),
-            agent=np.zeros(0, np.int64),
-            client=np.zeros(0, np.int64),
-            agent_held=np.zeros(narrow, np.int64),
-            client_held=np.zeros(narrow, np.int64),
-            client_offered=np.zeros(narrow, np.int64),
-            agents_held=np.zeros(0, np.int64),
-            touched=np.zeros(0, np.bool_),
-            of_agent=np.zeros(0, np.int32),
-            next_of_agent=np.zeros(0, np.int32),
-            previous_of_agent=np.zeros(0, np.int32),
-            of_client=np.zeros(0, np.int32),
-            next_of_client=np.zeros(0, np.int32),
-            previous_of_client=np.zeros(0, np.int32),
-        )
+        self.books = new_arrays(Books, COLUMNS)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
         """Make room for so many agents, clients and kinds."""
-        books = self.books
-        # Rows that share a width (the kinds) grow together.
-        width = max(kinds, books.agent_held.shape[1])
-        self.books = books._replace(
-            held=grow(books.held, 0, width),
-            offered=grow(books.offered, 0, width),
-            since_ms=grow(books.since_ms, 0),
-            opened_ms=grow(books.opened_ms, 0),
-            agent=grow(books.agent, 0),
-            client=grow(books.client, 0),
-            agent_held=grow(books.agent_held, agents, width),
-            client_held=grow(books.client_held, clients, width),
-            client_offered=grow(books.client_offered, clients, width),
-            agents_held=grow(books.agents_held, clients),
-            touched=grow(books.touched, agents),
-            of_agent=grow_heads(books.of_agent, agents),
-            next_of_agent=grow(books.next_of_agent, 0),
-            previous_of_agent=grow(books.previous_of_agent, 0),
-            of_client=grow_heads(books.of_client, clients),
-            next_of_client=grow(books.next_of_client, 0),
-            previous_of_client=grow(books.previous_of_client, 0),
-        )
+        sizes = {"holding": 0, "agent": agents, "client": clients, "kind": kinds}
+        self.books = grown(self.books, COLUMNS, **sizes)
 
     def find(self, client: Ints, agent: Ints) -> Ints:
         """Rows of holdings; -1 where nothing is held."""
@@ -225,21 +187,8 @@ class Ledger:
         more = count - len(taken)
         taken.extend(range(self._end, self._end + more))
         self._end += more
-        books = self.books
-        if self._end <= len(books.agent):
-            return np.array(taken, np.int64)
-        self.books = books._replace(
-            held=grow(books.held, self._end),
-            offered=grow(books.offered, self._end),
-            since_ms=grow(books.since_ms, self._end),
-            opened_ms=grow(books.opened_ms, self._end),
-            agent=grow(books.agent, self._end),
-            client=grow(books.client, self._end),
-            next_of_agent=grow(books.next_of_agent, self._end),
-            previous_of_agent=grow(books.previous_of_agent, self._end),
-            next_of_client=grow(books.next_of_client, self._end),
-            previous_of_client=grow(books.previous_of_client, self._end),
-        )
+        if self._end > len(self.books.agent):
+            self.books = grown(self.books, COLUMNS, holding=self._end)
         return np.array(taken, np.int64)
 
     def _close(self, rows: Ints) -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.numba.array_structures import push, unlink
+from allocator.core.numba.columns import Column
 from allocator.core.numba.compiled import loop, part
 from allocator.core.numba.sparse_rows import SparseRows
 from allocator.core.snapshot import Bools, Indices, Ints
@@ -43,6 +44,29 @@ class Books(NamedTuple):
     of_client: Indices
     next_of_client: Indices
     previous_of_client: Indices
+
+
+_INDEX = Column(np.int32, "holding")
+
+COLUMNS = {
+    "held": Column(by="holding", across="kind"),
+    "offered": Column(by="holding", across="kind"),
+    "since_ms": Column(by="holding"),
+    "opened_ms": Column(by="holding"),
+    "agent": Column(by="holding"),
+    "client": Column(by="holding"),
+    "agent_held": Column(by="agent", across="kind"),
+    "client_held": Column(by="client", across="kind"),
+    "client_offered": Column(by="client", across="kind"),
+    "agents_held": Column(by="client"),
+    "touched": Column(np.bool_, "agent"),
+    "of_agent": Column(np.int32, "agent", fill=-1),
+    "next_of_agent": _INDEX,
+    "previous_of_agent": _INDEX,
+    "of_client": Column(np.int32, "client", fill=-1),
+    "next_of_client": _INDEX,
+    "previous_of_client": _INDEX,
+}
 
 
 @part()

@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from allocator.core.events import EventError
-from allocator.core.numba.array_structures import grow
-from allocator.core.snapshot import Bools, Ints
+from allocator.core.numba.columns import Table, column
+from allocator.core.snapshot import Bools, Floats, Ints
 
 ROOT = 0
 
@@ -15,29 +15,33 @@ _SHOWN = 80
 """So many characters of a path that is too deep are shown."""
 
 
-class RoleTable:
+class RoleTable(Table):
     """Roles by handle; row 0 is the root, above every role.
 
-    `bound` (n,).
-    `parent`, `depth` (n,): the root is its own parent, at depth 0.
-    `weight` (n,).
-    `served`, `served_here` (n,): the turn in which somebody in the role or below it was served
-        last, and one of the role's own frameworks; see `turns`. The root's is the number of the
-        last turn.
+    `path`: as many as there are handles.
     `version`: grows whenever a role comes or goes.
     """
 
     LATER: ClassVar[dict[str, str]] = {"served": "bound", "served_here": "bound"}
 
+    bound: Bools = column(np.bool_)
+    parent: Ints = column()
+    """The root is its own parent."""
+    depth: Ints = column()
+    """That of the root is 0."""
+    weight: Floats = column(np.float64)
+    served: Ints = column()
+    """The turn in which somebody in the role or below it was served last, see `turns`; the root's
+    is the number of the last turn."""
+    served_here: Ints = column()
+    """The same of the role's own frameworks."""
+
     def __init__(self) -> None:
         """Begin with the root alone."""
+        super().__init__()
+        self.bound[ROOT] = True
+        self.weight[ROOT] = 1.0
         self.path: list[str] = [""]
-        self.bound = grow(np.ones(1, np.bool_), 1)
-        self.parent = grow(np.zeros(1, np.int64), 1)
-        self.depth = grow(np.zeros(1, np.int64), 1)
-        self.weight = grow(np.ones(1), 1)
-        self.served = grow(np.zeros(1, np.int64), 1)
-        self.served_here = grow(np.zeros(1, np.int64), 1)
         self.version = 0
         self._row: dict[str, int] = {"": ROOT}
         self._weights: dict[str, float] = {}
@@ -83,12 +87,7 @@ class RoleTable:
         if handle < len(self.path) and self.bound[handle]:
             return
         self.path.extend([""] * (handle + 1 - len(self.path)))
-        self.bound = grow(self.bound, handle + 1)
-        self.parent = grow(self.parent, handle + 1)
-        self.depth = grow(self.depth, handle + 1)
-        self.weight = grow(self.weight, handle + 1)
-        self.served = grow(self.served, handle + 1)
-        self.served_here = grow(self.served_here, handle + 1)
+        self.reserve(handle + 1)
         parent = self._row[path.rpartition("/")[0]]
         self.path[handle] = path
         self.bound[handle] = True

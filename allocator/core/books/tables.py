@@ -8,7 +8,8 @@ import numpy as np
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.demand.own_words import OwnWords
 from allocator.core.events import TOO_MANY, AgentInfo, Aside, FrameworkInfo, SetAside, bounded
-from allocator.core.numba.array_structures import FreeRows, grow
+from allocator.core.numba.array_structures import FreeRows
+from allocator.core.numba.columns import Table, column, listed
 from allocator.core.resources import format_amount
 from allocator.core.snapshot import Bools, Floats, Ints
 
@@ -16,46 +17,33 @@ REVOCABLE, SHARED, REFINED = 1, 2, 4
 """What a framework can be capable of taking, beside what is plain."""
 
 
-class AgentTable:
+class AgentTable(Table):
     """Agents by handle; row 0 is none.
 
-    `info`: None where the row is not bound.
-    `bound`, `active`, `whitelisted` (A,).
-    `drained` (A,): by an operator.
-    `capacity` (A, K), in thousandths.
-    `unavailable_from_ms`, `unavailable_for_ms` (A,): maintenance; a start of -1 where there is
-        none.
-    `changed_ms` (A,): when it came, or was activated or deactivated last.
     `aside`: what of their words is set aside, of those of which something is.
     `version`: grows whenever a capacity changes.
     """
 
+    bound: Bools = column(np.bool_)
+    info: list[AgentInfo | None] = listed(lambda: None)
+    """None where the row is not bound."""
+    active: Bools = column(np.bool_)
+    whitelisted: Bools = column(np.bool_)
+    drained: Bools = column(np.bool_)
+    """By an operator."""
+    capacity: Ints = column(wide=True)
+    """(A, K), in thousandths."""
+    unavailable_from_ms: Ints = column()
+    """When maintenance begins; -1 where there is none."""
+    unavailable_for_ms: Ints = column()
+    changed_ms: Ints = column()
+    """When it came, or was activated or deactivated last."""
+
     def __init__(self) -> None:
         """Begin without agents."""
-        self.info: list[AgentInfo | None] = [None]
-        self.bound: Bools = np.zeros(1, np.bool_)
-        self.active: Bools = np.zeros(1, np.bool_)
-        self.whitelisted: Bools = np.zeros(1, np.bool_)
-        self.drained: Bools = np.zeros(1, np.bool_)
-        self.capacity: Ints = np.zeros((1, 0), np.int64)
-        self.unavailable_from_ms: Ints = np.zeros(1, np.int64)
-        self.unavailable_for_ms: Ints = np.zeros(1, np.int64)
-        self.changed_ms: Ints = np.zeros(1, np.int64)
+        super().__init__()
         self.aside: dict[int, Aside] = {}
         self.version = 0
-        self.reserve(1)
-
-    def reserve(self, agents: int, kinds: int = 0) -> None:
-        """Make room for so many rows and kinds."""
-        self.bound = grow(self.bound, agents)
-        self.active = grow(self.active, agents)
-        self.whitelisted = grow(self.whitelisted, agents)
-        self.drained = grow(self.drained, agents)
-        self.capacity = grow(self.capacity, agents, kinds)
-        self.unavailable_from_ms = grow(self.unavailable_from_ms, agents)
-        self.unavailable_for_ms = grow(self.unavailable_for_ms, agents)
-        self.changed_ms = grow(self.changed_ms, agents)
-        self.info.extend([None] * (len(self.bound) - len(self.info)))
 
     @property
     def ready(self) -> Bools:
@@ -96,28 +84,17 @@ class AgentTable:
 
     def unbind(self, agent: int) -> None:
         """Clear the row."""
-        self.info[agent] = None
+        self.clear(agent)
         self.aside.pop(agent, None)
-        self.bound[agent] = False
-        self.active[agent] = False
-        self.whitelisted[agent] = False
-        self.drained[agent] = False
-        self.capacity[agent] = 0
         self.version += 1
 
     def __len__(self) -> int:
         return int(self.bound.sum())
 
 
-class FrameworkTable:
+class FrameworkTable(Table):
     """Frameworks by handle; row 0 is none.
 
-    `info`: None where the framework is not known, though it may hold something.
-    `bound`, `active` (F,).
-    `changed_ms` (F,): when it subscribed, or was activated or deactivated last.
-    `served` (F,): the turn in which it was served last, in whichever role, or after which it came;
-        see `turns`.
-    `clients`: client rows of each framework.
     `request` (dict of int to amounts by name): what frameworks asked for by REQUEST.
     `words`: what their information says of what they need.
     `unserved`: roles of frameworks in which they are not served: there are too many.
@@ -127,32 +104,25 @@ class FrameworkTable:
 
     LATER: ClassVar[dict[str, str]] = {"served": "bound"}
 
+    bound: Bools = column(np.bool_)
+    info: list[FrameworkInfo | None] = listed(lambda: None)
+    """None where the framework is not known, though it may hold something."""
+    active: Bools = column(np.bool_)
+    changed_ms: Ints = column()
+    """When it subscribed, or was activated or deactivated last."""
+    served: Ints = column()
+    """The turn in which it was served last, in whichever role, or after which it came: `turns`."""
+    clients: list[set[int]] = listed(set)
+    """Its client rows."""
+
     def __init__(self) -> None:
         """Begin without frameworks."""
-        self.info: list[FrameworkInfo | None] = [None]
-        self.bound: Bools = np.zeros(1, np.bool_)
-        self.active: Bools = np.zeros(1, np.bool_)
-        self.changed_ms: Ints = np.zeros(1, np.int64)
-        self.served: Ints = np.zeros(1, np.int64)
-        self.clients: list[set[int]] = [set()]
+        super().__init__()
         self.request: dict[int, Mapping[str, int]] = {}
         self.words: dict[int, OwnWords] = {}
         self.unserved: dict[int, frozenset[int]] = {}
         self.aside: dict[int, Aside] = {}
         self.request_aside: dict[int, Aside] = {}
-        self.reserve(1)
-
-    def reserve(self, frameworks: int) -> None:
-        """Make room for so many rows."""
-        if frameworks <= len(self.bound):
-            return
-        self.bound = grow(self.bound, frameworks)
-        self.active = grow(self.active, frameworks)
-        self.changed_ms = grow(self.changed_ms, frameworks)
-        self.served = grow(self.served, frameworks)
-        more = len(self.bound) - len(self.info)
-        self.info.extend([None] * more)
-        self.clients.extend(set() for _ in range(more))
 
     def forget(self, framework: int) -> None:
         """Clear the row; what clients it has stays."""
@@ -176,93 +146,72 @@ class FrameworkTable:
         return int(self.bound.sum())
 
 
-class ClientTable:
+class ClientTable(Table):
     """Clients: one framework in one role each; row 0 is none.
 
-    `framework`, `role` (C,): 0 where the row is free.
-    `subscribed` (C,): False where the framework left the role, but still holds something in it.
-    `suppressed` (C,).
-    `takes` (C,): what the framework is capable of: `REVOCABLE`, `SHARED`, `REFINED`, added up.
-    `served` (C,): the turn in which it was served last, see `turns`; 0: it never was.
-    `waited` (C,): full cycles since its last offer in which some agent could have served it, quotas
-        aside, and it was offered nothing; 0 for who wants no offers.
-    `offered_ms` (C,): when it was decided last to offer it something; 0: never.
-    `changed_ms` (C,): when it subscribed to the role, or was suppressed or revived last.
-    `declines` (C,): offers in a row that it gave back whole.
-    `accepts` (C,): times that it used something of an offer.
-    `demand`, `learned`, `prior` (C, R), in thousandths: what one task needs: as it counts now; as
-        acceptances and ended tasks tell; and as others of its sort told before it came, as long as
-        it agrees.
-    `by_prior`, `guessed` (C,): whether its demand is its prior; or that or what is learnt: nobody
-        stated it.
-    `mixed` (C,): it needs less where it runs already than elsewhere, so no demand can be learnt.
-    `hungry`, `probes` (C,): of a client of which the demand is guessed: full cycles in a row in
-        which it was offered nothing and had not declined, and times that it was offered all that is
-        free because of that.
-    `weight` (C,): beside that of its role; 0 where the row is free.
     `minimum` (dict of int to amounts by name): clients that have a minimum of their own: any one of
         these; none: whatever is not empty.
     `unfit`: resources that clients ask for and nobody has, of those who do.
-    `demand_source`: ``request``, ``label``, ``operator``, ``learned``, ``prior``, or empty where
-        the demand is unknown.
     `version`: grows whenever a client comes, goes, or changes its state.
     """
 
+    framework: Ints = column()
+    """0 where the row is free."""
+    role: Ints = column()
+    subscribed: Bools = column(np.bool_)
+    """False where the framework left the role, but still holds something in it."""
+    suppressed: Bools = column(np.bool_)
+    takes: Ints = column()
+    """What the framework is capable of: `REVOCABLE`, `SHARED`, `REFINED`, added up."""
+    served: Ints = column()
+    """The turn in which it was served last, see `turns`; 0: it never was."""
+    waited: Ints = column()
+    """Full cycles since its last offer in which some agent could have served it, quotas aside, and
+    it was offered nothing; 0 for who wants no offers."""
+    offered_ms: Ints = column()
+    """When it was decided last to offer it something; 0: never."""
+    changed_ms: Ints = column()
+    """When it subscribed to the role, or was suppressed or revived last."""
+    declines: Ints = column()
+    """Offers in a row that it gave back whole."""
+    accepts: Ints = column()
+    """Times that it used something of an offer."""
+    demand: Ints = column(wide=True)
+    """(C, R), in thousandths: what one task needs, as it counts now."""
+    learned: Ints = column(wide=True)
+    """The same, as acceptances and ended tasks tell."""
+    prior: Ints = column(wide=True)
+    """The same, as others of its sort told before it came, as long as it agrees."""
+    by_prior: Bools = column(np.bool_)
+    """Whether its demand is its prior."""
+    guessed: Bools = column(np.bool_)
+    """Whether it is that or what is learnt: nobody stated it."""
+    mixed: Bools = column(np.bool_)
+    """It needs less where it runs already than elsewhere, so no demand can be learnt."""
+    hungry: Ints = column()
+    """Of who has a guessed demand: full cycles in a row in which it was offered nothing and had not
+    declined."""
+    probes: Ints = column()
+    """Times that it was offered all that is free because of that."""
+    weight: Floats = column(np.float64)
+    """Beside that of its role; 0 where the row is free."""
+    demand_source: list[str] = listed(str)
+    """``request``, ``label``, ``operator``, ``learned``, ``prior``, or empty where the demand is
+    unknown."""
+
     def __init__(self) -> None:
         """Begin without clients."""
-        self.framework: Ints = np.zeros(1, np.int64)
-        self.role: Ints = np.zeros(1, np.int64)
-        self.subscribed: Bools = np.zeros(1, np.bool_)
-        self.suppressed: Bools = np.zeros(1, np.bool_)
-        self.takes: Ints = np.zeros(1, np.int64)
-        self.served: Ints = np.zeros(1, np.int64)
-        self.waited: Ints = np.zeros(1, np.int64)
-        self.offered_ms: Ints = np.zeros(1, np.int64)
-        self.changed_ms: Ints = np.zeros(1, np.int64)
-        self.declines: Ints = np.zeros(1, np.int64)
-        self.accepts: Ints = np.zeros(1, np.int64)
-        self.demand: Ints = np.zeros((1, 0), np.int64)
-        self.learned: Ints = np.zeros((1, 0), np.int64)
-        self.prior: Ints = np.zeros((1, 0), np.int64)
-        self.by_prior: Bools = np.zeros(1, np.bool_)
-        self.guessed: Bools = np.zeros(1, np.bool_)
-        self.mixed: Bools = np.zeros(1, np.bool_)
-        self.hungry: Ints = np.zeros(1, np.int64)
-        self.probes: Ints = np.zeros(1, np.int64)
-        self.weight: Floats = np.zeros(1)
-        self.demand_source: list[str] = [""]
+        super().__init__()
         self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
         self.unfit: dict[int, frozenset[str]] = {}
         self.version = 0
         self._row: dict[tuple[int, int], int] = {}
         self._free = FreeRows(first=1)
-        self.reserve(1)
 
-    def reserve(self, clients: int, columns: int = 0) -> None:
-        """Make room for so many rows, and columns of demands."""
-        if clients <= len(self.framework) and columns <= self.demand.shape[1]:
-            return  # Called for each client; all columns are equally long.
-        self.framework = grow(self.framework, clients)
-        self.role = grow(self.role, clients)
-        self.subscribed = grow(self.subscribed, clients)
-        self.suppressed = grow(self.suppressed, clients)
-        self.takes = grow(self.takes, clients)
-        self.served = grow(self.served, clients)
-        self.waited = grow(self.waited, clients)
-        self.offered_ms = grow(self.offered_ms, clients)
-        self.changed_ms = grow(self.changed_ms, clients)
-        self.declines = grow(self.declines, clients)
-        self.accepts = grow(self.accepts, clients)
-        self.demand = grow(self.demand, clients, columns)
-        self.learned = grow(self.learned, clients, columns)
-        self.prior = grow(self.prior, clients, columns)
-        self.by_prior = grow(self.by_prior, clients)
-        self.guessed = grow(self.guessed, clients)
-        self.mixed = grow(self.mixed, clients)
-        self.hungry = grow(self.hungry, clients)
-        self.probes = grow(self.probes, clients)
-        self.weight = grow(self.weight, clients)
-        self.demand_source.extend([""] * (len(self.framework) - len(self.demand_source)))
+    def reserve(self, rows: int, width: int = 0) -> None:
+        """Make room for so many rows, and columns of demands; called for each client."""
+        if rows > len(self.framework) or width > self.demand.shape[1]:
+            super().reserve(rows, width)
 
     def row(self, framework: int, role: int) -> int:
         """Row of a client; 0 where there is none."""
@@ -288,30 +237,7 @@ class ClientTable:
     def close(self, row: int) -> None:
         """Give a client's row back."""
         del self._row[int(self.framework[row]), int(self.role[row])]
-        for column in (
-            self.framework,
-            self.role,
-            self.subscribed,
-            self.suppressed,
-            self.takes,
-            self.served,
-            self.waited,
-            self.offered_ms,
-            self.changed_ms,
-            self.declines,
-            self.accepts,
-            self.demand,
-            self.learned,
-            self.prior,
-            self.by_prior,
-            self.guessed,
-            self.mixed,
-            self.hungry,
-            self.probes,
-            self.weight,
-        ):
-            column[row] = 0
-        self.demand_source[row] = ""
+        self.clear(row)
         self.minimum.pop(row, None)
         self.unfit.pop(row, None)
         self._free.give(row)

@@ -5,11 +5,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocator.core.numba.array_structures import push, unlink
+from allocator.core.numba.columns import Column
 from allocator.core.numba.compiled import loop, part
 from allocator.core.snapshot import Bools, Indices, Ints, Words
 
 NEVER = np.iinfo(np.int64).max
 """When a filter expires that is none."""
+
+PAGES = 1 << 16
+_PAGE_BITS = 6
+"""Filters stand in lists by when they expire: a page is 64 ms, and after 70 minutes the first page
+is used again. So a page may hold filters of later rounds, which are passed over."""
 
 
 class Refusals(NamedTuple):
@@ -20,6 +26,7 @@ class Refusals(NamedTuple):
     `expires_ms` (X,): last moment at which the filter is in force.
     `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (X,), (X,); `of_client`,
         `next_of_client`, `previous_of_client` (C,), (X,), (X,).
+    `of_page`, `next_of_page`, `previous_of_page` (PAGES,), (X,), (X,): by when they expire.
     `spare` (X,): free rows, as a stack.
     `per_client` (C,): filters of each client.
     `maybe` (A, W): bit ``c % 64`` of word ``c // 64``: client c may have a filter on the agent;
@@ -42,6 +49,9 @@ class Refusals(NamedTuple):
     of_client: Indices
     next_of_client: Indices
     previous_of_client: Indices
+    of_page: Indices
+    next_of_page: Indices
+    previous_of_page: Indices
     spare: Indices
     per_client: Ints
     maybe: Words
@@ -51,10 +61,42 @@ class Refusals(NamedTuple):
     largest: Ints
 
 
+_INDEX = Column(np.int32, "filter")
+
+COLUMNS = {
+    "agent": _INDEX,
+    "client": _INDEX,
+    "amount": Column(by="filter", across="kind"),
+    "expires_ms": Column(by="filter", fill=NEVER),
+    "of_agent": Column(np.int32, "agent", fill=-1),
+    "next_of_agent": _INDEX,
+    "previous_of_agent": _INDEX,
+    "of_client": Column(np.int32, "client", fill=-1),
+    "next_of_client": _INDEX,
+    "previous_of_client": _INDEX,
+    "of_page": Column(np.int32, "page", fill=-1),
+    "next_of_page": _INDEX,
+    "previous_of_page": _INDEX,
+    "spare": _INDEX,
+    "per_client": Column(by="client"),
+    "maybe": Column(np.uint64, "agent", across="word"),
+    "covered": Column(np.uint64, "agent", across="word"),
+    "stale": Column(np.bool_, "agent"),
+    "fresh": Column(np.int32, "agent"),
+    "largest": Column(by="agent", across="kind"),
+}
+
+
 @part()
 def bit_of(client: int) -> Any:  # noqa: ANN401
     """Return the client's bit within its word."""
     return np.uint64(1) << np.uint64(client & 63)
+
+
+@part()
+def page_of(expires_ms: int) -> int:
+    """Return the page of a time."""
+    return (expires_ms >> _PAGE_BITS) & (PAGES - 1)
 
 
 @part()
@@ -71,6 +113,8 @@ def _remove(filters: Refusals, row: int, spare: int) -> int:
     agent, client = filters.agent[row], filters.client[row]
     unlink(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent, row)
     unlink(filters.of_client, filters.next_of_client, filters.previous_of_client, client, row)
+    page = page_of(filters.expires_ms[row])
+    unlink(filters.of_page, filters.next_of_page, filters.previous_of_page, page, row)
     filters.agent[row] = 0
     filters.client[row] = 0
     filters.expires_ms[row] = NEVER
@@ -89,21 +133,18 @@ def add(
     amount: Ints,
     expires_ms: Ints,
     spare: int,
-    rows: Ints,
 ) -> int:
-    """Add filters, and say in which rows; -1: another one covers it. There is room for all.
+    """Add filters, where no other one covers them. There is room for all.
 
     Returns how many rows are spare afterwards.
     """
     for i in range(len(client)):
         # First drop what this filter replaces; if another one covers it, it is not needed itself.
         spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
-        rows[i] = -1
         if covered:
             continue
         spare -= 1
         row = filters.spare[spare]
-        rows[i] = row
         filters.fresh[agent[i]] += 1
         # Fill the row, and keep what is known by agent true: the bit, and the largest amounts.
         filters.agent[row] = agent[i]
@@ -116,6 +157,8 @@ def add(
         filters.maybe[agent[i], client[i] >> 6] |= bit_of(client[i])
         push(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent[i], row)
         push(filters.of_client, filters.next_of_client, filters.previous_of_client, client[i], row)
+        page = page_of(expires_ms[i])
+        push(filters.of_page, filters.next_of_page, filters.previous_of_page, page, row)
     return spare
 
 
@@ -157,9 +200,18 @@ def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> in
 
 
 @loop
-def expire(filters: Refusals, rows: Ints, now_ms: int, spare: int) -> int:
-    """Drop those of some rows that are not in force any more; returns how many rows are spare."""
-    for row in rows:
-        if filters.expires_ms[row] < now_ms:
-            spare = _remove(filters, row, spare)
+def expire(filters: Refusals, since_ms: int, now_ms: int, spare: int) -> int:
+    """Drop filters that are not in force any more; returns how many rows are spare.
+
+    `since_ms`: those that were over before then have been dropped.
+    """
+    # A filter may have been over by then when it came: it stands in the page before.
+    first, last = (since_ms - 1) >> _PAGE_BITS, now_ms >> _PAGE_BITS
+    for page in range(max(first, last - PAGES + 1), last + 1):
+        row = filters.of_page[page & (PAGES - 1)]
+        while row >= 0:
+            following = filters.next_of_page[row]
+            if filters.expires_ms[row] < now_ms:
+                spare = _remove(filters, row, spare)
+            row = following
     return spare

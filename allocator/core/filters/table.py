@@ -1,8 +1,9 @@
 """Refusals: what a client declined on an agent is not offered to it again for a while.
 
-A filter bars whatever its amounts cover. It stands in two doubly linked lists, its agent's (for
-cycles) and its client's (for revive). Of two filters of the same pair, one that covers the other
-and lives at least as long replaces it, so that steady declining does not pile filters up.
+A filter bars whatever its amounts cover. It stands in three doubly linked lists: its agent's (for
+cycles), its client's (for revive), and that of the moment at which it expires. Of two filters of
+the same pair, one that covers the other and lives at least as long replaces it, so that steady
+declining does not pile filters up.
 
 For cycles there is a bit for each pair that says whether a filter covers all that the client could
 be offered on the agent, see `coverage`.
@@ -11,11 +12,11 @@ be offered on the agent, see `coverage`.
 import numpy as np
 
 from allocator.core.filters import coverage, refusals
-from allocator.core.filters.calendar import Calendar
 from allocator.core.filters.coverage import Offerable
-from allocator.core.filters.refusals import NEVER, Refusals
+from allocator.core.filters.refusals import COLUMNS, PAGES, Refusals, page_of
 from allocator.core.filters.rest import RestRefusals
-from allocator.core.numba.array_structures import grow, grow_heads, pack
+from allocator.core.numba.array_structures import pack
+from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
 from allocator.core.snapshot import Bools, Filters, Ints
 
@@ -25,53 +26,24 @@ class FilterTable:
 
     def __init__(self, limit: int) -> None:
         """Keep at most `limit` filters; a refusal beyond that is forgotten, and counted."""
-        none = np.empty(0, np.int32)
-        self.rows = Refusals(
-            agent=none,
-            client=none,
-            amount=np.empty((0, 0), np.int64),
-            expires_ms=np.empty(0, np.int64),
-            of_agent=none,
-            next_of_agent=none,
-            previous_of_agent=none,
-            of_client=none,
-            next_of_client=none,
-            previous_of_client=none,
-            spare=none,
-            per_client=np.empty(0, np.int64),
-            maybe=np.empty((0, 0), np.uint64),
-            covered=np.empty((0, 0), np.uint64),
-            stale=np.empty(0, np.bool_),
-            fresh=np.empty(0, np.int32),
-            largest=np.empty((0, 0), np.int64),
-        )
+        self.rows = grown(new_arrays(Refusals, COLUMNS), COLUMNS, page=PAGES)
         self.forgotten = 0
         self.rest = RestRefusals()
         self._seen: Ints = np.empty((0, 0), np.int64)
         self._shown: Offerable | None = None
         self._limit = limit
         self._spare = 0
-        self._calendar = Calendar()
+        self._since_ms = 0
 
     def __len__(self) -> int:
         return len(self.rows.spare) - self._spare
 
     def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
         """Make room for so many agents, clients and kinds."""
-        rows = self.rows
-        words = max(rows.maybe.shape[1], -(-clients // 64), 1)
-        self.rows = rows._replace(
-            amount=grow(rows.amount, len(rows.agent), kinds),
-            of_agent=grow_heads(rows.of_agent, agents),
-            of_client=grow_heads(rows.of_client, clients),
-            per_client=grow(rows.per_client, clients),
-            maybe=grow(rows.maybe, agents, words),
-            covered=grow(rows.covered, agents, words),
-            stale=grow(rows.stale, agents),
-            fresh=grow(rows.fresh, agents),
-            largest=grow(rows.largest, agents, kinds),
-        )
         self._make_rows(0)
+        words = max(-(-clients // 64), 1)
+        sizes = {"filter": 0, "agent": agents, "client": clients, "kind": kinds, "word": words}
+        self.rows = grown(self.rows, COLUMNS, **sizes)
 
     def add(self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints) -> None:
         """Keep refusals: amounts (N, K) by kind, in force up to and including `expires_ms`."""
@@ -84,18 +56,9 @@ class FilterTable:
         if not len(client):
             return
         self._make_rows(len(client))
-        rows = np.empty(len(client), np.int64)
-        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare, rows)
-        self._enter(rows[rows >= 0])
-        # Most entries are of filters that are gone: enter only those in force.
-        if self._calendar.is_overfull(len(self)):
-            self._calendar.clear()
-            self._enter(np.flatnonzero(self.rows.agent))
-
-    def _enter(self, rows: Ints) -> None:
-        """Note when filters expire; rows that are free are passed over."""
-        rows = rows[self.rows.agent[rows] > 0]
-        self._calendar.enter(rows, self.rows.expires_ms[rows])
+        # What is over already goes with what will be over next.
+        expires_ms = np.maximum(expires_ms, self._since_ms - 1)
+        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare)
 
     def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
         """Keep a client from so much of a rest kind, see `RestRefusals`."""
@@ -105,11 +68,8 @@ class FilterTable:
     def expire(self, now_ms: int) -> None:
         """Drop what is not in force any more."""
         self.rows.stale[self.rest.expire(now_ms)] = True
-        due = self._calendar.due(now_ms)
-        # A page may hold filters that expire later in it; these are entered again.
-        if len(due):
-            self._spare = refusals.expire(self.rows, due, now_ms, self._spare)
-            self._enter(due)
+        self._spare = refusals.expire(self.rows, self._since_ms, now_ms, self._spare)
+        self._since_ms = now_ms
 
     def drop_agent(self, agent: int) -> None:
         """Forget what was refused on an agent."""
@@ -176,37 +136,26 @@ class FilterTable:
         old = len(self.rows.agent)
         if self._spare >= more and old:
             return
-        rows = self.rows
-        size = old + max(more, old, 8)
-        self.rows = rows = rows._replace(
-            agent=grow(rows.agent, size),
-            client=grow(rows.client, size),
-            amount=grow(rows.amount, size),
-            expires_ms=grow(rows.expires_ms, size),
-            next_of_agent=grow(rows.next_of_agent, size),
-            previous_of_agent=grow(rows.previous_of_agent, size),
-            next_of_client=grow(rows.next_of_client, size),
-            previous_of_client=grow(rows.previous_of_client, size),
-            spare=grow(rows.spare, size),
-        )
+        self.rows = rows = grown(self.rows, COLUMNS, filter=old + max(more, old, 8))
         # The stack gives the lowest of the further rows first.
         fresh = np.arange(len(rows.agent) - 1, old - 1, -1)
-        rows.expires_ms[fresh] = NEVER
         rows.spare[self._spare : self._spare + len(fresh)] = fresh
         self._spare += len(fresh)
 
     def check(self) -> None:
-        """Verify that each filter is in both of its lists, and that no row is lost."""
+        """Verify that each filter is in all of its lists, and that no row is lost."""
         rows = self.rows
         live = np.flatnonzero(rows.agent > 0)
         assert len(live) == len(self)
         assert sorted(rows.spare[: self._spare].tolist() + live.tolist()) == list(
             range(len(rows.agent))
         )
-        # Both kinds of lists hold exactly the rows that are in use.
+        page = np.array([page_of(each) for each in rows.expires_ms.tolist()])
+        # All kinds of lists hold exactly the rows that are in use.
         for heads, following, owner in (
             (rows.of_agent, rows.next_of_agent, rows.agent),
             (rows.of_client, rows.next_of_client, rows.client),
+            (rows.of_page, rows.next_of_page, page),
         ):
             seen = []
             for head in np.flatnonzero(heads >= 0):
@@ -216,9 +165,6 @@ class FilterTable:
                     seen.append(row)
                     row = following[row]
             assert sorted(seen) == live.tolist()
-        entered = self._calendar.entered()
-        for row in live.tolist():
-            assert row in entered[Calendar.page_of(int(rows.expires_ms[row]))]
         assert (
             np.bincount(rows.client[live], minlength=len(rows.per_client)) == rows.per_client
         ).all()

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from allocator.core.numba.compiled import loop, part
 from allocator.core.snapshot import Bools, Indices, Ints, Words
 
-_FEWEST = 64
+FEWEST = 64
+"""So many rows at least."""
 
 _Item = TypeVar("_Item", bound=np.generic)
 
@@ -36,18 +37,10 @@ def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArra
 
 def _doubled(size: int, wanted: int) -> int:
     """Double a size until it is large enough, so that growing costs little on average."""
-    size = max(size, _FEWEST)
+    size = max(size, FEWEST)
     while size < wanted:
         size *= 2
     return size
-
-
-def grow_heads(heads: Indices, owners: int) -> Indices:
-    """Make room for the lists of so many owners; new ones are empty."""
-    larger = grow(heads, owners)
-    if len(larger) > len(heads):
-        larger[len(heads) :] = -1
-    return larger
 
 
 class DistinctRows(NamedTuple):
@@ -201,8 +194,8 @@ class KeyMap:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self._keys = np.full(_FEWEST, -1, np.int64)
-        self._rows = np.zeros(_FEWEST, np.int64)
+        self._keys = np.full(FEWEST, -1, np.int64)
+        self._rows = np.zeros(FEWEST, np.int64)
         self._count = 0
 
     def __len__(self) -> int:

@@ -231,13 +231,21 @@ class ScenarioError(ValueError):
     """A scenario that cannot be played; the text has a line for each thing that is wrong."""
 
 
+BYTES_MAX = 2**24
+"""A larger file is no scenario."""
+
+
 def read(path: Path) -> ScenarioFile:
     """Read a scenario.
 
     Raises ScenarioError naming the file, each wrong field with its value, and what would be right.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:  # perhaps a pipe's, and of any length
+            text = file.read(BYTES_MAX + 1)
+        if len(text) > BYTES_MAX:
+            raise ScenarioError(f"{path}: has more than {BYTES_MAX} bytes; is it a scenario?")
+        data = tomllib.loads(text.decode())
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ScenarioError(f"{path}: cannot be read: {reason}") from None

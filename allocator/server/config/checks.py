@@ -3,18 +3,16 @@
 Each returns the value or raises a `ValueError` that says what would be right.
 """
 
-import difflib
-import heapq
 import ipaddress
 import re
 from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
 from pydantic_core import PydanticCustomError
 
 from allocator.core import PolicySpec, parse_constraint, parse_quantities
+from allocator.near import suggestion
 from allocator.server.system.disk import read_regular
 
 ANY_NAME = "*"
@@ -24,77 +22,10 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
 FILE_BYTES_MAX = 2**20
 """A larger file is no certificate and no token."""
 
-FEW = 200
-"""So many words are all compared; of more those that seem near."""
-
-BESIDE = 32
-"""How many are compared on either side."""
-
 NOWHERE = "-"
 """As a directory: nothing is kept."""
 
-LONGEST = 128
-"""Characters of words that are compared: what that takes grows with their product."""
-
 _HOST_PORT = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
-
-
-def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """``; did you mean 'x'?`` for the nearest known word, empty where none is near.
-
-    Examples
-    --------
-    >>> suggestion("ps-dfs", ["drf", "ps-dsf"])
-    "; did you mean 'ps-dsf'?"
-    >>> suggestion("zebra", ["drf", "ps-dsf"])
-    ''
-    """
-    near = nearest(text, known, cutoff)
-    return f"; did you mean {near!r}?" if near else ""
-
-
-def nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The nearest known word; empty where none is near."""
-    near = difflib.get_close_matches(text, _candidates(text, known), n=1, cutoff=cutoff)
-    return near[0] if near else ""
-
-
-def _candidates(text: str, known: Iterable[str]) -> list[str]:
-    """Choose a few words that may be near: to compare all of a large cluster's takes too long.
-
-    Of many words those count that stand beside the text in the dictionary, or in that of words
-    read from their end: whoever mistypes a name leaves its beginning or its end as it is. And those
-    that hold the text.
-    """
-    if len(text) > LONGEST:
-        return []
-    words = [each for each in set(known) if each and len(each) <= LONGEST]
-    if len(words) <= FEW:
-        return sorted(words)
-    back, lower = text[::-1], text.lower()
-    found = heapq.nlargest(BESIDE, (each for each in words if each <= text))
-    found += heapq.nsmallest(BESIDE, (each for each in words if each > text))
-    turned = [each[::-1] for each in words]
-    beside = heapq.nlargest(BESIDE, (each for each in turned if each <= back))
-    beside += heapq.nsmallest(BESIDE, (each for each in turned if each > back))
-    found += (each[::-1] for each in beside)
-    found += islice((each for each in words if lower in each.lower()), BESIDE)
-    return sorted(set(found))
-
-
-def suggestions(text: str, known: Iterable[str], most: int = 3) -> str:
-    """The same with several near words; they may begin with the text or hold it, too.
-
-    Examples
-    --------
-    >>> suggestions("spark-1", ["spark-17", "kafka", "spark-11"])
-    "; did you mean 'spark-11' or 'spark-17'?"
-    """
-    words = _candidates(text, known)
-    near = difflib.get_close_matches(text, words, n=most, cutoff=0.6)
-    near += [word for word in words if text and text.lower() in word.lower()]
-    chosen = sorted(dict.fromkeys(near))[:most] if near else []
-    return f"; did you mean {' or '.join(map(repr, chosen))}?" if chosen else ""
 
 
 def one_of(text: str, known: Iterable[str]) -> str:

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from allocator.server.config.checks import nearest, one_of, suggestion
+from allocator.near import nearest, suggestion
+from allocator.server.config.checks import one_of
 from allocator.server.config.schema import is_free, is_rules, keys, model_of, option_at, toml_value
 from allocator.server.config.unlikely import PROBLEMS_MAX
 

@@ -5,15 +5,14 @@ wrong. So certificates and keys are loaded into a context of the standard librar
 """
 
 import ssl
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from allocator.server.config.checks import FILE_BYTES_MAX
 from allocator.server.system.disk import read_regular
 
-_ISSUER, _VALIDITY, _SUBJECT = 2, 3, 4
-"""Places in a certificate's body: serial number, algorithm, issuer, validity, subject, ..."""
+if TYPE_CHECKING:
+    from cryptography import x509
 
 _PEM = "name a PEM file, with -----BEGIN"
 _NO_CERTIFICATE = f"holds no certificate that can be read; {_PEM} CERTIFICATE-----"
@@ -71,28 +70,28 @@ def _problem_of_authorities(ca: str) -> TlsProblem | None:
     found = _certificates(ca)
     if not found:
         return TlsProblem("ca", _NO_CERTIFICATE)
+    from cryptography.hazmat.primitives.serialization import Encoding
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=b"".join(found))
-    if not context.cert_store_stats()["x509_ca"] and not any(map(_is_self_issued, found)):
+    context.load_verify_locations(
+        cadata=b"".join(each.public_bytes(Encoding.DER) for each in found)
+    )
+    # Who names itself as its issuer may be believed as it is.
+    self_issued = any(each.issuer == each.subject for each in found)
+    if not context.cert_store_stats()["x509_ca"] and not self_issued:
         message = "holds no authority's certificate; name that of whoever signed the certificates"
         return TlsProblem("ca", message)
     return None
 
 
-def _certificates(path: str) -> list[bytes]:
-    """The certificates of a PEM file, in DER; none where one of them cannot be read."""
-    text = read_regular(path, FILE_BYTES_MAX).decode("latin-1")
-    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-    found = []
-    for part in text.split(begin)[1:]:
-        body, mark, _ = part.partition(end)
-        try:
-            der = ssl.PEM_cert_to_DER_cert(f"{begin}{body}{mark}")
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der)
-        except (ssl.SSLError, ValueError):
-            return []
-        found.append(der)
-    return found
+def _certificates(path: str) -> "list[x509.Certificate]":
+    """The certificates of a PEM file; none where one of them cannot be read."""
+    from cryptography import x509  # only who uses TLS waits for the library
+
+    try:
+        return x509.load_pem_x509_certificates(read_regular(path, FILE_BYTES_MAX))
+    except (ValueError, x509.InvalidVersion):
+        return []
 
 
 def expired_at(cert: str) -> str:
@@ -100,34 +99,5 @@ def expired_at(cert: str) -> str:
 
     As ``YYYYMMDDHHMMSSZ``, in UTC.
     """
-    validity = _parts(_certificates(cert)[0])[_VALIDITY]
-    (_, _), (_, last) = _elements(validity)
-    ends = last.decode("ascii")
-    if len(ends) == len("YYMMDDHHMMSSZ"):  # RFC 5280, sec. 4.1.2.5.1
-        ends = ("19" if ends >= "5" else "20") + ends
-    return ends if ends < f"{datetime.now(UTC):%Y%m%d%H%M%SZ}" else ""
-
-
-def _is_self_issued(der: bytes) -> bool:
-    """Whether a certificate names itself as its issuer: it may be believed as it is."""
-    parts = _parts(der)
-    return parts[_ISSUER] == parts[_SUBJECT]
-
-
-def _parts(der: bytes) -> list[bytes]:
-    """Give what a certificate's body consists of, without the version."""
-    _, certificate = next(_elements(der))
-    _, body = next(_elements(certificate))
-    return [value for tag, value in _elements(body) if tag != 0xA0]
-
-
-def _elements(der: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tags and contents of the elements that stand one after the other."""
-    at = 0
-    while at < len(der):
-        tag, size, at = der[at], der[at + 1], at + 2
-        if size >= 0x80:  # the length in so many bytes
-            more = size - 0x80
-            size, at = int.from_bytes(der[at : at + more], "big"), at + more
-        yield tag, der[at : at + size]
-        at += size
+    ends = _certificates(cert)[0].not_valid_after_utc
+    return f"{ends:%Y%m%d%H%M%SZ}" if ends < datetime.now(UTC) else ""

@@ -71,6 +71,7 @@ class CoreLoop:
 
     `started_s`: when the process began, on the monotonic clock.
     `commands`: what waits for the core's thread.
+    `holds`: how long each of them took.
     `last_batch_s`: when the latest batch of a master came, since 1970; 0: none came.
     `heard_s`: the same on the monotonic clock, which nobody sets.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
@@ -101,11 +102,11 @@ class CoreLoop:
         `sidecar_id`: random by default.
         `settings`: what counts at the start; by default what the configuration says.
         `memory`: what an earlier process learnt.
-        `clock`: gives the seconds that questions are measured in.
+        `clock`: gives the seconds that questions and holds are measured in.
         """
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
-        self.cycle_times = Durations()
+        self.cycle_times, self.holds = Durations(), Durations(clock=clock)
         self.last_batch_s = self.heard_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self.first_plan: FirstPlan = lambda _planner, _agents: None
@@ -211,10 +212,11 @@ class CoreLoop:
 
     def _run(self) -> None:
         for command in self.commands.taken():
-            try:
-                command()
-            except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
-                _log.exception("a command of the core failed")
+            with self.holds.observing():
+                try:
+                    command()
+                except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
+                    _log.exception("a command of the core failed")
 
     def _new_allocator(self, settings: Settings) -> Allocator:
         return Allocator(

@@ -4,8 +4,9 @@ import math
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the buckets."""
@@ -21,8 +22,13 @@ class Durations:
     `buckets`: how many fell into each; one more for what is above all bounds.
     """
 
-    def __init__(self, bounds_s: tuple[float, ...] = BOUNDS_S) -> None:
-        """Begin with nothing observed."""
+    def __init__(
+        self,
+        bounds_s: tuple[float, ...] = BOUNDS_S,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Begin with nothing observed; `clock` gives the seconds."""
+        self._clock = clock
         self.bounds_s = bounds_s
         self.buckets = [0] * (len(bounds_s) + 1)
         self.total_s = 0.0
@@ -39,11 +45,16 @@ class Durations:
     @contextmanager
     def observing(self) -> Iterator[None]:
         """Count how long what is done inside takes."""
-        begun_s = time.perf_counter()
+        begun_s = self._clock()
         try:
             yield
         finally:
-            self.observe(time.perf_counter() - begun_s)
+            self.observe(self._clock() - begun_s)
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Upper bounds, and how many durations were at most as long."""
+        bounds = [*map(str, self.bounds_s), "+Inf"]
+        return list(zip(bounds, map(float, accumulate(self.buckets)), strict=True))
 
     def percentile(self, quantile: float) -> float:
         """A quantile of the latest durations in seconds, by nearest rank; nan before the first.

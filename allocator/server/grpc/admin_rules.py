@@ -6,6 +6,7 @@ other sets, replaces or takes back one of them.
 # ruff: noqa: N802 - methods bear the names of the RPCs.
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, partialmethod
 from typing import Any, TypeVar
 
@@ -54,7 +55,12 @@ class RuleRpcs:
         if kind.scope is Scope.FRAMEWORKS:
             check_patterns(context, change, everybody=request.all)
         listed, told = self._changes.change(
-            context, change, partial(self._listed, kind), dry_run=request.dry_run
+            context,
+            change,
+            partial(self._listed, kind),
+            dry_run=request.dry_run,
+            force=bool(kind.refused) and request.force,
+            beside=_beside(change, request),
         )
         return _response(f"Set{kind.title}Response", {kind.plural: listed, "change": told})
 
@@ -98,6 +104,13 @@ for _kind in RULES:
 def _response(name: str, parts: dict[str, Any]) -> Message:
     response: Message = getattr(pb, name)(**parts)
     return response
+
+
+def _beside(change: OperatorChange, request: Any) -> list[OperatorChange]:  # noqa: ANN401
+    """Give what is about to be set with a change."""
+    if change.kind.scope is not Scope.AGENT or change.takes_back:
+        return []
+    return [replace(change, agent=each) for each in request.also]
 
 
 def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> None:

@@ -1,92 +1,99 @@
 """The families of metrics about how far shares are from fair."""
 
 import time
-from collections.abc import Iterator
 
 import numpy as np
-from prometheus_client.core import GaugeMetricFamily, Metric
 
 from allocator.core import Floats
-from allocator.server.engine.fairness import Fairness, FairnessWatch, RoleFairness
+from allocator.server.engine.fairness import FairnessWatch
 from allocator.server.metrics.collecting import Part
-from allocator.server.metrics.metric_building import (
-    OTHER,
-    counted_by,
-    counter,
-    gauge,
-    label,
-    labelled,
-    largest,
+from allocator.server.metrics.family import OTHER, Numbers, Series, counter, gauge, label, largest
+
+LOOKS = (
+    counter(
+        "fair_shares{result}",
+        "Times that fair shares were worked out for metrics, by what came of it.",
+    ),
+    counter(
+        "fair_shares_work_seconds",
+        "Time that working fair shares out for metrics took in all, in seconds.",
+    ),
+    gauge(
+        "fair_shares_last_seconds",
+        "Time that working fair shares out for metrics took the last time, in seconds.",
+    ),
+    gauge(
+        "fair_shares_copy_seconds",
+        "How long the copy that they were worked out on held the core up, in seconds.",
+    ),
+)
+
+FAIRNESS = (
+    gauge("fair_shares_age_seconds", "How old the fair shares of the metrics are, in seconds."),
+    gauge(
+        "fairness_error_max{among}",
+        "Largest difference of a dominant share from the fair one, either way, 0 to 1.",
+    ),
+    gauge(
+        "fairness_error_mean{among}",
+        "Mean of these differences, over all that hold something or should, 0 to 1.",
+    ),
+    gauge(
+        "role_fair_share{role}",
+        "What the policy would give the role and those below it, were all given out anew.",
+    ),
+    gauge(
+        "role_fairness_error{role}",
+        "Dominant share of the role less the fair one: above 0 where it holds more.",
+    ),
+    gauge(
+        "role_shortfall{role}",
+        "What it lacks of its fair share, where a framework in it lacks some and refuses none.",
+    ),
 )
 
 
-class FairnessCollector:
-    """Says what came of the latest look, without waiting for the core."""
+def fairness_parts(watch: FairnessWatch, roles_max: int) -> list[Part]:
+    """Say what came of the latest look, without waiting for the core.
 
-    def __init__(self, watch: FairnessWatch, roles_max: int) -> None:
-        """Read this watch; so many roles at most have series of their own."""
-        self._watch = watch
-        self._roles_max = roles_max
-
-    def parts(self) -> list[Part]:
-        """Say what there is."""
-        return [Part("fairness", self._collect)]
-
-    def _collect(self) -> Iterator[Metric]:
-        """Give all families; those of the shares only where they were worked out."""
-        counts, latest = self._watch.counts, self._watch.latest
-        text = "Times that fair shares were worked out for metrics, by what came of it."
-        results = {"done": counts.done, "failed": counts.failed}
-        yield counted_by("fair_shares", text, "result", results, ())
-        text = "Time that working fair shares out for metrics took in all, in seconds."
-        yield counter("fair_shares_work_seconds", text, counts.total_s)
-        text = "Time that working fair shares out for metrics took the last time, in seconds."
-        yield gauge("fair_shares_last_seconds", text, counts.last_s)
-        text = "How long the copy that they were worked out on held the core up, in seconds."
-        yield gauge("fair_shares_copy_seconds", text, counts.held_s)
-        if latest is None:
-            return
-        text = "How old the fair shares of the metrics are, in seconds."
-        yield gauge("fair_shares_age_seconds", text, time.monotonic() - latest.taken_s)
-        yield from _in_one_number(latest)
-        yield from _roles(latest.roles, self._roles_max)
+    `roles_max`: so many roles at most have series of their own: those that hold most or should. An
+        error of the others together would say nothing.
+    """
+    return [
+        Part("fairness", LOOKS, lambda: _looks(watch)),
+        Part("fairness", FAIRNESS, lambda: _fairness(watch, roles_max)),
+    ]
 
 
-def _in_one_number(latest: Fairness) -> Iterator[Metric]:
-    errors = {"frameworks": np.abs(latest.client_error), "roles": np.abs(latest.roles.error)}
-    rows = [([among], float(error.max(initial=0.0))) for among, error in errors.items()]
-    text = "Largest difference of a dominant share from the fair one, either way, 0 to 1."
-    yield labelled(GaugeMetricFamily, "fairness_error_max", text, ["among"], rows)
-    rows = [([among], _mean(error)) for among, error in errors.items()]
-    text = "Mean of these differences, over all that hold something or should, 0 to 1."
-    yield labelled(GaugeMetricFamily, "fairness_error_mean", text, ["among"], rows)
+def _looks(watch: FairnessWatch) -> Numbers:
+    counts = watch.counts
+    return {
+        "fair_shares": {"done": counts.done, "failed": counts.failed},
+        "fair_shares_work_seconds": counts.total_s,
+        "fair_shares_last_seconds": counts.last_s,
+        "fair_shares_copy_seconds": counts.held_s,
+    }
 
 
-def _mean(error: Floats) -> float:
-    return float(error.mean()) if len(error) else 0.0
-
-
-def _roles(roles: RoleFairness, limit: int) -> Iterator[Metric]:
-    """Give the roles that hold most or should; an error of others together says nothing."""
+def _fairness(watch: FairnessWatch, roles_max: int) -> Numbers | None:
+    latest = watch.latest
+    if latest is None:
+        return None
+    roles = latest.roles
     named = np.flatnonzero([path != OTHER for path in roles.path])
-    top, _ = largest(np.maximum(roles.share, roles.fair), named, limit)
-    values = [[label(roles.path[row])] for row in top.tolist()]
-    for name, text, numbers in (
-        (
-            "role_fair_share",
-            "What the policy would give the role and those below it, were all given out anew.",
-            roles.fair,
-        ),
-        (
-            "role_fairness_error",
-            "Dominant share of the role less the fair one: above 0 where it holds more.",
-            roles.error,
-        ),
-        (
-            "role_shortfall",
-            "What it lacks of its fair share, where a framework in it lacks some and refuses none.",
-            roles.shortfall,
-        ),
-    ):
-        pairs = zip(values, numbers[top].tolist(), strict=True)
-        yield labelled(GaugeMetricFamily, name, text, ["role"], pairs)
+    top, _ = largest(np.maximum(roles.share, roles.fair), named, roles_max)
+
+    def each(numbers: Floats) -> list[Series]:
+        return [([label(roles.path[row])], float(numbers[row])) for row in top.tolist()]
+
+    errors = {"frameworks": np.abs(latest.client_error), "roles": np.abs(roles.error)}
+    return {
+        "fair_shares_age_seconds": time.monotonic() - latest.taken_s,
+        "fairness_error_max": {among: error.max(initial=0.0) for among, error in errors.items()},
+        "fairness_error_mean": {
+            among: error.mean() if len(error) else 0.0 for among, error in errors.items()
+        },
+        "role_fair_share": each(roles.fair),
+        "role_fairness_error": each(roles.error),
+        "role_shortfall": each(roles.shortfall),
+    }

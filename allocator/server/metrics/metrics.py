@@ -3,24 +3,71 @@
 import copy
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from itertools import accumulate
+from functools import partial
 from typing import Generic, TypeVar
 
 import structlog
-from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
+from prometheus_client import CollectorRegistry, ProcessCollector
 from starlette.routing import BaseRoute
 
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics.collecting import InParts, Parts
-from allocator.server.metrics.metric_families import Scrape, StateCollector
+from allocator.server.metrics.collecting import SCRAPE_ERRORS, Parts, PartsNow
+from allocator.server.metrics.fairness_families import FAIRNESS, LOOKS
+from allocator.server.metrics.family import Family
+from allocator.server.metrics.framework_families import FRAMEWORKS
+from allocator.server.metrics.module_families import MODULE
+from allocator.server.metrics.operation_families import (
+    CALLS,
+    CHANGES,
+    COMPILATION,
+    CORE,
+    JOURNAL,
+    KEEPING,
+    PLANNING,
+    SHADOW,
+    compilation_parts,
+)
+from allocator.server.metrics.state_families import (
+    BUILD,
+    CLUSTER,
+    COUNTERS,
+    DEMANDS,
+    QUOTAS,
+    ROLES,
+    Scrape,
+    state_parts,
+)
 from allocator.server.reports import report
-from allocator.server.system.compilation import PARTS, Compilation
+from allocator.server.system.compilation import Compilation
 from allocator.server.web.http import HttpServer
 from allocator.server.web.probes import nothing_to_add, probe_routes
+
+FAMILIES: Sequence[Family] = (
+    *COMPILATION,
+    *BUILD,
+    *COUNTERS,
+    *CLUSTER,
+    *ROLES,
+    *DEMANDS,
+    *QUOTAS,
+    *FRAMEWORKS,
+    *CHANGES,
+    *KEEPING,
+    *JOURNAL,
+    *PLANNING,
+    *SHADOW,
+    *CALLS,
+    *CORE,
+    *MODULE,
+    *LOOKS,
+    *FAIRNESS,
+    SCRAPE_ERRORS,
+)
+"""All that a scrape may hold, in its order."""
 
 ANSWER_S = 2.0
 """How long the core may take to answer before we say that it is busy."""
@@ -95,13 +142,11 @@ class Scrapes:
 
 def _take(loop: CoreLoop) -> Scrape:
     """Copy what a scrape needs; on the core's thread."""
-    times = loop.cycle_times
-    bounds = [*map(str, times.bounds_s), "+Inf"]
     return Scrape(
         report=report.read(loop.allocator),
         counts=copy.deepcopy(loop.counts),
-        cycle_buckets=list(zip(bounds, accumulate(times.buckets), strict=True)),
-        cycle_total_s=times.total_s,
+        cycle_buckets=loop.cycle_times.cumulative(),
+        cycle_total_s=loop.cycle_times.total_s,
         journal_errors=loop.journal_errors,
         sessions=loop.sessions,
         filters_forgotten=loop.allocator.state.filters.forgotten,
@@ -153,22 +198,21 @@ class MetricsServer(HttpServer):
         config: Config,
         loop: CoreLoop,
         compilation: Compilation | None = None,
-        more: Iterable[InParts] = (),
+        more: Iterable[PartsNow] = (),
         pages: Iterable[BaseRoute] = (),
         problem: Callable[[], str] = nothing_to_add,
     ) -> None:
         """Listen; not ready before `serving` is called."""
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        if compilation:
-            _show_compilation(registry, compilation)
-        limits = config.metrics
-        state = StateCollector(
+        state = partial(
+            state_parts,
             Scrapes(loop).latest,
-            frameworks_max=limits.frameworks_max,
-            roles_max=limits.roles_max,
+            frameworks_max=config.metrics.frameworks_max,
+            roles_max=config.metrics.roles_max,
         )
-        registry.register(Parts([state, *more]))
+        loops = [partial(compilation_parts, compilation)] if compilation else []
+        registry.register(Parts([*loops, state, *more]))
         monitor = Monitor(loop, problem)
         self.serving = monitor.serving
         self.draining = monitor.draining
@@ -179,20 +223,11 @@ class MetricsServer(HttpServer):
         super().__init__(*address, [*probes, *pages], config.http.names)
 
 
-def _show_compilation(registry: CollectorRegistry, compilation: Compilation) -> None:
-    text = "1 while the loops run compiled, 0 while they run interpreted."
-    compiled = Gauge("mesos_allocator_compiled", text, registry=registry)
-    compiled.set_function(lambda: compilation.state == "compiled")
-    text = "How much of the loops is compiled, 0 to 1."
-    progress = Gauge("mesos_allocator_compilation_progress", text, registry=registry)
-    progress.set_function(lambda: compilation.done / len(PARTS))
-
-
 def start_http(
     config: Config,
     loop: CoreLoop,
     compilation: Compilation | None = None,
-    more: Iterable[InParts] = (),
+    more: Iterable[PartsNow] = (),
     pages: Iterable[BaseRoute] = (),
     problem: Callable[[], str] = nothing_to_add,
 ) -> MetricsServer:

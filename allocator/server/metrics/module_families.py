@@ -1,13 +1,11 @@
 """The families of metrics about the master's module, as it says them in its session."""
 
-from collections.abc import Callable, Iterator
-
-from prometheus_client.core import GaugeMetricFamily, Metric
+from collections.abc import Callable
 
 from allocator.core import Reason
 from allocator.server.engine.session_info import SessionInfo
 from allocator.server.metrics.collecting import Part
-from allocator.server.metrics.metric_building import counted_by, counter, gauge, labelled
+from allocator.server.metrics.family import Numbers, counter, gauge, with_zeros
 from allocator.wire import MODULE_ENDS, ModuleFigures
 
 _TOTALS = {
@@ -27,52 +25,68 @@ _NOW = {
     "queue_bytes": "What waits in the module to be sent, in bytes.",
     "barren_intervals": "Intervals in a row without offers, though somebody would take some.",
     "unanswered": "Batches of the module that wait for their answer.",
+    "breaker_open": "1 while the module takes no session because of bad decisions.",
+    "shadow": "1 while Mesos's own allocator decides, and decisions are only compared.",
 }
-_ROUND_TRIPS = ("p50", "p99", "max")
-_COMPARED = ("same", "other", "none")
+
+MODULE = (
+    *(counter(f"module_{name}", text) for name, text in _TOTALS.items()),
+    *(gauge(f"module_{name}", text) for name, text in _NOW.items()),
+    counter(
+        "module_shadow_decisions{given}",
+        "Decisions in shadow, by whom Mesos's own allocator gave of the agent to meanwhile.",
+    ),
+    gauge(
+        "module_fallback_active", "1 while the module decides by itself, though a session lasts."
+    ),
+    gauge(
+        "module_fallback_last_seconds",
+        "How long the module decided by itself the last time, in seconds; 0: it never did.",
+    ),
+    counter(
+        "module_session_ends{end}",
+        "Sessions and attempts to have one that ended, by how, as the module saw it.",
+    ),
+    counter(
+        "module_outcomes{reason}",
+        "Decisions by what the module made of them, of all sidecars that it had.",
+    ),
+    gauge(
+        "module_round_trip_seconds{part}",
+        "From a batch to its answer, as the module saw the latest ones, in seconds.",
+    ),
+)
+
+_REASONS = [each.name.lower() for each in Reason]
 
 
-class ModuleCollector:
-    """Says what the module of the present session said last; nothing where it says nothing."""
+def module_parts(session: Callable[[], SessionInfo | None]) -> list[Part]:
+    """Say what the module of the present session said last; nothing where it says nothing."""
 
-    def __init__(self, session: Callable[[], SessionInfo | None]) -> None:
-        """Ask for the session with this."""
-        self._session = session
+    def numbers() -> Numbers | None:
+        now = session()
+        return _module(now.figures, now.clock_ms) if now and now.figures is not None else None
 
-    def parts(self) -> list[Part]:
-        """Say what there is."""
-        return [Part("module", self._collect)]
-
-    def _collect(self) -> Iterator[Metric]:
-        """Give all families."""
-        session = self._session()
-        if session is not None and session.figures is not None:
-            yield from _families(session.figures, session.clock_ms)
+    return [Part("module", MODULE, numbers)]
 
 
-def _families(figures: ModuleFigures, clock_ms: int) -> Iterator[Metric]:
-    for name, text in _TOTALS.items():
-        yield counter(f"module_{name}", text, getattr(figures, name))
-    for name, text in _NOW.items():
-        yield gauge(f"module_{name}", text, getattr(figures, name))
-    text = "1 while the module takes no session because of bad decisions."
-    yield gauge("module_breaker_open", text, figures.breaker_open)
-    text = "1 while Mesos's own allocator decides, and decisions are only compared."
-    yield gauge("module_shadow", text, figures.shadow)
-    text = "Decisions in shadow, by whom Mesos's own allocator gave of the agent to meanwhile."
-    decided = {each: getattr(figures, f"shadow_{each}") for each in _COMPARED}
-    yield counted_by("module_shadow_decisions", text, "given", decided, _COMPARED)
+def _module(figures: ModuleFigures, clock_ms: int) -> Numbers:
     since_ms, until_ms = figures.fallback_since_ms, figures.fallback_until_ms
-    text = "1 while the module decides by itself, though a session lasts."
-    yield gauge("module_fallback_active", text, bool(since_ms) and not until_ms)
-    text = "How long the module decided by itself the last time, in seconds; 0: it never did."
     lasted_ms = (until_ms or clock_ms) - since_ms if since_ms else 0
-    yield gauge("module_fallback_last_seconds", text, max(lasted_ms, 0) / 1000)
-    text = "Sessions and attempts to have one that ended, by how, as the module saw it."
-    yield counted_by("module_session_ends", text, "end", figures.ends, MODULE_ENDS.values())
-    text = "Decisions by what the module made of them, of all sidecars that it had."
-    known = [each.name.lower() for each in Reason]
-    yield counted_by("module_outcomes", text, "reason", figures.outcomes, known)
-    text = "From a batch to its answer, as the module saw the latest ones, in seconds."
-    rows = [([each], getattr(figures, f"round_trip_{each}_us") / 1e6) for each in _ROUND_TRIPS]
-    yield labelled(GaugeMetricFamily, "module_round_trip_seconds", text, ["part"], rows)
+    return {
+        **{f"module_{name}": getattr(figures, name) for name in (*_TOTALS, *_NOW)},
+        "module_shadow_decisions": {
+            "same": figures.shadow_same,
+            "other": figures.shadow_other,
+            "none": figures.shadow_none,
+        },
+        "module_fallback_active": bool(since_ms) and not until_ms,
+        "module_fallback_last_seconds": max(lasted_ms, 0) / 1000,
+        "module_session_ends": with_zeros(MODULE_ENDS.values(), figures.ends),
+        "module_outcomes": with_zeros(_REASONS, figures.outcomes),
+        "module_round_trip_seconds": {
+            "p50": figures.round_trip_p50_us / 1e6,
+            "p99": figures.round_trip_p99_us / 1e6,
+            "max": figures.round_trip_max_us / 1e6,
+        },
+    }

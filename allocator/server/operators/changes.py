@@ -1,11 +1,12 @@
 """What operators ask to be changed: tried, put in force, kept, told, and written down."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import grpc
 
 from allocator.core import EventError, OperatorChange, PolicySpec, SetPolicy, SetShadow
+from allocator.near import suggestion
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.rpc_futures import left_s, refuse, settled, wait
 from allocator.server.operators.audit import Changed
@@ -13,14 +14,16 @@ from allocator.server.operators.operators import Asked, GivenUpError, Operators
 from allocator.server.operators.rule_match import (
     Cluster,
     copy_cluster,
+    doubts_of,
     match_of,
-    warnings_of,
 )
 from allocator.server.system.callers import caller_of
 from allocator.settable import KINDS
 from allocator.v1 import settings_pb2 as pb
 
 _T = TypeVar("_T")
+
+NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be judged"
 
 BUSY = "the core is busy, and nothing has changed; ask again"
 
@@ -44,19 +47,23 @@ class Changes:
         listed: Callable[[], _T],
         *,
         dry_run: bool = False,
+        force: bool = False,
+        beside: Sequence[OperatorChange] = (),
     ) -> tuple[_T, pb.Change]:
         """Make a change, or say what would be; ends the call where it is not possible.
 
         What was done is told: nothing that could come too late is asked for after it.
 
         `listed` reads on the core's thread what is answered beside it, of the moment after it.
+        `force`: make it though it can't be meant. `beside`: what is about to be set with it.
         """
         cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator))
         audit = self.operators.audit
         changed = Changed(str(caller_of(context, self._sockets)), change)
         try:
             self._check(context, cluster, change)
-            told = self._told(cluster, change, dry_run=dry_run)
+            told = _told(cluster, change, beside, force=force)
+            told.dry_run = dry_run
             if dry_run:
                 before = cluster.settings.before(change)
                 audit.of_change(changed._replace(before=before), result="dry_run")
@@ -79,7 +86,8 @@ class Changes:
         kinds = list(what) or list(KINDS)
         for kind in kinds:
             if kind not in KINDS:
-                refuse(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}")
+                near = suggestion(kind, KINDS)
+                refuse(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}{near}")
         asked = Asked(str(caller_of(context, self._sockets)), context.is_active, listed)
         try:
             effect = self.operators.reset(kinds, asked, left_s(context))
@@ -105,25 +113,35 @@ class Changes:
             except ValueError as error:
                 raise EventError("value", change.kind.name, str(error)) from None
 
-    def _told(self, cluster: Cluster, change: OperatorChange, *, dry_run: bool) -> pb.Change:
-        told = pb.Change(dry_run=dry_run)
-        if isinstance(change, SetPolicy):
-            told.warnings.extend(warnings_of(cluster, change, told.match))
-        elif not change.takes_back:
-            after = cluster.settings.copied()
-            after.put(change)
-            told.match.CopyFrom(match_of(cluster, change, after))
-            told.warnings.extend(warnings_of(cluster, change, told.match))
-        if not cluster.agents and not change.takes_back:
-            told.warnings.append("no master is in session: there is nothing to compare this with")
-        return told
-
     def _keep(self, context: grpc.ServicerContext, told: pb.Change, number: int) -> None:
         told.lasts_not = self.operators.await_kept(number, left_s(context))
         told.lasts = not told.lasts_not
 
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         return wait(context, self._loop.call(work))
+
+
+def _told(
+    cluster: Cluster, change: OperatorChange, beside: Sequence[OperatorChange], *, force: bool
+) -> pb.Change:
+    """Say what a change is about; raises EventError where it can't be meant, and is not forced."""
+    told = pb.Change()
+    if change.takes_back:
+        return told
+    after = cluster.settings.copied()
+    if not isinstance(change, SetPolicy):
+        for each in (*beside, change):
+            after.put(each)
+        told.match.CopyFrom(match_of(cluster, change, after))
+    doubts = list(doubts_of(cluster, change, after, told.match))
+    texts = [each.text for each in doubts]
+    if not force and any(each.why in change.kind.refused for each in doubts):
+        text = f"{'; '.join(texts)}; nothing has changed, --force sets it all the same"
+        raise EventError("value", change.kind.name, text)
+    told.warnings.extend(texts)
+    if not cluster.agents:
+        told.warnings.append(NOT_JUDGED)
+    return told
 
 
 def check_patterns(

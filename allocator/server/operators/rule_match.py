@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 
@@ -32,8 +32,8 @@ from allocator.core import (
     parse_constraint,
     read_words,
 )
-from allocator.server.config.checks import suggestion
-from allocator.settable import Scope, Value
+from allocator.near import suggestion
+from allocator.settable import Doubt, Scope, Value
 from allocator.v1 import settings_pb2 as pb
 
 
@@ -171,10 +171,23 @@ def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Cl
     return clauses
 
 
-def warnings_of(cluster: Cluster, rule: OperatorChange, match: pb.RuleMatch) -> Iterator[str]:
-    """Say what is probably not meant, or has no effect; nothing where it takes something back."""
-    if rule.takes_back:
-        return
+class Doubted(NamedTuple):
+    """What is probably not meant, or has no effect.
+
+    `why`: where it can't be meant at all.
+    """
+
+    text: str
+    why: Doubt | None = None
+
+
+def doubts_of(
+    cluster: Cluster, rule: OperatorChange, after: Settings, match: pb.RuleMatch
+) -> Iterator[Doubted]:
+    """Say what is probably not meant, or has no effect, of a change that sets something.
+
+    `after`: the settings with it.
+    """
     kind = rule.kind
     value = getattr(rule, kind.field)
     if kind.scope is Scope.FRAMEWORKS:
@@ -183,97 +196,114 @@ def warnings_of(cluster: Cluster, rule: OperatorChange, match: pb.RuleMatch) -> 
         yield from _about_role(cluster, rule.key[1], f"the {kind.name} is on")
     match rule:
         case SetDemand():
-            yield from _about_amounts(cluster, value)
+            yield from _about_amounts(cluster, value, match)
             yield from _about_own_demands(rule, match)
         case SetDrain():
-            yield from _about_drained(cluster, rule.agent, match)
+            yield from _about_drained(cluster, rule.agent, after, match)
         case SetPolicy():
             yield from _about_subtrees(cluster, rule.spec)
         case SetShadow():
             if value == replace(cluster.settings.policy, flat=False, subtrees={}):
-                yield "that is the policy in force: both would decide the same"
+                yield Doubted("that is the policy in force: both would decide the same")
         case _ if kind.value is Value.AMOUNTS:
-            yield from _about_names(cluster, value)
+            yield from _about_names(cluster, value, "it would bound nothing")
         case _ if kind.value is Value.EXPRESSION:
             yield from _about_agents(cluster, parse_constraint(value), match)
 
 
-def _about_patterns(cluster: Cluster, role: str, match: pb.RuleMatch) -> Iterator[str]:
+def _about_patterns(cluster: Cluster, role: str, match: pb.RuleMatch) -> Iterator[Doubted]:
     if cluster.clients and not match.frameworks:
         near = suggestion(role, cluster.roles) if role else ""
-        yield f"no framework matches now{near}"
+        yield Doubted(f"no framework matches now{near}")
 
 
 def _about_agents(
     cluster: Cluster, clauses: tuple[Clause, ...], match: pb.RuleMatch
-) -> Iterator[str]:
+) -> Iterator[Doubted]:
     if not cluster.agents:
         return
     for clause in clauses:
         values = cluster.known.get(clause.attribute)
         if values is None:
             near = suggestion(clause.attribute, cluster.known)
-            yield f"no agent has an attribute {clause.attribute!r}{near}"
+            yield Doubted(f"no agent has an attribute {clause.attribute!r}{near}")
             continue
         for value in sorted(clause.values - values):
             near = suggestion(value, values)
-            yield f"no agent has {clause.attribute}={value}{near}"
+            yield Doubted(f"no agent has {clause.attribute}={value}{near}")
+    without, of = match.frameworks_without_agents, match.frameworks
     if not match.agents:
-        yield "no agent satisfies it: whoever it is for is offered nothing"
-    elif match.frameworks_without_agents:
-        number = match.frameworks_without_agents
-        yield f"with their other rules, {number} frameworks have no agent left"
+        text = f"no agent satisfies it: {_whoever(match)} would be offered nothing"
+        yield Doubted(text, Doubt.NO_AGENT_LEFT)
+    elif without:
+        text = f"with their other rules, {without} of {of} frameworks would have no agent left"
+        yield Doubted(text, Doubt.NO_AGENT_LEFT if without == of else None)
 
 
-def _about_names(cluster: Cluster, amounts: Mapping[str, int]) -> Iterator[str]:
+def _whoever(match: pb.RuleMatch) -> str:
+    """Say whom a rule is for."""
+    return f"{match.frameworks} frameworks" if match.frameworks else "whoever it is for"
+
+
+def _about_names(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:
+    """Name the resources that there are not; `then` is what would come of it."""
     if not cluster.agents:
         return
     has = np.flatnonzero(cluster.capacity.any(axis=0)).tolist()
     there = [cluster.resources[column] for column in has]
     for name, amount in amounts.items():
         if amount and name not in there:
-            yield f"no agent has any {name!r}{suggestion(name, there)}"
+            text = f"no agent has any {name!r}, {then}{suggestion(name, there)}"
+            yield Doubted(text, Doubt.NO_SUCH_RESOURCE)
 
 
-def _about_amounts(cluster: Cluster, demand: Mapping[str, int]) -> Iterator[str]:
-    lacking = list(_about_names(cluster, demand))
+def _about_amounts(
+    cluster: Cluster, demand: Mapping[str, int], match: pb.RuleMatch
+) -> Iterator[Doubted]:
+    then = f"{_whoever(match)} would be offered nothing"
+    lacking = list(_about_names(cluster, demand, then))
     yield from lacking
     if lacking or not cluster.agents or not demand:
         return
     columns = [cluster.resources.index(name) for name, amount in demand.items() if amount]
     needed = np.array([amount for amount in demand.values() if amount], np.int64)
     if not (cluster.capacity[:, columns] >= needed).all(axis=1).any():
-        yield f"no agent is large enough for {format_quantities(demand)}"
+        text = f"no agent is large enough for {format_quantities(demand)}, {then}"
+        yield Doubted(text, Doubt.TOO_LARGE)
 
 
-def _about_own_demands(rule: SetDemand, match: pb.RuleMatch) -> Iterator[str]:
+def _about_own_demands(rule: SetDemand, match: pb.RuleMatch) -> Iterator[Doubted]:
     others = match.frameworks - match.frameworks_served_by
     if others and not rule.override:
-        yield (
+        yield Doubted(
             f"{others} of the {match.frameworks} frameworks state their own demand (REQUEST call or"
             " label), or a later rule counts; --override lets this rule count before what they"
             " state"
         )
 
 
-def _about_role(cluster: Cluster, role: str, what: str) -> Iterator[str]:
+def _about_role(cluster: Cluster, role: str, what: str) -> Iterator[Doubted]:
     if cluster.roles and role not in cluster.roles:
         near = suggestion(role, cluster.roles)
-        yield f"{what} a role {role!r} that nobody is in now{near}"
+        yield Doubted(f"{what} a role {role!r} that nobody is in now{near}")
 
 
-def _about_drained(cluster: Cluster, agent: str, match: pb.RuleMatch) -> Iterator[str]:
+def _about_drained(
+    cluster: Cluster, agent: str, after: Settings, match: pb.RuleMatch
+) -> Iterator[Doubted]:
     if not cluster.agents:
         return
     if not match.agents:
         known = (name for each in cluster.agents for name in (each.agent_id, each.hostname))
-        yield f"no agent has that id or host name now{suggestion(agent, known)}"
+        near = "; blanks stand between agents" if "," in agent else suggestion(agent, known)
+        text = f"no agent has the id or host name {agent!r} now{near}"
+        yield Doubted(text, Doubt.NO_SUCH_AGENT)
         return
-    drains = {*cluster.settings.drains, agent}
-    if all(drains & {each.agent_id, each.hostname} for each in cluster.agents):
-        yield "no agent is left that is not drained: nobody is offered anything"
+    if all(after.drains & {each.agent_id, each.hostname} for each in cluster.agents):
+        text = "no agent would be left that is not drained: nobody would be offered anything"
+        yield Doubted(text, Doubt.NO_AGENT_LEFT)
 
 
-def _about_subtrees(cluster: Cluster, spec: PolicySpec) -> Iterator[str]:
+def _about_subtrees(cluster: Cluster, spec: PolicySpec) -> Iterator[Doubted]:
     for role, text in spec.subtrees.items():
         yield from _about_role(cluster, role, f"{Subtree.read(text).name} is to decide below")

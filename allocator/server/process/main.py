@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from types import FrameType
 
 import grpc
@@ -26,11 +27,11 @@ from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
 from allocator.server.grpc.health import Health
 from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.grpc.service import SERVICE, SessionServicer
-from allocator.server.metrics.collecting import InParts
-from allocator.server.metrics.fairness_families import FairnessCollector
+from allocator.server.metrics.collecting import PartsNow
+from allocator.server.metrics.fairness_families import fairness_parts
 from allocator.server.metrics.metrics import start_http
-from allocator.server.metrics.module_families import ModuleCollector
-from allocator.server.metrics.operation_families import OperationCollector
+from allocator.server.metrics.module_families import module_parts
+from allocator.server.metrics.operation_families import Operation
 from allocator.server.operators.audit import Audit
 from allocator.server.operators.changes import Changes
 from allocator.server.operators.operators import Operators, settings_in_force
@@ -139,10 +140,10 @@ class Server:
             undo.callback(self.planner.stop)
             self.fairness.start()
             undo.callback(self.fairness.stop)
-            more: list[InParts] = [
-                OperationCollector(self.loop, self.operators, self.audit, self.planner, self.calls),
-                ModuleCollector(lambda: self.loop.session),
-                FairnessCollector(self.fairness, config.metrics.roles_max),
+            more: list[PartsNow] = [
+                Operation(self.loop, self.operators, self.audit, self.planner, self.calls).parts,
+                partial(module_parts, lambda: self.loop.session),
+                partial(fairness_parts, self.fairness, config.metrics.roles_max),
             ]
             pages = page_routes(self.views, config.http.page, turn)
             if self._state_store:

@@ -137,6 +137,11 @@ class Report:
     aside: AsideCounts = field(default_factory=AsideCounts)
     asked: tuple[AskedRow, ...] = ()
 
+    @property
+    def role_count(self) -> int:
+        """How many roles there are, without the root."""
+        return int(self.roles.bound.sum()) - 1
+
     @cached_property
     def weight(self) -> Floats:
         """What each client's share is divided by, (n,): times its role's where all compete."""
@@ -175,6 +180,12 @@ class Report:
         return measures.dominant_share(self.role_held, self.total, self.counted)
 
     @cached_property
+    def role_weighted_share(self) -> Floats:
+        """Dominant share of each role by its weight, (m,); 0 of rows that are free."""
+        weight = self.roles.weight
+        return np.divide(self.role_share, weight, np.zeros(len(weight)), where=weight > 0)
+
+    @cached_property
     def role_offered_share(self) -> Floats:
         """Dominant share of what each role is offered and does not use, (m,)."""
         return measures.dominant_share(self.role_offered, self.total, self.counted)
@@ -210,7 +221,7 @@ class Report:
     def jain_roles(self) -> float:
         """The same for the roles below the root, those with such a client in them."""
         rows = self.role_live & (self.roles.depth == 1)
-        return measures.jain_index((self.role_share / self.roles.weight)[rows])
+        return measures.jain_index(self.role_weighted_share[rows])
 
     @cached_property
     def envy_max(self) -> float:

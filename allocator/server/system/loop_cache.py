@@ -9,9 +9,11 @@ import atexit
 import hashlib
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -22,8 +24,9 @@ COMPLETE = "complete"
 
 _BASE = "NUMBA_CACHE_DIR"
 _PREFIX = "loops-"
-_TYPES = ("by_reference.py", "compiled.py", "numba_types.py", "snapshot.py")
-"""Files of the core that loops depend on, beside those that hold loops."""
+_HOLD_LOOPS = re.compile(rb"\bcompiled import\b")
+_ALL_OF = ("core/numba/", "core/snapshot.py", "policies/filling/")
+"""Where loops have their types and their parts; elsewhere a file says that it holds some."""
 
 
 _private: list[Path] = []
@@ -111,13 +114,7 @@ def _is_writable(directory: Path) -> bool:
 def _state() -> str:
     """Name what compiled loops depend on."""
     digest = hashlib.sha256()
-    # All sources that a loop may be made of, with their paths.
-    rooms = ((PACKAGE / "core").rglob("*.py"), (PACKAGE / "solvers").glob("*.py"))
-    for path in sorted(chain(*rooms)):
-        source = path.read_bytes()
-        if path.name in _TYPES or b"core.compiled" in source:
-            digest.update(str(path).encode() + b"\0" + source)
-    for path in sorted((PACKAGE / "policies" / "filling").glob("*.py")):
+    for path in sources():
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
     # And what turns them into machine code: versions, the kind of machine, its processor.
     versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
@@ -125,6 +122,15 @@ def _state() -> str:
     processor = chosen if any(chosen) else [_processor()]
     digest.update(repr([sys.version_info[:2], versions, platform.machine(), processor]).encode())
     return digest.hexdigest()[:16]
+
+
+def sources() -> Iterator[Path]:
+    """All files that a loop may be made of."""
+    rooms = ("core", "explain", "policies", "solvers")
+    for path in sorted(chain.from_iterable((PACKAGE / room).rglob("*.py") for room in rooms)):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.startswith(_ALL_OF) or _HOLD_LOOPS.search(path.read_bytes()):
+            yield path
 
 
 def _processor() -> str:

@@ -12,8 +12,8 @@ import numpy as np
 from allocator import __version__
 from allocator.core import Detached, EventError, Floats, Newcomer, OperatorChange
 from allocator.explain import UnknownSubjectError
+from allocator.near import suggestion
 from allocator.policies import POLICIES, SELECTIONS
-from allocator.server.config.checks import suggestion
 from allocator.server.engine import fair_shares
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import root_mean_square
@@ -183,7 +183,7 @@ def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
         active_agents=state.agents.total - state.agents.inactive - state.agents.drained,
         frameworks=state.frameworks,
         active_frameworks=state.frameworks_active,
-        roles=int(state.roles.bound.sum()) - 1,
+        roles=state.role_count,
         filters=state.filters,
         outstanding_decisions=state.outstanding,
         policy=write_policy(state.policy),
@@ -198,6 +198,8 @@ def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
     )
     columns = zip(state.resources, state.total, state.held, state.offered, strict=True)
     for name, total, held, offered in columns:
+        if not (total or held):  # named by a rule alone, or gone with its agents
+            continue
         response.resources.add(name=name, total=int(total), held=int(held), offered=int(offered))
     session = loop.session
     if session is not None:

@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from allocator.core import (
     LABELS_MAX,
@@ -25,6 +27,7 @@ from allocator.wire.codec import validation
 from allocator.wire.codec.errors import WireError, refuse
 
 _Message = TypeVar("_Message")
+_Written = TypeVar("_Written", bound=Message)
 _Read = TypeVar("_Read")
 
 
@@ -85,6 +88,29 @@ def read_quantities(message: pb.Quantities) -> dict[str, int]:
 def write_quantities(quantities: Mapping[str, int]) -> pb.Quantities:
     """Write amounts by name."""
     return pb.Quantities(name=list(quantities), amount=list(quantities.values()))
+
+
+def write_fields(value: object, kind: type[_Written]) -> _Written:
+    """Write an object as the message with fields of the same names.
+
+    Amounts by name become `Quantities`, and objects in it messages of their own.
+    """
+    given: dict[str, object] = {}
+    for field in kind.DESCRIPTOR.fields:
+        found: Any = getattr(value, field.name)
+        nested = field.message_type
+        if nested is None or nested.GetOptions().map_entry:
+            given[field.name] = found
+        elif nested is pb.Quantities.DESCRIPTOR:
+            given[field.name] = write_quantities(found or {})
+        else:
+            inner = GetMessageClass(nested)
+            given[field.name] = (
+                [write_fields(each, inner) for each in found]
+                if field.is_repeated
+                else write_fields(found, inner)
+            )
+    return kind(**given)
 
 
 def read_holdings(message: pb.Holdings, *, least_framework: int = 1) -> Holdings:

@@ -28,14 +28,7 @@ OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
 
 def write_policy(spec: PolicySpec) -> settings_pb2.Policy:
     """Write a policy's specification."""
-    return settings_pb2.Policy(
-        name=spec.name,
-        selection=spec.selection,
-        mode=spec.mode,
-        flat=spec.flat,
-        parameters=spec.parameters,
-        subtrees=spec.subtrees,
-    )
+    return proto_types.write_fields(spec, settings_pb2.Policy)
 
 
 def read_policy(message: settings_pb2.Policy) -> PolicySpec:

@@ -42,11 +42,11 @@ public:
     end(frameworks);
 
     const char* const names[] = {"cpus", "mem", "disk", "ports"};
-    for (uint32_t piece = 0; piece < 4; ++piece) {
-      DefinePiece define;
-      define.piece = piece;
-      define.traits.name = names[piece];
-      define.traits.type = piece == 3 ? Type::RANGES : Type::SCALAR;
+    for (uint32_t resourceClass = 0; resourceClass < 4; ++resourceClass) {
+      DefineResourceClass define;
+      define.resourceClass = resourceClass;
+      define.traits.name = names[resourceClass];
+      define.traits.type = resourceClass == 3 ? Type::RANGES : Type::SCALAR;
 
       // What nobody uses yet would be forgotten.
       brain.step(define, 0);
@@ -77,7 +77,7 @@ public:
   {
     Decided event;
     event.decisions.first = 1;
-    event.decisions.mark = UINT64_MAX;
+    event.decisions.revision = UINT64_MAX;
     allocator::v1::Holdings* group = event.decisions.grants.Add();
     for (uint32_t kind = 0; kind < 4; ++kind) {
       group->add_kind(kind);
@@ -198,8 +198,8 @@ private:
   Parts parts()
   {
     Parts result;
-    for (uint32_t piece = 0; piece < 3; ++piece) {
-      result.push_back(Part{piece, 16000000, Spans()});
+    for (uint32_t resourceClass = 0; resourceClass < 3; ++resourceClass) {
+      result.push_back(Part{resourceClass, 16000000, Spans()});
     }
     result.push_back(Part{3, 1001000, {Span{31000, 32000}}});
     return result;

@@ -13,8 +13,8 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// An agent with some pieces, and frameworks of which only the last one takes
-// so little.
+// An agent with some resource classes, and frameworks of which only the last
+// one takes so little.
 class FallbackTest : public ::testing::Test
 {
 protected:
@@ -34,17 +34,17 @@ protected:
     brain.step(event, 0);
   }
 
-  void addAgent(uint32_t pieces)
+  void addAgent(uint32_t classes)
   {
     AddAgent event;
     event.agent = "agent";
     event.info.add_capabilities(wire::AGENT_CAPABILITY_MULTI_ROLE);
-    for (uint32_t piece = 0; piece < pieces; ++piece) {
-      DefinePiece define;
-      define.piece = piece;
-      define.traits.name = piece == 0 ? "cpus" : "mem";
+    for (uint32_t resourceClass = 0; resourceClass < classes; ++resourceClass) {
+      DefineResourceClass define;
+      define.resourceClass = resourceClass;
+      define.traits.name = resourceClass == 0 ? "cpus" : "mem";
       brain.step(define, 0);
-      event.total.push_back(Part{piece, 1000, Spans()});
+      event.total.push_back(Part{resourceClass, 1000, Spans()});
     }
     ASSERT_EQ("", brain.step(event, 0));
   }
@@ -81,7 +81,7 @@ TEST_F(FallbackTest, ASliceIsBoundedByPairsAndPieces)
   }
   addAgent(9);
 
-  // 100 frameworks look at nine pieces each, five of them in a slice.
+  // 100 frameworks look at nine resource classes each, five of them in a slice.
   EXPECT_LE(20u, settle());
   EXPECT_EQ(std::vector<std::string>{"f199"}, offered);
   EXPECT_EQ("", brain.check());

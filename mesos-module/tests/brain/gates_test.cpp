@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "brain/brain.hpp"
-#include "brain/script.hpp"
+#include "tests/script/script.hpp"
 
 // What the transcripts cannot say, or would say at length.
 
@@ -23,14 +23,15 @@ protected:
     brain.step(framework, 0);
   }
 
-  uint32_t define(uint32_t piece, const std::string& name, int64_t unit = 0)
+  uint32_t
+  define(uint32_t resourceClass, const std::string& name, int64_t unit = 0)
   {
-    DefinePiece event;
-    event.piece = piece;
+    DefineResourceClass event;
+    event.resourceClass = resourceClass;
     event.traits.name = name;
     event.traits.unit = unit;
     brain.step(event, 0);
-    return piece;
+    return resourceClass;
   }
 
   void add(const Parts& total)
@@ -43,15 +44,15 @@ protected:
     brain.step(Welcomed{kindsMax, 1 << 20}, 0);
   }
 
-  Verdict ask(const Amounts& wanted)
+  Admission ask(const Amounts& wanted)
   {
     const Cluster& cluster = brain.cluster();
     return judge(cluster, Pair{1, cluster.roles.find("eng"), 1}, wanted, 0);
   }
 
-  static Part part(uint32_t piece, int64_t amount)
+  static Part part(uint32_t resourceClass, int64_t amount)
   {
-    return Part{piece, amount, Spans()};
+    return Part{resourceClass, amount, Spans()};
   }
 
   uint32_t kindsMax = 0;
@@ -70,16 +71,16 @@ TEST_F(GatesTest, ConstraintsKeepTheTwoApart)
 }
 
 
-// An object of the agent's and one of a provider's are two pieces of one
-// kind: the bound is for both together.
+// An object of the agent's and one of a provider's are two resource classes of
+// one kind: the bound is for both together.
 TEST_F(GatesTest, ALimitHoldsForAllPiecesOfANameTogether)
 {
   add({part(define(0, "cpus"), 3000), part(define(1, "cpus"), 3000)});
   brain.step(SetQuota{"eng", {}, {{"cpus", 4000}}}, 0);
 
-  const Verdict verdict = ask({{0, 6000}});
-  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
-  EXPECT_EQ((Parts{part(0, 3000), part(1, 1000)}), verdict.given);
+  const Admission admission = ask({{0, 6000}});
+  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, admission.reason);
+  EXPECT_EQ((Parts{part(0, 3000), part(1, 1000)}), admission.given);
   EXPECT_EQ(wire::OUTCOME_REASON_OFFERED, ask({{0, 4000}}).reason);
 }
 
@@ -89,9 +90,9 @@ TEST_F(GatesTest, HeadroomHoldsForAllPiecesOfANameTogether)
   add({part(define(0, "cpus"), 3000), part(define(1, "cpus"), 3000)});
   brain.step(SetQuota{"ops", {{"cpus", 2000}}, {}}, 0);
 
-  const Verdict verdict = ask({{0, 6000}});
-  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
-  EXPECT_EQ((Parts{part(0, 3000), part(1, 1000)}), verdict.given);
+  const Admission admission = ask({{0, 6000}});
+  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, admission.reason);
+  EXPECT_EQ((Parts{part(0, 3000), part(1, 1000)}), admission.given);
 }
 
 
@@ -120,9 +121,9 @@ TEST_F(GatesTest, TheRestIsGivenWhole)
   ASSERT_EQ(brain.cluster().kinds.find(0), brain.cluster().kinds.find(1));
 
   EXPECT_EQ((Parts{part(0, 2000), part(1, 3000)}), ask({{0, 5000}}).given);
-  const Verdict verdict = ask({{0, 4000}});
-  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
-  EXPECT_EQ((Parts{part(0, 2000)}), verdict.given);
+  const Admission admission = ask({{0, 4000}});
+  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, admission.reason);
+  EXPECT_EQ((Parts{part(0, 2000)}), admission.given);
   EXPECT_EQ(wire::OUTCOME_REASON_NOTHING_AVAILABLE, ask({{0, 1500}}).reason);
 }
 
@@ -169,56 +170,57 @@ TEST(HandlesTest, TheLowestFreeNumberComesFirst)
   EXPECT_EQ(3u, handles.bind("c"));
   EXPECT_EQ(2u, handles.bind("b"));
   handles.sent(2, 5);
-  EXPECT_EQ(5u, handles.mark(2));
+  EXPECT_EQ(5u, handles.revision(2));
 
   handles.release(2, 7);
   handles.release(1, 8);
   EXPECT_EQ(nullptr, handles.id(2));
-  EXPECT_TRUE(handles.excused(2, 6));
-  EXPECT_FALSE(handles.excused(2, 7));
-  EXPECT_FALSE(handles.excused(0, 0));
-  EXPECT_FALSE(handles.excused(9, 0));
+  EXPECT_TRUE(handles.changedSince(2, 6));
+  EXPECT_FALSE(handles.changedSince(2, 7));
+  EXPECT_FALSE(handles.changedSince(0, 0));
+  EXPECT_FALSE(handles.changedSince(9, 0));
   EXPECT_EQ(1u, handles.bind("d"));
   EXPECT_EQ(2u, handles.bind("e"));
 
   // Who knew the last bearer does not know this one.
-  EXPECT_EQ(7u, handles.mark(2));
+  EXPECT_EQ(7u, handles.revision(2));
   handles.sent(2, 9);
-  EXPECT_EQ(9u, handles.mark(2));
+  EXPECT_EQ(9u, handles.revision(2));
 }
 
 
 // Rows of 500 kinds are few in an event, and rows of few kinds are not
 // blown up by them; transitions come first.
-TEST(PendingTest, NoEventIsADenseMonster)
+TEST(EventCoalescerTest, NoEventIsADenseMonster)
 {
-  const int most = Pending::CELLS_MAX;
+  const int most = EventCoalescer::CELLS_MAX;
   Amounts wide;
   for (uint32_t kind = 0; kind < 500; ++kind) {
     wide.emplace_back(kind, 1);
   }
 
-  Pending pending;
+  EventCoalescer coalescer;
   for (uint32_t i = 1; i <= 5000; ++i) {
-    pending.release({1, 1, i}, i % 9 == 0 ? wide : Amounts{{7, 1}}, -1, false);
-    pending.transition({1, 1, i}, {{7, 1}});
+    coalescer.release(
+        {1, 1, i}, i % 9 == 0 ? wide : Amounts{{7, 1}}, -1, false);
+    coalescer.transition({1, 1, i}, {{7, 1}});
   }
-  pending.release({1, 1, 1}, {}, -1, false);
-  EXPECT_EQ(10000u, pending.size());
+  coalescer.release({1, 1, 1}, {}, -1, false);
+  EXPECT_EQ(10000u, coalescer.size());
 
   int rows = 0;
   bool releases = false;
-  for (const wire::Event& event : pending.take()) {
+  for (const wire::Event& event : coalescer.take()) {
     EXPECT_FALSE(releases && event.has_transition());
     releases = releases || event.has_release();
     const wire::Holdings& holdings =
         event.has_release() ? event.release().released() : event.transition();
     rows += holdings.framework_size();
     EXPECT_LE(holdings.amount_size(), most);
-    EXPECT_LE(holdings.framework_size(), Pending::ROWS_MAX + 0);
+    EXPECT_LE(holdings.framework_size(), EventCoalescer::ROWS_MAX + 0);
   }
   EXPECT_EQ(10000, rows);
-  EXPECT_EQ(0u, pending.size());
+  EXPECT_EQ(0u, coalescer.size());
 }
 
 } // namespace {

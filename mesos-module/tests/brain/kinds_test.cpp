@@ -29,11 +29,11 @@ protected:
   // Whether the sidecar keeps it apart.
   bool isApart(const Traits& traits, Teller teller = 0)
   {
-    pieces.define(next, traits, 1, traits.reservedRole);
-    pieces.tell({Part{next, 1000, {}}}, teller);
-    const uint32_t kind = kinds.bind(next, pieces);
+    classes.define(next, traits, 1, traits.reservedRole);
+    classes.tell({Part{next, 1000, {}}}, teller);
+    const uint32_t kind = kinds.bind(next, classes);
     EXPECT_NE(Kinds::NONE, kind);
-    return !kinds.isRest(next++);
+    return !kinds.isOverflow(next++);
   }
 
   // How many of so many that differ by number.
@@ -48,7 +48,7 @@ protected:
     return result;
   }
 
-  PieceTable pieces;
+  ResourceClasses classes;
   Kinds kinds{512};
   uint32_t next = 0;
 };
@@ -130,7 +130,7 @@ TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
 
   // They are given as a whole, so their amounts add up.
   const Amounts both =
-      kinds.toAmounts({Part{next - 2, 1, {}}, Part{next - 1, 2, {}}}, pieces);
+      kinds.toAmounts({Part{next - 2, 1, {}}, Part{next - 1, 2, {}}}, classes);
   EXPECT_EQ((Amounts{{kinds.find(next - 1), 3}}), both);
 }
 
@@ -139,8 +139,8 @@ TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
 {
   // One agent alone does not wear it out.
   apart(2000, false, 1);
-  for (uint32_t piece = 0; piece < next; ++piece) {
-    kinds.forget(piece);
+  for (uint32_t resourceClass = 0; resourceClass < next; ++resourceClass) {
+    kinds.forget(resourceClass);
   }
   EXPECT_FALSE(kinds.isWorn());
 
@@ -148,8 +148,8 @@ TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
     apart(2000, false, teller);
   }
   EXPECT_FALSE(kinds.isWorn());
-  for (uint32_t piece = 0; piece < next; ++piece) {
-    kinds.forget(piece);
+  for (uint32_t resourceClass = 0; resourceClass < next; ++resourceClass) {
+    kinds.forget(resourceClass);
   }
   EXPECT_TRUE(kinds.isWorn());
 }
@@ -157,18 +157,18 @@ TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
 
 TEST(NamesTest, NumbersOfNamesThatNobodyUsesNameOthers)
 {
-  PieceTable pieces;
-  const uint32_t quota = pieces.names.use("cpus");
+  ResourceClasses classes;
+  const uint32_t quota = classes.names.use("cpus");
   for (int round = 0; round < 1000; ++round) {
     for (uint32_t i = 0; i < 10; ++i) {
       const string name = i == 0 ? "cpus" : std::to_string(10 * round + i);
-      pieces.define(i, traitsOf(name), 0, "");
-      EXPECT_EQ(name, pieces.names.name(pieces.row(i).name));
+      classes.define(i, traitsOf(name), 0, "");
+      EXPECT_EQ(name, classes.names.name(classes.row(i).name));
     }
-    EXPECT_EQ(10u, pieces.takeUnused().size());
+    EXPECT_EQ(10u, classes.takeUnused().size());
   }
-  EXPECT_EQ(quota, pieces.names.use("cpus"));
-  EXPECT_EQ(10u, pieces.names.size());
+  EXPECT_EQ(quota, classes.names.use("cpus"));
+  EXPECT_EQ(10u, classes.names.size());
 }
 
 
@@ -177,20 +177,20 @@ TEST(NamesTest, NumbersOfNamesThatNobodyUsesNameOthers)
 TEST_F(KindsTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
 {
   for (size_t most : {1, 2, 7, 20}) {
-    PieceTable pieces;
+    ResourceClasses classes;
     Kinds kinds(most);
     for (uint32_t i = 0; i < 200; ++i) {
       Traits traits;
       traits.name = i % 2 == 0 ? "cpus" : "mem";
       traits.depth = 1;
       traits.reservedRole = "role-" + std::to_string(i);
-      pieces.define(i, traits, 1, "eng");
+      classes.define(i, traits, 1, "eng");
     }
 
     for (int round = 0; round < 2; ++round) {
       for (uint32_t i = 0; i < 200; ++i) {
         const uint32_t before = kinds.find(i);
-        const uint32_t kind = kinds.bind(i, pieces);
+        const uint32_t kind = kinds.bind(i, classes);
         EXPECT_TRUE(round == 0 || before == kind);
       }
     }
@@ -246,18 +246,19 @@ protected:
     }
   }
 
-  // As the adapter numbers pieces: those that were forgotten come again.
+  // As the adapter numbers resource classes: those that were forgotten come
+  // again.
   Part define(const Traits& traits, int64_t amount = 1000)
   {
-    uint32_t piece = pieces;
+    uint32_t resourceClass = classes;
     if (forgotten.empty()) {
-      ++pieces;
+      ++classes;
     } else {
-      piece = forgotten.back();
+      resourceClass = forgotten.back();
       forgotten.pop_back();
     }
-    brain.step(DefinePiece{piece, traits}, nowMs);
-    return Part{piece, amount, {}};
+    brain.step(DefineResourceClass{resourceClass, traits}, nowMs);
+    return Part{resourceClass, amount, {}};
   }
 
   Parts names(size_t count)
@@ -273,14 +274,15 @@ protected:
   bool isApart(const Part& part) const
   {
     const Kinds& kinds = brain.cluster().kinds;
-    return kinds.find(part.piece) != Kinds::NONE && !kinds.isRest(part.piece);
+    return kinds.find(part.resourceClass) != Kinds::NONE &&
+        !kinds.isOverflow(part.resourceClass);
   }
 
   Brain brain;
   int64_t nowMs = 0;
   bool soon = false;
   int sessions = 0;
-  uint32_t pieces = 0;
+  uint32_t classes = 0;
   size_t made = 0;
   std::vector<uint32_t> forgotten;
   Aside::Rows aside;
@@ -297,7 +299,7 @@ TEST_F(TellersTest, AnAgentThatMakesUpNamesIsToldOfIt)
   EXPECT_EQ("resources", aside.Get(0).field());
   EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_MANY, aside.Get(0).reason());
   EXPECT_NE(string::npos, aside.Get(0).text().find("1978 in all"));
-  EXPECT_EQ(1u, brain.counts().setAside);
+  EXPECT_EQ(1u, brain.stats().setAside);
 
   // Who comes later has what it has; it is told nothing.
   AddAgent honest;
@@ -379,7 +381,7 @@ TEST_F(TellersTest, NamesThatNobodyHasAnyMoreGiveTheirHandlesBack)
     step(RemoveAgent{agent.agent});
     nowMs += 1000;
     step(Wake());
-    if (sessions > 0 && !brain.counts().following) {
+    if (sessions > 0 && !brain.stats().following) {
       step(Welcomed());
     }
     settle();
@@ -388,7 +390,7 @@ TEST_F(TellersTest, NamesThatNobodyHasAnyMoreGiveTheirHandlesBack)
   EXPECT_LE(5, sessions);
   EXPECT_GE(8, sessions);
   EXPECT_GE(512u, brain.cluster().kinds.size());
-  EXPECT_GE(200u, brain.cluster().pieces.names.size());
+  EXPECT_GE(200u, brain.cluster().classes.names.size());
 
   // Who stays has its handles then.
   AddAgent agent;

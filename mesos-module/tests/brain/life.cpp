@@ -18,13 +18,13 @@ void Life::tell(Message&& message)
       for (const wire::SnapshotChunk& chunk : message.chunks) {
         mirror.take(chunk);
       }
-      mirror.mark = std::max(mirror.mark, message.mark);
+      mirror.revision = std::max(mirror.revision, message.revision);
       break;
     case Message::Kind::EVENT:
-      if (message.mark <= mirror.mark) {
+      if (message.revision <= mirror.revision) {
         note("marks do not ascend");
       }
-      mirror.mark = message.mark;
+      mirror.revision = message.revision;
       mirror.take(message.event);
       break;
     case Message::Kind::OUTCOMES:

@@ -11,10 +11,10 @@ namespace brain {
 void Mirror::begin()
 {
   const uint64_t number = session;
-  const uint64_t last = mark;
+  const uint64_t last = revision;
   *this = Mirror();
   session = number + 1;
-  mark = last;
+  revision = last;
 }
 
 
@@ -234,7 +234,7 @@ session::Decisions Mirror::decide(const std::vector<wire::Holdings>& grants)
 {
   session::Decisions result;
   result.session = session;
-  result.mark = mark;
+  result.revision = revision;
   result.cycle = 1;
   result.first = nextDecision;
 
@@ -295,8 +295,8 @@ std::string Mirror::compare(Brain* brain) const
 
     Row capacity;
     for (const Part& part : Books::total(*agent)) {
-      if (cluster.kinds.find(part.piece) != Kinds::NONE) {
-        capacity[cluster.kinds.find(part.piece)] += part.amount;
+      if (cluster.kinds.find(part.resourceClass) != Kinds::NONE) {
+        capacity[cluster.kinds.find(part.resourceClass)] += part.amount;
       }
     }
     auto mine = capacities.find(number);
@@ -304,17 +304,17 @@ std::string Mirror::compare(Brain* brain) const
       return "the sidecar believes in another capacity of " + agent->id;
     }
 
-    for (const Holding& holding : agent->held) {
+    for (const Allocation& allocation : agent->allocations) {
       uint32_t handle = 1;
-      while (cluster.roles.ofHandle(handle) != holding.role &&
+      while (cluster.roles.ofHandle(handle) != allocation.role &&
              cluster.roles.ofHandle(handle) != 0) {
         ++handle;
       }
-      for (const Part& part : holding.parts) {
+      for (const Part& part : allocation.parts) {
         // What there is no room for is not sent.
-        if (cluster.kinds.find(part.piece) != Kinds::NONE) {
-          real[std::make_tuple(holding.framework, handle, number)]
-              [cluster.kinds.find(part.piece)] += part.amount;
+        if (cluster.kinds.find(part.resourceClass) != Kinds::NONE) {
+          real[std::make_tuple(allocation.framework, handle, number)]
+              [cluster.kinds.find(part.resourceClass)] += part.amount;
         }
       }
     }

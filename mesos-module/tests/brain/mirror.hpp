@@ -33,7 +33,7 @@ public:
 
   bool complete = false; // The snapshot is.
   std::string fault;     // The first one.
-  uint64_t mark = 0;     // Of the last message.
+  uint64_t revision = 0; // Of the last message.
 
 private:
   void bind(const wire::Role& role);

@@ -32,7 +32,9 @@ protected:
     agent.agent = "agent";
     agent.info.add_capabilities(wire::AGENT_CAPABILITY_MULTI_ROLE);
     agent.info.add_capabilities(wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE);
-    brain.step(DefinePiece{0, cpus()}, nowMs); // Unused, it would be forgotten.
+    brain.step(
+        DefineResourceClass{0, cpus()},
+        nowMs); // Unused, it would be forgotten.
     agent.total = {Part{0, 4000, {}}};
     agent.used = {Use{"stays", "eng/ads", {Part{0, 1000, {}}}}};
     step(agent);

@@ -1,4 +1,4 @@
-#include "brain/script.hpp"
+#include "tests/script/script.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "brain/c_interface.h"
+#include "tests/script/c_interface.h"
 
 // The transcripts of this folder. Each is a life of a brain: commands, a line
 // of dashes, what the brain did, an empty line, more commands, ...

@@ -27,7 +27,7 @@ session::KeeperOptions SessionLife::settings()
   session::KeeperOptions result;
   result.now = [this]() { return now(); };
   result.clockMs = [this]() { return cycleMs < 0 ? nowMs : cycleMs; };
-  result.figures = [](wire::ModuleFigures*) {};
+  result.writeStats = [](wire::ModuleFigures*) {};
   result.deadlines.welcome = Duration(1000);
   result.deadlines.snapshot = Duration(2000);
   result.deadlines.answer = Duration(1000);
@@ -52,10 +52,10 @@ void SessionLife::tell(Message&& message)
     case Message::Kind::STOP: keeper->stop(); break;
     case Message::Kind::SNAPSHOT:
       ++slices;
-      keeper->snapshot(std::move(message.chunks), message.mark);
+      keeper->snapshot(std::move(message.chunks), message.revision);
       break;
     case Message::Kind::EVENT:
-      keeper->submit(std::move(message.event), message.mark);
+      keeper->submit(std::move(message.event), message.revision);
       break;
     case Message::Kind::OUTCOMES: keeper->report(*message.outcomes); break;
     case Message::Kind::CYCLE:

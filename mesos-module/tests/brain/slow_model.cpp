@@ -5,24 +5,25 @@
 namespace allocator {
 namespace brain {
 
-Traits traitsOf(uint32_t piece)
+Traits traitsOf(uint32_t resourceClass)
 {
   Traits traits;
   const char* const names[] = {
       "cpus", "mem", "ports", "cpus", "disk", "disk", "cpus"};
-  traits.name = names[piece];
-  traits.type = piece == PORTS ? Type::RANGES : Type::SCALAR;
-  traits.revocable = piece == REVOCABLE;
+  traits.name = names[resourceClass];
+  traits.type = resourceClass == PORTS ? Type::RANGES : Type::SCALAR;
+  traits.revocable = resourceClass == REVOCABLE;
 
-  if (piece == CPUS_ENG || piece == VOLUME || piece == SHARED) {
+  if (resourceClass == CPUS_ENG || resourceClass == VOLUME ||
+      resourceClass == SHARED) {
     traits.reservedRole = "eng";
     traits.depth = 1;
   }
 
-  if (piece == VOLUME || piece == SHARED) {
+  if (resourceClass == VOLUME || resourceClass == SHARED) {
     traits.form = wire::DISK_FORM_VOLUME;
-    traits.unit = piece == VOLUME ? 64000 : 32000;
-    traits.shared = piece == SHARED;
+    traits.unit = resourceClass == VOLUME ? 64000 : 32000;
+    traits.shared = resourceClass == SHARED;
   }
 
   return traits;
@@ -90,8 +91,8 @@ Heap Heap::of(const Parts& parts)
 {
   Heap result;
   for (const Part& part : parts) {
-    if (part.piece != PORTS) {
-      result.amounts[part.piece] = part.amount;
+    if (part.resourceClass != PORTS) {
+      result.amounts[part.resourceClass] = part.amount;
     }
     for (const Span& span : part.spans) {
       for (uint64_t port = span.begin; port <= span.end; ++port) {
@@ -259,10 +260,10 @@ std::string SlowModel::compare(const Brain& brain) const
     }
 
     std::map<Client, Heap> held;
-    for (const Holding& holding : agent->held) {
+    for (const Allocation& allocation : agent->allocations) {
       held[{
-          *cluster.frameworkHandles.id(holding.framework),
-          cluster.roles.path(holding.role)}] = Heap::of(holding.parts);
+          *cluster.frameworkHandles.id(allocation.framework),
+          cluster.roles.path(allocation.role)}] = Heap::of(allocation.parts);
     }
 
     if (!(Heap::of(Books::total(*agent)) == entry.second.total)) {
@@ -293,7 +294,7 @@ std::string SlowModel::compare(const Brain& brain) const
     int64_t consumed = 0;
     for (const auto& each : cluster.sums.consumed(number)) {
       consumed +=
-          cluster.pieces.names.name(each.first) == "cpus" ? each.second : 0;
+          cluster.classes.names.name(each.first) == "cpus" ? each.second : 0;
     }
     if (number != 0 && consumed != cpusConsumed(role)) {
       return std::string("what is consumed by ") + role;

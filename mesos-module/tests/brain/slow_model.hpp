@@ -13,23 +13,24 @@
 namespace allocator {
 namespace brain {
 
-// The pieces of the random test.
-enum Piece : uint32_t
+// The resource classes of the random test.
+enum Class : uint32_t
 {
   CPUS,
   MEM,
   PORTS,
   CPUS_ENG,  // Reserved to eng.
-  VOLUME,    // Reserved to eng, in one piece of 64.
-  SHARED,    // Reserved to eng, in one piece of 32, for many.
+  VOLUME,    // Reserved to eng, in one resource class of 64.
+  SHARED,    // Reserved to eng, in one resource class of 32, for many.
   REVOCABLE, // Cpus that may be taken back.
-  PIECES,
+  CLASSES,
 };
 
-Traits traitsOf(uint32_t piece);
+Traits traitsOf(uint32_t resourceClass);
 
 
-// Amounts as plainly as can be: a number for each piece, and each port.
+// Amounts as plainly as can be: a number for each resource class, and each
+// port.
 struct Heap
 {
   std::map<uint32_t, int64_t> amounts;

@@ -165,7 +165,7 @@ TEST_F(WordsTest, AFilterOfNoRoleOfTheFrameworkBindsNone)
   ASSERT_EQ(1, told.set_aside_size());
   EXPECT_EQ("offer_filters", told.set_aside(0).field());
   EXPECT_EQ(wire::SET_ASIDE_REASON_UNKNOWN, told.set_aside(0).reason());
-  EXPECT_EQ(3u, brain.counts().setAside);
+  EXPECT_EQ(3u, brain.stats().setAside);
   EXPECT_EQ(1, lines);
 }
 
@@ -242,13 +242,13 @@ TEST_F(WordsTest, ADeepRoleIsOfferedInAndCompetesAtTheBound)
   // It is within those above it, whatever place they have.
   const uint32_t role = roles.find(deep);
   for (size_t parts : {1, 63, 64, 999}) {
-    step(DefinePiece{uint32_t(parts), [&]() {
-                       Traits traits;
-                       traits.name = "cpus";
-                       traits.depth = 1;
-                       traits.reservedRole = path(parts);
-                       return traits;
-                     }()});
+    step(DefineResourceClass{uint32_t(parts), [&]() {
+                               Traits traits;
+                               traits.name = "cpus";
+                               traits.depth = 1;
+                               traits.reservedRole = path(parts);
+                               return traits;
+                             }()});
   }
   EXPECT_TRUE(roles.isWithin(role, roles.find("a")));
   EXPECT_TRUE(roles.isWithin(role, roles.find(path(63))));
@@ -543,14 +543,14 @@ TEST_F(WordsTest, TheLogTellsLittleOfThem)
   static_cast<AddFramework&>(update) = event;
   step(update);
   EXPECT_EQ(1, lines);
-  EXPECT_EQ(1u, brain.counts().setAside);
+  EXPECT_EQ(1u, brain.stats().setAside);
 
   for (int i = 0; i < 1000; ++i) {
     update.suppressed = {"other" + std::to_string(i)};
     step(update);
   }
   EXPECT_EQ(17, lines);
-  EXPECT_EQ(1001u, brain.counts().setAside);
+  EXPECT_EQ(1001u, brain.stats().setAside);
 
   nowMs += 1000;
   step(Wake());
@@ -645,7 +645,7 @@ TEST_F(WordsTest, ADecisionForTheLastBearerOfANumberIsNotBad)
 
   Traits cpus;
   cpus.name = "cpus";
-  brain.step(DefinePiece{0, cpus}, nowMs);
+  brain.step(DefineResourceClass{0, cpus}, nowMs);
   AddAgent second;
   second.agent = "second";
   second.total = {Part{0, 4000, {}}};
@@ -653,9 +653,9 @@ TEST_F(WordsTest, ADecisionForTheLastBearerOfANumberIsNotBad)
   step(second);
 
   EXPECT_EQ(1u, brain.cluster().frameworkHandles.find("two"));
-  EXPECT_LT(1u, brain.cluster().frameworkHandles.mark(1));
-  EXPECT_TRUE(brain.cluster().frameworkHandles.excused(1, 1));
-  EXPECT_FALSE(brain.cluster().frameworkHandles.excused(1, known));
+  EXPECT_LT(1u, brain.cluster().frameworkHandles.revision(1));
+  EXPECT_TRUE(brain.cluster().frameworkHandles.changedSince(1, 1));
+  EXPECT_FALSE(brain.cluster().frameworkHandles.changedSince(1, known));
 }
 
 } // namespace {

@@ -31,8 +31,8 @@ public:
 
   uint64_t compared() const
   {
-    const Comparison::Figures figures = brain.counts().compared;
-    return figures.same + figures.other + figures.none;
+    const Comparison::Stats stats = brain.stats().compared;
+    return stats.same + stats.other + stats.none;
   }
 
   std::string fault; // The first one.

@@ -10,15 +10,15 @@ Heap World::heap(bool small)
   Heap result;
   const uint32_t size = small ? 4 : 40;
 
-  for (uint32_t piece : {CPUS, MEM, CPUS_ENG, REVOCABLE}) {
+  for (uint32_t resourceClass : {CPUS, MEM, CPUS_ENG, REVOCABLE}) {
     if (draw(2) == 0) {
-      result.amounts[piece] = 1 + draw(size * 1000);
+      result.amounts[resourceClass] = 1 + draw(size * 1000);
     }
   }
 
-  for (uint32_t piece : {VOLUME, SHARED}) {
+  for (uint32_t resourceClass : {VOLUME, SHARED}) {
     if (draw(4) == 0) {
-      result.amounts[piece] = traitsOf(piece).unit;
+      result.amounts[resourceClass] = traitsOf(resourceClass).unit;
     }
   }
 
@@ -32,12 +32,13 @@ Heap World::heap(bool small)
 }
 
 
-// Defines the pieces that the brain has forgotten.
+// Defines the resource classes that the brain has forgotten.
 Parts World::parts(const Heap& heap)
 {
-  for (uint32_t piece = 0; piece < PIECES; ++piece) {
-    if (!brain.cluster().pieces.defined(piece)) {
-      brain.step(DefinePiece{piece, traitsOf(piece)}, nowMs);
+  for (uint32_t resourceClass = 0; resourceClass < CLASSES; ++resourceClass) {
+    if (!brain.cluster().classes.defined(resourceClass)) {
+      brain.step(
+          DefineResourceClass{resourceClass, traitsOf(resourceClass)}, nowMs);
     }
   }
 

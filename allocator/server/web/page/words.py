@@ -134,7 +134,7 @@ def state(share: pb.Share) -> str:
 
 def policy(spec: settings_pb2.Policy) -> str:
     """A policy in one line: how agents are chosen, and what else was set."""
-    parts = [spec.selection or "its own selection", "flat" if spec.flat else "by roles"]
+    parts = [spec.selection or "its own selection", "flat" if spec.flat else "hierarchical"]
     parts += [f"{key} = {value}" for key, value in sorted(spec.parameters.items())]
     parts += [f"{name} below {role}" for role, name in sorted(spec.subtrees.items())]
     return ", ".join(parts)

@@ -1,0 +1,112 @@
+"""Arrays that belong together: each is declared once, and they grow and are cleared together."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.numba.array_structures import FEWEST, grow
+
+_Arrays = TypeVar("_Arrays")
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one array is made.
+
+    `by`: what it has rows of.
+    `across`: what its columns are, where it has two dimensions.
+    `fill`: what stands in new rows.
+    `make`: of a list: gives what stands in a new row; None: it is an array.
+    """
+
+    dtype: type[np.generic] = np.int64
+    by: str = "row"
+    across: str = ""
+    fill: int = 0
+    make: Callable[[], object] | None = None
+
+    def new(self, rows: int = 0) -> Any:  # noqa: ANN401 - an array or a list
+        """Begin with so many rows, and no columns."""
+        if self.make is not None:
+            return [self.make() for _ in range(rows)]
+        return np.full((rows, 0) if self.across else rows, self.fill, self.dtype)
+
+    def grown(self, array: NDArray[Any], sizes: Mapping[str, int]) -> NDArray[Any]:
+        """Make room for so many rows and columns; the same array where there is enough."""
+        columns = sizes.get(self.across, 0) if self.across else None
+        larger = grow(array, sizes.get(self.by, 0), columns)
+        if self.fill and len(larger) > len(array):
+            larger[len(array) :] = self.fill
+        return larger
+
+
+def new_arrays(kind: type[_Arrays], columns: Mapping[str, Column]) -> _Arrays:
+    """Begin a named tuple of arrays with no rows."""
+    return kind(**{name: column.new() for name, column in columns.items()})
+
+
+def grown(arrays: _Arrays, columns: Mapping[str, Column], **sizes: int) -> _Arrays:
+    """Make room in a named tuple of arrays; `sizes` by what there are rows or columns of.
+
+    Arrays that have rows of something else stay as they are.
+    """
+    changed = {}
+    for name, column in columns.items():
+        if column.by in sizes:
+            array = getattr(arrays, name)
+            larger = column.grown(array, sizes)
+            if larger is not array:
+                changed[name] = larger
+    return arrays._replace(**changed) if changed else arrays  # type: ignore[attr-defined]
+
+
+def column(dtype: type[np.generic] = np.int64, *, wide: bool = False) -> Any:  # noqa: ANN401
+    """Declare an array of a `Table`; a wide one has columns."""
+    return Column(dtype, across="width" if wide else "")
+
+
+def listed(make: Callable[[], object]) -> Any:  # noqa: ANN401
+    """Declare a list of a `Table`; `make` gives what stands in a free row."""
+    return Column(make=make)
+
+
+class Table:
+    """Rows of columns, each declared in the class as ``name: Ints = column()``; row 0 is none.
+
+    `COLUMNS`: what is declared, in that order; the first one is an array.
+    """
+
+    COLUMNS: ClassVar[dict[str, Column]]
+
+    def __init_subclass__(cls) -> None:
+        """Take out what the class declares: objects alone have attributes of these names."""
+        cls.COLUMNS = {name: each for name, each in vars(cls).items() if isinstance(each, Column)}
+        for name in cls.COLUMNS:
+            delattr(cls, name)
+
+    def __init__(self) -> None:
+        """Begin with free rows."""
+        for name, each in self.COLUMNS.items():
+            setattr(self, name, each.new(FEWEST))
+
+    def reserve(self, rows: int, width: int = 0) -> None:
+        """Make room for so many rows, and columns of what is wide."""
+        sizes = {"row": rows, "width": width}
+        size = 0
+        for name, each in self.COLUMNS.items():
+            values = getattr(self, name)
+            if each.make is None:
+                larger = each.grown(values, sizes)
+                if larger is not values:
+                    setattr(self, name, larger)
+                size = len(larger)
+            else:
+                values.extend(each.new(size - len(values)))
+
+    def clear(self, row: int) -> None:
+        """Put into a row what stands in a free one."""
+        for name, each in self.COLUMNS.items():
+            getattr(self, name)[row] = each.fill if each.make is None else each.make()

@@ -1,0 +1,80 @@
+"""Did you mean: known words that are near to a mistyped one."""
+
+import difflib
+import heapq
+from collections.abc import Iterable
+from itertools import islice
+
+FEW = 200
+"""So many words are all compared; of more those that seem near."""
+
+BESIDE = 32
+"""How many are compared on either side."""
+
+LONGEST = 128
+"""Characters of words that are compared: what that takes grows with their product."""
+
+
+def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """``; did you mean 'x'?`` for the nearest known word, empty where none is near.
+
+    Examples
+    --------
+    >>> suggestion("ps-dfs", ["drf", "ps-dsf"])
+    "; did you mean 'ps-dsf'?"
+    >>> suggestion("PS_DSF", ["drf", "ps-dsf"]), suggestion("zebra", ["drf", "ps-dsf"])
+    ("; did you mean 'ps-dsf'?", '')
+    """
+    near = nearest(text, known, cutoff)
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The nearest known word; empty where none is near."""
+    near = _close(text, _candidates(text, known), 1, cutoff)
+    return near[0] if near else ""
+
+
+def _close(text: str, words: list[str], most: int, cutoff: float = 0.6) -> list[str]:
+    """Words that are near whatever is written large in them."""
+    lower = {each.lower(): each for each in words}
+    close = difflib.get_close_matches(text.lower(), list(lower), n=most, cutoff=cutoff)
+    return [lower[each] for each in close]
+
+
+def _candidates(text: str, known: Iterable[str]) -> list[str]:
+    """Choose a few words that may be near: to compare all of a large cluster's takes too long.
+
+    Of many words those count that stand beside the text in the dictionary, or in that of words
+    read from their end: whoever mistypes a name leaves its beginning or its end as it is. And those
+    that hold the text.
+    """
+    if len(text) > LONGEST:
+        return []
+    words = [each for each in set(known) if each and len(each) <= LONGEST]
+    if len(words) <= FEW:
+        return sorted(words)
+    back, lower = text[::-1], text.lower()
+    found = heapq.nlargest(BESIDE, (each for each in words if each <= text))
+    found += heapq.nsmallest(BESIDE, (each for each in words if each > text))
+    turned = [each[::-1] for each in words]
+    beside = heapq.nlargest(BESIDE, (each for each in turned if each <= back))
+    beside += heapq.nsmallest(BESIDE, (each for each in turned if each > back))
+    found += (each[::-1] for each in beside)
+    found += islice((each for each in words if lower in each.lower()), BESIDE)
+    return sorted(set(found))
+
+
+def suggestions(text: str, known: Iterable[str], most: int = 3) -> str:
+    """The same with several near words; they may begin with the text or hold it, too.
+
+    Examples
+    --------
+    >>> suggestions("spark-1", ["spark-17", "kafka", "spark-11"])
+    "; did you mean 'spark-11' or 'spark-17'?"
+    """
+    words = _candidates(text, known)
+    near = _close(text, words, most)
+    near += [word for word in words if text and text.lower() in word.lower()]
+    chosen = sorted(dict.fromkeys(near))[:most] if near else []
+    return f"; did you mean {' or '.join(map(repr, chosen))}?" if chosen else ""

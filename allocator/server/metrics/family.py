@@ -1,0 +1,190 @@
+"""What a metric is declared as: a `Family` for each; and what many of them have in common.
+
+A part of the metrics is a table of families, and a function from a source to their numbers.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+
+from allocator.core import MILLI, Bools, Floats, Ints
+from allocator.server.reports.report import Report
+
+PREFIX = "mesos_allocator_"
+
+OTHER = "other"
+"""Stands for everything that has no series of its own."""
+
+LABEL_LENGTH_MAX = 200
+"""Longer texts are cut and end in a digest, so that they stay apart."""
+
+_ENDINGS = {"counter": "_total", "info": "_info"}
+_MIB = 2**20
+_UNITS = {"cpus": ("core", 1.0), "mem": ("byte", _MIB), "disk": ("byte", _MIB)}
+
+Series: TypeAlias = tuple[Sequence[str], float]
+"""The values of the labels, and the number."""
+
+Buckets: TypeAlias = tuple[Sequence[tuple[str, float]], float]
+"""Upper bounds, and how many were at most as large; and the sum of all."""
+
+Numbers: TypeAlias = Mapping[
+    str, "float | Mapping[str, float] | Mapping[str, str] | Iterable[Series] | Buckets | None"
+]
+"""By a metric's name: one number, or none now; numbers by the value of its label, or of several.
+
+Facts have texts by label, and a histogram has buckets.
+"""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One metric.
+
+    `name`: without `PREFIX`, and without what Prometheus puts behind it.
+    `text`: what it says, for operators.
+    """
+
+    kind: str
+    name: str
+    labels: tuple[str, ...]
+    text: str
+
+    @property
+    def full_name(self) -> str:
+        """What its series are called; those of a histogram have endings of their own."""
+        return f"{PREFIX}{self.name}{_ENDINGS.get(self.kind, '')}"
+
+    def metric(self, given: Any) -> Metric:  # noqa: ANN401 - as in `Numbers`
+        """Give its series."""
+        name = f"{PREFIX}{self.name}"
+        if self.kind == "histogram":
+            return HistogramMetricFamily(name, self.text, *given)
+        if self.kind == "info":
+            assert tuple(given) == self.labels, self.name
+            return InfoMetricFamily(name, self.text, given)
+        make = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        made = make(name, self.text, labels=self.labels)
+        for values, number in _rows(given):
+            assert len(values) == len(self.labels), self.name
+            made.add_metric(values, number)
+        return made
+
+
+def _rows(given: Any) -> Iterable[Series]:  # noqa: ANN401
+    if given is None:
+        return ()
+    if isinstance(given, Mapping):
+        return (([value], number) for value, number in given.items())
+    return given if isinstance(given, Iterable) else [((), given)]
+
+
+def _declared(kind: str, head: str, text: str) -> Family:
+    """Declare a metric; `head` is its name, with its labels behind it as in ``agents{state}``."""
+    name, _, labels = head.rstrip("}").partition("{")
+    return Family(kind, name, tuple(filter(None, labels.split(","))), text)
+
+
+counter = partial(_declared, "counter")
+"""What only grows."""
+
+gauge = partial(_declared, "gauge")
+"""What goes up and down."""
+
+histogram = partial(_declared, "histogram")
+info = partial(_declared, "info")
+"""Facts, as labels of a series that is always 1."""
+
+
+def amounts(head: str, text: str) -> Family:
+    """Declare amounts of resources; `amounts_of` gives their series."""
+    plain = gauge(head, f"{text}, in the unit that the label says.")
+    return Family(plain.kind, plain.name, (*plain.labels, "resource", "unit"), plain.text)
+
+
+def with_zeros(known: Iterable[str], counts: Mapping[str, int]) -> dict[str, float]:
+    """Counts with a zero for everything that is known but did not happen."""
+    return {**dict.fromkeys(known, 0), **counts}
+
+
+def label(text: str) -> str:
+    """A text of any length as the value of a label."""
+    if len(text) <= LABEL_LENGTH_MAX:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return f"{text[: LABEL_LENGTH_MAX - 13]}~{digest}"
+
+
+def unit_of(resource: str) -> tuple[str, float]:
+    """Unit of a resource in metrics, and how many of them Mesos's own unit is.
+
+    Examples
+    --------
+    >>> unit_of("cpus"), unit_of("mem"), unit_of("gpus")
+    (('core', 1.0), ('byte', 1048576), ('one', 1.0))
+    """
+    return _UNITS.get(resource, ("one", 1.0))
+
+
+def amounts_of(
+    report: Report, values: Sequence[Sequence[str]], amounts: Ints, given: Bools | None = None
+) -> Iterator[Series]:
+    """Amounts (n, R) of whatever the n lists of label values name.
+
+    Those that are `given`; else those of the resources that most agents have.
+    """
+    units = [(resource, *unit_of(resource)) for resource in report.resources]
+    shown = np.broadcast_to(report.common if given is None else given, amounts.shape)
+    for row, column in np.argwhere(shown).tolist():
+        resource, unit, factor = units[column]
+        yield [*values[row], resource, unit], int(amounts[row, column]) * factor / MILLI
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of n rows of a report have series of their own; the others are one more together.
+
+    `top`, `rest`: rows, ascending.
+    `values`: of the labels, for each of `top`.
+    `other`: of the labels, for all of `rest`.
+    """
+
+    report: Report
+    top: Ints
+    rest: Ints
+    values: list[list[str]]
+    other: list[str]
+
+    def each(self, numbers: Floats | Ints) -> Iterable[Series]:
+        """Numbers (n,) of those with series of their own."""
+        return zip(self.values, numbers[self.top].tolist(), strict=True)
+
+    def summed(self, numbers: Ints) -> Iterable[Series]:
+        """Numbers (n,), those of the others added up."""
+        return [*self.each(numbers), (self.other, int(numbers[self.rest].sum()))]
+
+    def largest(self, numbers: Floats | Ints) -> Iterable[Series]:
+        """Numbers (n,), of the others the largest."""
+        return [*self.each(numbers), (self.other, numbers[self.rest].max(initial=0))]
+
+    def amounts(self, amounts: Ints, given: Bools | None = None) -> Iterable[Series]:
+        """Amounts (n, R), those of the others added up; `given` (R,) as in `amounts_of`."""
+        both = np.vstack([amounts[self.top], amounts[self.rest].sum(axis=0)])
+        return amounts_of(self.report, [*self.values, self.other], both, given)
+
+
+def largest(share: Floats, candidates: Ints, limit: int) -> tuple[Ints, Ints]:
+    """The rows with the largest shares, and the rest; lower rows first on ties."""
+    order = candidates[np.argsort(-share[candidates], kind="stable")]
+    return np.sort(order[:limit]), order[limit:]

@@ -1,0 +1,26 @@
+#ifndef __ALLOCATOR_BRAIN_ATTEMPT_HPP__
+#define __ALLOCATOR_BRAIN_ATTEMPT_HPP__
+
+#include <exception>
+
+namespace allocator {
+namespace brain {
+
+// Gives what a function gives; where it throws, what `failed` makes of the
+// reason. Nothing that is thrown may leave an actor: it would end the master.
+template <typename Result, typename Function, typename Failed>
+Result attempt(const Function& function, const Failed& failed)
+{
+  try {
+    return function();
+  } catch (const std::exception& error) {
+    return failed(error.what());
+  } catch (...) {
+    return failed("something was thrown that is no exception");
+  }
+}
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_BRAIN_ATTEMPT_HPP__

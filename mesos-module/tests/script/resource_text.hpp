@@ -1,0 +1,78 @@
+#ifndef __ALLOCATOR_TESTS_SCRIPT_RESOURCE_TEXT_HPP__
+#define __ALLOCATOR_TESTS_SCRIPT_RESOURCE_TEXT_HPP__
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "brain/resource_classes.hpp"
+#include "brain/state.hpp"
+
+namespace allocator {
+namespace brain {
+
+std::vector<std::string> split(const std::string& text, char separator);
+
+// "a b" for "a%20b": names may have any byte in them, those that a script
+// gives a meaning, too.
+std::string fromPercent(const std::string& text);
+
+// "1.5" for 1500.
+std::string toDecimal(int64_t thousandths);
+bool fromDecimal(const std::string& text, int64_t* thousandths);
+
+// "cpus:2;mem:512" for amounts by name.
+bool parseQuantities(const std::string& text, Quantities* quantities);
+
+
+// Resources as text, for scripts, in the place of an adapter's objects:
+//
+//     cpus:2;mem:512;ports:[1-9,12-12];zones:{a,b}
+//     cpus(eng):2               reserved to eng
+//     cpus(eng@ops):2           by the principal ops
+//     cpus(eng+eng/ads):2       a refined reservation
+//     cpus{revocable}:2
+//     disk(eng)[volume:v1]:64   a persistent volume, which is one object
+//     disk(eng)[volume:v1]{shared}:64
+//     disk[mount:m1]:100        also path, block, raw
+class ResourceText
+{
+public:
+  // Defines what is new.
+  using Define =
+      std::function<void(uint32_t resourceClass, const Traits& traits)>;
+
+  // Gives what is wrong; empty where nothing is.
+  std::string parse(const std::string& text, const Define& define, Parts* to);
+
+  std::string toText(const Parts& parts) const;
+
+  // The numbers of these resource classes may name others.
+  void forget(const std::vector<uint32_t>& classes);
+
+private:
+  struct Row
+  {
+    std::string key; // Empty where the number is free.
+    Traits traits;
+  };
+
+  std::string
+  parseItem(const std::string& item, const Define& define, Parts* to);
+  std::string parseSpans(const std::string& text, Part* part);
+  uint32_t
+  bind(const std::string& key, const Traits& traits, const Define& define);
+
+  std::vector<Row> rows;
+  std::map<std::string, uint32_t> numbers;
+  std::map<std::string, uint64_t> items; // Of sets.
+  std::vector<std::string> itemNames;
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_SCRIPT_RESOURCE_TEXT_HPP__

@@ -1,0 +1,118 @@
+#ifndef __ALLOCATOR_TESTS_SCRIPT_HPP__
+#define __ALLOCATOR_TESTS_SCRIPT_HPP__
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "brain/brain.hpp"
+#include "tests/script/resource_text.hpp"
+
+namespace allocator {
+namespace brain {
+
+// A brain that is driven by lines of text and answers with lines of text:
+// for transcripts, and for other languages. A line is a command, its
+// arguments, and options as key=value; `tests/brain/*.txt` has all of
+// them. In names and texts %20 stands for a blank, and so on for any byte.
+// The script plays the adapter, and numbers what a sidecar says.
+class Script
+{
+public:
+  Script();
+
+  // Runs one line; gives what the brain did, one line each.
+  std::string run(const std::string& line);
+
+private:
+  struct Line
+  {
+    std::vector<std::string> words; // The command is the first.
+    std::map<std::string, std::string> options;
+    std::vector<std::string> keys;   // Of the options, in their order,
+    std::vector<std::string> values; // and what they are.
+
+    const std::string& word(size_t place) const;
+    std::string text(const std::string& key) const;
+    std::string plain(
+        const std::string& key) const; // Without %20 and the like.
+    bool has(const std::string& key) const { return options.count(key) > 0; }
+    int64_t number(const std::string& key, int64_t otherwise) const;
+    std::set<std::string> names(const std::string& key) const;
+  };
+
+  using Command = std::function<std::string(const Line&)>;
+
+  static Line parse(const std::string& text);
+
+  void addMasterCommands();
+  void addResourceCommands();
+  void addSessionCommands();
+  void addViews();
+
+  template <typename Event>
+  std::string step(const Event& event)
+  {
+    const std::string refused = brain.step(event, nowMs);
+    const std::string effects = takeReady();
+    return refused.empty() ? effects : "refused: " + refused + "\n" + effects;
+  }
+
+  // What the commands are about.
+  Options options(const Line& line);
+  wire::Agent agentInfo(const Line& line);
+  std::vector<Use> uses(const Line& line);
+  Parts parts(const std::string& text);
+  std::vector<RoleParts> roleParts(const Line& line);
+  std::vector<Conversion> conversions(const Line& line, size_t from);
+  Quantities quantities(const std::string& text);
+  std::vector<Quantities> anyOf(const std::string& text);
+  Unavailability unavailability(const std::string& text);
+
+  template <typename Event>
+  Event framework(const Line& line);
+
+  std::string answer(const Line& line);
+  void addRow(const std::string& row, wire::DecisionBatch* batch);
+  std::string decide(wire::DecisionBatch&& batch, uint64_t revision);
+  std::string pass(int64_t ms);
+  std::string settle();
+
+  // What is said of what the brain does (script_effects.cpp).
+  std::string takeReady();
+  std::string describe(const Message& message);
+  std::string describe(const wire::Event& event);
+  std::string describe(const wire::SnapshotChunk& chunk);
+  std::string describe(const wire::Holdings& rows, const char* verb);
+  std::string describe(const session::Outcomes& outcomes);
+  std::string amounts(const wire::Holdings& rows, int row) const;
+  std::string books(uint32_t agent) const;
+  void learn(const wire::Kind& kind);
+
+  Brain brain;
+  ResourceText resourceText;
+  std::map<std::string, Command> commands;
+  std::string wrong; // With what the line says.
+
+  int64_t nowMs = 0;
+  bool soon = false;
+  int64_t wakeMs = INT64_MAX;
+  bool inBytes = false; // Messages are given as bytes, in hexadecimal.
+  bool checking = true; // Audits the books after each step.
+
+  // Of the session.
+  uint64_t sessionNumber = 0;
+  uint64_t sequence = 0;
+  uint64_t cycles = 0;
+  uint64_t nextDecision = 1;
+  uint64_t lastRevision = 0;
+  std::vector<std::string> kinds; // How each is written.
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_SCRIPT_HPP__

@@ -1,0 +1,60 @@
+"""Filters expire at their time, whatever was entered, dropped and replaced before."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core.filters.refusals import PAGES
+from allocator.core.filters.table import FilterTable
+
+AGENTS, CLIENTS = 3, 4
+ROUND_MS = PAGES * 64
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("add"),
+            st.integers(1, CLIENTS - 1),
+            st.integers(1, AGENTS - 1),
+            st.integers(1, 3),
+            st.one_of(st.integers(-500, 4000), st.sampled_from([ROUND_MS, 3 * ROUND_MS])),
+        ),
+        st.tuples(st.just("pass"), st.one_of(st.integers(0, 3000), st.just(ROUND_MS))),
+        st.tuples(st.just("revive"), st.integers(1, CLIENTS - 1)),
+    ),
+    max_size=30,
+)
+
+
+@given(steps)
+def test_filters_expire_at_their_time(steps) -> None:
+    table = FilterTable(1000)
+    table.reserve(agents=AGENTS, clients=CLIENTS, kinds=1)
+    now_ms = 0
+    for step in steps:
+        if step[0] == "add":
+            _, client, agent, amount, life_ms = step
+            expires_ms = np.array([now_ms + life_ms])
+            table.add(np.array([client]), np.array([agent]), np.array([[amount]]), expires_ms)
+        elif step[0] == "revive":
+            table.drop_client(step[1])
+        else:
+            now_ms += step[1]
+            before = table.rows.agent > 0
+            kept = before & (table.rows.expires_ms >= now_ms)
+            table.expire(now_ms)
+            assert ((table.rows.agent > 0) == kept).all()
+        table.check()
+
+
+def test_many_filters_that_expire_at_different_moments_are_each_looked_at_once() -> None:
+    """Whoever declines says for how long: a moment of its own for each costs no more than one."""
+    count = 50_000
+    table = FilterTable(count)
+    table.reserve(agents=count, clients=CLIENTS, kinds=1)
+    agent, life_ms = np.arange(count), 10 + 977 * np.arange(count)
+    table.add(np.ones(count, np.int64), agent, np.ones((count, 1), np.int64), life_ms)
+    for now_ms in range(0, int(life_ms[-1]), ROUND_MS // 3):
+        table.expire(now_ms)
+        assert len(table) == (life_ms >= now_ms).sum()
+    table.check()

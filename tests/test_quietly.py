@@ -1,0 +1,35 @@
+"""Set-up prints what its programs say only where they fail, and then everything."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def quietly(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(ROOT / ".ci" / "quietly"), *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_what_works_says_nothing():
+    done = quietly("sh", "-c", "seq 100; echo warning >&2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_fails_says_everything_and_keeps_its_code():
+    done = quietly("sh", "-c", "seq 100; echo why >&2; exit 3")
+    assert (done.returncode, done.stdout) == (3, "")
+    lines = done.stderr.splitlines()
+    assert lines[:100] == [str(number) for number in range(1, 101)]
+    assert lines[100] == "why"
+    assert lines[101].startswith("quietly: ended with 3: sh -c")
+
+
+def test_set_up_has_pip_and_apt_say_nothing():
+    recipe = (ROOT / "Makefile").read_text().partition("\n$(STAMP):\n")[2].partition("\n\n")[0]
+    installs = [line for line in recipe.splitlines() if re.search(r"pip install|-m venv", line)]
+    assert len(installs) == 3
+    assert all(".ci/quietly" in line and line.startswith("\t@") for line in installs)
+    assert 'quietly" env' in (ROOT / ".ci" / "debian-packages").read_text()
