@@ -20,12 +20,12 @@ def one_greedy_framework() -> MadeDay:
 
 def unequal_agents() -> MadeDay:
     """Small tasks fit everywhere, large ones only where small ones had better not run."""
-    cluster = (*agents(2, "cpus:16;mem:16384", "plain"), *agents(2, "cpus:8;mem:65536", "large"))
+    cluster = (*agents(2, "cpus:16;mem:16384", "plain"), *agents(2, "cpus:7;mem:65536", "large"))
     work = [
-        Job(12 * n, f"small-{n}", "small", "cpus:1;mem:1024", drawn(12, 30, n)) for n in range(36)
+        Job(12 * n, f"small-{n}", "small", "cpus:1;mem:1024", drawn(8, 30, n)) for n in range(36)
     ]
     work += [
-        Job(30 + 60 * n, f"large-{n}", "large", "cpus:6;mem:57344", drawn(2, 50, 50 + n))
+        Job(30 + 75 * n, f"large-{n}", "large", "cpus:6;mem:57344", drawn(2, 50, 50 + n))
         for n in range(6)
     ]
     return MadeDay(cluster, tuple(work))

@@ -109,8 +109,9 @@ class MadeDay:
         """Play it to its end, or up to a moment, and give its journal."""
         link = JournalLink(path, Settings(policy=self.policy))
         until_ms = 24 * 3_600_000 if until_s is None else round(until_s * 1000)
-        how = {"tell_demand": True, "options": EVERY_2_S, "until_ms": until_ms}
-        played = play_until(Staged(self), link, **how)
+        played = play_until(
+            Staged(self), link, tell_demand=True, options=EVERY_2_S, until_ms=until_ms
+        )
         link.close()
         link.journal.close()
         assert played.progress.done or until_s is not None, "the made day does not end"
