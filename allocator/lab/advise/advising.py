@@ -11,7 +11,6 @@ from allocator.lab.advise.candidates import (
     Candidate,
     changes,
     every_policy,
-    in_words,
     more_of,
     plain,
 )
@@ -32,7 +31,7 @@ Told = Callable[[int, int], None]
 SETTINGS_OF = 2
 """Of so many of the best policies other settings are tried."""
 
-FINALISTS = 6
+FINALISTS = 5
 """So many of the best are played with all seeds, beside the policy in force."""
 
 NEARLY = 0.05
@@ -61,11 +60,6 @@ class Report:
     bounds: tuple[Bound, ...]
     bottlenecks: tuple[Bottleneck, ...]
     advice: Advice
-    seeds: int
-
-
-class DifferentDaysError(ValueError):
-    """Days that cannot be compared."""
 
 
 def policy_of(days: Sequence[ReadDay]) -> PolicySpec:
@@ -116,7 +110,6 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> R
         bounds=tuple(bounds),
         bottlenecks=tuple(bottlenecks),
         advice=recommend(now, specs, final, bounds, bottlenecks, of_quotas),
-        seeds=seeds,
     )
 
 

@@ -57,7 +57,7 @@ class Change:
 class RoleChanges:
     """What changes for a role: waiting, stay, and what it lacks of its fair share (in parts of it).
 
-    short_before, short: what it lacks under the policy in force, and under the candidate.
+    What ends in `before` is under the policy in force; shares and what is fair are parts of 1.
     """
 
     wait: Change

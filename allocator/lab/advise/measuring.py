@@ -151,9 +151,8 @@ class RoleFigures:
     """What a day was like for a role.
 
     tasks, never_began: how many it wanted, and how many of these had not begun at last.
-    wait_s, wait_p95_s: from when a task was wanted to when it began.
+    wait_s: from when a task was wanted to when it began.
     stay_s: to when it ended.
-    last_s: the last of them ended so long after the day began.
     share, fair: mean dominant share that it had, and its fair one, while it wanted something.
     short: what part of its fair share it did not have.
     """
@@ -161,9 +160,7 @@ class RoleFigures:
     tasks: int
     never_began: int
     wait_s: float
-    wait_p95_s: float
     stay_s: float
-    last_s: float
     share: float
     fair: float
     short: float
@@ -175,6 +172,7 @@ class DayFigures:
 
     stay_s: of a role's tasks, from when they were wanted to their ends; the geometric mean over the
         roles, so that each role counts alike.
+    last_s: the last task ended so long after the day began.
     packed: what part of its fullest resource the cluster used while something waited; NaN: nothing
         ever did.
     used: part of each resource, mean over the recorded time.
@@ -242,9 +240,7 @@ def _of_role(tasks: TaskTable, share: Floats, fair: Floats, end_ms: float) -> Ro
         tasks=len(wait_s),
         never_began=int(np.isinf(tasks.start).sum()),
         wait_s=float(wait_s.mean()),
-        wait_p95_s=float(np.percentile(wait_s, 95)),
         stay_s=float(stay_s.mean()),
-        last_s=float(_by(tasks.end, end_ms).max()) / 1000,
         share=float(share[wanting].mean()) if wanting.any() else 0.0,
         fair=float(fair[wanting].mean()) if wanting.any() else 0.0,
         short=float(lacking.sum() / fair.sum()) if wanting.any() else 0.0,

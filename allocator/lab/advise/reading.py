@@ -62,9 +62,9 @@ def _read(path: Path, player: Replay, remarks: list[str], watch: Callable[[int],
 
     try:
         with path.open("rb") as file:
-            for number, record in enumerate(read_records(file, cut_off)):
+            for record in read_records(file, cut_off):
                 player.take(record)
-                watch(number)
+                watch(player.found.records)
     except (OSError, JournalError, MemoryError) as error:
         told = str(error) or "it does not fit into memory"
         remarks.append(f"{path.name} is passed over from here on: {told}")

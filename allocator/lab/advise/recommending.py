@@ -19,8 +19,8 @@ from allocator.lab.advise.limits import Bound, Finding, Sort
 WORTH = 0.05
 """Tasks must be done earlier by this part, over all roles, for a change to be worth the trouble."""
 
-WAIT_WORTH_S = 1.0
-"""And they must wait less by so much."""
+WORTH_S = 1.0
+"""And by so much."""
 
 POINTS = 0.02
 """A role that lacks so much more of its fair share than before pays for the others."""
@@ -87,7 +87,7 @@ def _is_better(each: Comparison) -> bool:
     return (
         each.stay.verdict is Verdict.LESS
         and each.stay.by.mean <= -WORTH
-        and each.wait_before_s - each.wait_s >= WAIT_WORTH_S
+        and each.stay_before_s - each.stay_s >= WORTH_S
         and each.never_began <= each.never_began_before
     )
 
@@ -153,7 +153,7 @@ def _others(chosen: Comparison, alike: Sequence[Comparison]) -> list[str]:
 def _why_not(compared: Sequence[Comparison], harming: Sequence[Comparison]) -> list[str]:
     """Say why nothing is worth a change."""
     found = []
-    if not any(each.wait_before_s >= WAIT_WORTH_S for each in compared):
+    if not any(each.wait_before_s >= WORTH_S for each in compared):
         waits = max((each.wait_before_s for each in compared), default=0.0)
         found.append(f"Tasks wait {waits:.2f} s on average as it is: there is nothing to gain.")
     for each in harming[:3]:
@@ -179,8 +179,7 @@ def _why_not(compared: Sequence[Comparison], harming: Sequence[Comparison]) -> l
     if little:
         told = few([each.name for each in little])
         found.append(
-            f"Under {told} tasks are done earlier, but by less than {WORTH:.0%},"
-            f" or by less than {WAIT_WORTH_S:.0f} s of waiting."
+            f"Under {told} tasks are done earlier, but by less than {WORTH:.0%} or {WORTH_S:.0f} s."
         )
     return found
 

@@ -52,13 +52,27 @@ def in_change(change: Change) -> str:
     >>> in_change(Change(Interval(-0.02, 0.05), Verdict.NOISE))
     'noise (-7 to +3)'
     """
+    return _in_hundredths(change, " %")
+
+
+def in_points(change: Change) -> str:
+    """A difference of two parts, in hundredths of the whole.
+
+    >>> from allocator.lab.reports.run_report import Interval
+    >>> in_points(Change(Interval(0.2, float("nan")), Verdict.ONCE))
+    '+20, once'
+    """
+    return _in_hundredths(change, "")
+
+
+def _in_hundredths(change: Change, unit: str) -> str:
     mean, half = change.by.mean * 100, change.by.half * 100
     if change.verdict is Verdict.SAME:
         return "the same"
     if np.isnan(half):
-        return f"{mean:+.0f} %, once"
+        return f"{mean:+.0f}{unit}, once"
     ends = f"({mean - half:+.0f} to {mean + half:+.0f})"
-    return f"noise {ends}" if change.verdict is Verdict.NOISE else f"{mean:+.0f} % {ends}"
+    return f"noise {ends}" if change.verdict is Verdict.NOISE else f"{mean:+.0f}{unit} {ends}"
 
 
 def about(report: Report) -> list[str]:
@@ -104,8 +118,15 @@ def model(report: Report) -> str:
 
 def candidates(report: Report) -> Table:
     """All candidates beside the policy in force, the best first."""
-    heads = ["policy", ">done earlier or later", ">waits", ">mean wait s", ">fullest used %"]
-    heads += [">never began", ">decisions/s it can", ">at work %", ">runs"]
+    heads = [
+        "policy",
+        ">done earlier or later",
+        ">waits",
+        ">mean wait s",
+        ">95 % s",
+        ">last ends s",
+    ]
+    heads += [">fullest used %", ">", ">never began", ">decisions/s it can", ">at work %", ">runs"]
     base = report.base
     rows = [_candidate(f"{in_words(report.now)} (in force)", None, base)]
     rows += [_candidate(each.name, each, report.runs[each.name]) for each in report.compared]
@@ -116,12 +137,14 @@ def candidates(report: Report) -> Table:
 
 
 def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[str]:
-    if each is not None and any(run.seed for run in runs):
-        runs = [run for run in runs if run.seed]
+    runs = [run for run in runs if run.seed] or runs
     cells = [name, "", ""] if each is None else [name, in_change(each.stay), in_change(each.wait)]
     packed = [run.figures.packed for run in runs if not np.isnan(run.figures.packed)]
     cells.append(f"{np.mean([run.figures.wait_s for run in runs]):.1f}")
+    cells.append(f"{np.mean([run.figures.wait_p95_s for run in runs]):.1f}")
+    cells.append(f"{np.mean([run.figures.last_s for run in runs]):.0f}")
     cells.append(f"{np.mean(packed) * 100:.0f}" if packed else "-")
+    cells.append("" if each is None else in_points(each.packed))
     cells.append(str(sum(run.figures.never_began for run in runs)))
     cells.append(f"{np.median([run.decisions_per_s for run in runs]):.0f}")
     cells.append(f"{np.median([run.load for run in runs]) * 100:.2g}")
@@ -130,7 +153,8 @@ def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[
 
 def roles(report: Report, each: Comparison) -> Table:
     """Who gains and who loses under a candidate."""
-    heads = ["role", ">tasks done", ">mean wait s", ">share %", ">fair share %", ">lacks of it %"]
+    heads = ["role", ">tasks done", ">mean wait s", ">share %", ">fair share %"]
+    heads += [">lacks of it %", ">"]
     rows = []
     for role, change in each.roles.items():
         rows.append(
@@ -141,6 +165,7 @@ def roles(report: Report, each: Comparison) -> Table:
                 f"{change.share_before * 100:.0f} -> {change.share * 100:.0f}",
                 f"{change.fair * 100:.0f}",
                 f"{change.short_before * 100:.0f} -> {change.short_after * 100:.0f}",
+                in_points(change.short),
             ]
         )
     title = f"Who gains and who loses: {in_words(report.now)} -> {each.name}"

@@ -308,7 +308,7 @@ class DayRecorder:
         if state is None:
             return day
         self._note_allowed(state, range(1, len(state.frameworks.info)))
-        day.options, day.settings = state.options, state.settings
+        day.settings = state.settings
         # Between two sessions nothing is known: what was there is in the day.
         seen = (name for agent in day.agents.values() for name in agent.capacity)
         day.kinds = tuple(dict.fromkeys((*state.space.names, *seen)))
@@ -501,7 +501,7 @@ class DayRecorder:
         """Time went on, also where nothing happened but a cycle."""
         # An allocator that was just made knows no time yet.
         if state.now_ms:
-            self._now_ms = state.now_ms
+            self._now_ms, self.day.options = state.now_ms, state.options
         if self._first and state.now_ms:
             self._first, self.day.begin_ms = False, state.now_ms
 

@@ -10,33 +10,36 @@ OBLIVIOUS = PolicySpec("drf")
 
 def one_greedy_framework() -> MadeDay:
     """It needs much memory a task, and keeps all CPUs of the agents on which it runs."""
-    greedy = Job(0, "greedy", "greedy", "cpus:1;mem:16384", drawn(160, 60, 1), greedy=True)
+    greedy = Job(0, "greedy", "greedy", "cpus:1;mem:16384", drawn(12, 500, 1), greedy=True)
     modest = [
-        Job(30 + 15 * n, f"modest-{n}", "modest", "cpus:1;mem:1024", drawn(60, 30, n))
-        for n in range(24)
+        Job(30 + 20 * n, f"modest-{n}", "modest", "cpus:1;mem:256", drawn(30, 30, n))
+        for n in range(14)
     ]
-    return MadeDay(agents(6, "cpus:16;mem:65536"), (greedy, *modest), OBLIVIOUS)
+    return MadeDay(agents(4, "cpus:16;mem:69632"), (greedy, *modest), OBLIVIOUS)
 
 
 def unequal_agents() -> MadeDay:
-    """Half of the agents are rich in CPUs, half in memory; so are the tasks."""
-    cluster = (*agents(4, "cpus:50;mem:15360", "cpus"), *agents(4, "cpus:15;mem:51200", "mem"))
-    work = []
-    for n in range(20):
-        work.append(Job(30 * n, f"count-{n}", "count", "cpus:5;mem:1024", drawn(40, 40, n)))
-        work.append(Job(30 * n, f"keep-{n}", "keep", "cpus:1;mem:5120", drawn(40, 40, 50 + n)))
+    """Small tasks fit everywhere, large ones only where small ones had better not run."""
+    cluster = (*agents(2, "cpus:16;mem:16384", "plain"), *agents(2, "cpus:7;mem:65536", "large"))
+    work = [
+        Job(12 * n, f"small-{n}", "small", "cpus:1;mem:1024", drawn(8, 30, n)) for n in range(36)
+    ]
+    work += [
+        Job(30 + 75 * n, f"large-{n}", "large", "cpus:6;mem:57344", drawn(2, 50, 50 + n))
+        for n in range(6)
+    ]
     return MadeDay(cluster, tuple(work))
 
 
 def quota_too_large() -> MadeDay:
     """Production is guaranteed three quarters of the cluster, and uses an eighth."""
-    service = Job(0, "service", "production", "cpus:2;mem:4096", (1500.0,) * 8)
+    service = Job(0, "service", "production", "cpus:2;mem:4096", (700.0,) * 4)
     batch = [
-        Job(60 * n, f"batch-{n}", "batch", "cpus:1;mem:2048", drawn(48, 60, n)) for n in range(20)
+        Job(45 * n, f"batch-{n}", "batch", "cpus:1;mem:2048", drawn(36, 45, n)) for n in range(12)
     ]
-    guarantee = parse_quantities("cpus:96;mem:393216")
+    guarantee = parse_quantities("cpus:48;mem:196608")
     return MadeDay(
-        agents(8, "cpus:16;mem:65536"),
+        agents(4, "cpus:16;mem:65536"),
         (service, *batch),
         quotas={"production": Quota(guarantees=dict(guarantee))},
     )
@@ -55,7 +58,7 @@ def overlapping_constraints() -> MadeDay:
         *agents(7, "cpus:8;mem:16384", "free", rack="free"),
     ]
     work = []
-    for n in range(10):
+    for n in range(6):
         at_s = 60 * n
         left, right = only("left", "both"), only("right", "both")
         work.append(Job(at_s, f"l-{n}", "left", "cpus:1;mem:1024", drawn(24, 60, n), left))
@@ -67,8 +70,8 @@ def overlapping_constraints() -> MadeDay:
 def nothing_wrong() -> MadeDay:
     """Equal agents, equal tasks, three roles alike, waits now and then."""
     work = [
-        Job(25 * n, f"{role}-{n}", role, "cpus:1;mem:2048", drawn(14, 60, 10 * n + number))
-        for n in range(20)
+        Job(25 * n, f"{role}-{n}", role, "cpus:1;mem:2048", drawn(12, 45, 10 * n + number))
+        for n in range(12)
         for number, role in enumerate(("red", "green", "blue"))
     ]
-    return MadeDay(agents(8, "cpus:12;mem:24576"), tuple(work))
+    return MadeDay(agents(4, "cpus:15;mem:30720"), tuple(work))

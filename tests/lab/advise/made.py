@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from allocator import policies
-from allocator.core import Allocator, Detached, PolicySpec, Settings, parse_quantities
+from allocator.core import Allocator, Detached, Options, PolicySpec, Settings, parse_quantities
 from allocator.lab.experiments.play import play_until
 from allocator.lab.frameworks.base import Identity, TaskQueue
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
@@ -84,6 +84,9 @@ class Job:
     says: bool = True
 
 
+EVERY_2_S = Options(allocation_interval_ms=2_000)
+"""Cycles are what a made day takes its time for."""
+
 CHARACTERISED = PolicySpec("drf", mode="characterised")
 
 
@@ -106,7 +109,9 @@ class MadeDay:
         """Play it to its end, or up to a moment, and give its journal."""
         link = JournalLink(path, Settings(policy=self.policy))
         until_ms = 24 * 3_600_000 if until_s is None else round(until_s * 1000)
-        played = play_until(Staged(self), link, tell_demand=True, until_ms=until_ms)
+        played = play_until(
+            Staged(self), link, tell_demand=True, options=EVERY_2_S, until_ms=until_ms
+        )
         link.close()
         link.journal.close()
         assert played.progress.done or until_s is not None, "the made day does not end"

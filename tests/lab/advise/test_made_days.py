@@ -69,15 +69,15 @@ def test_a_quota_that_is_too_large_is_cut_down(advice):
     assert report.advice.spec is None, told(report)
     found = {bound.resource: bound for bound in report.bounds}
     assert set(found) == {"cpus", "mem"}
-    # Eight tasks of two CPUs and 4 GiB are all that production ever ran.
-    assert found["cpus"].peak == 16_000
-    assert found["cpus"].better == 18_000
+    # Four tasks of two CPUs and 4 GiB are all that production ever ran.
+    assert found["cpus"].peak == 8_000
+    assert found["cpus"].better == 9_000
     assert found["cpus"].finding in {Finding.SOMETIMES, Finding.ALWAYS}
-    assert "guarantee of cpus:96 for production is too large" in told(report)
+    assert "guarantee of cpus:48 for production is too large" in told(report)
     assert report.quotas is not None
     assert report.quotas.stay.verdict is Verdict.LESS
     assert report.quotas.roles["production"].stay.verdict is Verdict.SAME
-    assert '"value": 18.0' in quota_calls(report)
+    assert '"value": 9.0' in quota_calls(report)
 
 
 def test_constraints_that_overlap_are_named_with_the_agents_that_are_too_few(advice):

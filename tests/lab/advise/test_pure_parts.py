@@ -253,7 +253,8 @@ def role(stay: Change = SAME, before: float = 0.0, after: float = 0.0) -> RoleCh
 
 
 def candidate(name: str, stay: Change, roles=None, wait_s: float = 5.0) -> Comparison:
-    return Comparison(name, 5, stay, stay, SAME, roles or {}, 60, 60, 30, wait_s, 0, 0)
+    stay_s = 60 - 30 + wait_s
+    return Comparison(name, 5, stay, stay, SAME, roles or {}, 60, stay_s, 30, wait_s, 0, 0)
 
 
 SPECS = {
