@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from allocator.v1 import session_pb2 as pb
 from tests import docs_scripts
 from tests.cluster.mesos import MODULE_NAME
 
@@ -18,27 +17,6 @@ DEPLOY = ROOT / "deploy" / "mesos"
 
 reference = docs_scripts.load("module_reference")
 read, only, parameters = reference.read, reference.only, reference.parameters
-
-
-def metrics() -> set[str]:
-    """List what the module puts below `allocator/sidecar/`."""
-    source = read("adapter/metrics.cpp")
-    single = re.findall(r"\{\"([\w/]+)\",\s*\[\]", source) + re.findall(
-        r"add\(process, \"([\w/]+)\",", source
-    )
-    assert len(single) > 20
-    causes = re.findall(r"case Cause::\w+: return \"(\w+)\";", read("session/keeper.cpp"))
-    assert len(causes) == int(only(r"CAUSE_COUNT = (\d+)", read("session/counters.hpp")))
-    reasons = [
-        name.removeprefix("OUTCOME_REASON_").lower()
-        for name, number in pb.OutcomeReason.items()
-        if number
-    ]
-    return {
-        *single,
-        *(f"ends/{cause}" for cause in causes),
-        *(f"outcomes/{reason}" for reason in reasons),
-    }
 
 
 @pytest.fixture
@@ -87,7 +65,7 @@ def test_every_parameter_and_metric_has_a_meaning():
     assert set(parameters()) == set(reference.MEANINGS)
     told = [name for names in reference.METRICS for name in names.split(", ")]
     assert len(told) == len(set(told))
-    assert set(told) == metrics()
+    assert set(told) == reference.metrics()
 
 
 def test_an_installed_manifest_differs_in_the_library_only(tool, tmp_path, manifest, library):

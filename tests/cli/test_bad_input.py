@@ -85,6 +85,13 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("simulate", "{tmp}/none.toml", 78, "none.toml"),
     ("simulate", "{tmp}/broken.toml", 78, "broken.toml"),
     ("simulate", "{tmp}/broken.toml --policy dfr", 2, "'dfr'; choose from drf"),
+    ("advise", "{tmp}/none", 2, "{tmp}/none"),
+    ("advise", "{tmp}/empty", 1, "{tmp}/empty: there is no journal in it"),
+    ("advise", "{tmp}/nothing", 1, "{tmp}/nothing"),
+    ("advise", "{tmp}/corrupt", 1, "{tmp}/corrupt"),
+    ("advise", "{tmp}/nothing --seeds 1", 2, "--seeds"),
+    ("advise", "{tmp}/nothing --jobs 0", 2, "--jobs"),
+    ("advise", "{tmp}/nothing --backend bee", 2, "'bee'; choose from"),
     ("torture", "--hours 0", 2, "--hours"),
     ("torture", "--size 0", 2, "--size"),
     ("replay", "{tmp}/none", 2, "{tmp}/none"),
@@ -170,7 +177,8 @@ def is_one_line(done: Result, code: int, part: str) -> str:
     problem = done.exception
     assert problem is None or isinstance(problem, SystemExit), problem
     assert done.exit_code == code, done.output
-    (line,) = done.stderr.splitlines()
+    # How far it is may stand before what is wrong.
+    (line,) = (line for line in done.stderr.splitlines() if not line.startswith("reading "))
     if line.startswith("{"):
         error = json.loads(line)["error"]
         assert error["code"] == code
@@ -314,7 +322,7 @@ def test_a_number_without_an_end_is_wrong_usage(number, tmp_path):
         arguments = ["x"] * sum(each.opts[0][0] != "-" for each in command.params)
         for each in command.params:
             if each.type_descriptor.annotation is float:
-                done = call(" ".join(path), tmp_path, *arguments, f"{each.opts[0]}={number}")
+                done = call(" ".join(path), tmp_path, f"{each.opts[0]}={number}", *arguments)
                 assert not is_one_line(done, 2, each.opts[0])
                 asked += 1
     assert asked > len(RIGHT)

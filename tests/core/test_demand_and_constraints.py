@@ -8,9 +8,11 @@ from allocator.core import (
     DEMAND_LABEL,
     AddAgent,
     AgentInfo,
+    Allocator,
     Define,
     Exclude,
     Kind,
+    Options,
     PolicySpec,
     Request,
     SetConstraint,
@@ -22,6 +24,7 @@ from allocator.core import (
     parse_constraint,
 )
 from allocator.core.events import EventError, UpdateAgent
+from allocator.policies import build
 from tests.core.session import Session
 
 TASKS = PolicySpec("drf", mode="characterised")
@@ -245,6 +248,21 @@ def test_a_limit_bounds_from_the_next_cycle_on():
     assert limited(session) == {1: 3}
     with pytest.raises(EventError, match="there is no limit of role"):
         session.allocator.step(SetLimit(role, None))
+
+
+def test_what_a_limit_names_has_a_column_in_each_session():
+    """Before anything is defined: a demand in it is counted from the first framework on."""
+    session = Session(TASKS)
+    limit = {"cpus": 3000, "mem": 9000}
+    session.allocator = Allocator(build, Settings(policy=TASKS, limits={"a": limit}))
+    for _ in range(2):
+        session.allocator.step(Options())
+        assert session.state.clients.demand.shape[1] == 2
+    session.world.bind("cpus", "mem", roles=session.paths.values())
+    session.framework(1, labels={DEMAND_LABEL: "cpus:1"})
+    assert source(session) == ("label", {"cpus": 1000})
+    session.agent(1, 8, 8)
+    assert limited(session) == {1: 3}
 
 
 def test_all_settings_are_replaced_or_none():

@@ -47,7 +47,7 @@ def test_filters_expire_at_their_time(steps) -> None:
         table.check()
 
 
-def test_many_filters_that_expire_at_different_moments_are_each_looked_at_once() -> None:
+def test_many_filters_that_expire_at_different_moments_are_each_found() -> None:
     """Whoever declines says for how long: a moment of its own for each costs no more than one."""
     count = 50_000
     table = FilterTable(count)

@@ -131,7 +131,7 @@ def test_whoever_declines_whole_agents_without_a_refusal_is_not_told_of_the_next
     a.framework("r", name="f")
     declining(a, 3, refuse_s=-1)
     (client,) = ask(a, "f").clients
-    assert client.open == 1
+    assert client.open_agents == 1
     assert client.verdict.startswith("it declined 3 whole agents, and accepted nothing: one task")
 
 

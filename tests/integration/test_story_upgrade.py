@@ -17,7 +17,7 @@ from tests.server.process import SidecarProcess
 SETTINGS = (
     ("policy", "set", "tsf", "--mode", "characterised"),
     ("demand", "set", "cpus:1;mem:1024", "--role", "eng"),
-    ("constraint", "set", "zone=a", "--role", "nobody"),
+    ("constraint", "set", "zone=a", "--role", "nobody", "--force"),
 )
 
 

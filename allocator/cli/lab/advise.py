@@ -28,7 +28,7 @@ configuration; or to keep what there is. It is printed, and written to OUT/advic
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    example = "advise monday/ tuesday/ wednesday/ --out advice"
+    example = "advise /var/lib/mesos-allocator --out advice"
     app.command(help=HELP, cls=Playing, epilog=shown_example(example))(advise)
 
 
@@ -46,7 +46,9 @@ def advise(
     hours: Annotated[
         float,
         typer.Option(
-            help="How much of each day is played: the hours in which most waits; 0: all.", min=0.0
+            help="How much of each day is played: the hours in which most waits; 0: all.",
+            min=0.0,
+            max=1e6,
         ),
     ] = 1.0,
     seeds: Annotated[

@@ -94,6 +94,7 @@ class State:
         self.clients = ClientTable()  # for its columns are those of the space
         for amounts in (*options.minimum, *self.settings.limits.values()):
             self.space.quantities(amounts)
+        self._reserved = (-1, -1, -1, -1)  # the new table has no columns yet
         self.reserve()
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:

@@ -12,9 +12,9 @@ from allocator.core.snapshot import Bools, Indices, Ints, Words
 NEVER = np.iinfo(np.int64).max
 """When a filter expires that is none."""
 
-PAGES = 1 << 16
+PAGES = 1 << 12
 _PAGE_BITS = 6
-"""Filters stand in lists by when they expire: a page is 64 ms, and after 70 minutes the first page
+"""Filters stand in lists by when they expire: a page is 64 ms, and after 4 minutes the first page
 is used again. So a page may hold filters of later rounds, which are passed over."""
 
 

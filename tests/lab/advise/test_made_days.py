@@ -105,5 +105,6 @@ def test_what_is_played_comes_near_to_what_was_recorded(advice):
         report = advice(name)
         (recorded,), played = report.recorded, report.base[0].figures
         assert report.base[0].seed == 0
-        assert played.wait_s == pytest.approx(recorded.wait_s, rel=0.15), name
+        # Nobody can tell in which part of an interval of a second a task was wanted.
+        assert played.wait_s == pytest.approx(recorded.wait_s, rel=0.15, abs=0.5), name
         assert played.never_began == 0
