@@ -9,6 +9,7 @@ from allocator import policies
 from allocator.core import PolicySpec
 from allocator.lab.advise.candidates import Candidate
 from allocator.lab.advise.measuring import NEVER, DayFigures, measure, table_of
+from allocator.lab.advise.window import SETTLE_MS
 from allocator.lab.experiments.play import play_until
 from allocator.lab.experiments.what_if import WhatIf, settings_for
 from allocator.lab.links.in_process import DirectLink
@@ -117,7 +118,8 @@ def shaken(day: Day, seed: int) -> Day:
     """The same day, in which each framework came a little earlier or later; 0: as it was.
 
     What changes with that is chance, and no merit of a policy. All tasks of a framework are moved
-    alike, and all candidates have the same seeds.
+    alike, and all candidates have the same seeds. What ran when the day began stays where it is,
+    and nothing else gets before it.
     """
     if seed == 0:
         return day
@@ -126,15 +128,20 @@ def shaken(day: Day, seed: int) -> Day:
     most_ms = round((day.end_ms - day.begin_ms) * SHAKE)
     moves_ms = chance.integers(-most_ms, most_ms + 1, len(names)).tolist()
     move_ms = dict(zip(names, moves_ms, strict=True))
+    settled_ms = day.begin_ms + SETTLE_MS
+
+    def moved(time_ms: int, framework: str) -> int:
+        return max(time_ms + move_ms[framework], min(time_ms, settled_ms))
+
+    there = {task.framework for task in day.ran if task.start_ms <= day.begin_ms}
     frameworks = {
-        name: replace(each, came_ms=max(each.came_ms + move_ms[name], day.begin_ms))
+        name: each if name in there else replace(each, came_ms=moved(each.came_ms, name))
         for name, each in day.frameworks.items()
     }
     ran = [
-        replace(
-            task,
-            wanted_ms=max(task.wanted_ms + move_ms[task.framework], day.begin_ms),
-        )
+        task
+        if task.start_ms <= day.begin_ms
+        else replace(task, wanted_ms=moved(task.wanted_ms, task.framework))
         for task in day.ran
     ]
     return replace(day, frameworks=frameworks, ran=ran)

@@ -3,8 +3,8 @@
 What a journal does not say is assumed. A task is wanted from the moment at which its framework
 subscribed, revived, or last declined an offer that would have held it, whichever was latest. It
 lasts as long as it did, wherever it runs. A framework launches it on the first offer that holds it,
-and wants nothing that it never ran. What was reserved or revocable counts as nobody's in
-particular.
+declines others for as long as it mostly did, and wants nothing that it never ran. What was reserved
+or revocable counts as nobody's in particular.
 
 A framework that says what a task needs, and took all of each offer that it took, is greedy: it
 keeps whole offers, and runs as many tasks in one as fit.
@@ -139,7 +139,12 @@ class WhatIf:
         who = framework_id, role
         left = partial(stage.ended, role)
         player = RecordedFramework(
-            identity, self._tasks[who], ran, left, keeps_whole=who in self._greedy
+            identity,
+            self._tasks[who],
+            ran,
+            left,
+            refuse_ms=_refuse_ms(framework),
+            keeps_whole=who in self._greedy,
         )
         self._players[who] = player
         stage.submit(player)
@@ -186,6 +191,11 @@ def _stated(day: Day, framework_id: str, role: str) -> Quantities:
 def times(amounts: Quantities, need: Quantities) -> int:
     """How many times a need fits into amounts."""
     return min(amounts.get(name, 0) // amount for name, amount in need.items() if amount)
+
+
+def _refuse_ms(framework: DayFramework | None) -> int:
+    """The filter on what a framework declines: as it did, if it ever declined anything."""
+    return framework.refuse_ms if framework and framework.refuse_ms >= 0 else REFUSE_DEFAULT_MS
 
 
 def _remove(stage: Stage, agent: DayAgent) -> None:
@@ -343,6 +353,7 @@ class RecordedFramework:
     identity: with one role.
     ran: called with each task that ended, what it held, and when it had begun.
     left: called once when the framework has left.
+    refuse_ms: filter on what it cannot use.
     keeps_whole: it keeps the whole of each offer in which a task fits, until no task is left to run
         there.
     """
@@ -354,12 +365,14 @@ class RecordedFramework:
         ran: Callable[[Wanted, Quantities, int], None],
         left: Callable[[], None],
         *,
+        refuse_ms: int = REFUSE_DEFAULT_MS,
         keeps_whole: bool = False,
     ) -> None:
         self.identity = identity
         self._tasks = tasks
         self._ran = ran
         self._left = left
+        self._refuse_ms = refuse_ms
         self._keeps_whole = keeps_whole
         self._unfinished = len(tasks)
         self._waiting: list[tuple[Wanted, Amount]] = []
@@ -390,16 +403,16 @@ class RecordedFramework:
             if not launched:
                 useless.append(offer)
             elif self._keeps_whole:
-                (begun,) = self._master.accept(offer, [offer.amount], REFUSE_DEFAULT_MS)
+                (begun,) = self._master.accept(offer, [offer.amount], self._refuse_ms)
                 tasks = [task for task, _ in launched]
                 self._start(begun, _parts(self._named(offer.amount), len(tasks)), tasks)
             else:
                 amounts = [need for _, need in launched]
-                accepted = self._master.accept(offer, amounts, REFUSE_DEFAULT_MS)
+                accepted = self._master.accept(offer, amounts, self._refuse_ms)
                 for begun, (task, _) in zip(accepted, launched, strict=True):
                     self._start(begun, task.need, [task])
         if useless:
-            self._master.decline(useless, REFUSE_DEFAULT_MS)
+            self._master.decline(useless, self._refuse_ms)
         if not self._waiting:
             self._master.suppress(self)
 
