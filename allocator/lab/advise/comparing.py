@@ -116,7 +116,7 @@ def judge(differences: Sequence[float]) -> Change:
     there = [each for each in differences if not np.isnan(each)]
     by = interval(there)
     if not there or all(abs(each) < 1e-9 for each in there):
-        return Change(Interval(0.0, 0.0), Verdict.SAME)
+        return Change(Interval(0.0, 0.0 if len(there) > 1 else np.nan), Verdict.SAME)
     if len(there) == 1:
         return Change(by, Verdict.ONCE)
     if by.low <= 0 <= by.high:

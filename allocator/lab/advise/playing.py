@@ -19,7 +19,8 @@ from allocator.lab.workloads.recorded_day import Day
 SHAKE = 0.01
 """A seed other than 0 has each framework come earlier or later, by this part of the day at most."""
 
-HOUR_MS = 3_600_000
+TAIL, TAIL_MS = 0.25, 900_000
+"""What waits at the end is played on for this part of the day, or so long, if that is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +69,21 @@ def play_cell(days: Sequence[Day], cell: Cell) -> Run:
     spec: PolicySpec = cell.candidate.spec
     settings = replace(settings_for(day, spec), seed=cell.seed)
     span_ms = max(day.end_ms - day.begin_ms, 1)
+    until_ms = span_ms + max(round(TAIL * span_ms), TAIL_MS)
     scenario = WhatIf(day)
     played = play_until(
         scenario,
         DirectLink(policies.build, settings),
         tell_demand=True,
         options=day.options,
-        until_ms=max(2 * span_ms, span_ms + HOUR_MS),
+        until_ms=until_ms,
+        # Nobody asks for what roles hold over time: `measure` finds it in the tasks.
+        sample_ms=until_ms,
         # What has begun ends when it ends, under any policy.
         enough=lambda now_ms: now_ms >= span_ms and not scenario.waits(now_ms),
     )
     now_ms = played.master.event_heap.now_ms
-    table = table_of([*scenario.ran, *scenario.left(now_ms)], day.kinds)
+    table = table_of([*scenario.ran, *scenario.left(max(now_ms, span_ms))], day.kinds)
     record = played.record
     return Run(
         name=cell.candidate.name,
