@@ -19,7 +19,7 @@ from allocator.lab.workloads.recorded_day import Day
 SHAKE = 0.01
 """A seed other than 0 has each framework come earlier or later, by this part of the day at most."""
 
-TAIL, TAIL_MS = 0.25, 900_000
+TAIL, TAIL_MS = 0.25, 300_000
 """What waits at the end is played on for this part of the day, or so long, if that is longer."""
 
 
