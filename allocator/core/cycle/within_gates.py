@@ -9,7 +9,7 @@ turn comes. So the later step waits for the next cycle.
 
 import numpy as np
 
-from allocator.core.numba.compiled import loop
+from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.snapshot import Bools, Bounds, Ints
 
 
@@ -34,7 +34,7 @@ def kept(bounds: Bounds, decision: Ints, client: Ints, counted: Ints) -> Bools:
     order = order[decision[order] >= 0]
     top = _top(bounds)[bounds.of_client[client]]
     owed, available = bounds.owed.copy(), bounds.available.copy()
-    _judge(order, decision, top, counted, owed, available, found)
+    _judge(order, decision, top, loop_view(counted), owed, available, found)
     return found
 
 
