@@ -109,6 +109,24 @@ doctest: warm ## the examples in docstrings
 papers: warm ## the papers' numbers, one test a claim
 	pytest --verbose tests/papers $(ARGS)
 
+# Ray and Spark are too large for .venv: they are installed beside it, for this alone. A skipped test
+# fails. Spark 3.5 takes Java 8, 11 or 17.
+ENGINES := .cache/engines
+ENGINES_STAMP := $(ENGINES)/.installed-$(shell cat requirements-engines.lock pyproject.toml | sha256sum | cut -c1-16)
+
+.PHONY: engines
+engines: $(ENGINES_STAMP) ## sweeps on clusters of Dask, Ray and Spark, which it installs; not part of `make test`
+	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || .ci/debian-packages openjdk-17-jre-headless
+	CI=true MESOS_ALLOCATOR_ENGINES=1 $(ENGINES)/bin/python -m pytest tests/lab/test_engines.py $(ARGS)
+
+$(ENGINES_STAMP):
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
+	@.ci/quietly $(PYTHON) -m venv --clear $(ENGINES)
+	@echo 'installing $(shell grep -c '^[a-z]' requirements-engines.lock) packages (a few minutes)'
+	@.ci/quietly $(ENGINES)/bin/pip install --require-hashes --requirement requirements-engines.lock
+	@.ci/quietly $(ENGINES)/bin/pip install --no-deps --no-build-isolation --editable .
+	@touch $@
+
 .PHONY: bench
 bench: warm ## what everything costs: bench-out/report.md; ARGS='--only gate grid': a part of it
 	python -m tests.bench.report $(ARGS)
@@ -183,6 +201,7 @@ compile = uv pip compile pyproject.toml --quiet --generate-hashes --python-versi
 lock: $(STAMP) ## resolve pyproject.toml into the two lock files
 	$(compile) --output-file requirements.lock
 	$(compile) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(compile) --extra engines --constraint requirements-dev.lock --output-file requirements-engines.lock
 
 .PHONY: clean
 clean: ## remove what was built, keep .venv

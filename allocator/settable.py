@@ -16,16 +16,24 @@ from typing import Any
 
 
 class Scope(Enum):
-    """What a setting is for; the value names the fields of its event that say so."""
+    """What a setting is for; the value names the fields of its event that say so.
 
-    CLUSTER = ()
+    In words, for an empty tuple is no value of a member before Python 3.11.4.
+    """
+
+    CLUSTER = ""
     """There is one: a setting, and no rule."""
-    FRAMEWORKS = ("role", "framework_name")
+    FRAMEWORKS = "role framework_name"
     """Shell patterns; an empty one matches all."""
-    ROLE = ("role",)
+    ROLE = "role"
     """The path of a role: it and those below."""
-    AGENT = ("agent",)
+    AGENT = "agent"
     """An agent's id, or its host name."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of these fields."""
+        return tuple(self.value.split())
 
 
 class Value(Enum):
@@ -124,7 +132,7 @@ class SettingKind:
         >>> DEMAND.scope_in_words(("eng/*", "")), DEMAND.scope_in_words(("", ""))
         ('role eng/*', 'all')
         """
-        names = (name.removesuffix("_name") for name in self.scope.value)
+        names = (name.removesuffix("_name") for name in self.scope.fields)
         said = ", ".join(f"{name} {part}" for name, part in zip(names, parts, strict=True) if part)
         return said or ("all" if self.is_rule else "")
 

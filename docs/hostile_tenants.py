@@ -9,6 +9,7 @@ from allocator.lab.hostile import CREW
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "hostile-tenants.json"
+HOUR = HERE / "hostile-hour.jsonl"
 
 STAGES = {
     "simulated": "## The module's brain, the session and the core",
@@ -49,6 +50,22 @@ what is now.
 6 GiB.
 """
 
+AN_HOUR = """\
+## An hour before a real master
+
+Here all manners meet in one life of a Mesos master (1.12.0-dev), one after the other, with one
+sidecar and one honest framework. No session may end in it. *Wait* is again in intervals. Memory is
+what the processes had when the manner's tenants had left. Mesos itself keeps frameworks that have
+completed. The flag `max_completed_frameworks=0` leaves that out, so that what grows is ours.
+*Refused* is what the master itself did not take, by its answer.
+
+There are two agents and no guarantee. Each framework has its turn once before another one has its
+second, and a turn is a cycle. Whoever is in very many roles may take all agents in its turn. So
+beside seven of those (`roles-more-than-fit`) the honest framework waits longer than three intervals.
+
+`python -m tests.cluster.hour --seconds 3600 --flag max_completed_frameworks=0` plays it.
+"""
+
 SAME = "Before the sidecar alone no module bounds first what it is told.\n"
 
 
@@ -60,6 +77,7 @@ def page() -> str:
     parts += ["", MEASURED]
     for stage, title in STAGES.items():
         parts += [title, "", *([SAME] if stage == "wired" else []), *_table(kept[stage]), ""]
+    parts += [AN_HOUR, *_hour(), ""]
     return "\n".join(parts)
 
 
@@ -72,6 +90,27 @@ def _table(kept: dict[str, dict[str, Any]]) -> Iterator[str]:
         cells = [f"{was} → {is_}" for was, is_ in pairs]
         cells.append(", ".join(sorted(now.get("set_aside", {}))))
         yield f"| `{each.name}` | {' | '.join(cells)} |"
+
+
+def _hour() -> Iterator[str]:
+    first, *manners, whole = map(json.loads, HOUR.read_text(encoding="utf-8").splitlines())
+    master, sidecar = first["at first"]
+    most_master, most_sidecar = whole["most"]
+    yield (
+        f"In {whole['seconds']:,} s {whole['manners played']} were played, and "
+        f"{sum(whole['ends'].values())} sessions ended. The master grew from {master:.0f} to "
+        f"{most_master:.0f} MiB, the sidecar from {sidecar:.0f} to {most_sidecar:.0f}.\n"
+    )
+    yield "| manner | took s | wait | sessions ended | master MiB | sidecar MiB | refused |"
+    yield "|---|---|---|---|---|---|---|"
+    for row in manners:
+        wait = row.get("wait", _cell(row.get("wrong", "?")))
+        ended, (of_master, of_sidecar) = sum(row["ends"].values()), row["mib"]
+        refused = ", ".join(f"{count} x {code}" for code, count in sorted(row["refused"].items()))
+        yield (
+            f"| `{row['manner']}` | {row['took_s']} | {wait} | {ended} | {of_master:.0f} | "
+            f"{of_sidecar:.0f} | {_cell(refused)} |"
+        )
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

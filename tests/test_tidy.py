@@ -175,7 +175,9 @@ def test_nothing_names_a_registry_or_a_path_of_one_machine():
     assert not matches(MACHINE_PATH, names)
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "requirements-dev.lock", "requirements-engines.lock"]
+)
 def test_a_lock_is_complete_and_says_what_not_where(name):
     """Whoever installs chooses the index; the hashes make sure that it does not matter."""
     requirements = re.split(r"^(?=[a-z0-9])", text(name), flags=re.MULTILINE)[1:]

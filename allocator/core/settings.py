@@ -28,7 +28,7 @@ class _Change:
     @property
     def key(self) -> Key:
         """What the change is about: of two with one key the later counts."""
-        return self.kind.name, *(getattr(self, name) for name in self.kind.scope.value)
+        return self.kind.name, *(getattr(self, name) for name in self.kind.scope.fields)
 
     @property
     def takes_back(self) -> bool:

@@ -324,6 +324,20 @@ class Grants:
     def __len__(self) -> int:
         return len(self.client)
 
+    def some(self, mask: Bools) -> "Grants":
+        """Those of a mask (G,)."""
+        special = mask[self.special_grant]
+        number = np.cumsum(mask) - 1
+        return Grants(
+            self.client[mask],
+            self.agent[mask],
+            self.tasks[mask],
+            self.amount[mask],
+            number[self.special_grant[special]],
+            self.special[special],
+            self.special_amount[special],
+        )
+
     @staticmethod
     def none(resources: int) -> "Grants":
         """No grants at all, over so many resources."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from allocator.core.allocator import Allocator
+from allocator.core.cycle import within_gates
 from allocator.core.cycle.servable import servable
 from allocator.core.events import (
     AddAgent,
@@ -58,6 +59,8 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     snapshot = allocator.look()
     assert snapshot is not None
     servable(snapshot, snapshot.tree.client)
+    grant = np.zeros(1, np.int64), snapshot.tree.client[:1], snapshot.free[:1]
+    within_gates.kept(snapshot.bounds, *grant)
     tasks_held(snapshot.held, snapshot.demand, snapshot.characterised)
     # Tasks that run when a session begins, and resources whose framework the host cannot tell.
     allocator.step(Hold(offered))

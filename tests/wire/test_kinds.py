@@ -45,7 +45,7 @@ SAMPLES = {
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
 def test_a_message_says_all_that_a_rule_says(kind):
     fields = dict.fromkeys((flag.name for flag in kind.flags), True)
-    names = {name: f"some {name}" for name in kind.scope.value}
+    names = {name: f"some {name}" for name in kind.scope.fields}
     rule = CHANGES[kind.name](**names, **fields, **{kind.field: SAMPLES[kind.value]})
     message = write_rule(rule)
     assert read_rule(kind, type(message).FromString(message.SerializeToString())) == rule

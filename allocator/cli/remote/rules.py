@@ -187,7 +187,7 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
         return _for_each(
             given["agents"], lambda agent, dry: ask({"agent": agent}, dry_run=dry), dry_run
         )
-    return ask({name: given[name] for name in kind.scope.value}, dry_run=dry_run)
+    return ask({name: given[name] for name in kind.scope.fields}, dry_run=dry_run)
 
 
 def _write_value(kind: SettingKind, rule: Any, given: Arguments) -> None:  # noqa: ANN401

@@ -23,9 +23,9 @@ def rules(data: dict[str, Any], name: str) -> Iterator[str]:
     kind = KINDS[name]
     for rule in data[kind.plural]:
         if kind.scope is not Scope.FRAMEWORKS:
-            yield rule[kind.scope.value[0]]
+            yield rule[kind.scope.fields[0]]
             continue
-        given = ((part, rule[part]) for part in kind.scope.value if rule[part])
+        given = ((part, rule[part]) for part in kind.scope.fields if rule[part])
         words = (f"--{part.replace('_', '-')} {shlex.quote(text)}" for part, text in given)
         yield " ".join(words) or "--all"
 

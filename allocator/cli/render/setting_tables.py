@@ -53,7 +53,7 @@ def _forecasts(data: dict[str, Any]) -> None:
 def rules(data: dict[str, Any], name: str) -> None:
     """Print the rules of a kind, and what a change did."""
     kind = KINDS[name]
-    head = [part.removesuffix("_name") for part in kind.scope.value]
+    head = [part.removesuffix("_name") for part in kind.scope.fields]
     if kind.value is not Value.NOTHING:
         head.append(kind.column)
     head += [""] * len(kind.flags)
@@ -62,7 +62,7 @@ def rules(data: dict[str, Any], name: str) -> None:
 
 
 def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
-    row = [rule[part] or "*" for part in kind.scope.value]
+    row = [rule[part] or "*" for part in kind.scope.fields]
     match kind.value:
         case Value.AMOUNTS:
             row.append(in_words(rule[kind.field]) or kind.empty)

@@ -8,6 +8,7 @@ import numpy as np
 from allocator.core.books.quota import is_owed
 from allocator.core.books.state import State
 from allocator.core.books.turns import take_turn
+from allocator.core.cycle import within_gates
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.snapshot_builder import reaches
 from allocator.core.events import Holdings
@@ -146,11 +147,7 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
-    # What counts against quota: all that is plain, and of special kinds those that do.
-    counted = grants.amount.copy()
-    part = np.flatnonzero(snapshot.specials.bounded[grants.special])
-    at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
-    np.add.at(counted, at, grants.special_amount[part])
+    counted = _counted(snapshot, grants)
     given = np.zeros_like(bounds.left)
     # Each grant counts for the client's role and all roles above it. Go up level by level, for
     # all grants at once, until each has come to the top.
@@ -165,11 +162,20 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
         raise BadGrantError("more granted than a limit allows")
 
 
+def _counted(snapshot: Snapshot, grants: Grants) -> Ints:
+    """What counts against quota, (G, R): all that is plain, and of special kinds those that do."""
+    counted = grants.amount.copy()
+    part = np.flatnonzero(snapshot.specials.bounded[grants.special])
+    at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
+    np.add.at(counted, at, grants.special_amount[part])
+    return counted
+
+
 def coalesce(grants: Grants) -> Grants:
     """Add up grants of the same client and agent, in the order of the first of each."""
     if len(grants) < 2:
         return grants
-    key = (grants.agent << np.int64(32)) | grants.client
+    key = _pairs(grants)
     ordered = np.sort(key)
     if (ordered[1:] != ordered[:-1]).all():
         return grants  # as mostly, where whole agents are offered
@@ -198,7 +204,28 @@ def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> G
     """Let a policy decide, and check what it says; whatever it raises is the caller's."""
     grants = policy.allocate(snapshot, seed)
     check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
+    return _within_gates(snapshot, grants) if snapshot.bounds.required.any() else grants
+
+
+def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
+    """Leave out what gates would cut off, until they let all decisions by as they are."""
+    while within_gates.are_at_stake(
+        snapshot.bounds, (counted := _counted(snapshot, grants)).sum(axis=0)
+    ):
+        merged, _, rows, _ = _in_order(snapshot, grants)
+        place = {pair: at for at, pair in enumerate(_pairs(merged)[rows].tolist())}
+        decision = np.array([place.get(pair, -1) for pair in _pairs(grants).tolist()], np.int64)
+        kept = within_gates.kept(snapshot.bounds, decision, grants.client, counted)
+        if kept.all():
+            break
+        # With less in some of them, decisions may stand in another order.
+        grants = grants.some(kept)
     return grants
+
+
+def _pairs(grants: Grants) -> Ints:
+    """A number for the agent and the client of each grant, (G,)."""
+    return (grants.agent << np.int64(32)) | grants.client
 
 
 def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
@@ -252,6 +279,24 @@ def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:
     return order, np.concatenate([end_first, len(first) + end_then])
 
 
+def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, Ints, Ints]:
+    """Put grants together to decisions, in the order in which they are sent.
+
+    Returns `merged`; `amounts` (N,): of each decision; `rows` (N,): which of the merged grants each
+    is; `ends`: where each group of decisions about the same kinds ends.
+    """
+    merged, _, enough = offers_of(snapshot, grants)
+    amounts = rows_of(snapshot, merged)
+    rows = np.flatnonzero(enough)
+    if len(rows) < len(enough):
+        amounts = amounts.take(rows)
+    # Decisions about the same kinds stand side by side.
+    order, ends = _grouped(amounts, is_owed(snapshot.bounds, merged.client[rows]))
+    if len(ends) > 1:
+        amounts, rows = amounts.take(order), rows[order]
+    return merged, amounts, rows, ends
+
+
 def reclaiming(state: State, decisions: Decisions) -> Decisions:
     """Ask, after a cycle over all agents, who is to leave which; also where nothing is free."""
     asked = reclaims(state, decisions.cycle)
@@ -260,15 +305,7 @@ def reclaiming(state: State, decisions: Decisions) -> Decisions:
 
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
     """Charge grants to the books as tentative decisions."""
-    merged, _, enough = offers_of(snapshot, grants)
-    amounts = rows_of(snapshot, merged)
-    rows = np.flatnonzero(enough)
-    if len(rows) < len(enough):
-        amounts = amounts.take(rows)
-    # Decisions about the same kinds stand side by side: this is their order from here on.
-    order, ends = _grouped(amounts, is_owed(snapshot.bounds, merged.client[rows]))
-    if len(ends) > 1:
-        amounts, rows = amounts.take(order), rows[order]
+    merged, amounts, rows, ends = _in_order(snapshot, grants)
     client = merged.client[rows]
     agent = snapshot.handle[merged.agent[rows]]
     # Charge the books, and keep the decisions until their outcomes come.

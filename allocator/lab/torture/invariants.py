@@ -68,9 +68,7 @@ def _offered(master: EmulatedMaster, agent: int, resource: object) -> int:
 def steady(master: EmulatedMaster, findings: Findings) -> None:
     """Look at decisions for which nothing that happened meanwhile is an excuse.
 
-    What the gates only made smaller is counted and is no violation. Where agents hold more than
-    they have, two right steps, sent as one decision, may look like one that goes beyond a guarantee
-    (see the known gaps in the design).
+    What the gates only made smaller is counted and is no violation.
     """
     defects = master.record.defects
     findings.counts["decisions_made_smaller"] += defects.pop(Reason.PARTIAL, 0)

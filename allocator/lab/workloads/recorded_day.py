@@ -344,7 +344,7 @@ class DayRecorder:
                     wishes.declined.add(self._now_ms, amounts)
             self._note_filters(state, event)
             return
-        for place in before.keys() | now.keys():
+        for place in {**before, **now}:  # in an order that is always the same
             old, new = before.get(place, {}), now.get(place, {})
             more = {name: n - old.get(name, 0) for name, n in new.items() if n > old.get(name, 0)}
             less = {name: n - new.get(name, 0) for name, n in old.items() if n > new.get(name, 0)}
@@ -416,14 +416,17 @@ class DayRecorder:
 
     def _give_up(self, left: dict[Place, list[_Begun]]) -> int:
         """Take what is left to end now, as nobody knows when it ended; return how many tasks."""
-        tasks = 0
-        for place, rows in left.items():
-            for row in rows:
-                for part in self._pieces(place, row.amounts):
-                    self._ran(place, row, part)
-                    tasks += 1
+        # All are divided by what ended before, and not by one another.
+        parts = [
+            (place, row, part)
+            for place, rows in left.items()
+            for row in rows
+            for part in self._pieces(place, row.amounts)
+        ]
+        for place, row, part in parts:
+            self._ran(place, row, part)
         left.clear()
-        return tasks
+        return len(parts)
 
     # Who is there.
 

@@ -121,7 +121,7 @@ def change_of(kind: SettingKind, rule: Section) -> OperatorChange:
         value = getattr(rule, kind.called)
     if kind.value is Value.AMOUNTS:
         value = parse_quantities(str(value))
-    names = (*kind.scope.value, *(flag.name for flag in kind.flags))
+    names = (*kind.scope.fields, *(flag.name for flag in kind.flags))
     change: OperatorChange = CHANGES[kind.name](
         **{name: getattr(rule, name) for name in names}, **{kind.field: value}
     )
@@ -145,7 +145,7 @@ def _distinct(kind: SettingKind) -> Callable[[_Rules], _Rules]:
     def check(rules: _Rules) -> _Rules:
         seen = set()
         for index, rule in enumerate(rules):
-            key = tuple(getattr(rule, name) for name in kind.scope.value)
+            key = tuple(getattr(rule, name) for name in kind.scope.fields)
             if key in seen:
                 same = _SAME[kind.scope].format(kind=kind.name)
                 refuse_at(index, f"has {same}; keep one of the two")

@@ -72,7 +72,7 @@ def write_rule(rule: OperatorChange) -> Message:
     """Write a rule, with an empty value where it is taken back."""
     kind, value = rule.kind, getattr(rule, rule.kind.field)
     message = _empty_rule(kind)
-    for name in (*kind.scope.value, *(flag.name for flag in kind.flags)):
+    for name in (*kind.scope.fields, *(flag.name for flag in kind.flags)):
         setattr(message, name, getattr(rule, name))
     match kind.value:
         case Value.AMOUNTS:
@@ -112,7 +112,7 @@ def read_rule(
             assert_never(kind.value)
     if removed and kind.value is not Value.NOTHING:
         value = None
-    names = (*kind.scope.value, *(flag.name for flag in kind.flags))
+    names = (*kind.scope.fields, *(flag.name for flag in kind.flags))
     change: OperatorChange = CHANGES[kind.name](
         **{name: getattr(message, name) for name in names}, **{kind.field: value}
     )

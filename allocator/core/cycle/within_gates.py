@@ -1,0 +1,91 @@
+"""What guarantees keep free, as the module's gates see it: they judge decisions one by one.
+
+A policy gives in steps. Where agents hold more than they have, less is free in the cluster than on
+single agents. Then a client may be given what its role is owed, and later in the cycle, when no
+guarantee is unmet any more, the rest of the same agent. Both steps are right. They go as one
+decision, though, and a gate would cut that one down, for others are still owed something when its
+turn comes. So the later step waits for the next cycle.
+"""
+
+import numpy as np
+
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.snapshot import Bools, Bounds, Ints
+
+
+def are_at_stake(bounds: Bounds, given: Ints) -> bool:
+    """Whether gates may cut a decision down, where so much is given together, (R,).
+
+    A step takes from what is owed to its role, or from what is free in the cluster beside all that
+    is owed. As long as neither is overdrawn, the order of the steps makes no difference.
+    """
+    overdrawn = (bounds.available < bounds.required) | (bounds.available < given)
+    return bool(bounds.required.any() and overdrawn.any())
+
+
+def kept(bounds: Bounds, decision: Ints, client: Ints, counted: Ints) -> Bools:
+    """Say which grants no gate cuts off, (G,), each decision down to its first ones.
+
+    `decision` (G,): where each grant's decision stands in the answer; -1: it is not in it.
+    `client` (G,); `counted` (G, R), in thousandths: what counts against quota.
+    """
+    order = np.argsort(decision, kind="stable")
+    found = np.ones(len(decision), np.bool_)
+    order = order[decision[order] >= 0]
+    top = _top(bounds)[bounds.of_client[client]]
+    owed, available = bounds.owed.copy(), bounds.available.copy()
+    _judge(order, decision, top, loop_view(counted), owed, available, found)
+    return found
+
+
+def _top(bounds: Bounds) -> Ints:
+    """The outermost role with a quota above each, itself included, (Q + 1,); the last one is -1."""
+    top = np.append(np.arange(len(bounds.above)), -1)
+    # Those above come later.
+    for row in range(len(bounds.above) - 1, -1, -1):
+        if bounds.above[row] >= 0:
+            top[row] = top[bounds.above[row]]
+    return top
+
+
+@loop
+def _judge(
+    order: Ints,
+    decision: Ints,
+    top: Ints,
+    counted: Ints,
+    owed: Ints,
+    available: Ints,
+    found: Bools,
+) -> None:
+    """Pass decisions through the gate; mark the grants of each that come after what it lets by."""
+    columns = counted.shape[1]
+    required = np.zeros(columns, np.int64)
+    for row in range(len(owed)):
+        required += owed[row]
+    own, room = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
+    at = 0
+    while at < len(order):
+        # What a decision of this role may have: all, where nothing is owed to another one.
+        role = top[order[at]]
+        for r in range(columns):
+            own[r] = owed[role, r] if role >= 0 else 0
+            room[r] = own[r] + max(available[r] - required[r], 0)
+            if required[r] <= own[r]:
+                room[r] = np.iinfo(np.int64).max
+        # Its grants, one after the other, as long as they fit.
+        this, fits = decision[order[at]], True
+        while at < len(order) and decision[order[at]] == this:
+            grant = order[at]
+            for r in range(columns):
+                fits &= counted[grant, r] <= room[r]
+            found[grant] = fits
+            if fits:
+                for r in range(columns):
+                    room[r] -= counted[grant, r]
+                    available[r] -= counted[grant, r]
+                    paid = min(counted[grant, r], owed[role, r]) if role >= 0 else 0
+                    if role >= 0:
+                        owed[role, r] -= paid
+                    required[r] -= paid
+            at += 1
