@@ -50,7 +50,7 @@ def advise(
             min=0.0,
             max=1e6,
         ),
-    ] = 1.0,
+    ] = 0.5,
     seeds: Annotated[
         int, typer.Option(help="How often the best are played again, each time shaken.", min=2)
     ] = 5,

@@ -84,10 +84,11 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> R
     bounds = bounds_of(whole_days)
     quotas = cut_down(whole_days[-1], bounds)
     cut = [Candidate(now, quotas)] if quotas else []
-    player.play([*first, *cut], range(1), to_come=SETTINGS_OF * 5)
+    to_come = (FINALISTS + 1 + len(cut)) * seeds
+    player.play([*first, *cut], range(1), to_come=to_come + SETTINGS_OF * 5)
     best = [each.spec for each in player.best(first, now, SETTINGS_OF)]
     second = [Candidate(spec) for spec in more_of(best, [each.spec for each in first])]
-    player.play(second, range(1), to_come=0)
+    player.play(second, range(1), to_come=to_come)
     tried = [*first, *second]
     finalists = [each for each in player.best(tried, now, FINALISTS) if each.name != base.name]
     player.play([base, *finalists, *cut], range(1, seeds + 1), to_come=0)

@@ -79,6 +79,7 @@ class Comparison:
     """A candidate beside the policy in force.
 
     runs: how often it was played.
+    stays: what `stay` is made of: a difference for each observation.
     stay, wait: over all roles, in parts.
     packed: in points of 1.
     never_began_before, never_began: tasks that did not end, of all runs compared.
@@ -86,6 +87,7 @@ class Comparison:
 
     name: str
     runs: int
+    stays: tuple[float, ...]
     stay: Change
     wait: Change
     packed: Change
@@ -114,7 +116,7 @@ def judge(differences: Sequence[float]) -> Change:
     there = [each for each in differences if not np.isnan(each)]
     by = interval(there)
     if not there or all(abs(each) < 1e-9 for each in there):
-        return Change(Interval(0.0, 0.0), Verdict.SAME)
+        return Change(Interval(0.0, 0.0 if len(there) > 1 else np.nan), Verdict.SAME)
     if len(there) == 1:
         return Change(by, Verdict.ONCE)
     if by.low <= 0 <= by.high:
@@ -140,10 +142,12 @@ def compare(runs: Sequence[Run], before: Sequence[Run]) -> Comparison:
         return run.figures.wait_s
 
     names = sorted({role for run, _ in pairs for role in run.figures.roles})
+    stays = _by_day(pairs, relative(stay))
     return Comparison(
         name=pairs[0][0].name,
         runs=len(pairs),
-        stay=judge(_by_day(pairs, relative(stay))),
+        stays=tuple(stays),
+        stay=judge(stays),
         wait=judge(_by_day(pairs, relative(wait, 1.0))),
         packed=judge(_by_day(pairs, lambda a, b: a.figures.packed - b.figures.packed)),
         roles={role: _of_role(role, pairs) for role in names},

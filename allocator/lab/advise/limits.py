@@ -4,6 +4,7 @@ The cluster counts as one pool here: where free amounts lie scattered over agent
 than is said.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -67,6 +68,11 @@ class Bound:
     finding: Finding
     better: int | None = None
 
+    @property
+    def blocks(self) -> bool:
+        """Whether somebody waits for it."""
+        return self.finding in {Finding.SOMETIMES, Finding.ALWAYS}
+
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
@@ -113,11 +119,14 @@ def quotas_of(day: Day) -> dict[str, Quota]:
 
 
 def cut_down(day: Day, bounds: Sequence[Bound]) -> dict[str, Quota]:
-    """The quotas of a day that would be others, if what is advised of guarantees were done."""
+    """The quotas of a day that would be others, if guarantees were no more in the way.
+
+    What is kept back and troubles nobody may be there for a worse day, and stays.
+    """
     better = {
         (bound.role, bound.resource): bound.better
         for bound in bounds
-        if bound.sort is Sort.GUARANTEE and bound.better is not None
+        if bound.sort is Sort.GUARANTEE and bound.blocks and bound.better is not None
     }
     changed = {}
     for role, quota in quotas_of(day).items():
@@ -142,10 +151,15 @@ def _of_day(look: _Looked) -> Iterator[Bound]:
     quotas = quotas_of(look.day)
     for role, quota in quotas.items():
         yield from _guarantees(look, role, quota.guarantees)
-        yield from _limits(look, role, quota.limits)
+    # Quotas have limits, and operators of the sidecar have theirs; the lower one counts.
     settings = look.day.settings
-    for role, limits in (settings.limits if settings else {}).items():
-        yield from _limits(look, role, limits)
+    limits: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    both = [(role, quota.limits) for role, quota in quotas.items()]
+    for role, amounts in [*both, *(settings.limits if settings else {}).items()]:
+        for name, amount in amounts.items():
+            limits[role][name] = min(amount, limits[role].get(name, amount))
+    for role, amounts in limits.items():
+        yield from _limits(look, role, amounts)
     weights: dict[str, float] = {}
     for _, change in look.day.weights:
         weights |= change
@@ -166,13 +180,12 @@ def _guarantees(look: _Looked, role: str, amounts: Mapping[str, int]) -> Iterato
         kept = np.maximum(amount - own, 0.0)
         wanted = others_wait & (need[:, column] > 0)
         # What is free would hold such a task, and what is not kept back of it would not.
-        held_back = look.free[:, column] - kept < need[:, column]
-        in_way = _part(wanted & (kept > 0) & held_back, wanted)
-        if peak >= NEAR * amount:
-            finding, better = Finding.USEFUL, None
-        else:
+        free, one = look.free[:, column], need[:, column]
+        in_way = _part(wanted & (free >= one) & (free - kept < one), wanted)
+        finding, better = Finding.USEFUL, None
+        if peak < NEAR * amount:
             finding = Finding.NEVER if in_way < OFTEN else _often(in_way)
-            better = _rounded(peak)
+            better = _rounded(peak) if _rounded(peak) < amount else None
         yield Bound(Sort.GUARANTEE, role, name, amount, peak, in_way, finding, better)
 
 

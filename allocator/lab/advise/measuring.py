@@ -192,7 +192,7 @@ class DayFigures:
 def measure(day: Day, table: TaskTable, end_ms: float) -> DayFigures:
     """Say what a day was like.
 
-    end_ms: when it was over; what had not begun by then waited until then, and counts as ended.
+    end_ms: when it was over; what had not begun by then waited until then.
     """
     span_ms = max(day.end_ms - day.begin_ms, 1)
     at_ms = moments(span_ms)

@@ -9,6 +9,7 @@ from allocator import policies
 from allocator.core import PolicySpec
 from allocator.lab.advise.candidates import Candidate
 from allocator.lab.advise.measuring import NEVER, DayFigures, measure, table_of
+from allocator.lab.advise.window import SETTLE_MS
 from allocator.lab.experiments.play import play_until
 from allocator.lab.experiments.what_if import WhatIf, settings_for
 from allocator.lab.links.in_process import DirectLink
@@ -18,7 +19,8 @@ from allocator.lab.workloads.recorded_day import Day
 SHAKE = 0.01
 """A seed other than 0 has each framework come earlier or later, by this part of the day at most."""
 
-HOUR_MS = 3_600_000
+TAIL, TAIL_MS = 0.25, 300_000
+"""What waits at the end is played on for this part of the day, or so long, if that is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +69,21 @@ def play_cell(days: Sequence[Day], cell: Cell) -> Run:
     spec: PolicySpec = cell.candidate.spec
     settings = replace(settings_for(day, spec), seed=cell.seed)
     span_ms = max(day.end_ms - day.begin_ms, 1)
+    until_ms = span_ms + max(round(TAIL * span_ms), TAIL_MS)
     scenario = WhatIf(day)
     played = play_until(
         scenario,
         DirectLink(policies.build, settings),
         tell_demand=True,
         options=day.options,
-        until_ms=max(2 * span_ms, span_ms + HOUR_MS),
+        until_ms=until_ms,
+        # Nobody asks for what roles hold over time: `measure` finds it in the tasks.
+        sample_ms=until_ms,
         # What has begun ends when it ends, under any policy.
         enough=lambda now_ms: now_ms >= span_ms and not scenario.waits(now_ms),
     )
     now_ms = played.master.event_heap.now_ms
-    table = table_of([*scenario.ran, *scenario.left(now_ms)], day.kinds)
+    table = table_of([*scenario.ran, *scenario.left(max(now_ms, span_ms))], day.kinds)
     record = played.record
     return Run(
         name=cell.candidate.name,
@@ -117,7 +122,8 @@ def shaken(day: Day, seed: int) -> Day:
     """The same day, in which each framework came a little earlier or later; 0: as it was.
 
     What changes with that is chance, and no merit of a policy. All tasks of a framework are moved
-    alike, and all candidates have the same seeds.
+    alike, and all candidates have the same seeds. What ran when the day began stays where it is,
+    and nothing else gets before it.
     """
     if seed == 0:
         return day
@@ -126,15 +132,20 @@ def shaken(day: Day, seed: int) -> Day:
     most_ms = round((day.end_ms - day.begin_ms) * SHAKE)
     moves_ms = chance.integers(-most_ms, most_ms + 1, len(names)).tolist()
     move_ms = dict(zip(names, moves_ms, strict=True))
+    settled_ms = day.begin_ms + SETTLE_MS
+
+    def moved(time_ms: int, framework: str) -> int:
+        return max(time_ms + move_ms[framework], min(time_ms, settled_ms))
+
+    there = {task.framework for task in day.ran if task.start_ms <= day.begin_ms}
     frameworks = {
-        name: replace(each, came_ms=max(each.came_ms + move_ms[name], day.begin_ms))
+        name: each if name in there else replace(each, came_ms=moved(each.came_ms, name))
         for name, each in day.frameworks.items()
     }
     ran = [
-        replace(
-            task,
-            wanted_ms=max(task.wanted_ms + move_ms[task.framework], day.begin_ms),
-        )
+        task
+        if task.start_ms <= day.begin_ms
+        else replace(task, wanted_ms=moved(task.wanted_ms, task.framework))
         for task in day.ran
     ]
     return replace(day, frameworks=frameworks, ran=ran)

@@ -13,7 +13,7 @@ import numpy as np
 from allocator.core import PolicySpec
 from allocator.lab.advise.bottlenecks import Bottleneck
 from allocator.lab.advise.candidates import changes, in_words
-from allocator.lab.advise.comparing import CLOSE, Change, Comparison, Verdict
+from allocator.lab.advise.comparing import CLOSE, Change, Comparison, Verdict, judge
 from allocator.lab.advise.limits import Bound, Finding, Sort
 
 WORTH = 0.05
@@ -104,11 +104,9 @@ def harmed(each: Comparison) -> list[str]:
 
 
 def _as_good(each: Comparison, best: Comparison) -> bool:
-    """Whether two candidates differ by less than their intervals, or by next to nothing."""
-    if each is best:
-        return True
-    between = abs(each.stay.by.mean - best.stay.by.mean)
-    return between <= CLOSE or each.stay.low <= best.stay.high
+    """Whether two candidates, day by day and seed by seed, differ by chance or next to nothing."""
+    between = judge([one - other for one, other in zip(each.stays, best.stays, strict=True)])
+    return between.verdict is not Verdict.MORE
 
 
 def _why(chosen: Comparison) -> list[str]:
@@ -125,12 +123,22 @@ def _why(chosen: Comparison) -> list[str]:
     if loses:
         told = ", ".join(_gain(role, chosen) for role in loses[:5])
         found.append(
-            f"Who loses: {told}{_more(loses, 5)}; none of them is further from its fair share than"
-            " it was."
+            f"Who loses: {told}{_more(loses, 5)}; none of them by more than {WORTH:.0%} while it"
+            " gets further from its fair share, too."
         )
     else:
         found.append("No role loses by more than chance would explain.")
+    if unsure := [role for role, each in chosen.roles.items() if _may_lose(each.stay)]:
+        found.append(
+            f"Not certain is what becomes of {few(unsure)}: too little was played to tell whether"
+            f" tasks are done more than {WORTH:.0%} later there. More days or --seeds would tell."
+        )
     return found
+
+
+def _may_lose(change: Change) -> bool:
+    """Whether a loss is likelier than not, and yet may be chance."""
+    return change.verdict is Verdict.NOISE and change.by.mean > WORTH
 
 
 def _gain(role: str, chosen: Comparison) -> str:
@@ -146,7 +154,7 @@ def _others(chosen: Comparison, alike: Sequence[Comparison]) -> list[str]:
     others = [each.name for each in alike if each is not chosen]
     if not others:
         return []
-    text = f"As good within the intervals: {few(others)}."
+    text = f"As good, or different by chance only: {few(others)}."
     return [f"{text} Of these, {chosen.name} changes least of what is set."]
 
 
@@ -188,8 +196,7 @@ def _quota_advice(bounds: Sequence[Bound], quotas: Comparison | None) -> list[st
     """What to do about quotas: guarantees that keep others waiting, limits in the way."""
     found = []
     for bound in bounds:
-        blocks = bound.finding in {Finding.SOMETIMES, Finding.ALWAYS}
-        if bound.sort is Sort.GUARANTEE and blocks and bound.better is not None:
+        if bound.sort is Sort.GUARANTEE and bound.blocks and bound.better is not None:
             found.append(
                 f"The guarantee of {amount(bound.amount, bound.resource)} for {bound.role} is too"
                 f" large: it never used more than {amount(bound.peak, bound.resource)}, and others"
@@ -202,11 +209,17 @@ def _quota_advice(bounds: Sequence[Bound], quotas: Comparison | None) -> list[st
                 f" its way: in {bound.in_way:.0%} of the time in which it waited, what it waited"
                 " for was free. Raise it, if that is not what it is for."
             )
-    if found and quotas is not None and quotas.stay.verdict is Verdict.LESS:
-        found.append(
-            f"With guarantees so cut down tasks are done {percent(quotas.stay)} earlier, over all"
-            f" roles; they wait {quotas.wait_s:.1f} s instead of {quotas.wait_before_s:.1f} s."
-        )
+    if quotas is not None:
+        text = "With guarantees so cut down tasks are done no earlier, as far as was played."
+        if quotas.stay.verdict is Verdict.LESS:
+            text = (
+                f"With guarantees so cut down tasks are done {percent(quotas.stay)} earlier, over"
+                f" all roles; they wait {quotas.wait_s:.1f} s instead of"
+                f" {quotas.wait_before_s:.1f} s."
+            )
+        if loses := quotas.loses():
+            text += f" Those of {few(loses)} are done later."
+        found.append(text)
     return found
 
 

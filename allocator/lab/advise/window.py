@@ -11,6 +11,9 @@ from allocator.lab.workloads.recorded_day import Day, DayAgent, Ran
 STEP_MS = 60_000
 """Parts begin at whole minutes of the day."""
 
+SETTLE_MS = 10_000
+"""What waited when a part begins is wanted so much later: first comes what ran already."""
+
 WAITS_MS = 1_000
 """Whoever waits less than a cycle does not wait."""
 
@@ -41,14 +44,14 @@ def busiest(day: Day, hours: float) -> Day:
 def _each_minute(table: TaskTable, begin: Floats, end: Floats, at_ms: Floats) -> Floats:
     """How many tasks did something, from its beginning to its end, in each minute, (S,)."""
     one = np.ones((len(table.wanted), 1))
-    return amounts_at(one, begin - STEP_MS, end, at_ms)[:, 0]
+    return amounts_at(one, begin - STEP_MS + 1, end, at_ms)[:, 0]
 
 
 def cut(day: Day, begin_ms: int, end_ms: int) -> Day:
     """The part of a day from one moment to another.
 
-    What ran at the beginning is wanted then, for as long as it still ran; what waited has waited
-    for nothing yet.
+    What ran at the beginning is wanted then, for as long as it still ran. What waited is wanted a
+    little later, so that it takes nobody's place; that it waited before does not count.
     """
     agents = {
         name: _agent(agent, begin_ms, end_ms)
@@ -84,5 +87,7 @@ def _agent(agent: DayAgent, begin_ms: int, end_ms: int) -> DayAgent:
 
 
 def _task(task: Ran, begin_ms: int) -> Ran:
-    wanted_ms, start_ms = max(task.wanted_ms, begin_ms), max(task.start_ms, begin_ms)
-    return replace(task, wanted_ms=wanted_ms, start_ms=start_ms)
+    if task.start_ms <= begin_ms:
+        return replace(task, wanted_ms=begin_ms, start_ms=begin_ms)
+    first_ms = begin_ms if task.wanted_ms >= begin_ms else begin_ms + SETTLE_MS
+    return replace(task, wanted_ms=min(max(task.wanted_ms, first_ms), task.start_ms))

@@ -22,7 +22,8 @@ GUESSED = (
     (
         "No journal tells what a framework wanted and never ran, what it would have done with"
         " other offers, or which of its tasks wait for others. A framework that is played launches"
-        " a task on the first offer that holds it."
+        " a task on the first offer that holds it, and declines others for as long as it mostly"
+        " did."
     ),
     (
         "A framework that says what a task needs, and kept the whole of each offer that it took,"
@@ -41,6 +42,10 @@ class Table(NamedTuple):
     title: str
     heads: list[str]
     rows: list[list[str]]
+
+    def columns(self, row: list[str]) -> list[tuple[str, str]]:
+        """The cells of a row, each with its head."""
+        return list(zip(self.heads, row, strict=True))
 
 
 def in_change(change: Change) -> str:
@@ -97,7 +102,8 @@ def about(report: Report) -> list[str]:
                 for when in (read.played.begin_ms, read.played.end_ms)
             )
             line += (
-                f". Played is where most waits: hours {begin:.1f} to {end:.1f}, {was.tasks} tasks"
+                f". Played is where most waits: hours {begin:.1f} to {end:.1f}, {was.tasks} tasks;"
+                " what ran when that began runs on, and what waited begins to wait then"
             )
         lines.append(line)
         lines += [f"{read.name}: {remark}" for remark in read.remarks]
@@ -118,15 +124,9 @@ def model(report: Report) -> str:
 
 def candidates(report: Report) -> Table:
     """All candidates beside the policy in force, the best first."""
-    heads = [
-        "policy",
-        ">done earlier or later",
-        ">waits",
-        ">mean wait s",
-        ">95 % s",
-        ">last ends s",
-    ]
-    heads += [">fullest used %", ">", ">never began", ">decisions/s it can", ">at work %", ">runs"]
+    heads = ["policy", ">tasks done", ">wait", ">mean wait s", ">95 % wait s", ">last ends s"]
+    heads += [">fullest used %", ">fuller by", ">never began", ">decisions/s at most"]
+    heads += [">at work %", ">runs"]
     base = report.base
     rows = [_candidate(f"{in_words(report.now)} (in force)", None, base)]
     rows += [_candidate(each.name, each, report.runs[each.name]) for each in report.compared]
@@ -154,7 +154,7 @@ def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[
 def roles(report: Report, each: Comparison) -> Table:
     """Who gains and who loses under a candidate."""
     heads = ["role", ">tasks done", ">mean wait s", ">share %", ">fair share %"]
-    heads += [">lacks of it %", ">"]
+    heads += [">lacks of it %", ">lacks more by"]
     rows = []
     for role, change in each.roles.items():
         rows.append(

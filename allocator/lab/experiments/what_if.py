@@ -3,17 +3,19 @@
 What a journal does not say is assumed. A task is wanted from the moment at which its framework
 subscribed, revived, or last declined an offer that would have held it, whichever was latest. It
 lasts as long as it did, wherever it runs. A framework launches it on the first offer that holds it,
-and wants nothing that it never ran. What was reserved or revocable counts as nobody's in
-particular.
+declines others for as long as it mostly did, and wants nothing that it never ran. What was reserved
+or revocable counts as nobody's in particular.
 
 A framework that says what a task needs, and took all of each offer that it took, is greedy: it
 keeps whole offers, and runs as many tasks in one as fit.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import TypeAlias
 
 import numpy as np
@@ -89,13 +91,16 @@ class WhatIf:
         )
 
     def left(self, now_ms: int) -> list[Ran]:
-        """List what has not ended by now, with when it will end; -1: it did not begin."""
+        """List what has not ended by now, with when it will end, or would if it began now.
+
+        What did not begin has -1 as its beginning.
+        """
         found = []
         for who, tasks in self._tasks.items():
             player = self._players.get(who)
             rows = player.unended() if player else [(task, -1) for task in tasks]
             found += [
-                Ran(*who, task.need, task.wanted_ms, begun_ms, _end_ms(task, begun_ms))
+                Ran(*who, task.need, task.wanted_ms, begun_ms, _end_ms(task, begun_ms, now_ms))
                 for task, begun_ms in rows
                 if task.wanted_ms <= now_ms
             ]
@@ -139,7 +144,12 @@ class WhatIf:
         who = framework_id, role
         left = partial(stage.ended, role)
         player = RecordedFramework(
-            identity, self._tasks[who], ran, left, keeps_whole=who in self._greedy
+            identity,
+            self._tasks[who],
+            ran,
+            left,
+            refuse_ms=_refuse_ms(framework),
+            keeps_whole=who in self._greedy,
         )
         self._players[who] = player
         stage.submit(player)
@@ -186,6 +196,11 @@ def _stated(day: Day, framework_id: str, role: str) -> Quantities:
 def times(amounts: Quantities, need: Quantities) -> int:
     """How many times a need fits into amounts."""
     return min(amounts.get(name, 0) // amount for name, amount in need.items() if amount)
+
+
+def _refuse_ms(framework: DayFramework | None) -> int:
+    """The filter on what a framework declines: as it did, if it ever declined anything."""
+    return framework.refuse_ms if framework and framework.refuse_ms >= 0 else REFUSE_DEFAULT_MS
 
 
 def _remove(stage: Stage, agent: DayAgent) -> None:
@@ -330,8 +345,8 @@ class _Place:
     running: list[tuple[Wanted, int]]
 
 
-def _end_ms(task: Wanted, begun_ms: int) -> int:
-    return -1 if begun_ms < 0 else begun_ms + task.lasts_ms
+def _end_ms(task: Wanted, begun_ms: int, now_ms: int) -> int:
+    return (now_ms if begun_ms < 0 else begun_ms) + task.lasts_ms
 
 
 class RecordedFramework:
@@ -343,6 +358,7 @@ class RecordedFramework:
     identity: with one role.
     ran: called with each task that ended, what it held, and when it had begun.
     left: called once when the framework has left.
+    refuse_ms: filter on what it cannot use.
     keeps_whole: it keeps the whole of each offer in which a task fits, until no task is left to run
         there.
     """
@@ -354,15 +370,19 @@ class RecordedFramework:
         ran: Callable[[Wanted, Quantities, int], None],
         left: Callable[[], None],
         *,
+        refuse_ms: int = REFUSE_DEFAULT_MS,
         keeps_whole: bool = False,
     ) -> None:
         self.identity = identity
         self._tasks = tasks
         self._ran = ran
         self._left = left
+        self._refuse_ms = refuse_ms
         self._keeps_whole = keeps_whole
         self._unfinished = len(tasks)
-        self._waiting: list[tuple[Wanted, Amount]] = []
+        # By what is needed, those that were wanted first in front; each with its number.
+        self._waiting: dict[Amount, deque[tuple[int, Wanted]]] = {}
+        self._number = count()
         self._places: dict[Task, _Place] = {}
 
     @property
@@ -373,7 +393,7 @@ class RecordedFramework:
     def unended(self) -> list[tuple[Wanted, int]]:
         """List the tasks that wait, and those that run with when they began; -1: not yet."""
         running = [each for place in self._places.values() for each in place.running]
-        return [(task, -1) for task, _ in self._waiting] + running
+        return [(task, -1) for queue in self._waiting.values() for _, task in queue] + running
 
     def subscribed(self, master: Master) -> None:
         """Remember the master, and plan when each task is wanted."""
@@ -390,16 +410,16 @@ class RecordedFramework:
             if not launched:
                 useless.append(offer)
             elif self._keeps_whole:
-                (begun,) = self._master.accept(offer, [offer.amount], REFUSE_DEFAULT_MS)
+                (begun,) = self._master.accept(offer, [offer.amount], self._refuse_ms)
                 tasks = [task for task, _ in launched]
                 self._start(begun, _parts(self._named(offer.amount), len(tasks)), tasks)
             else:
                 amounts = [need for _, need in launched]
-                accepted = self._master.accept(offer, amounts, REFUSE_DEFAULT_MS)
+                accepted = self._master.accept(offer, amounts, self._refuse_ms)
                 for begun, (task, _) in zip(accepted, launched, strict=True):
                     self._start(begun, task.need, [task])
         if useless:
-            self._master.decline(useless, REFUSE_DEFAULT_MS)
+            self._master.decline(useless, self._refuse_ms)
         if not self._waiting:
             self._master.suppress(self)
 
@@ -413,24 +433,35 @@ class RecordedFramework:
         return {row.name: n for row, n in self._master.resources_of(amount).items()}
 
     def _want(self, task: Wanted) -> None:
-        self._waiting.append((task, self._master.amount(task.need)))
-        if len(self._waiting) == 1:
+        had_none = not self._waiting
+        queue = self._waiting.setdefault(self._master.amount(task.need), deque())
+        queue.append((next(self._number), task))
+        if had_none:
             self._master.revive(self)
 
     def _fill(self, offer: Offer) -> list[tuple[Wanted, Amount]]:
         """Take what fits into an offer out of those that wait."""
-        free, launched, waiting = offer.amount, [], []
-        # Most of the tasks of a framework are alike: one that does not fit says it of all of them.
-        unfit: set[Amount] = set()
-        for task in self._waiting:
-            if task[1] not in unfit and fit(free, task[1]):
-                launched.append(task)
-                free = minus(free, task[1])
-            else:
-                unfit.add(task[1])
-                waiting.append(task)
-        self._waiting = waiting
+        free, launched = offer.amount, []
+        # Tasks of one size stand in one queue: one that does not fit says it of all of them.
+        fronts = [(queue[0][0], need) for need, queue in self._waiting.items()]
+        heapify(fronts)
+        while fronts:
+            need = heappop(fronts)[1]
+            if not fit(free, need):
+                continue
+            launched.append((self._first(need), need))
+            free = minus(free, need)
+            if need in self._waiting:
+                heappush(fronts, (self._waiting[need][0][0], need))
         return launched
+
+    def _first(self, need: Amount) -> Wanted:
+        """Take the first task of a size out of those that wait."""
+        queue = self._waiting[need]
+        task = queue.popleft()[1]
+        if not queue:
+            del self._waiting[need]
+        return task
 
     def _start(self, begun: Task, held: Quantities, tasks: list[Wanted]) -> None:
         now_ms = self._master.event_heap.now_ms
@@ -450,8 +481,8 @@ class RecordedFramework:
         self._ran(run[0], place.held, run[1])
         self._unfinished -= 1
         if self._keeps_whole and self._waiting:
-            task, _ = self._waiting.pop(0)
-            self._run(begun, (task, self._master.event_heap.now_ms))
+            need = min(self._waiting, key=lambda each: self._waiting[each][0])
+            self._run(begun, (self._first(need), self._master.event_heap.now_ms))
         if place.running:
             return
         del self._places[begun]

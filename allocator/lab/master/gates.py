@@ -59,7 +59,9 @@ class QuotaBook:
             self.charge(self._ledger.path[handle], holding.both())
 
     def charge(self, path: str, amount: Amount) -> None:
-        """Count what a role is given."""
+        """Count what a role is given; where nobody has a quota nothing is counted."""
+        if not self._quotas:
+            return
         roles = list(self._above(path))
         for row, value in enumerate(amount):
             if value and in_quota(self._ledger.table[row]):

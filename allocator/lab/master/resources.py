@@ -142,12 +142,12 @@ def allocatable(resource: Resource, role: str) -> bool:
 
 def understood(resource: Resource, capabilities: Iterable[str]) -> bool:
     """Whether a framework with these capabilities may see it."""
-    needed = {
-        SHARED: resource.shared,
-        REVOCABLE: resource.revocable,
-        REFINEMENT: len(resource.reservations) > 1,
-    }
-    return all(name in capabilities for name, applies in needed.items() if applies)
+    # Asked for each resource of each offer: nothing is made for the usual ones.
+    return (
+        (not resource.shared or SHARED in capabilities)
+        and (not resource.revocable or REVOCABLE in capabilities)
+        and (len(resource.reservations) < 2 or REFINEMENT in capabilities)
+    )
 
 
 def in_quota(resource: Resource) -> bool:

@@ -1,6 +1,6 @@
 """What ran on a cluster, as far as its allocator's journal tells: agents, frameworks, tasks."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -80,6 +80,7 @@ class DayFramework:
 
     demand: thousandths; what it said that a task needs; empty: nothing.
     allowed: by role: the ids of the agents that it could be offered; no entry: all of them.
+    refuse_ms: the filter that it mostly set on what it declined; -1: it declined nothing.
     left_ms: -1 where it was there at the end.
     """
 
@@ -89,6 +90,7 @@ class DayFramework:
     came_ms: int
     demand: Quantities = field(default_factory=dict)
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
+    refuse_ms: int = -1
     left_ms: int = -1
 
 
@@ -266,6 +268,7 @@ class DayRecorder:
         self._wishes: dict[tuple[str, str], _Wishes] = {}
         self._usual: dict[tuple[str, str], Quantities] = {}
         self._rest_ms: dict[Place, int] = {}
+        self._refused_ms: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._now_ms = 0
         self._first = True
 
@@ -312,6 +315,9 @@ class DayRecorder:
         # Between two sessions nothing is known: what was there is in the day.
         seen = (name for agent in day.agents.values() for name in agent.capacity)
         day.kinds = tuple(dict.fromkeys((*state.space.names, *seen)))
+        for framework, known in day.frameworks.items():
+            for refuse_ms, _ in self._refused_ms[framework].most_common(1):
+                known.refuse_ms = refuse_ms
         for left in (self._before, self._begun):
             day.unfinished += self._give_up(left)
         day.end_ms = self._now_ms
@@ -336,6 +342,7 @@ class DayRecorder:
                 wishes = self._wishes.get(place[:2])
                 if wishes is not None:
                     wishes.declined.add(self._now_ms, amounts)
+            self._note_filters(state, event)
             return
         for place in {**before, **now}:  # in an order that is always the same
             old, new = before.get(place, {}), now.get(place, {})
@@ -345,6 +352,13 @@ class DayRecorder:
                 self._start(place, more)
             if less:
                 self._end(place, less)
+
+    def _note_filters(self, state: State, event: Release) -> None:
+        """Count which filters came with what was declined, by framework."""
+        declined = ~event.allocated & (event.refuse_ms >= 0)
+        who = event.released.framework[declined].tolist()
+        for framework, refuse_ms in zip(who, event.refuse_ms[declined].tolist(), strict=True):
+            self._refused_ms[framework_id(state, framework)][refuse_ms] += 1
 
     def _start(self, place: Place, amounts: Quantities, *, answered: bool = True) -> None:
         """So much came into use; `answered`: a framework accepted it now."""

@@ -22,11 +22,11 @@ def unequal_agents() -> MadeDay:
     """Small tasks fit everywhere, large ones only where small ones had better not run."""
     cluster = (*agents(2, "cpus:16;mem:16384", "plain"), *agents(2, "cpus:7;mem:65536", "large"))
     work = [
-        Job(12 * n, f"small-{n}", "small", "cpus:1;mem:1024", drawn(8, 30, n)) for n in range(36)
+        Job(8 * n, f"small-{n}", "small", "cpus:1;mem:1024", drawn(8, 30, n)) for n in range(54)
     ]
     work += [
-        Job(30 + 75 * n, f"large-{n}", "large", "cpus:6;mem:57344", drawn(2, 50, 50 + n))
-        for n in range(6)
+        Job(30 + 40 * n, f"large-{n}", "large", "cpus:6;mem:57344", drawn(4, 15, 50 + n))
+        for n in range(10)
     ]
     return MadeDay(cluster, tuple(work))
 

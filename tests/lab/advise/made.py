@@ -13,13 +13,13 @@ import numpy as np
 
 from allocator import policies
 from allocator.core import Allocator, Detached, Options, PolicySpec, Settings, parse_quantities
-from allocator.lab.experiments.play import play_until
+from allocator.lab.experiments.play import Played, play_until
 from allocator.lab.frameworks.base import Identity, TaskQueue
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
 from allocator.lab.links.stream import WireLink
 from allocator.lab.master.ledger_rows import Quota
 from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.scenario import Scenario, Stage
 from allocator.server.engine.journal import Head, Journal
 from allocator.server.engine.journal_files import Keeping
 from allocator.wire.journal.checkpoint import head
@@ -84,6 +84,15 @@ class Job:
     says: bool = True
 
 
+def written(scenario: Scenario, path: Path, settings: Settings, *, until_ms: int) -> Played:
+    """Play a scenario up to a moment, and write its journal."""
+    link = JournalLink(path, settings)
+    played = play_until(scenario, link, tell_demand=True, options=EVERY_2_S, until_ms=until_ms)
+    link.close()
+    link.journal.close()
+    return played
+
+
 EVERY_2_S = Options(allocation_interval_ms=2_000)
 """Cycles are what a made day takes its time for."""
 
@@ -107,13 +116,8 @@ class MadeDay:
 
     def write(self, path: Path, until_s: float | None = None) -> Path:
         """Play it to its end, or up to a moment, and give its journal."""
-        link = JournalLink(path, Settings(policy=self.policy))
         until_ms = 24 * 3_600_000 if until_s is None else round(until_s * 1000)
-        played = play_until(
-            Staged(self), link, tell_demand=True, options=EVERY_2_S, until_ms=until_ms
-        )
-        link.close()
-        link.journal.close()
+        played = written(Staged(self), path, Settings(policy=self.policy), until_ms=until_ms)
         assert played.progress.done or until_s is not None, "the made day does not end"
         return path
 

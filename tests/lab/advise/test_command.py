@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
@@ -64,7 +65,7 @@ def advised(journal, tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "advice"
     done = advise(journal, "--seeds", 2, "--jobs", 1, "--out", out)
     assert done.exit_code == 0, done.output
-    return done, (out / "advice.html").read_text()
+    return done, out / "advice.html"
 
 
 def test_what_is_printed_says_what_to_do_and_why(advised):
@@ -79,7 +80,8 @@ def test_what_is_printed_says_what_to_do_and_why(advised):
 
 
 def test_the_page_is_one_file_that_says_the_same(advised):
-    done, text = advised
+    done, path = advised
+    text = path.read_text()
     page = Page(text)
     (headline,) = page.said["h1"]
     assert headline == done.stdout.splitlines()[1]
@@ -89,9 +91,34 @@ def test_the_page_is_one_file_that_says_the_same(advised):
     assert all(where.startswith(("data:", "#")) for where in page.loaded), page.loaded
 
 
+OUTSIDE = """() => [...document.querySelectorAll("section, table, tr, td, th, pre, svg")]
+  .filter(each => each.getClientRects().length)
+  .filter(each => each.getBoundingClientRect().right > document.documentElement.clientWidth + 1
+    || each.scrollWidth > each.clientWidth + 1 && each.matches("section, pre"))
+  .map(each => each.tagName + ": " + each.textContent.trim().slice(0, 40))"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_fits_the_screen(advised, tool, width, scheme, tmp_path):
+    with sync_playwright() as playwright:
+        # Whoever runs the tests may be root, for whom Chromium has no sandbox.
+        program = tool("chromium")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        page.goto(advised[1].as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(OUTSIDE) == []
+        back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        light = sum(map(int, back.removeprefix("rgb(").removesuffix(")").split(","))) > 3 * 128
+        assert light is (scheme == "light")
+        page.screenshot(path=tmp_path / "page.png", full_page=True)
+        browser.close()
+
+
 def test_what_is_to_be_pasted_is_a_configuration(advised, tmp_path):
     config = tmp_path / "config.toml"
-    config.write_text(Page(advised[1]).said["pre"][0])
+    config.write_text(Page(advised[1].read_text()).said["pre"][0])
     assert tomllib.loads(config.read_text())["policy"]["name"] == "drf"
     checked = CliRunner().invoke(app, ["check-config", str(config)])
     assert checked.exit_code == 0, checked.output

@@ -101,10 +101,12 @@ def test_where_nothing_is_wrong_nothing_is_advised(advice):
 
 
 def test_what_is_played_comes_near_to_what_was_recorded(advice):
+    """Where much waits, a day differs from another by chance: then it lies among what is played."""
     for name in ("one_greedy_framework", "unequal_agents", "quota_too_large", "nothing_wrong"):
         report = advice(name)
-        (recorded,), played = report.recorded, report.base[0].figures
-        assert report.base[0].seed == 0
+        (recorded,) = report.recorded
+        waits_s = [run.figures.wait_s for run in report.base]
         # Nobody can tell in which part of an interval of a second a task was wanted.
-        assert played.wait_s == pytest.approx(recorded.wait_s, rel=0.15, abs=0.5), name
-        assert played.never_began == 0
+        near_s = max(0.15 * recorded.wait_s, 0.5)
+        assert min(waits_s) - near_s <= recorded.wait_s <= max(waits_s) + near_s, name
+        assert not any(run.figures.never_began for run in report.base)
