@@ -61,7 +61,8 @@ completed. The flag `max_completed_frameworks=0` leaves that out, so that what g
 
 There are two agents and no guarantee. Each framework has its turn once before another one has its
 second, and a turn is a cycle. Whoever is in very many roles may take all agents in its turn. So
-beside seven of those (`roles-more-than-fit`) the honest framework waits longer than three intervals.
+beside seven of those (`roles-more-than-fit`) the honest framework waits longer than three
+intervals.
 
 `python -m tests.cluster.hour --seconds 3600 --flag max_completed_frameworks=0` plays it.
 """
