@@ -51,16 +51,19 @@ Competition::Competition(const Cluster& _cluster, const Turns& _turns)
       continue;
     }
 
-    for (uint32_t role : framework->roles) {
-      if (admitFramework(cluster, number, role) ==
-          wire::OUTCOME_REASON_UNSPECIFIED) {
-        Node* leaf = place(role, number, placeRole(role));
-        const uint64_t turn = turns.of(number, 0);
+    // One of its roles is in front, the next stands a turn behind it, and so
+    // on; but never more turns than there are frameworks.
+    uint64_t turn = turns.of(number, 0);
+    const uint64_t last = turn + cluster.frameworks.size();
+    for (const Waiting& waiting : byTurn(number, *framework)) {
+      const uint32_t role = std::get<2>(waiting);
+      Node* leaf = place(role, number, placeRole(role));
 
-        for (Node* node = leaf; node != nullptr; node = node->parent) {
-          node->oldest = std::min(node->oldest, turn);
-        }
+      for (Node* node = leaf; node != nullptr; node = node->parent) {
+        node->oldest = std::min(node->oldest, turn);
       }
+
+      turn = std::min(turn + 1, last);
     }
   }
 
@@ -69,6 +72,28 @@ Competition::Competition(const Cluster& _cluster, const Turns& _turns)
     node.rank = rankOf(node);
     node.parent->children.emplace(node.rank, &node);
   }
+}
+
+
+std::vector<Competition::Waiting> Competition::byTurn(
+    uint32_t number,
+    const Framework& framework) const
+{
+  std::vector<Waiting> roles;
+  for (uint32_t role : framework.roles) {
+    if (admitFramework(cluster, number, role) ==
+        wire::OUTCOME_REASON_UNSPECIFIED) {
+      uint32_t top = role;
+      while (cluster.roles.parent(top) != 0) {
+        top = cluster.roles.parent(top);
+      }
+
+      roles.emplace_back(turns.of(0, top), turns.of(number, role), role);
+    }
+  }
+
+  std::sort(roles.begin(), roles.end());
+  return roles;
 }
 
 

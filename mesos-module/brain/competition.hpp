@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "brain/cluster.hpp"
 
@@ -26,8 +27,10 @@ double weightOf(const Cluster& cluster, const std::string& role);
 // When each was offered something last, by the numbers of all turns. Of equal
 // shares it is the turn of the framework that waits for longest, in whichever
 // of its roles; then of the role that does. A role is as far in front as the
-// framework in it that waits for longest, but not before its own last turn. So
-// nobody comes to the front by coming again, by reviving or by other roles.
+// framework in it that waits for longest, but not before its own last turn. Of
+// a framework's roles one is in front, and each other one a turn behind the one
+// before it. So nobody comes to the front by coming again, by reviving, or by
+// other or many roles.
 struct Turns
 {
   uint64_t of(uint32_t framework, uint32_t role) const;
@@ -76,6 +79,14 @@ public:
   void update(Node* node);
 
 private:
+  // The last turn of the role right below the root, that of the framework in
+  // its own role, and this role.
+  using Waiting = std::tuple<uint64_t, uint64_t, uint32_t>;
+
+  // Its roles that may be offered something; which waits for longest is first.
+  std::vector<Waiting> byTurn(uint32_t number, const Framework& framework)
+      const;
+
   Node* place(uint32_t role, uint32_t framework, Node* parent);
   Node* placeRole(uint32_t role);
   Rank rankOf(const Node& node) const;

@@ -1,6 +1,7 @@
 """Whose turn it is where scores are equal: of whom a framework waits for longest."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.core.books.state import State
-from allocator.core.books.turns import line_up
+from allocator.core.books.turns import behind, line_up
 from allocator.core.checkpoint import restore, to_columns
 from tests.core.session import Session
 
@@ -33,8 +34,9 @@ def test_the_line_is_what_its_slow_twin_says(data: st.DataObject):
     root = leaves + inner - 1
     parent = [data.draw(st.integers(max(node + 1, leaves), root)) for node in range(root)] + [-1]
     own = [data.draw(st.integers(0, 5)) for _ in range(root)] + [5]
-    framework = [data.draw(st.integers(own[leaf], 5)) for leaf in range(leaves)]
+    framework = [data.draw(st.integers(own[leaf], 8)) for leaf in range(leaves)]
     place = line_up(np.array(parent), np.array(framework), np.array(own)).tolist()
+    last = max(5, *framework)
 
     def below(node: int) -> list[int]:
         children = [each for each in range(root) if parent[each] == node]
@@ -42,11 +44,30 @@ def test_the_line_is_what_its_slow_twin_says(data: st.DataObject):
         return [framework[node]] if node < leaves else found
 
     # In front is whose longest waiting framework waits for longest, but not before its own turn.
-    key = [(max(own[node], min(below(node), default=5)), own[node]) for node in range(root)]
+    key = [(max(own[node], min(below(node), default=last)), own[node]) for node in range(root)]
     assert place[root] == 0 == max(place)
     assert sorted(range(root), key=lambda node: (place[node], node)) == sorted(
         range(root), key=lambda node: (key[node], node)
     )
+
+
+LEAVES = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=12
+)
+
+
+@given(leaves=LEAVES)
+def test_each_role_of_a_framework_stands_behind_those_that_wait_for_longer(leaves):
+    belongs_to, top, own = map(np.array, zip(*leaves, strict=True))
+    found = behind(belongs_to, top, own, np.arange(len(own))).tolist()
+    most = len({framework for framework, *_ in leaves})
+    for role, (framework, *turns) in enumerate(leaves):
+        before = [
+            other
+            for other, (others, *other_turns) in enumerate(leaves)
+            if others == framework and (other_turns, other) < (turns, role)
+        ]
+        assert found[role] == min(len(before), most)
 
 
 class Cluster(Session):
@@ -55,7 +76,7 @@ class Cluster(Session):
     def __init__(self, *roles: str, flat: bool = False) -> None:
         paths = dict(enumerate(("honest", *roles), start=1))
         super().__init__(PolicySpec("drf", "listed", flat=flat), roles=paths)
-        self.agent(1, 4, 8)
+        self.agent(1, 4, 8, capabilities=("HIERARCHICAL_ROLE",))
         self.framework(1, 1)
         self._turn = 0
 
@@ -102,6 +123,13 @@ def test_its_roles_have_their_turns_one_after_the_other(flat):
     cluster.comes(2, 2, 3, 4)
     served = [cluster.serves() for _ in range(12)]
     assert [role for framework, role in served if framework == 2] == [2, 3, 4, 2, 3, 4]
+
+
+def test_of_its_roles_those_below_one_role_have_their_turns_together():
+    cluster = Cluster("a", "a/b", "c")
+    cluster.comes(2, 2, 3, 4)
+    served = [cluster.serves() for _ in range(16)]
+    assert [role for framework, role in served if framework == 2] == [2, 4, 3, 4, 2, 4, 3, 4]
 
 
 @MODES
@@ -178,6 +206,48 @@ def test_a_role_has_one_turn_however_many_wait_in_it():
     for framework in (2, 3):
         cluster.comes(framework, 2)
     assert [cluster.serves()[0] for _ in range(6)] == [1, 2, 1, 3, 1, 2]
+
+
+class Places(Session):
+    """Two agents; framework 1 has many roles, three others one each. All decline for a while."""
+
+    def __init__(self, *, flat: bool, **settings: Any) -> None:
+        paths = dict(enumerate(("a", "b", "c", *MANY), start=1))
+        super().__init__(PolicySpec("drf", "listed", flat=flat), roles=paths, **settings)
+        for agent in (1, 2):
+            self.agent(agent, 4, 8)
+        self.allocator.step(AddFramework(1, SEVERAL, tuple(range(4, 64))))
+        for framework in (2, 3, 4):
+            self.framework(framework, framework - 1)
+
+    def longest_wait(self) -> int:
+        """The most cycles in a row in which one of the others is offered nothing."""
+        waits, longest = dict.fromkeys((2, 3, 4), 0), 0
+        for turn in range(1, 40):
+            offers = self.cycle(1000 * turn)
+            for offer in offers:
+                self.give_back(offer)
+            served = {offer[0] for offer in offers}
+            waits = {each: 0 if each in served else count + 1 for each, count in waits.items()}
+            longest = max(longest, *waits.values())
+        return longest
+
+
+@MODES
+def test_a_framework_of_many_roles_takes_one_of_several_places(flat):
+    assert Places(flat=flat).longest_wait() == 1
+
+
+@MODES
+def test_roles_that_refused_everything_change_nothing_for_the_others(flat):
+    cluster = Places(flat=flat, patience_cycles=0)
+    for turn in range(1, 200):
+        offers = cluster.cycle(1000 * turn)
+        for offer in offers:
+            refuses = offer[0] == 1 and offer[1] < 34
+            cluster.give_back(offer, 10_000_000 if refuses else -1)
+        served = [offer[0] for offer in offers]
+        assert len(served) == len(set(served)) == 2
 
 
 def test_a_checkpoint_from_before_there_were_turns_can_be_read():

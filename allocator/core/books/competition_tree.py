@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.books.roles import ROOT, RoleTable
-from allocator.core.books.turns import Turns, line_up
+from allocator.core.books.turns import Turns, behind, line_up
 from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Bools, Floats, Ints, Tree
 
@@ -17,6 +17,7 @@ class Shape:
     `client` (L,); `parent` (N,); `child_start`, `child` (N + 1,), (N - 1,).
     `role` (N,): the role whose weight a node bears; the root's, 1, where it bears none.
     `below` (N,): the role that the children of an inner node are in.
+    `top` (L,): the child of the root that a leaf is, or is below.
     `leaf_of_client`, `parent_of_client` (C,).
     """
 
@@ -26,6 +27,7 @@ class Shape:
     child: Ints
     role: Ints
     below: Ints
+    top: Ints
     leaf_of_client: Ints
     parent_of_client: Ints
 
@@ -45,8 +47,10 @@ class Shape:
         # A virtual leaf bears no role's weight; below it are a role's own frameworks alone.
         virtual = (role == ROOT) & (below != ROOT)
         own = np.where(virtual, turns.here[below], turns.role[below])
-        own = np.concatenate([turns.client[self.client], own])
-        place = line_up(self.parent, turns.framework[self.client], own)
+        leaf = self.client
+        own = np.concatenate([turns.client[leaf], own])
+        later = behind(turns.belongs_to[leaf], own[self.top], own[:leaves], turns.in_role[leaf])
+        place = line_up(self.parent, turns.framework[leaf] + later, own)
         weight = _chosen(weight_of_role, self.role)
         if weight_of_client is not None:
             weight = _with_own(weight, weight_of_client, self.client)
@@ -166,5 +170,8 @@ def _link(client: Ints, parent: Ints, role: Ints, below: Ints, parent_of_client:
     np.cumsum(np.bincount(parent[:-1], minlength=len(parent)), out=child_start[1:])
     leaf_of_client = np.full(len(parent_of_client), -1, np.int64)
     leaf_of_client[client] = np.arange(len(client))
-    arrays = client, parent, child_start, child, role, below, leaf_of_client, parent_of_client
+    top = np.arange(len(client))
+    while (deeper := parent[parent[top]] >= 0).any():
+        top = np.where(deeper, parent[top], top)
+    arrays = client, parent, child_start, child, role, below, top, leaf_of_client, parent_of_client
     return Shape(*map(fixed, arrays))

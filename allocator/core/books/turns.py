@@ -6,6 +6,10 @@ those the one that had its own last turn longest ago. A framework that comes is 
 had its turn. So nobody comes to the front by what a framework can do at will: come, leave, revive,
 or be in many or other roles. Whoever waits is passed by each other framework once.
 
+A cycle serves several at once where there are several agents. So that a framework of many roles
+does not take all of these places, only one of its roles is in front, the one that waits for
+longest: the next stands one turn behind it, and so on.
+
 A role is as far in front as the framework in it that waits for longest, but never further than its
 own last turn puts it: a framework in it that takes nothing does not keep it in front for others.
 """
@@ -29,12 +33,15 @@ class Turns(NamedTuple):
     """In which turn each had its last one.
 
     `client`, `framework` (C,): the client itself; its framework, in whichever role.
+    `belongs_to`, `in_role` (C,): which framework that is, and in which role the client is.
     `role` (n,): anybody in the role or below it; the root's is the number of the last turn.
     `here` (n,): the role's own frameworks.
     """
 
     client: Ints
     framework: Ints
+    belongs_to: Ints
+    in_role: Ints
     role: Ints
     here: Ints
 
@@ -48,7 +55,31 @@ def turns_of(state: State) -> Turns:
     """Read the turns off the tables."""
     clients, roles = state.clients, state.roles
     of_framework = state.frameworks.served[clients.framework]
-    return Turns(clients.served, of_framework, roles.served, roles.served_here)
+    belongs_to, in_role = clients.framework, clients.role
+    return Turns(clients.served, of_framework, belongs_to, in_role, roles.served, roles.served_here)
+
+
+def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
+    """Count how many turns each leaf stands behind its framework's last one.
+
+    The leaf of a framework that waits for longest stands none behind, the next one, and so on; but
+    never more than there are frameworks, for so many turns serve everybody.
+
+    `belongs_to` (L,): each leaf's framework.
+    `top`, `own` (L,): the last turn of what is right below the root above the leaf; the leaf's own.
+        Who waits for longest is told by the first, then by the second.
+    `role` (L,): of equals the lower number is in front.
+    Returns (L,).
+    """
+    leaves = np.bincount(belongs_to)
+    if leaves.max(initial=0) <= 1:
+        return np.zeros(len(own), np.int64)
+    # In order, the leaves of a framework stand side by side; where it begins, its first one stands.
+    order = np.lexsort((role, own, top, belongs_to))
+    begins = np.cumsum(leaves) - leaves
+    rank = np.empty(len(own), np.int64)
+    rank[order] = np.arange(len(own)) - begins[belongs_to[order]]
+    return np.minimum(rank, np.count_nonzero(leaves))
 
 
 def take_turn(state: State, client: Ints) -> None:
@@ -69,18 +100,18 @@ def take_turn(state: State, client: Ints) -> None:
 
 @loop
 def _line_up(
+    last: int,
     parent: NDArray[np.int64],
-    framework: NDArray[np.int64],
+    turn: NDArray[np.int64],
     own: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    nodes, leaves = len(parent), len(framework)
-    last = own[nodes - 1]
+    nodes, leaves = len(parent), len(turn)
     result = np.zeros(nodes, np.int64)
-    # Which framework below a node waits for longest. Children come before parents.
+    # Which leaf below a node waits for longest. Children come before parents.
     oldest = np.full(nodes, last)
     for node in range(nodes - 1):
         if node < leaves:
-            oldest[node] = framework[node]
+            oldest[node] = turn[node]
         oldest[parent[node]] = min(oldest[parent[node]], oldest[node])
     # Longer ago is less; what is a turn ago counts by its framework, then by itself.
     for node in range(nodes - 1):
@@ -90,13 +121,15 @@ def _line_up(
     return result
 
 
-def line_up(parent: Ints, framework: Ints, own: Ints) -> Ints:
+def line_up(parent: Ints, turn: Ints, own: Ints) -> Ints:
     """Put the nodes of a tree in line, by turns.
 
     `parent` (N,): leaves first, children before parents; -1 for the root, the last node.
-    `framework` (L,): the last turn of each leaf's framework.
+    `turn` (L,): the last turn of each leaf's framework, and how many turns it stands `behind`.
     `own` (N,): each node's own last turn; the root's is the last of all.
     Returns (N,): of siblings the smaller comes first; the root has 0, and nobody more.
     """
-    placed: Ints = _line_up(*map(loop_view, (parent, framework, own)))
+    # Who stands behind may have a turn that is still to come: everybody counts back from the last.
+    last = max(int(own[-1]), int(turn.max(initial=0)))
+    placed: Ints = _line_up(last, *map(loop_view, (parent, turn, own)))
     return placed
