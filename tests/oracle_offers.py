@@ -6,7 +6,7 @@ Straight from `docs/explanation/filling.md`, with dictionaries.
 from typing import NamedTuple
 
 from allocator.core.snapshot import UNBOUNDED, Snapshot, Tier
-from allocator.policies.filling.scene.cycle_stages import GUARANTEED, LEFT_OVER
+from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER
 
 
 class Offer(NamedTuple):

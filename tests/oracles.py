@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from allocator.core.snapshot import Snapshot
-from allocator.policies.filling.scene.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
+from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.proportional_fairness import prices
 from tests.oracle_offers import Offer, Supply
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from allocator.cli.exits import Exit
 from allocator.cli.render import share_tables
+from allocator.cli.tree import Exit
 from allocator.core import format_quantities, parse_quantities
 from allocator.lab.experiments.demand_sources import SOURCES
 from allocator.lab.frameworks.spark import DynamicAllocation, SparkSettings

@@ -1,6 +1,6 @@
 """The command line: parses arguments and calls the server, the simulator or a running sidecar.
 
-Exit codes are those of `allocator.cli.exits.Exit`.
+Exit codes are those of `allocator.cli.tree.Exit`.
 """
 
 from allocator.cli.app import main

@@ -55,7 +55,6 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line."""
     try:
         app()
     except SystemExit as end:

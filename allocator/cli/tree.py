@@ -8,17 +8,79 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
+from enum import IntEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from allocator.cli.exits import CHECKING, JSON_WANTED, Exit, fail
 from allocator.near import suggestion
+from allocator.plain import json_text, printable
 from allocator.server.system import loop_cache
+
+
+class Exit(IntEnum):
+    """Exit codes of `mesos-allocator`."""
+
+    OK = 0
+    FAILURE = 1
+    """Anything that has no code of its own."""
+    USAGE = 2
+    """The command line does not parse."""
+    UNREACHABLE = 3
+    """No sidecar at the target, or no answer in time."""
+    REFUSED = 4
+    """The sidecar says that the request is wrong, or cannot be met now."""
+    CONFIG = 78
+    """The configuration is wrong (EX_CONFIG of sysexits.h)."""
+
+
+class Check(IntEnum):
+    """What `status --check` ends with: the codes that monitoring plugins have."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    """The sidecar does not answer, or decides nothing."""
+    UNKNOWN = 3
+    """The question could not be asked."""
+
+
+CHECKING = ContextVar("CHECKING", default=False)
+"""Whether the command is a check of monitoring, which reads the first line of what is printed."""
+
+JSON_WANTED = ContextVar("JSON_WANTED", default=False)
+"""Whether answers are wanted as JSON, and so errors."""
+
+
+def fail(code: Exit, *lines: str) -> NoReturn:
+    """Print errors and end; as JSON where answers are, on the stream that errors go to."""
+    if CHECKING.get():
+        found = Check.CRITICAL if code is Exit.UNREACHABLE else Check.UNKNOWN
+        sys.stdout.write(f"{found.name}: {printable('; '.join(lines))}\n")
+        sys.exit(found)
+    if JSON_WANTED.get():
+        error = {"code": int(code), "reason": code.name.lower(), "message": "; ".join(lines)}
+        lines = (json_text({"error": error}),)
+    else:
+        lines = tuple(f"error: {printable(line)}" for line in lines)
+    try:
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        sys.stderr.flush()
+    except OSError:  # where nobody reads it, the code must do
+        _drop(sys.stderr)
+    sys.exit(code)
+
+
+def _drop(stream: TextIO) -> None:
+    """Let what is left go nowhere, or the interpreter would try, and complain, at its end."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
 
 SIMULATOR_ONLY = {"joblib", "matplotlib", "pyarrow", "scipy"}
 """What the extra `sim` installs."""
@@ -75,7 +137,6 @@ class Root(TyperGroup):
     """All commands; ends the process with the code and the line that an error stands for."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Run a command."""
         try:
             return super().invoke(ctx)
         except OSError as error:
@@ -149,9 +210,7 @@ def _unwritten(error: Exception) -> NoReturn:
     try:
         sys.stdout.flush()
     except OSError:
-        # What is left goes nowhere, or the interpreter would try, and complain, at its end.
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop(sys.stdout)
     if cause.errno == errno.EPIPE:
         sys.exit(CLOSED_PIPE)
     if cause.errno not in _CANNOT_WRITE:
@@ -177,7 +236,6 @@ class _Prepared:
     """Says where the compiled loops are kept, before they are imported."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Run the command."""
         if note := loop_cache.prepare():
             typer.echo(note, err=True)
         return super().invoke(ctx)  # type: ignore[misc]  # Typer's, which stands behind

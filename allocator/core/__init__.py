@@ -12,7 +12,7 @@ from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import Limits, State
 from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted
-from allocator.core.checkpoint import Detached
+from allocator.core.checkpoint import Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
 from allocator.core.constraints import (
     Clause,
@@ -82,8 +82,7 @@ from allocator.core.hindsight.shadow_comparison import Comparison, compare_besid
 from allocator.core.hindsight.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.numba.array_structures import DistinctRows, distinct_rows
 from allocator.core.plan import Plan
-from allocator.core.plans.plan_source import FirstPlan
-from allocator.core.plans.planning import AdoptPlan, PlanningPolicy, Problem
+from allocator.core.plans.planning import AdoptPlan, FirstPlan, PlanningPolicy, Problem
 from allocator.core.plans.reclaims import RECLAIMS_MAX, AskedRow, Reclaims, asked_rows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.resources import (
@@ -224,6 +223,7 @@ __all__ = [
     "frozen",
     "harmless",
     "matches",
+    "nbytes_of",
     "out_of_reach",
     "parse_amount",
     "parse_constraint",

@@ -16,16 +16,22 @@ from allocator.core.books.quota import QuotaUse, quota_use
 from allocator.core.books.state import Limits, State
 from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.core.cycle import cycle as cycles
-from allocator.core.cycle.decisions import Decisions
+from allocator.core.cycle.decisions import Decisions, explained
 from allocator.core.cycle.demand_probing import note_hunger, probed
-from allocator.core.cycle.holding_back import explained
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.events import EventError
 from allocator.core.hindsight.reallocation import Newcomer, add_newcomer, forget_holdings
 from allocator.core.hindsight.trail import Trail
-from allocator.core.plans.plan_source import FirstPlan, PlanSource
-from allocator.core.plans.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
+from allocator.core.plans.planning import (
+    AdoptPlan,
+    FirstPlan,
+    PlanningPolicy,
+    PlanSource,
+    Problem,
+    adopt,
+    still_true,
+)
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.settings import Settings
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot

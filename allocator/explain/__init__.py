@@ -24,8 +24,7 @@ from allocator.explain.answers import (
 )
 from allocator.explain.explaining import explain
 from allocator.explain.gates import warm
-from allocator.explain.picture import Picture, agent_name, take
-from allocator.explain.subjects import UnknownSubjectError
+from allocator.explain.picture import Picture, UnknownSubjectError, agent_name, take
 
 __all__ = [
     "NEVER",

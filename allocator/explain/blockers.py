@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from allocator.core import Bools, Ints, bits, format_quantities, out_of_reach, reaches
-from allocator.explain import offers
+from allocator.explain import cycles
 from allocator.explain.answers import NEVER, REASONS, Blocker
-from allocator.explain.exclusions import exclusions
-from allocator.explain.gates import Gates, Judge, Pairs
+from allocator.explain.gates import Gates, Judge, Pairs, exclusions
 from allocator.explain.picture import Picture, Subject
 
 EXAMPLES = 3
@@ -79,7 +78,7 @@ def find(picture: Picture, subject: Subject, judge: Judge | None) -> Findings:
     `judge`: of the picture's snapshot, if there is one.
     """
     work = _Work(picture, subject)
-    work.declined_whole = offers.declined_whole(picture, subject.client)
+    work.declined_whole = cycles.declined_whole(picture, subject.client)
     _of_the_client(work)
     _of_the_agents(work)
     for exclusion in exclusions(picture, subject):

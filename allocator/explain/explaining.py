@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from allocator.core import UNBOUNDED, Ints
-from allocator.explain import blockers, cycles, offers
+from allocator.explain import blockers, cycles
 from allocator.explain.answers import (
     NEVER,
     Amounts,
@@ -111,7 +111,7 @@ def _client(
         largest_free_agent=picture.agent_name(found.largest_agent) if found.largest_agent else "",
         blockers=tuple(ranked),
         holders=tuple(_largest_holders(picture)) if full else (),
-        offers=tuple(offers.fates(picture, framework, role)) if cycles_told else (),
+        offers=tuple(cycles.fates(picture, framework, role)) if cycles_told else (),
         cycles=tuple(history),
     )
 

@@ -112,23 +112,18 @@ class Registry(Mapping[str, Entry]):
         self._entries = dict(entries)
 
     def __getitem__(self, name: str) -> Entry:
-        """The entry of a name."""
         return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        """The names as they are now, also where others come meanwhile."""
         return iter(self._entries)
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._entries)
 
     def items(self) -> ItemsView[str, Entry]:
-        """All of one moment."""
         return self._entries.items()
 
     def replace(self, entries: Mapping[str, Entry]) -> None:
-        """Put others in their place."""
         self._entries = dict(entries)
 
 

@@ -273,7 +273,6 @@ class _Arcs:
     """The network, while it is made: the sink, groups of agents, agents, clients."""
 
     def __init__(self, clients: int, groups: int, usable: Ints) -> None:
-        """Begin without arcs; `usable` are the agents that have places."""
         self._usable = usable
         self._first_agent = 1 + groups
         self._first_client = self._first_agent + len(usable)

@@ -5,13 +5,12 @@ The sidecar as a whole is a `Sidecar`; the module's side is in `allocator.lab.mo
 
 from allocator.wire.codec.decode import NUMBER_MAX
 from allocator.wire.codec.encode import write_decisions
-from allocator.wire.codec.errors import WireError, code_name
 from allocator.wire.codec.figures import ENDS as MODULE_ENDS
 from allocator.wire.codec.figures import ModuleFigures, write_figures
+from allocator.wire.codec.validation import WireError, code_name
 from allocator.wire.journal.framing import JournalError, frame, read_records
 from allocator.wire.journal.replay import Replayed, replay
-from allocator.wire.session.counters import Counts
-from allocator.wire.session.server_session import SidecarSession, State, supersedes
+from allocator.wire.session.server_session import Counts, SidecarSession, State, supersedes
 from allocator.wire.session.session_start import (
     PROTOCOL_VERSION,
     Greeting,

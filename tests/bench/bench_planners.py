@@ -27,7 +27,7 @@ from allocator.core import (
     Transition,
 )
 from allocator.lab.experiments.demo_runs import NODES_FILE, PODS_FILE, trace_directory
-from allocator.lab.workloads import synthetic
+from allocator.lab.workloads import traces
 from allocator.lab.workloads.traces import read_nodes, read_pods
 from allocator.policies import build
 from tests.bench.yardstick import clock_ms
@@ -51,8 +51,8 @@ def cluster(policy: PolicySpec, frameworks: int) -> tuple[Allocator, str]:
     """All nodes of openb, and frameworks that want pods of it, GPUs and models as they ask."""
     nodes_path, pods_path = trace_directory() / NODES_FILE, trace_directory() / PODS_FILE
     there = nodes_path.is_file() and pods_path.is_file()
-    nodes = read_nodes(nodes_path) if there else synthetic.openb_nodes(1523)
-    pods = read_pods(pods_path) if there else synthetic.openb_pods(0, 1000)
+    nodes = read_nodes(nodes_path) if there else traces.openb_nodes(1523)
+    pods = read_pods(pods_path) if there else traces.openb_pods(0, 1000)
     spec = PolicySpec(policy.name, mode="characterised", parameters=policy.parameters)
     allocator = Allocator(build, Settings(policy=spec, learn_demand=False))
     allocator.step(Options())

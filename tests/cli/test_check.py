@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from allocator.cli.app import app
-from allocator.cli.exits import Check
 from allocator.cli.render.tables import CRITICAL, checked
+from allocator.cli.tree import Check
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.server.test_calls import await_true
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -126,6 +127,63 @@ assert "numba" not in sys.modules
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, check=True, text=True, env=environment)
     assert done.stdout.startswith("compiled already: ")
+
+
+PLAYS = [
+    ["advise", "journal"],
+    ["demo", "--scale", "0.01"],
+    ["demo", "claims"],
+    ["demo", "demands"],
+    ["demo", "soak"],
+    ["graph", "journal", "graph.json"],
+    ["replay", "journal"],
+    ["reproduce", "drf-example"],
+    ["simulate", "scenario.toml"],
+]
+
+
+@pytest.mark.parametrize("arguments", PLAYS, ids=" ".join)
+def test_who_plays_compiles_ahead_and_says_so(arguments, tmp_path):
+    """Before anything is played: here the compiler fails, and so does the command."""
+    (tmp_path / "journal").touch()
+    examples = Path(__file__).parents[2] / "examples" / "scenarios"
+    shutil.copy(examples / "one_greedy_framework.toml", tmp_path / "scenario.toml")
+    program = f"""
+import sys
+sys.argv = ["mesos-allocator", *{arguments!r}]
+from allocator.cli import main
+from allocator.server.system import compilation
+compilation.command = lambda part: [sys.executable, "-c", "raise SystemExit(9)"]
+main()
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "loops")}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, capture_output=True, check=False, text=True, env=environment, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    first, last = done.stderr.splitlines()
+    assert first.startswith(f"compiling the loops into {tmp_path / 'loops'}")
+    assert first.endswith("(about a minute)")
+    assert last.endswith("could not be compiled (exit code 9)")
+
+
+def test_what_is_compiled_ahead_is_compiled_once_and_never_told_among_results(tmp_path):
+    program = """
+import sys
+from allocator.cli.local.warm import compile_ahead
+from allocator.server.system import compilation, loop_cache
+compilation.command = lambda part: [sys.executable, "-c", "pass"]
+loop_cache.prepare()
+compile_ahead()
+compile_ahead()
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, env=environment)
+    assert done.stdout == ""
+    assert done.stderr.count("compiling the loops") == 1
+    assert done.stderr.splitlines()[-1].startswith("all loops are compiled, after ")
 
 
 def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from allocator.cli.exits import Exit, fail
-from allocator.cli.remote.views import plain
+from allocator.cli.remote.output import plain
 from allocator.cli.render import setting_tables, share_tables, tables
 from allocator.cli.render.share_tables import View
 from allocator.cli.render.terminal import print_table
+from allocator.cli.tree import Exit, fail
 from allocator.plain import json_text
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
@@ -184,6 +184,16 @@ def test_rules_are_tables(capsys):
     ]
     setting_tables.rules(plain(pb.ListConstraintsResponse()), "constraint")
     assert capsys.readouterr().out == "no rules\n"
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_reset_says_that_something_was_taken_back(capsys, dry_run):
+    """`nothing is set` alone reads as if nothing had been."""
+    change = spb.Change(dry_run=dry_run)
+    setting_tables.settings(plain(pb.ResetSettingsResponse(change=change)))
+    text = capsys.readouterr().out
+    assert "nothing is set\n" in text
+    assert text.startswith("taken back; ") is not dry_run
 
 
 def test_the_directory_of_a_configuration_is_named_once(capsys):

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.lab.experiments.play import play
 from allocator.lab.links.stream import StreamLink
-from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.recorded import Arrival, Replay
+from allocator.lab.master.resources import AgentSpec
+from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import HEADER, MAGIC, frame, read_records
 from tests.server.process import SidecarProcess

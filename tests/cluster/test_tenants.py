@@ -22,14 +22,15 @@ def test_tenants_harm_nobody(mesos, manner):
     theirs = with_built_in(mesos, manner)
     assert not ours.ends
     # Whoever has ten thousand roles has ten thousand turns in Mesos, too.
-    assert ours.wait <= max(WAIT_MAX, theirs.wait + 1)
-    assert ours.master_mib <= theirs.master_mib + MEMORY_MIB_MAX
+    assert ours.wait <= max(WAIT_MAX, theirs.wait + 1 if theirs else 0)
+    # Where the built-in allocator does not get through, there is nothing to compare memory with.
+    assert theirs is None or ours.master_mib <= theirs.master_mib + MEMORY_MIB_MAX
     assert ours.sidecar_mib <= MEMORY_MIB_MAX
 
 
-def with_built_in(mesos, manner) -> TenantFigures:
+def with_built_in(mesos, manner) -> TenantFigures | None:
     """What the manner does to the built-in allocator; nothing where that does not survive it."""
     try:
         return play(mesos, manner, built_in=True)
     except (AssertionError, OSError, http.client.HTTPException):
-        return TenantFigures(manner.name, built_in=True)
+        return None

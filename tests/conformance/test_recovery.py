@@ -6,10 +6,9 @@ That is the module's part, which the emulated master plays.
 import pytest
 
 from allocator.lab.frameworks.base import Identity, Master, Offer, Task
-from allocator.lab.master.base import Recovery
-from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.master.emulated import EmulatedMaster, Recovery
 from allocator.lab.master.ledger_rows import Quota
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.master.resources import AgentSpec
 from tests.conformance.mesos import mesos
 from tests.lab.masters import run, wire_link
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from allocator.core import bounds
-from allocator.lab.master import kinds
+from allocator.lab.master import resources
 from allocator.server.config import Config
 
 TABLE = Path(__file__).resolve().parents[2] / "mesos-module" / "brain" / "bounds.hpp"
@@ -54,6 +54,6 @@ def test_the_limits_of_the_configuration_hold_what_the_module_lets_through():
 
 def test_the_emulated_master_shares_kinds_as_the_module_does():
     module = of_module()
-    assert module["KINDS_NAMED_EIGHTHS"] == kinds.NAMED_EIGHTHS
-    assert module["KINDS_RESERVED_EIGHTHS"] == kinds.RESERVED_EIGHTHS
-    assert module["KINDS_FREE_OF_OWN"] == kinds.FREE_OF_OWN
+    assert module["KINDS_NAMED_EIGHTHS"] == resources.NAMED_EIGHTHS
+    assert module["KINDS_RESERVED_EIGHTHS"] == resources.RESERVED_EIGHTHS
+    assert module["KINDS_FREE_OF_OWN"] == resources.FREE_OF_OWN

@@ -21,7 +21,7 @@ def role_table(paths: list[str]) -> RoleTable:
 def no_turns(clients: int, roles: int) -> Turns:
     """Nobody was ever served."""
     of_client, of_role = np.zeros(clients, np.int64), np.zeros(roles, np.int64)
-    return Turns(of_client, of_client, of_role, of_role)
+    return Turns(of_client, of_client, np.arange(clients), of_client, of_role, of_role)
 
 
 def ancestors(path: str) -> list[str]:
@@ -86,10 +86,10 @@ def test_weights_stand_at_their_role_and_wait_for_it():
     roles.set_weights({"a/x": 2.0})
     for handle, path in enumerate(PATHS, start=1):
         roles.define(handle, path)
-    made = shape(np.array([False, True, True]), np.array([0, 3, 1]), roles, flat=False)
-    tree = made.tree(
-        roles.weight, np.zeros(len(roles.path), np.int64), no_turns(3, len(roles.path))
-    )
+    live = np.array([False, True, True])
+    made = shape(live, np.array([0, 3, 1]), roles, flat=False)
+    nobody = no_turns(3, len(roles.path))
+    tree = made.tree(roles.weight, np.zeros(len(roles.path), np.int64), nobody)
     # Two leaves, then the virtual leaf of a and a/x, then a, then the root.
     assert tree.weight.tolist() == [1.0, 1.0, 1.0, 2.0, 1.0, 1.0]
     assert tree.parent.tolist() == [3, 2, 4, 4, 5, -1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from allocator.cli.remote.views import plain
+from allocator.cli.remote.output import plain
 from allocator.cli.render import share_tables
 from allocator.core import (
     DEMAND_LABEL,
@@ -26,9 +26,9 @@ from allocator.core import (
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.snapshot import Bounds, Snapshot
-from allocator.policies.filling.scene.cycle_stages import USUAL
+from allocator.policies.filling.scene.scoring import USUAL
 from allocator.server.reports import report
-from allocator.server.reports.shares import write_clients
+from allocator.server.reports.report import write_clients
 from allocator.server.web.page import tables
 from allocator.v1 import admin_pb2 as pb
 from tests.core.session import Session

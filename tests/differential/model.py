@@ -9,7 +9,8 @@ Where our allocator deliberately decides otherwise the model takes our rule:
 - A quota binds along the whole path of a role: a limit bounds all descendants, and a guarantee is
   served in the first stage to frameworks of descendants, too. The built-in looks at the role alone.
 - Of equal shares comes first whose framework had its last turn longest ago, in whichever role, and
-  one that comes is as if it had just had one (`Sorter`). The built-in counts how often each node of
+  one that comes is as if it had just had one (`Sorter`). One role of a framework is in front, the
+  others stand a turn behind each other. The built-in counts how often each node of
   the tree was served, from zero, so whoever comes again and again is always first.
 - What is held counts towards its role's share from when it is known. The built-in waits for the
   framework to be added.

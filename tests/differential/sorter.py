@@ -97,8 +97,26 @@ class Sorter:
         else:
             own = model.served[below[0]]
         live = set(model.live_clients())
-        waiting = [self._of_framework(client[0]) for client in below if client in live]
+        waiting = [
+            self._of_framework(client[0]) + self._behind(client, live)
+            for client in below
+            if client in live
+        ]
         return 0, max(own, min(waiting, default=own)), own
+
+    def _behind(self, client: "Client", live: "set[Client]") -> int:
+        """How many turns a role stands behind that of its framework which waits for longest."""
+        frameworks = {framework for framework, _ in live}
+        own = [each for each in live if each[0] == client[0]]
+        if len(own) == 1 or len(live) == len(frameworks):
+            return 0
+        return min(sorted(own, key=self._waits_since).index(client), len(frameworks))
+
+    def _waits_since(self, client: "Client") -> tuple[int, int, str]:
+        """The last turn of the role at the top, and of the client; then its name."""
+        top = client[1].split("/")[0]
+        at_top = self._last(lambda each: each[1] == top or is_below(each[1], top))
+        return at_top, self.model.served[client], client[1]
 
     def _of_framework(self, framework: int) -> int:
         served = self._last(lambda client: client[0] == framework)

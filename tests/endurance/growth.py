@@ -20,7 +20,7 @@ from allocator.lab.event_heap import Priority
 from allocator.lab.links.stream import WireLink
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_state
+from allocator.lab.random_cluster.checks import differences, of_ledger, of_state
 from allocator.lab.workloads.scenario import Progress, Stage
 from tests.lab.masters import wire_link
 

@@ -7,7 +7,6 @@ beside them, under names that begin with ``found-``.
 from collections.abc import Iterator
 from pathlib import Path
 
-from allocator.core.checkpoint import Detached
 from allocator.lab.module_protocol import write_batch
 from allocator.v1 import admin_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
@@ -85,7 +84,7 @@ def records() -> Iterator[tuple[str, bytes]]:
     allocator = sidecar.allocator
     start = start_record(allocator.settings, allocator.state.limits, WELCOME)
     requests = [request_record(1, message) for message in OPENING]
-    begin = head(start, Detached(sidecar.kept()))
+    begin = head(start, sidecar.kept())
     parts = [*begin, opened_record(1), *requests, looked_record(), closed_record(1)]
     yield "session", SEPARATOR.join(each.SerializeToString() for each in parts)
 

@@ -11,8 +11,8 @@ from allocator.lab.links.base import LinkDownError
 from allocator.lab.links.stream import WireLink
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.resources import AgentSpec
 from allocator.lab.module_protocol import SessionEndedError
-from allocator.lab.workloads.cluster import AgentSpec
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.v1 import session_pb2 as pb
 from tests.hostile.measuring import (

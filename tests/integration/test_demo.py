@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from allocator.cli.exits import Exit
+from allocator.cli.tree import Exit
 from allocator.lab.links.sidecar_process import SidecarProcess
 
 

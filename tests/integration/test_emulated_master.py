@@ -15,7 +15,7 @@ from allocator.lab.links.stream import StreamLink
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.module_protocol import SessionEndedError
 from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_sidecar
+from allocator.lab.random_cluster.checks import differences, of_ledger, of_sidecar
 from allocator.lab.workloads.spark_experiment import experiment
 from tests.lab.masters import wire_link
 

@@ -9,7 +9,7 @@ import pytest
 
 from allocator.cli.local.replay import journals_in
 from allocator.core import AddAgent, AgentInfo, Decisions, Event
-from allocator.core.checkpoint import Detached
+from allocator.core.checkpoint import nbytes_of
 from allocator.policies import build
 from allocator.server.engine.journal import _SMALL
 from allocator.v1 import journal_pb2
@@ -93,6 +93,6 @@ def test_all_that_was_answered_is_in_the_journal_of_a_killed_process(tmp_path):
     assert player.found.missing == 0
     assert player.found.checkpoints >= len(files) - 2
     assert player._sidecar is not None
-    assert Detached(player._sidecar.kept()).nbytes >= _SMALL, "a thread wrote the checkpoints"
+    assert nbytes_of(player._sidecar.kept()) >= _SMALL, "a thread wrote the checkpoints"
     rest = iter(said)
     assert all(answer in rest for answer in heard), "in the order in which they were heard"

@@ -66,6 +66,12 @@ def target(process) -> Iterator[str]:
         module.leave()
 
 
+@pytest.fixture(autouse=True)
+def buffered(monkeypatch):
+    """As for most people: what is printed is written when much of it has come."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+
+
 def run(target: str, words: str, **options) -> subprocess.CompletedProcess[str]:
     given = {"capture_output": True, "timeout": 120, **options}
     command = [sys.executable, "-m", "allocator", *words.split(), "--target", target]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from allocator.lab.event_heap import Priority
 from allocator.lab.links.stream import WireLink
-from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_state
+from allocator.lab.random_cluster.checks import differences, of_ledger, of_state
 from allocator.lab.workloads.scenario import Scenario
 
 

@@ -12,10 +12,8 @@ from allocator.lab.links.base import Batch, Opening
 from allocator.lab.links.stream import WireLink
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.kinds import KindTable
-from allocator.lab.master.resources import ResourceTable
+from allocator.lab.master.resources import AgentSpec, KindTable, ResourceTable
 from allocator.lab.master.session import Outbox
-from allocator.lab.workloads.cluster import AgentSpec
 from allocator.policies import build
 from tests.world.rows import holdings
 

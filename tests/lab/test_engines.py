@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from allocator.cli.lab.spreading import spread_over
 from allocator.lab.experiments import spread as engines
 from allocator.lab.experiments.spread import BACKENDS, BackendError, spread
 from allocator.lab.reports import sweep_report
@@ -121,26 +122,31 @@ def spark_cluster(directory):
 
 
 def process_of(_argument):
-    """The process that a call runs in."""
+    """The process that a call runs in, and where it keeps its loops."""
     time.sleep(0.2)
-    return os.getpid()
+    return os.getpid(), os.environ["NUMBA_CACHE_DIR"]
 
 
 @pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 @pytest.mark.parametrize("backend", list(engines.ENGINES))
 def test_a_cluster_gives_what_this_process_gives(tmp_path, monkeypatch, backend):
-    for name in ("PYTHONPATH", "PYSPARK_PYTHON"):
+    # Nobody told the workers which directory of loops is the one of these sources.
+    loops = ENVIRONMENT["NUMBA_CACHE_DIR"]
+    monkeypatch.setitem(ENVIRONMENT, "NUMBA_CACHE_DIR", str(Path(loops).parent))
+    for name in ("NUMBA_CACHE_DIR", "PYTHONPATH", "PYSPARK_PYTHON"):
         monkeypatch.setenv(name, ENVIRONMENT[name])
     clusters = {"dask": dask_cluster, "ray": ray_cluster, "spark": spark_cluster}
     scenario = check(SCENARIO, "test")
     cells = [Cell("drf", mode, seed) for mode in ("oblivious", "characterised") for seed in (0, 1)]
     here = [run(scenario, cell) for cell in cells]
     with clusters[backend](tmp_path) as address:
-        there = list(spread(partial(run, scenario), cells, backend=backend, cluster=address))
-        by = set(spread(process_of, range(8), backend=backend, cluster=address))
+        over = spread_over(-1, backend, address)
+        there = list(over(partial(run, scenario), cells))
+        by, kept = map(set, zip(*over(process_of, range(8)), strict=True))
     assert sweep_report.run_rows(there) == sweep_report.run_rows(here)
     assert len(by) >= 2
     assert os.getpid() not in by
+    assert kept == {loops}
 
 
 def test_a_cluster_that_is_not_there_is_named(monkeypatch):

@@ -8,17 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from allocator.cli.render.progress import Lines
+from allocator.cli.render.terminal import Lines
 from allocator.core import Reason
 from allocator.lab.experiments import claims
 from allocator.lab.experiments import demo_runs as catalogue
 from allocator.lab.experiments.claims import Claim, Measures, judge_claim
 from allocator.lab.experiments.play import UnfinishedError, play
+from allocator.lab.master.resources import AgentSpec
 from allocator.lab.reports import plots
 from allocator.lab.reports import run_report as report
 from allocator.lab.reports.run_record import RoleLevel, RoleShares, fairness
-from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.recorded import Arrival, Replay
 from allocator.lab.workloads.spark_experiment import (
     HETEROGENEOUS,
     HOMOGENEOUS,
@@ -28,6 +27,7 @@ from allocator.lab.workloads.spark_experiment import (
     experiment,
     lognormal_ms,
 )
+from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.policies import POLICIES
 from tests.lab.masters import wire_link
 
@@ -402,7 +402,7 @@ def test_claims_are_played_seed_by_seed():
     wanted = [claim for claim in claims.CLAIMS if claim.text == "PS-DSF ends the batch before DRF"]
     told = []
     verdicts = claims.check_claims(
-        [0, 1], 0.04, wanted[:1], cores=1, watch=lambda done, whole: told.append((done, whole))
+        [0, 1], 0.04, wanted[:1], watch=lambda done, whole: told.append((done, whole))
     )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert len(verdicts[0].values) == 2

@@ -3,9 +3,10 @@
 import pytest
 
 from allocator.core import Release, Revive, Suppress, Transition
-from allocator.lab.frameworks.base import Identity, TaskQueue, fit
+from allocator.lab.frameworks.base import Identity, fit
+from allocator.lab.frameworks.batch import TaskQueue
 from allocator.lab.frameworks.spark_of_paper import Job, SparkJob
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.master.resources import AgentSpec
 from tests.lab.masters import Listener, master_for, run
 
 WHOLE = (4000, 8_192_000)
@@ -90,7 +91,7 @@ def test_a_task_that_is_lost_is_run_again(link):
     offer(link, master, WHOLE)
     master.remove_agent(1)
     master.send()
-    assert framework.waiting == [1000]
+    assert [each.durations_ms for each in framework._waiting] == [[1000]]
     assert Revive(1, (1,)) in link.messages
     run(master, 9000)
     assert master.members

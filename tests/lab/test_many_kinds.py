@@ -13,15 +13,14 @@ from allocator.lab.master.resources import (
     REFINEMENT,
     REVOCABLE,
     SHARED,
+    AgentSpec,
     Resource,
     disk,
     reserved,
     volume,
 )
 from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_state
-from allocator.lab.random_cluster.offer_checks import Inspector
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger, of_state
 from tests.lab.auditing import Audited
 from tests.lab.masters import run, wire_link
 
@@ -191,7 +190,7 @@ NAMES = ("cpus", "disk")
 def test_who_gets_nothing_of_the_rest_is_not_asked_before_a_minute(kept_from, monkeypatch):
     """Else the first would be asked for ever, and the rest never offered to its role."""
     if not kept_from:
-        monkeypatch.setattr("allocator.core.apply.rest.REST_REFUSED_MS", -1)
+        monkeypatch.setattr("allocator.core.apply.resources.REST_REFUSED_MS", -1)
     link = wire_link(limits=Limits(kinds=4), patience_cycles=0)
     owned = reserved(DISK, "b")
     master = master_of(link, {CPUS: 1000, owned: 500}, names=NAMES)

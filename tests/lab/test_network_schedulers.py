@@ -7,12 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from allocator.lab.network import cluster as cluster_module
-from allocator.lab.network.cluster import ClusterRun
+from allocator.lab.network.cluster import ClusterRun, empty_slots, fair_shares
 from allocator.lab.network.flow_scheduler import FlowScheduler
-from allocator.lab.network.inputs import make_input
 from allocator.lab.network.queue_scheduler import DELAY_S, MARGIN, QueueScheduler
-from allocator.lab.network.shares import fair_shares
-from allocator.lab.network.slots import empty_slots
 from allocator.lab.network.topology import Topology, even_racks
 from allocator.lab.network.workflow import (
     JOB_INPUT,
@@ -23,6 +20,7 @@ from allocator.lab.network.workflow import (
     Task,
     TaskState,
     draw_job,
+    make_input,
 )
 from allocator.lab.papers.quincy.runs import SCHEDULERS, make_scheduler
 

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.lab.network.inputs import make_input
-from allocator.lab.network.topology import Distance, Topology, even_racks
-from allocator.lab.network.transfers import Transfers
+from allocator.lab.network.topology import Distance, Topology, Transfers, even_racks
+from allocator.lab.network.workflow import make_input
 from tests.oracles import slow_rates
 
 # Four computers in two racks. Disks of 1 GB/s, cards of 0.5, uplinks of 0.25.

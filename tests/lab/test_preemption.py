@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from allocator.core import Allocator, InverseOffer, PolicySpec, Problem, Reclaims, Settings
-from allocator.lab.experiments.play import Played, play, play_until
+from allocator.lab.experiments.play import Played, play
 from allocator.lab.experiments.runs import Run, play_on
-from allocator.lab.frameworks.base import Identity, TaskQueue
+from allocator.lab.frameworks.base import Identity
+from allocator.lab.frameworks.batch import TaskQueue
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.links.stream import WireLink
-from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.recorded import Arrival, Replay
+from allocator.lab.master.resources import AgentSpec
 from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.policies import build
 from tests.lab.masters import Listener, master_for, run
 
@@ -96,21 +97,21 @@ class Asked(TaskQueue):
 
     LATE_MS = 15_000
 
-    def __init__(self, *what, manner: str) -> None:
+    def __init__(self, *what, answer: str) -> None:
         super().__init__(*what)
-        self.manner = manner
+        self.answer = answer
         self.asked: list[int] = []
         self.ended = 0
 
     def asked_to_leave(self, agent: int) -> None:
         self.asked.append(agent)
-        if self.manner == "refuses":
+        if self.answer == "refuses":
             self._master.answer_inverse_offer(self, agent, accept=False, refuse_ms=5_000)
-        if self.manner in {"gives way", "leaves late"}:
-            late_ms = self.LATE_MS if self.manner == "leaves late" else 0
-            self._master.event_heap.after(late_ms, partial(self._leave, agent))
+        if self.answer in {"gives way", "leaves late"}:
+            late_ms = self.LATE_MS if self.answer == "leaves late" else 0
+            self._master.event_heap.after(late_ms, partial(self._leave_agent, agent))
 
-    def _leave(self, agent: int) -> None:
+    def _leave_agent(self, agent: int) -> None:
         self.ended += sum(task.agent == agent for task in self.running)
         super().asked_to_leave(agent)
 
@@ -155,7 +156,7 @@ class Rests:
 
     def __init__(self, manner: str) -> None:
         need = {"cpus": 900, "mem": 900_000}
-        self.red = Asked(Identity("red", ("red",)), need, [600_000] * 16, manner=manner)
+        self.red = Asked(Identity("red", ("red",)), need, [600_000] * 16, answer=manner)
         self.blue = Fussy(Identity("blue", ("blue",)), need, [500_000] * 8)
 
     def begin(self, stage: Stage) -> None:
@@ -175,7 +176,7 @@ def test_whoever_was_asked_is_asked_and_nobody_else(manner: str, mode: str) -> N
     scene = Rests(manner)
     policy = replace(spec("on"), mode=mode)
     link = PlanningBeside(lambda kept: Allocator(build, kept), Settings(policy=policy))
-    done = play_until(scene, link, tell_demand=False, until_ms=60_000)
+    done = play(scene, link, tell_demand=False, until_ms=60_000, to_end=False)
     assert len(scene.red.asked) == len(set(scene.red.asked)) == 2
     leaves = manner != "ignores"
     assert scene.red.ended == (8 if leaves else 0)
@@ -187,7 +188,7 @@ def test_whoever_was_asked_is_asked_and_nobody_else(manner: str, mode: str) -> N
 def test_whoever_refuses_is_not_asked_for_the_same_agent_again_while_others_may_be() -> None:
     scene = Rests("refuses")
     link = PlanningBeside(lambda kept: Allocator(build, kept), Settings(policy=spec("on")))
-    play_until(scene, link, tell_demand=False, until_ms=20_000)
+    play(scene, link, tell_demand=False, until_ms=20_000, to_end=False)
     assert sorted(scene.red.asked) == [1, 2, 3, 4]
 
 

@@ -323,6 +323,11 @@ def test_the_command_prints_tables_and_writes_the_same_as_csv_and_parquet(tmp_pa
         (["--mode", "both"], 2, "--mode: 'both'; choose from oblivious, characterised"),
         (["--backend", "rays"], 2, "--backend: 'rays'; choose from loky, dask, ray, spark"),
         (["--jobs", "0"], 2, "--jobs: 0"),
+        (
+            ["--cluster", "tcp://a:1"],
+            2,
+            "--cluster: of which engine? Give --backend",
+        ),
         (["--backend", "dask"], 1, "--backend dask: dask needs the address of its scheduler"),
     ],
 )

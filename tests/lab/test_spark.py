@@ -12,8 +12,7 @@ from allocator.lab.frameworks.spark import (
     SparkSettings,
     Stages,
 )
-from allocator.lab.master.resources import Reservation, Resource
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.master.resources import AgentSpec, Reservation, Resource
 from tests.lab.masters import Listener, master_for, run
 from tests.lab.test_frameworks import WHOLE, offer, refusals, used
 

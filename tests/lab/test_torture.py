@@ -19,16 +19,20 @@ from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.torture import Plan, text, torture, write
-from allocator.lab.torture.faults import FAULTS
-from allocator.lab.torture.faults.connections import Reconnect
-from allocator.lab.torture.faults.operators import HostileTenants, Questions, SetPolicy
-from allocator.lab.torture.faults.process import Kill
-from allocator.lab.torture.proxy import Cable, Proxy, dial_tcp
+from allocator.lab.torture.faults import (
+    FAULTS,
+    hostile_tenants,
+    kill,
+    questions,
+    reconnect,
+    set_policy,
+)
 from allocator.lab.torture.report import Findings
 from allocator.lab.torture.sidecar import LogMeter, TorturedSidecar
+from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
 from tests.server.scraping import samples
 
-QUIET = (Questions(),)
+QUIET = (questions,)
 
 
 @pytest.mark.slow
@@ -96,20 +100,20 @@ def test_a_sidecar_that_loses_settings_is_found(tmp_path):
     def tamper(world):
         world.scene.rig.kept["torture/never-set"] = 5 * MILLI
 
-    report = torture(Plan(5.0, 3, tmp_path, cycles_min=50, faults=(SetPolicy(),), tamper=tamper))
+    report = torture(Plan(5.0, 3, tmp_path, cycles_min=50, faults=(set_policy,), tamper=tamper))
     assert report.findings.broken["what operators set is kept"], text(report)
 
 
 @pytest.mark.slow
 def test_kills_and_reconnects_are_survived(tmp_path):
-    report = torture(Plan(20.0, 5, tmp_path, cycles_min=100, faults=(Kill(), Reconnect())))
+    report = torture(Plan(20.0, 5, tmp_path, cycles_min=100, faults=(kill, reconnect)))
     assert not report.violations, text(report)
     assert report.findings.faults
 
 
 @pytest.mark.slow
 def test_hostile_tenants_are_survived(tmp_path):
-    report = torture(Plan(25.0, 3, tmp_path, cycles_min=100, faults=(HostileTenants(),)))
+    report = torture(Plan(25.0, 3, tmp_path, cycles_min=100, faults=(hostile_tenants,)))
     assert not report.violations, text(report)
     assert len(report.findings.manners) > 3
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from allocator.lab.experiments import demo_runs as catalogue
-from allocator.lab.workloads import recorded as trace_workload
-from allocator.lab.workloads import synthetic
+from allocator.lab.workloads import traces
 from allocator.lab.workloads.traces import BLOCK_BYTES, TraceError, read_nodes, read_pods, read_swim
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -151,7 +150,7 @@ def test_the_openb_files():
     assert (len(nodes), len(pods)) == (1_523, 8_152)
     assert len({node.model for node in nodes if node.model}) == 7
     assert sum(pod.models == {"T4"} for pod in pods) == 1_291
-    scenario = trace_workload.openb(nodes, pods, span_s=600)
+    scenario = traces.openb(nodes, pods, span_s=600)
     assert scenario.arrivals[-1].time_ms == 600_000
     assert max(max(each.durations_ms) for each in scenario.arrivals) <= 3_600_000
 
@@ -162,7 +161,7 @@ def test_a_pod_that_fits_nowhere_is_left_out(write):
     on_t4 = constrained.replace("V100M16|V100M32", "T4").replace("p1", "p2")
     too_large = plain.replace("4000", "32001").replace("p0", "p3")
     pods = read_pods(write(f"{header}\n{constrained}\n{plain}\n{on_t4}\n{too_large}"))
-    names = [arrival.name for arrival in trace_workload.openb(nodes, pods).arrivals]
+    names = [arrival.name for arrival in traces.openb(nodes, pods).arrivals]
     assert sorted(names) == ["p0", "p2"]
 
 
@@ -170,13 +169,13 @@ def test_a_pod_that_fits_nowhere_is_left_out(write):
 
 
 def test_a_seed_fixes_the_synthetic_workloads():
-    assert synthetic.swim_jobs(3) == synthetic.swim_jobs(3)
-    assert synthetic.swim_jobs(3) != synthetic.swim_jobs(4)
-    assert synthetic.openb_pods(3, 50) == synthetic.openb_pods(3, 50)
+    assert traces.swim_jobs(3) == traces.swim_jobs(3)
+    assert traces.swim_jobs(3) != traces.swim_jobs(4)
+    assert traces.openb_pods(3, 50) == traces.openb_pods(3, 50)
 
 
 def test_synthetic_jobs_are_as_large_as_those_of_the_sample():
-    maps = np.array([job.maps(10**9) for job in synthetic.swim_jobs(0, hours=48)])
+    maps = np.array([job.maps(10**9) for job in traces.swim_jobs(0, hours=48)])
     assert len(maps) == pytest.approx(277 * 48, rel=0.05)
     for least, most, share in ((1, 1, 0.813), (2, 20, 0.081), (501, 1_500, 0.024)):
         assert ((maps >= least) & (maps <= most)).mean() == pytest.approx(share, abs=0.01)
@@ -184,17 +183,17 @@ def test_synthetic_jobs_are_as_large_as_those_of_the_sample():
 
 @pytest.mark.parametrize("count", [1, 14, 100, 1_523])
 def test_a_synthetic_cluster_has_as_many_nodes_as_were_asked_for(count):
-    assert len(synthetic.openb_nodes(count)) == count
+    assert len(traces.openb_nodes(count)) == count
 
 
 def test_synthetic_pods_are_constrained_as_often_as_those_of_the_list():
-    pods = synthetic.openb_pods(1, 8_000)
+    pods = traces.openb_pods(1, 8_000)
     with_gpus = [pod for pod in pods if "gpus" in pod.need]
     assert sum(bool(pod.models) for pod in with_gpus) / len(with_gpus) == pytest.approx(
         1 / 3, abs=0.03
     )
     assert np.median([pod.life_s for pod in pods]) == pytest.approx(540, rel=0.1)
-    models = {node.model for node in synthetic.openb_nodes(1_523)}
+    models = {node.model for node in traces.openb_nodes(1_523)}
     assert all(pod.models & models for pod in with_gpus if pod.models)
 
 

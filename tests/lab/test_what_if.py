@@ -32,10 +32,10 @@ from allocator.lab.frameworks.base import Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
 from allocator.lab.links.in_process import DirectLink
 from allocator.lab.master.ledger_rows import Quota
-from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.recorded import Arrival, Replay
+from allocator.lab.master.resources import AgentSpec
 from allocator.lab.workloads.recorded_day import Day, DayRecorder, watched
 from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.traces import Arrival, Replay
 
 SMALL = AgentSpec("small", {"cpus": 4000, "mem": 4_096_000}, {"rack": "a"})
 LARGE = AgentSpec("large", {"cpus": 8000, "mem": 8_192_000}, {"rack": "b"})

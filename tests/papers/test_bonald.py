@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from allocator.lab.papers.bonald import service_rates as exact
 from allocator.lab.papers.bonald import strategy, tasks, traffic
 from allocator.lab.papers.bonald.examples import zero_load_rate
 from allocator.solvers.fluid import proportional_fairness
@@ -13,12 +12,14 @@ from allocator.solvers.fluid import proportional_fairness
 
 @pytest.mark.parametrize("policy", traffic.POLICIES)
 def test_the_simulated_process_has_the_rates_of_the_stationary_distribution(policy):
-    demand = exact.demand_at(0.5, exact.FIG_2, 1.0)
+    demand = traffic.demand_at(0.5, traffic.FIG_2, (1.0, 1.0))
     drawn = np.mean(
-        [traffic.simulate(policy, exact.FIG_2, demand, seed, 20_000).rate for seed in range(4)],
+        [traffic.simulate(policy, traffic.FIG_2, demand, seed, 20_000).rate for seed in range(4)],
         axis=0,
     )
-    np.testing.assert_allclose(drawn, exact.service_rates(policy, exact.FIG_2, demand), rtol=0.06)
+    np.testing.assert_allclose(
+        drawn, traffic.service_rates(policy, traffic.FIG_2, demand), rtol=0.06
+    )
 
 
 def test_four_classes_are_served_by_pf_at_least_as_fast():
@@ -31,10 +32,10 @@ def test_four_classes_are_served_by_pf_at_least_as_fast():
 @pytest.mark.parametrize("policy", traffic.POLICIES)
 def test_traffic_beyond_the_capacity_region_grows_without_bound(policy):
     """At a load of 1.2 a sixth of what comes is left over."""
-    over = traffic.demand_at(1.2, traffic.TWO, (1.0, 1.0))
-    under = traffic.demand_at(0.8, traffic.TWO, (1.0, 1.0))
-    assert traffic.simulate(policy, traffic.TWO, over, 1, 10_000).last_jobs > 200
-    assert traffic.simulate(policy, traffic.TWO, under, 1, 10_000).last_jobs < 60
+    over = traffic.demand_at(1.2, traffic.FIG_2, (1.0, 1.0))
+    under = traffic.demand_at(0.8, traffic.FIG_2, (1.0, 1.0))
+    assert traffic.simulate(policy, traffic.FIG_2, over, 1, 10_000).last_jobs > 200
+    assert traffic.simulate(policy, traffic.FIG_2, under, 1, 10_000).last_jobs < 60
 
 
 @pytest.mark.parametrize("claim", [0.1, 0.26, 0.53, 0.9])

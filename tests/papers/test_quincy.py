@@ -15,11 +15,11 @@ from allocator.lab.papers.quincy.figures import (
     departures,
     figure_8,
     figures_5_to_7,
-    judged,
     starts,
     worst_slowdown,
 )
 from allocator.lab.papers.quincy.runs import Case, Run, make_scheduler, measure, play_all
+from allocator.lab.papers.report import judged
 
 SHRINK = 8
 """Thirty computers, three jobs at once."""

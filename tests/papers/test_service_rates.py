@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from allocator.lab.papers.bonald import service_rates as paper
+from allocator.lab.papers.bonald import traffic as paper
 
 DRF, PF = "drf", "pf"
 
 
 def rates(policy: str, profile: paper.Profile, ratio: float, load: float) -> np.ndarray:
     """Service rates where resource 1 has this load and ``rho1 = ratio * rho2``."""
-    return paper.service_rates(policy, profile, paper.demand_at(load, profile, ratio))
+    return paper.service_rates(policy, profile, paper.demand_at(load, profile, (ratio, 1.0)))
 
 
 def test_one_class_is_processor_sharing() -> None:
@@ -91,7 +91,7 @@ def test_light_traffic_under_pf_is_not_as_printed_but_its_conclusion_stands(prof
 
 def test_more_jobs_do_not_change_the_rates() -> None:
     """The bound on the number of jobs is high enough, at the worst of the loads shown."""
-    demand = paper.demand_at(0.8, paper.FIG_1, 1)
+    demand = paper.demand_at(0.8, paper.FIG_1, (1.0, 1.0))
     few = paper.service_rates(DRF, paper.FIG_1, demand)
     np.testing.assert_allclose(few, paper.service_rates(DRF, paper.FIG_1, demand, 80), atol=1e-4)
 

@@ -36,10 +36,11 @@ def main() -> None:
     """Make all that are made."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     with at_work() as scene:
-        photograph(scene, PICTURES / "status-page.png")
         words = ("explain", "framework", EXPLAINED, "--cycles", "2")
         target = {"MESOS_ALLOCATOR_TARGET": scene.target}
+        # First, for a browser takes its time, and whoever waits now may be served meanwhile.
         capture(words, COLUMNS, target, PICTURES / "explain.svg")
+        photograph(scene, PICTURES / "status-page.png")
     compare(PICTURES / "comparison.png")
     worked_example.draw(PICTURES / "policies.svg")
 

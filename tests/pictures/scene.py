@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allocator.core import Options
-from allocator.lab.experiments.play import Played, play_until
+from allocator.lab.experiments.play import Played, play
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.scenarios.drawing import draw
 from allocator.lab.scenarios.running import World
@@ -77,10 +77,11 @@ class _Player(threading.Thread):
         scenario = read(SCENE)
         world = World(scenario, draw(scenario, SEED))
         try:
-            self.played = play_until(
+            self.played = play(
                 world,
                 StreamLink(self._target),
                 tell_demand=True,
+                to_end=False,
                 options=Options(filter_gpus=scenario.filter_gpus),
                 watch=self._watch,
             )

@@ -14,8 +14,8 @@ from allocator.core.snapshot import Bounds, Snapshot, Specials, Tier
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.policies.filling import Filling
 from allocator.policies.filling.scene import scoring
-from allocator.policies.filling.scene.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.scene.loop_arrays import Effort
+from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.testing import static_snapshot, with_refusals
 from tests import oracles
 from tests.policies.rows_of_grants import rows

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from allocator.core import Allocator, Hold, PolicySpec
-from allocator.server.metrics.collecting import Parts
+from allocator.server.metrics.family import Parts
 from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
 from allocator.wire import Counts

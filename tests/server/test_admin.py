@@ -39,8 +39,7 @@ from allocator.core import (
 from allocator.core.checkpoint import to_columns
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.grpc.admin import AdminServicer
-from allocator.server.grpc.admin_rules import RuleRpcs
+from allocator.server.grpc.admin import AdminServicer, RuleRpcs
 from allocator.server.views import dump
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc

@@ -23,7 +23,7 @@ from allocator.core import (
     RemoveAgent,
 )
 from allocator.lab.module_protocol import write_hello
-from allocator.server.engine.ending import SESSIONS_MAX
+from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting

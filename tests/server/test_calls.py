@@ -13,9 +13,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from allocator.server.config.access import AccessSection
-from allocator.server.engine.ending import SESSIONS_MAX
-from allocator.server.engine.questions import Turn
+from allocator.server.config.sections import AccessSection
+from allocator.server.engine.commands import Turn
+from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc import calls
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.calls import BOUNDS, CALLS_MAX, Calls

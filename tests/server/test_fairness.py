@@ -25,14 +25,14 @@ from allocator.core import (
 )
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.fairness import (
+from allocator.server.engine.fair_shares import (
     CORE_PART,
     FAILED_PAUSE_MAX_S,
     PROCESSOR_PART,
     FairnessWatch,
 )
-from allocator.server.metrics.collecting import Parts
-from allocator.server.metrics.fairness_families import fairness_parts
+from allocator.server.metrics.family import Parts
+from allocator.server.metrics.operation_families import fairness_parts
 from tests.server.scraping import Samples, samples, series, value
 from tests.server.test_admin import CLUSTER, NESTED
 from tests.world.rows import holdings
@@ -217,13 +217,12 @@ def test_a_thread_of_its_own_looks_again_and_again_until_it_is_stopped(loop):
         assert asked.acquire(timeout=WAIT_S)
     assert watch.counts.done == 0, "loops run interpreted"
     may.set()
-    before = threading.active_count()
     for _ in range(3):
         assert asked.acquire(timeout=WAIT_S)
     assert watch.counts.done > 0
     watch.stop()
     watch._thread.join(WAIT_S)
-    assert threading.active_count() == before - 1
+    assert not watch._thread.is_alive()
 
 
 def test_nobody_looks_where_that_is_not_wanted(loop):

@@ -17,7 +17,7 @@ from allocator.core import (
 )
 from allocator.policies import build
 from allocator.server.config import Config
-from allocator.server.engine import fair_shares, forecast
+from allocator.server.engine import fair_shares
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.reports import report
 
@@ -61,7 +61,7 @@ def offered(loop: CoreLoop, policy: PolicySpec) -> dict[str, tuple[float, int]]:
 
 @pytest.mark.parametrize("which", ["now", "then"])
 def test_the_next_cycle_is_as_foreseen(loop, which):
-    found, unaffected = forecast.compare(loop, loop.allocator.copied(), NOW, THEN)
+    found, unaffected = fair_shares.compare_policies(loop, loop.allocator.copied(), NOW, THEN)
     assert (len(found), unaffected) == (2, 0)
     foreseen = {
         each.framework_id: (
@@ -76,8 +76,8 @@ def test_the_next_cycle_is_as_foreseen(loop, which):
 def test_asking_changes_nothing(loop):
     before = report.read(loop.allocator)
     copied = loop.allocator.copied()
-    first = forecast.compare(loop, copied, NOW, THEN)
-    assert forecast.compare(loop, copied, NOW, THEN) == first
+    first = fair_shares.compare_policies(loop, copied, NOW, THEN)
+    assert fair_shares.compare_policies(loop, copied, NOW, THEN) == first
     after = report.read(loop.allocator)
     assert after.policy == before.policy == NOW
     assert np.array_equal(after.clients.held, before.clients.held)
@@ -85,7 +85,7 @@ def test_asking_changes_nothing(loop):
 
 def test_the_end_is_what_each_policy_would_deal(loop):
     copied = loop.allocator.copied()
-    found, _ = forecast.compare(loop, copied, NOW, THEN)
+    found, _ = fair_shares.compare_policies(loop, copied, NOW, THEN)
     dealt = fair_shares.deal(loop, THEN, copied)
     pairs = zip(dealt.clients.info, dealt.share, strict=True)
     fair = {info.framework_id: share for info, share in pairs if info}
@@ -93,4 +93,4 @@ def test_the_end_is_what_each_policy_would_deal(loop):
 
 
 def test_a_policy_compared_with_itself_changes_nobody(loop):
-    assert forecast.compare(loop, loop.allocator.copied(), NOW, NOW) == ([], 2)
+    assert fair_shares.compare_policies(loop, loop.allocator.copied(), NOW, NOW) == ([], 2)

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from allocator.server.engine import journal as journal_module
-from allocator.server.engine.journal import Journal, TakenError
-from allocator.server.engine.journal_files import FILES_MAX, Keeping, remove_old, shift
+from allocator.server.engine.journal import (
+    FILES_MAX,
+    Journal,
+    Keeping,
+    TakenError,
+    remove_old,
+    shift,
+)
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.wire.journal.records import request_record
 from tests.server.process import SidecarProcess
@@ -103,7 +109,7 @@ ENDS = """
 import os, sys
 from pathlib import Path
 from allocator.server.engine.journal import Journal
-from allocator.server.engine.journal_files import Keeping
+from allocator.server.engine.journal import Keeping
 from tests.server.test_loop_journal import nothing
 
 Journal(Path(sys.argv[1]), Keeping(1000), nothing)

@@ -10,13 +10,11 @@ import pytest
 
 from allocator import policies
 from allocator.server.config import Config, Loaded
+from allocator.server.engine.commands import left_s
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.rpc_futures import left_s
 from allocator.server.grpc.admin import AdminServicer
-from allocator.server.operators import audit as audit_log
-from allocator.server.operators import changes
-from allocator.server.operators.changes import BUSY
-from allocator.server.operators.operators import Operators
+from allocator.server.operators import operators
+from allocator.server.operators.operators import BUSY, Operators
 from allocator.v1 import admin_pb2_grpc
 from allocator.v1 import settings_pb2 as spb
 
@@ -41,7 +39,7 @@ class Lines:
 @pytest.fixture
 def lines(monkeypatch) -> Lines:
     found = Lines()
-    monkeypatch.setattr(audit_log, "_log", found)
+    monkeypatch.setattr(operators, "_audit_log", found)
     return found
 
 
@@ -102,7 +100,7 @@ def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
 def test_what_is_told_as_failed_is_never_done(loop, stub, lines, monkeypatch):
     """The core has not begun in time: the caller hears so, before its deadline."""
     go = held_before_the_change(loop, monkeypatch)
-    monkeypatch.setattr(changes, "left_s", lambda _context: 0.1)
+    monkeypatch.setattr(operators, "left_s", lambda _context: 0.1)
     with pytest.raises(grpc.RpcError) as caught:
         stub.SetDrain(DRAIN, timeout=100)
     error: Any = caught.value

@@ -12,7 +12,7 @@ from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import PolicySection
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.session_stream import SessionStream
+from allocator.server.engine.sessions import SessionStream
 from allocator.server.reports import report
 from allocator.server.system.compilation import PARTS, Progress
 from allocator.server.views import status_warnings

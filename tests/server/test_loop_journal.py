@@ -15,11 +15,11 @@ from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.journal import Head, Journal
-from allocator.server.engine.journal_files import Keeping
+from allocator.server.engine.journal import Head, Journal, Keeping
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import read_records, replay
+from allocator.wire.journal.framing import frame
 from allocator.wire.journal.records import answered_record, request_record
 from allocator.wire.journal.replay import Replay
 from tests.server.test_loop import InProcess
@@ -140,8 +140,11 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
     return Heard.kept
 
 
-def test_any_suffix_of_the_files_replays(tmp_path):
+@pytest.mark.parametrize("forked", [False, True])
+def test_any_suffix_of_the_files_replays(tmp_path, monkeypatch, forked):
     """Of a session that is longer than several files, too, with what operators set before."""
+    if forked:
+        monkeypatch.setattr("allocator.server.engine.journal._LARGE", 0)
     heard = long_play(tmp_path / "journal", 200)
     files = [tmp_path / "journal"]
     while (older := tmp_path / f"journal.{len(files)}").exists():
@@ -197,7 +200,7 @@ def test_a_full_disk_turns_the_journal_off(tmp_path):
 def nothing(file: int, before: int) -> Head:
     """How a file begins that says nothing of a core."""
     start = journal_pb2.JournalStart(sidecar_id="x", file=file, records_before=before)
-    return Head(0, iter([journal_pb2.JournalRecord(start=start)]))
+    return Head(0, iter([frame(journal_pb2.JournalRecord(start=start))]))
 
 
 def names_in(directory: Path) -> list[str]:
@@ -256,11 +259,11 @@ class Slow:
         start = journal_pb2.JournalStart(sidecar_id="x", file=file, records_before=before)
         return Head(0 if file == 1 else 2**30, self._records(start))
 
-    def _records(self, start: journal_pb2.JournalStart) -> Iterator[journal_pb2.JournalRecord]:
+    def _records(self, start: journal_pb2.JournalStart) -> Iterator[bytes]:
         assert start.file == 1 or self.go.wait(10)
         if start.file > 1 and self.fail is not None:
             raise self.fail
-        yield journal_pb2.JournalRecord(start=start)
+        yield frame(journal_pb2.JournalRecord(start=start))
 
 
 def requests(*paths: Path) -> list[int]:

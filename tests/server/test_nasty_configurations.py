@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.policies import POLICIES
 from allocator.server.config import Config, ConfigError, Flag, load_all
+from allocator.server.config.problems import PROBLEMS_MAX
 from allocator.server.config.schema import keys, model_of
-from allocator.server.config.unlikely import PROBLEMS_MAX
 from tests.integration.test_lasting_settings import ask
 from tests.server.nasty_files import NASTY, remove
 from tests.server.process import SidecarProcess

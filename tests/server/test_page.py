@@ -32,7 +32,7 @@ from allocator.server.metrics.metrics import MetricsServer, start_http
 from allocator.server.operators.operators import Operators
 from allocator.server.views.views import Views
 from allocator.server.web import http as listener
-from allocator.server.web.page import agent_map, look, page_routes, routes, tables, words
+from allocator.server.web.page import agent_map, look, page_routes, routes, tables
 from allocator.settable import KINDS
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -410,15 +410,15 @@ def test_a_cluster_of_many_agents_and_frameworks_makes_a_page_of_bounded_size(lo
 
 
 def test_a_long_text_is_cut_and_markup_is_not():
-    assert len(str(words.printable("x" * 100_000))) == words.TEXT_MAX + 1
-    assert words.url("a b/<") == "a%20b%2F%3C"
+    assert len(str(tables.printable("x" * 100_000))) == tables.TEXT_MAX + 1
+    assert tables.url("a b/<") == "a%20b%2F%3C"
 
 
 def test_of_a_rule_is_said_how_many_it_is_about():
     match = settings_pb2.RuleMatch(agents=1, agents_total=4, frameworks=2, frameworks_total=3)
-    said = {kind: words.matched(settings_pb2.Setting(key=kind, match=match)) for kind in KINDS}
+    said = {kind: tables.matched(settings_pb2.Setting(key=kind, match=match)) for kind in KINDS}
     assert said["drain"] == "1 of 4 agents"
     assert said["weight"] == said["limit"] == "2 of 3 frameworks"
     assert said["demand"] == "2 of 3 frameworks, counts for 0"
     assert said["constraint"] == "1 of 4 agents, 2 of 3 frameworks"
-    assert words.matched(settings_pb2.Setting(key="policy.name")) == ""
+    assert tables.matched(settings_pb2.Setting(key="policy.name")) == ""

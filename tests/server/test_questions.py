@@ -7,8 +7,8 @@ import pytest
 
 from allocator.policies import build
 from allocator.server.config import Config
+from allocator.server.engine.commands import PART, SAVED_S, Questions
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.questions import PART, SAVED_S, Questions
 
 EPSILON_S = 1e-6
 

@@ -14,13 +14,18 @@ import structlog
 from allocator.core import DemandMemory, Remembered
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection, StateSection
-from allocator.server.operators import state_files, state_store
-from allocator.server.operators.state_files import StateDirectory, StateError
-from allocator.server.operators.state_store import LEARNT, SETTINGS, StateStore
+from allocator.server.operators import state_store
+from allocator.server.operators.state_store import (
+    LEARNT,
+    SETTINGS,
+    StateDirectory,
+    StateError,
+    StateStore,
+)
 from allocator.server.system import disk, lasting
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.settings.operator_overlay import Learnt, copy_learnt
+from allocator.wire.settings.operator_settings import Learnt, copy_learnt
 
 
 def named(path: Path) -> Config:
@@ -106,7 +111,7 @@ def broken_now(number: int) -> Callable[..., bytes]:
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.EMFILE])
 def test_a_file_that_cannot_be_read_now_is_left_alone(tmp_path, monkeypatch, number):
     (tmp_path / SETTINGS).write_text("whole")
-    monkeypatch.setattr(state_files, "read_regular", broken_now(number), raising=False)
+    monkeypatch.setattr(state_store, "read_regular", broken_now(number), raising=False)
     monkeypatch.setattr(Path, "read_bytes", broken_now(number))
     with structlog.testing.capture_logs() as log:
         found = state_store.restore(derived(tmp_path))

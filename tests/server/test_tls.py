@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import structlog
 
+from allocator.server.config.checks import find_problem
 from allocator.server.config.sections import ListenSection
-from allocator.server.config.tls import find_problem
-from allocator.server.grpc.certificates import Certificates
+from allocator.server.grpc.access import Certificates
 from tests.server.nasty_files import huge
 
 NEW = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]

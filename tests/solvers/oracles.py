@@ -9,6 +9,7 @@ from fractions import Fraction
 import clarabel
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
@@ -239,3 +240,43 @@ def simplex_cost(network: Network) -> int | None:
         return int(nx.network_simplex(graph)[0])
     except nx.NetworkXUnfeasible:
         return None
+
+
+def machines_envied(
+    given: NDArray[np.float64],
+    eligible: NDArray[np.bool_],
+    count: NDArray[np.int64],
+    weight: NDArray[np.float64] | None = None,
+    limit: NDArray[np.float64] | NDArray[np.int64] | None = None,
+) -> float:
+    """How far machines given are from being max-min fair, without cuts.
+
+    They are when no machine is given twice, or to somebody who cannot use it, and when no user
+    below its limit could use a machine that is idle or in the hands of somebody with a larger
+    weighted share.
+
+    `given` (U, T): machines of each type that each user gets.
+    `eligible`, `count`, `weight`, `limit`: as in `solve`.
+    Returns the largest violation, in machines, divided by the number of machines.
+    """
+    if not len(given) or not count.sum():
+        return 0.0
+    machines = given.sum(axis=1)
+    steps = np.ones(len(given)) if weight is None else np.asarray(weight, np.float64)
+    most = np.full(len(given), np.inf) if limit is None else limit
+    # Amounts below this count as nothing.
+    small = 1e-9 * count.sum()
+    idle = count - given.sum(axis=0)
+    level = machines / steps
+    # For each type the highest level of anybody who holds some of it; infinite where some is
+    # idle.
+    holder = np.where(given > small, level[:, None], 0.0).max(axis=0)
+    holder[idle > small] = np.inf
+    # A user below its limit must not be able to use a type that is held by somebody higher.
+    envied = np.where(eligible & (count > 0), holder, 0.0).max(axis=1)
+    short = np.where(machines < most - small, (envied - level) * steps, 0.0)
+    # The plain conditions: nothing negative, nothing to whom it is no use, nothing twice, no
+    # limit exceeded.
+    wrong = [-given.min(), np.where(eligible, 0.0, given).max(), -idle.min()]
+    wrong += [(machines - most).max(), min(short.max(), float(count.sum())), 0.0]
+    return float(max(wrong) / count.sum())

@@ -9,9 +9,14 @@ from hypothesis.extra.numpy import arrays
 
 from allocator.solvers.fluid import per_server_fairness
 from allocator.solvers.fluid import proportional_fairness_agents as fairness
-from allocator.solvers.graphs import constraint_graph, max_min_shares
+from allocator.solvers.graphs import (
+    constraint_graph,
+    fair_tasks,
+    max_min_shares,
+    per_server_tasks,
+    resource_graph,
+)
 from allocator.solvers.max_min import max_min
-from allocator.solvers.resource_graphs import fair_tasks, per_server_tasks, resource_graph
 
 
 @st.composite

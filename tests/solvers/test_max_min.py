@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers.max_min import certificate as max_min_certificate
 from allocator.solvers.max_min import constraint_graph, independent, max_min
+from allocator.solvers.max_min import cuts as max_min_certificate
 from allocator.solvers.max_min import cuts as max_min_cuts
 from allocator.solvers.max_min import whole as max_min_whole
-from tests.solvers.oracles import best_of_all, exact_shares, linear_programs
+from tests.solvers.oracles import best_of_all, exact_shares, linear_programs, machines_envied
 
 COUNTS = st.integers(0, 3)
 
@@ -77,7 +77,7 @@ def test_cuts_and_the_absence_of_envy_prove_the_same(graph) -> None:
     weight, limit = graph[2:]
     solution = max_min.solve(*graph)
     assert solution.residual <= max_min_certificate.TOLERANCE
-    assert max_min_certificate.envy(solution.given, *graph) <= 1e-9 * weight.max() / weight.min()
+    assert machines_envied(solution.given, *graph) <= 1e-9 * weight.max() / weight.min()
     assert (solution.machines <= (np.inf if limit is None else limit)).all()
     np.testing.assert_allclose(solution.given.sum(axis=1), solution.machines, atol=1e-9)
     # A cut's users can use nothing that is in a higher one.
@@ -135,13 +135,13 @@ def test_the_certificate_refuses_what_is_not_fair() -> None:
     fair = max_min.solve(eligible, count)
     np.testing.assert_allclose(fair.machines, [1.5, 1.5])
     unfair = np.array([[1.0, 1.0], [0.0, 1.0]])  # user 1 holds 2 machines, one of them user 2's
-    assert max_min_certificate.envy(unfair, eligible, count) == pytest.approx(1 / 3)
+    assert machines_envied(unfair, eligible, count) == pytest.approx(1 / 3)
     idle = np.array([[1.0, 0.0], [0.0, 1.0]])
-    assert max_min_certificate.envy(idle, eligible, count) > 0.1
+    assert machines_envied(idle, eligible, count) > 0.1
     twice = np.array([[1.0, 1.5], [0.0, 1.5]])
-    assert max_min_certificate.envy(twice, eligible, count) == pytest.approx(1 / 3)
+    assert machines_envied(twice, eligible, count) == pytest.approx(1 / 3)
     stranger = np.array([[0.5, 1.0], [0.5, 1.0]])
-    assert max_min_certificate.envy(stranger, eligible, count) > 0.1
+    assert machines_envied(stranger, eligible, count) > 0.1
 
 
 def test_the_certificate_of_whole_machines_follows_chains() -> None:

@@ -43,8 +43,7 @@ from allocator.core import (
 )
 from allocator.core.resources import FORMS
 from allocator.wire import Greeting
-from allocator.wire.codec.kinds import DEPTH_MAX
-from allocator.wire.codec.proto_types import AGENT_CAPABILITIES, FRAMEWORK_CAPABILITIES
+from allocator.wire.codec.proto_types import AGENT_CAPABILITIES, DEPTH_MAX, FRAMEWORK_CAPABILITIES
 from allocator.wire.codec.validation import TIME_MAX_MS, UINT32_MAX
 
 texts = st.text(max_size=8)
@@ -191,7 +190,9 @@ weights = st.builds(
     SetWeights,
     st.dictionaries(names, st.floats(min_value=1e-300, allow_infinity=False), max_size=3),
 )
-whitelists = st.builds(SetWhitelist, st.none() | st.frozensets(names, max_size=3))
+# Agents may call themselves nothing, and whoever restricts a cluster to them says so.
+hostnames = st.text(max_size=8)
+whitelists = st.builds(SetWhitelist, st.none() | st.frozensets(hostnames, max_size=3))
 
 events = st.one_of(
     defines,

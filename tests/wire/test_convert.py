@@ -7,14 +7,24 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given
 
-from allocator.core import AMOUNT_MAX, AddAgent, AgentInfo, Define, Hold, Holdings, Outcomes, Reason
+from allocator.core import (
+    AMOUNT_MAX,
+    AddAgent,
+    AgentInfo,
+    Define,
+    Hold,
+    Holdings,
+    Outcomes,
+    Reason,
+    SetWhitelist,
+)
 from allocator.lab.module_protocol import read_decisions, write_event, write_hello
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import Greeting, WireError, read_hello, write_decisions
 from allocator.wire.codec.decode import READERS
-from allocator.wire.codec.errors import TEXT_LENGTH_MAX
-from allocator.wire.codec.kinds import read_kind, write_kind
+from allocator.wire.codec.proto_types import read_kind, write_kind
+from allocator.wire.codec.validation import TEXT_LENGTH_MAX
 from tests.wire import strategies
 from tests.wire.strategies import same
 
@@ -189,6 +199,11 @@ BAD_EVENTS = [
     ),
     ("outcomes { reason: 1 }", "first_decision", "is 0"),
 ]
+
+
+def test_a_whitelist_may_hold_an_agent_that_calls_itself_nothing():
+    event = text_format.Parse('whitelist { restricted: true hostnames: ["", "h"] }', pb.Event())
+    assert read(event) == SetWhitelist(frozenset({"", "h"}))
 
 
 @pytest.mark.parametrize(("text", "field", "said"), BAD_EVENTS)

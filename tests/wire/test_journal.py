@@ -22,7 +22,6 @@ from allocator.core import (
     Settings,
     SetWeight,
 )
-from allocator.core.checkpoint import Detached
 from allocator.policies import build
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
@@ -208,7 +207,7 @@ def test_what_operators_set_comes_back_as_it_was(event):
 def beginning(**before: int) -> list[journal_pb2.JournalRecord]:
     """How the first file of a process begins."""
     start = start_record(Settings(), Limits(), WELCOME, **before)
-    return list(head(start, Detached(new_sidecar().kept())))
+    return list(head(start, new_sidecar().kept()))
 
 
 def test_a_replay_needs_a_beginning():

@@ -20,7 +20,7 @@ from allocator.core import (
 from allocator.policies import build
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.settings.operator_overlay import (
+from allocator.wire.settings.operator_settings import (
     Kept,
     Overlay,
     configured,

@@ -9,8 +9,8 @@ from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import State
 from allocator.wire.codec.decode import READERS
-from allocator.wire.codec.errors import TEXT_LENGTH_MAX
 from allocator.wire.codec.sanitizing import FIELDS, mend_event, mend_hello
+from allocator.wire.codec.validation import TEXT_LENGTH_MAX
 from tests.wire.dialogue import Module, new_sidecar
 
 LONG = "x" * (TEXT_LENGTH_MAX + 1)

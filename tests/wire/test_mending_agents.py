@@ -7,9 +7,8 @@ from allocator.core import AMOUNT_MAX
 from allocator.v1 import types_pb2 as types
 from allocator.wire import WireError
 from allocator.wire.codec.decode import LIST_READERS, READERS
-from allocator.wire.codec.errors import TEXT_LENGTH_MAX
 from allocator.wire.codec.sanitizing import mend_event
-from allocator.wire.codec.validation import TIME_MAX_MS
+from allocator.wire.codec.validation import TEXT_LENGTH_MAX, TIME_MAX_MS
 
 LONG = "x" * (TEXT_LENGTH_MAX + 1)
 

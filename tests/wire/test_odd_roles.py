@@ -14,8 +14,8 @@ from allocator.core import (
 )
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import State
-from allocator.wire.codec.errors import TEXT_LENGTH_MAX
 from allocator.wire.codec.sanitizing import mend_event
+from allocator.wire.codec.validation import TEXT_LENGTH_MAX
 from tests.wire.dialogue import STATE, Module, new_sidecar
 
 DEEP = 12

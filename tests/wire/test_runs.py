@@ -20,8 +20,7 @@ from allocator.core import (
 from allocator.lab.module_protocol import write_event
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.codec.decode import LIST_READERS, READERS
-from allocator.wire.codec.event_merging import runs
+from allocator.wire.codec.decode import LIST_READERS, READERS, runs
 from tests.wire import strategies
 from tests.wire.test_opening import flat, rows
 

@@ -34,8 +34,7 @@ from allocator.core import (
 from allocator.core.checkpoint import restore, to_columns
 from allocator.policies import build, fallback
 from allocator.wire import read_records
-from allocator.wire.journal.checkpoint import mark
-from allocator.wire.journal.moment import write_snapshot
+from allocator.wire.journal.checkpoint import mark, write_snapshot
 from allocator.wire.journal.records import start_record
 from allocator.wire.journal.replay import Replay
 from allocator.wire.session.sidecar import Sidecar

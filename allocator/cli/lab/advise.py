@@ -1,17 +1,18 @@
 """`mesos-allocator advise`: what to change, by recorded days of one's own cluster."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.exits import Exit, fail
+from allocator.cli.lab.spreading import Backend, Cluster, Jobs, spread_over
 from allocator.cli.local.replay import journals_in
-from allocator.cli.tree import Playing, shown_example
+from allocator.cli.local.warm import compile_ahead
+from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
 
 if TYPE_CHECKING:
-    from allocator.lab.advise.advising import Report
+    from allocator.lab.advise.advising import Report, Spread
     from allocator.lab.advise.reading import ReadDay
 
 PAGE = "advice.html"
@@ -54,47 +55,22 @@ def advise(
     seeds: Annotated[
         int, typer.Option(help="How often the best are played again, each time shaken.", min=2)
     ] = 5,
-    jobs: Annotated[int, typer.Option(help="Processes; -1: one for each core.", min=-1)] = -1,
-    backend: Annotated[
-        str,
-        typer.Option(
-            help="loky: processes of this machine; dask, ray, spark: the workers of an existing "
-            "cluster of that engine."
-        ),
-    ] = "loky",
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            help="Of dask the scheduler, as in tcp://host:8786; of ray the head, as in host:6379 "
-            "or ray://host:10001; of spark the master, as in spark://host:7077."
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the page goes.")] = Path(
-        "advice-out"
-    ),
+    jobs: Jobs = -1,
+    backend: Backend = "loky",
+    cluster: Cluster = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", callback=directory, help="Where the page goes.")
+    ] = Path("advice-out"),
 ) -> None:
     """Advise."""
-    from allocator.lab.experiments.spread import BACKENDS, BackendError
-
-    if backend not in BACKENDS:
-        fail(Exit.USAGE, f"--backend: {backend!r}; choose from {', '.join(BACKENDS)}")
-    if jobs == 0:
-        fail(Exit.USAGE, "--jobs: 0 processes do nothing; give a number, or -1 for all cores")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        fail(Exit.FAILURE, f"--out {out} cannot be made: {error.strerror}")
-    days = _read(journals, hours)
-    try:
-        report = _play(days, seeds, jobs, backend, cluster)
-    except BackendError as error:
-        fail(Exit.FAILURE, f"--backend {backend}: {error}")
-    _show(report, out)
+    over = spread_over(jobs, backend, cluster)
+    compile_ahead()
+    _show(_play(_read(journals, hours), seeds, over), out)
 
 
 def _read(journals: Sequence[Path], hours: float) -> list["ReadDay"]:
     """Read all days, or end with what is wrong with each that is none."""
-    from allocator.cli.render.progress import progress
+    from allocator.cli.render.terminal import progress
     from allocator.lab.advise.reading import NoDayError, read_day
 
     days, wrong = [], []
@@ -116,15 +92,9 @@ def _read(journals: Sequence[Path], hours: float) -> list["ReadDay"]:
     return days
 
 
-def _play(
-    days: list["ReadDay"], seeds: int, jobs: int, backend: str, cluster: str | None
-) -> "Report":
-    from allocator.cli.render.progress import progress
+def _play(days: list["ReadDay"], seeds: int, over: "Spread") -> "Report":
+    from allocator.cli.render.terminal import progress
     from allocator.lab.advise.advising import advise as advise_on
-    from allocator.lab.experiments.spread import spread
-
-    def over(function: Callable[[Any], Any], cells: Sequence[Any]) -> Iterable[Any]:
-        return spread(function, cells, jobs=jobs, backend=backend, cluster=cluster)
 
     with progress("playing", "runs", None) as tell:
         return advise_on(days, seeds, over, lambda done, total: tell(done, total=total))

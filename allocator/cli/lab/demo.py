@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.exits import Exit, fail
 from allocator.cli.lab import demo_more
+from allocator.cli.local.warm import compile_ahead
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import PLAIN, PlayingGroup, choose, directory
+from allocator.cli.tree import PLAIN, Exit, PlayingGroup, choose, directory, fail
 
 if TYPE_CHECKING:
     from allocator.lab.experiments.runs import Result, Run
@@ -89,8 +89,7 @@ def demo(
     """Play section V of Kesidis et al. under several policies, and compare them."""
     if context.invoked_subcommand is not None:
         return
-    from allocator.cli.render.demo_conclusions import print_conclusions
-    from allocator.cli.render.demo_tables import print_runs
+    from allocator.cli.render.demo_tables import print_conclusions, print_runs
     from allocator.lab.workloads.traces import TraceError
     from allocator.policies import MODES, POLICIES
 
@@ -101,6 +100,8 @@ def demo(
         runs, source = _runs(trace, names, kinds, seed, scale, agents, hour)
     except TraceError as error:
         fail(Exit.FAILURE, str(error))
+    if target is None:
+        compile_ahead()
     begin_s = time.monotonic()
     with demo_more.on_sidecar(target, force=force) as started_us:
         typer.echo(f"{trace}: {source}; seed {seed}; {len(runs)} runs")
@@ -145,13 +146,13 @@ def _runs(
 
 def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) -> list["Result"]:
     """Play with a progress bar; the results in the order of the runs."""
-    from allocator.cli.render.progress import progress
+    from allocator.cli.render.terminal import progress
     from allocator.lab.experiments.runs import play_all
 
     order = {run.name: number for number, run in enumerate(runs)}
     ended = dict.fromkeys(order, 0)
     results: list[Result] = []
-    first = "playing" if target else "starting sidecars (the first start compiles)"
+    first = "playing" if target else "starting sidecars"
     with progress(first, "jobs", sum(run.scenario.jobs for run in runs)) as tell:
 
         def watch(name: str, count: int) -> None:

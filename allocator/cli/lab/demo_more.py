@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from allocator.cli.exits import Exit, fail
+from allocator.cli.lab.spreading import Backend, Cluster, Jobs, spread_over
+from allocator.cli.local.warm import compile_ahead
 from allocator.cli.remote import completing
-from allocator.cli.tree import choose, directory
+from allocator.cli.tree import Exit, choose, directory, fail
 from allocator.plain import json_text
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
 
 def _check_tokens(target: str) -> None:
     """End where a token cannot be read, or would pass in clear over a network."""
-    from allocator.lab.links.tokens import SESSION_TOKEN_FILE, TOKEN_FILE, read_token
+    from allocator.lab.links.sidecar_process import SESSION_TOKEN_FILE, TOKEN_FILE, read_token
     from allocator.server.config.checks import is_local
 
     for variable in (SESSION_TOKEN_FILE, TOKEN_FILE):
@@ -109,25 +110,25 @@ def end_if_told() -> None:
 def claims(
     seeds: Annotated[int, typer.Option(help="Workloads to play.", min=SEEDS_MIN)] = 10,
     scale: Annotated[float, typer.Option(help="Part of the jobs.", min=0.001, max=1.0)] = 1.0,
-    cores: Annotated[int, typer.Option(help="Processes; -1: one for each core.")] = -1,
-    backend: Annotated[
-        str, typer.Option(help="joblib's backend: loky, or an engine that you registered.")
-    ] = "loky",
+    cores: Jobs = -1,
+    backend: Backend = "loky",
+    cluster: Cluster = None,
     out: Annotated[
         Path, typer.Option(callback=directory, help="Directory for the figures.")
     ] = Path("demo-out"),
 ) -> None:
     """Check what the paper claims of its section V over many seeds, with confidence intervals."""
     from allocator.cli.render.demo_tables import print_claims
-    from allocator.cli.render.progress import progress
+    from allocator.cli.render.terminal import progress
     from allocator.lab.experiments.claims import check_claims
 
+    over = spread_over(cores, backend, cluster, "--cores")
+    compile_ahead()
     with progress("playing", "runs", None) as tell:
         verdicts = check_claims(
             range(seeds),
             scale,
-            cores=cores,
-            backend=backend,
+            spread=over,
             watch=lambda done, total: tell(done, total=total),
         )
     out.mkdir(parents=True, exist_ok=True)
@@ -175,6 +176,7 @@ def demands(
         fail(Exit.USAGE, f"--mode: {mode!r}; {choose([mode], MODES)}")
     if policy not in POLICIES:
         fail(Exit.USAGE, f"--policy: {policy!r}; {choose([policy], POLICIES)}")
+    compile_ahead()
     print_sources(
         average(
             play_source(source, mode, policy=policy, seed=seed, jobs=jobs) for seed in range(seeds)
@@ -213,6 +215,8 @@ def soak(
 
     if policy not in POLICIES:
         fail(Exit.USAGE, f"--policy: {policy!r}; {choose([policy], POLICIES)}")
+    if target is None:
+        compile_ahead()
     begun_s = time.monotonic()
     with on_sidecar(target, force=force) as started_us, ExitStack() as until_end:
         if target is None:

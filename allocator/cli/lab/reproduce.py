@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from allocator.cli.exits import Exit, fail
-from allocator.cli.tree import PLAIN, PlayingGroup, choose, directory
+from allocator.cli.local.warm import compile_ahead
+from allocator.cli.tree import PLAIN, Exit, PlayingGroup, choose, directory, fail
 from allocator.plain import json_text
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "how often `ps-dsf` meets its definition, and how far it is from it",
     ),
     "kesidis-propositions": Experiment(
-        "allocator.lab.papers.kesidis.propositions:propositions",
+        "allocator.lab.papers.kesidis.fluid:propositions",
         _BOTH,
         "Propositions 1 and 2 with priorities and server preferences",
     ),
@@ -152,7 +152,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "allocator.lab.papers.bonald.examples:examples", (), "proportional fairness and DRF"
     ),
     "pf-service-rates": Experiment(
-        "allocator.lab.papers.bonald.service_rates:figures",
+        "allocator.lab.papers.bonald.traffic:figures",
         (),
         "both in dynamic traffic, by load",
     ),
@@ -194,6 +194,7 @@ def run(name: str, **options: int) -> "Report":
     name: A key of `EXPERIMENTS`.
     **options: ``seed`` and ``trials``; what the experiment does not take is left out.
     """
+    compile_ahead()
     experiment = EXPERIMENTS[name]
     module, _, function = experiment.function.partition(":")
     taken = {key: value for key, value in options.items() if key in experiment.parameters}

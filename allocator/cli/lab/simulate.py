@@ -1,19 +1,20 @@
 """`mesos-allocator simulate`: a scenario of one's own under several policies."""
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.exits import Exit, fail
+from allocator.cli.lab.spreading import Backend, Cluster, Jobs, spread_over
+from allocator.cli.local.warm import compile_ahead
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import Playing, choose, directory, shown_example
+from allocator.cli.tree import Exit, Playing, choose, directory, fail, shown_example
 
 if TYPE_CHECKING:
-    from allocator.lab.scenarios.running import Cell, RunResult
-    from allocator.lab.scenarios.schema import ScenarioFile
+    from allocator.lab.scenarios.running import RunResult
 
 
 def register(app: typer.Typer) -> None:
@@ -39,21 +40,9 @@ def simulate(
         ),
     ] = "oblivious,characterised",
     seeds: Annotated[int, typer.Option(help="Workloads to draw, from seed 0 on.", min=1)] = 3,
-    jobs: Annotated[int, typer.Option(help="Processes; -1: one for each core.", min=-1)] = -1,
-    backend: Annotated[
-        str,
-        typer.Option(
-            help="loky: processes of this machine; dask, ray, spark: the workers of an existing "
-            "cluster of that engine."
-        ),
-    ] = "loky",
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            help="Of dask the scheduler, as in tcp://host:8786; of ray the head, as in host:6379 "
-            "or ray://host:10001; of spark the master, as in spark://host:7077."
-        ),
-    ] = None,
+    jobs: Jobs = -1,
+    backend: Backend = "loky",
+    cluster: Cluster = None,
     out: Annotated[
         Path, typer.Option(callback=directory, help="Directory for tables and the picture.")
     ] = Path("simulate-out"),
@@ -64,24 +53,23 @@ def simulate(
     confidence intervals.
     """
     from allocator.cli.render.terminal import console
-    from allocator.lab.experiments.spread import BACKENDS
-    from allocator.lab.scenarios.running import Cell
+    from allocator.lab.scenarios.running import Cell, run
     from allocator.lab.scenarios.schema import ScenarioError, read
     from allocator.policies import MODES, POLICIES
 
     policies = _choose(policy, tuple(POLICIES), "--policy")
     modes = _choose(mode, MODES, "--mode")
-    _choose(backend, BACKENDS, "--backend")
-    if jobs == 0:
-        fail(Exit.USAGE, "--jobs: 0 processes do nothing; give a number, or -1 for all cores")
+    over = spread_over(jobs, backend, cluster)
     try:
         read_scenario = read(scenario)
     except ScenarioError as error:
         fail(Exit.CONFIG, *str(error).splitlines())
     cells = [Cell(name, each, seed) for name in policies for each in modes for seed in range(seeds)]
     console().print(read_scenario.about, markup=False)
-    results = _play(read_scenario, cells, jobs, backend, cluster)
-    _show(results, out)
+    if backend == "loky":
+        compile_ahead()
+    calls = over(partial(run, read_scenario), cells)
+    _show(_followed(calls, len(cells)), out)
 
 
 def _choose(text: str, known: tuple[str, ...], option: str) -> list[str]:
@@ -92,25 +80,15 @@ def _choose(text: str, known: tuple[str, ...], option: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _play(
-    scenario: "ScenarioFile", cells: list["Cell"], jobs: int, backend: str, cluster: str | None
-) -> list["RunResult"]:
-    """Play all with a progress bar; the results in the order of the cells."""
-    from allocator.cli.render.progress import progress
-    from allocator.lab.experiments.spread import BackendError, spread
-    from allocator.lab.scenarios.running import run
+def _followed(calls: Iterable["RunResult"], count: int) -> list["RunResult"]:
+    """Play all with a progress bar."""
+    from allocator.cli.render.terminal import progress
 
     results = []
-    try:
-        with progress("playing", "runs", len(cells)) as tell:
-            calls = spread(
-                partial(run, scenario), cells, jobs=jobs, backend=backend, cluster=cluster
-            )
-            for result in calls:
-                results.append(result)
-                tell(len(results))
-    except BackendError as error:
-        fail(Exit.FAILURE, f"--backend {backend}: {error}")
+    with progress("playing", "runs", count) as tell:
+        for result in calls:
+            results.append(result)
+            tell(len(results))
     return results
 
 

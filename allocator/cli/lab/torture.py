@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.exits import Exit, fail
-from allocator.cli.tree import Playing, directory, shown_example
+from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
 
 if TYPE_CHECKING:
     from allocator.lab.torture.report import Findings

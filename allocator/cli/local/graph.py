@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocator.cli.exits import Exit, fail
 from allocator.cli.local.replay import journals_in, play_file
-from allocator.cli.tree import Playing, shown_example
+from allocator.cli.tree import Exit, Playing, fail, shown_example
 from allocator.plain import json_text, printable
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ class Fairness(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     example = "graph /var/lib/mesos-allocator graph.svg --shares"
     app.command(help=HELP, cls=Playing, epilog=shown_example(example))(graph)
 
@@ -154,7 +152,7 @@ def _add_tasks(graph: "nx.Graph[Any]", allocator: "Allocator", fairness: Fairnes
     import numpy as np
 
     from allocator.policies.plan_guided import group_agents
-    from allocator.solvers.resource_graphs import fair_tasks, per_server_tasks, resource_graph
+    from allocator.solvers.graphs import fair_tasks, per_server_tasks, resource_graph
 
     problem = allocator.problem()
     assert problem is not None

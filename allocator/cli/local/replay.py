@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator import __version__
-from allocator.cli.exits import Exit, fail
+from allocator.cli.local.warm import compile_ahead
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import Playing, directory, shown_example
+from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
 from allocator.plain import json_text, printable
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ class FileFound:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     example = "replay /var/lib/mesos-allocator --policy tsf --mode characterised"
     app.command(help=HELP, cls=Playing, epilog=shown_example(example))(replay)
 
@@ -173,6 +172,7 @@ def play_file(path: Path, player: "Replay") -> FileFound:
     """Replay a file, as far as it goes."""
     from allocator.wire.journal.framing import JournalError, read_records
 
+    compile_ahead()
     found = FileFound(str(path))
 
     def cut_off(torn: "Torn") -> None:

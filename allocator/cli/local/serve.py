@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.exits import Exit, fail
-from allocator.cli.tree import shown_example
+from allocator.cli.tree import Exit, fail, shown_example
 from allocator.plain import json_text
 from allocator.server.system import loop_cache
 
@@ -26,7 +25,6 @@ Assignments = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     example = "serve --config /etc/mesos-allocator/config.toml --set http.port=5057"
     app.command(epilog=shown_example(example))(serve)
     example = "check-config /etc/mesos-allocator/config.toml"

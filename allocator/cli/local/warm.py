@@ -1,4 +1,4 @@
-"""`warm`: compile all loops ahead, in processes side by side."""
+"""`warm`: compile all loops ahead, in processes side by side; and so do those who play."""
 
 import ctypes
 import os
@@ -6,19 +6,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, NoReturn
 
 import typer
 
-from allocator.cli.exits import Exit, fail
-from allocator.cli.tree import choose
+from allocator.cli.tree import Exit, choose, fail
 from allocator.server.system import loop_cache
 
 _PR_SET_PDEATHSIG = 1
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(warm)
 
 
@@ -36,29 +36,44 @@ def warm(
     if part:
         _compile_part(part)
         return
-    directory = os.environ["NUMBA_CACHE_DIR"]
     if loop_cache.is_complete():
-        typer.echo(f"compiled already: {directory}")
+        typer.echo(f"compiled already: {os.environ['NUMBA_CACHE_DIR']}")
         return
     if note:
         fail(Exit.FAILURE, note)
+    _compile_all(typer.echo)
+
+
+def compile_ahead() -> None:
+    """Compile all loops before something is played, unless they are; say so on standard error.
+
+    What plays would compile them one by one, in each of its processes, without a word.
+    """
+    if not loop_cache.is_complete():
+        _compile_all(partial(typer.echo, err=True))
+
+
+def _compile_all(say: Callable[[str], None]) -> None:
     from allocator.server.system.compilation import PARTS, command
 
     begun_s = time.monotonic()
-    typer.echo(f"compiling the loops into {directory}: {', '.join(PARTS)} (about a minute)")
+    directory = os.environ["NUMBA_CACHE_DIR"]
+    say(f"compiling the loops into {directory}: {', '.join(PARTS)} (about a minute)")
     children = {
         each: subprocess.Popen(command(each))  # noqa: S603 - our own
         for each in PARTS
     }
     try:
-        _await(children, begun_s)
+        _await(children, begun_s, say)
     except KeyboardInterrupt:
         _end(children, Exit.FAILURE)
     loop_cache.mark_complete()
-    typer.echo(f"all loops are compiled, after {time.monotonic() - begun_s:.0f} s")
+    say(f"all loops are compiled, after {time.monotonic() - begun_s:.0f} s")
 
 
-def _await(children: dict[str, "subprocess.Popen[bytes]"], begun_s: float) -> None:
+def _await(
+    children: dict[str, "subprocess.Popen[bytes]"], begun_s: float, say: Callable[[str], None]
+) -> None:
     waiting = dict(children)
     while waiting:
         time.sleep(0.1)
@@ -70,7 +85,7 @@ def _await(children: dict[str, "subprocess.Popen[bytes]"], begun_s: float) -> No
             if code:
                 sys.stderr.write(f"error: {name} could not be compiled (exit code {code})\n")
                 _end(children, Exit.FAILURE)
-            typer.echo(f"{name}: compiled after {time.monotonic() - begun_s:.0f} s")
+            say(f"{name}: compiled after {time.monotonic() - begun_s:.0f} s")
 
 
 def _end(children: dict[str, "subprocess.Popen[bytes]"], code: Exit) -> NoReturn:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from allocator.cli.exits import Exit, fail
 from allocator.cli.render.terminal import console, table_of
-from allocator.cli.tree import choose
+from allocator.cli.tree import Exit, choose, fail
 from allocator.lab.reports.run_record import NAMES
 from allocator.plain import json_text
 
@@ -120,7 +119,6 @@ def _by_role(outcomes: Sequence["Outcome"]) -> Table:
 
 
 def _keep(directory: Path, outcomes: Sequence["Outcome"]) -> None:
-    """Write figures and a picture."""
     from allocator.lab.reports.plots import draw_what_if as draw
 
     directory.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.exits import Exit, fail
 from allocator.cli.remote import completing, explain, top
 from allocator.cli.remote.connection import (
     Arguments,
@@ -22,6 +21,7 @@ from allocator.cli.remote.connection import (
 )
 from allocator.cli.remote.options import RoleBelow
 from allocator.cli.remote.output import written
+from allocator.cli.tree import Exit, fail
 
 if TYPE_CHECKING:
     from allocator.v1 import types_pb2
@@ -36,7 +36,6 @@ class Sort(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     remote(app, "status", printed_by("allocator.cli.render.tables", "status"))(status)
     # The width is for people only; which frameworks, and in which order, is for JSON as well.
     remote(app, "shares", _show_shares, _arrange_shares, named_by("frameworks"))(shares)
@@ -71,7 +70,7 @@ def status(
     ] = False,
 ) -> Message | None:
     """Show what the sidecar is doing."""
-    from allocator.cli.remote.views import plain
+    from allocator.cli.remote.output import plain
     from allocator.cli.render.tables import checked
     from allocator.v1 import admin_pb2
 

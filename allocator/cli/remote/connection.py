@@ -14,10 +14,9 @@ from google.protobuf.message import Message
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from allocator.cli.exits import Exit, fail
-from allocator.cli.remote.examples import EXAMPLES
+from allocator.cli.remote.options import EXAMPLES
 from allocator.cli.remote.output import Form, FormOption, JsonOption, form_of, written
-from allocator.cli.tree import PLAIN, shown_example
+from allocator.cli.tree import PLAIN, Exit, fail, shown_example
 from allocator.plain import printable
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class Connection:
         channel = self._open()
         import grpc
 
-        from allocator.lab.links.tokens import Bearer
+        from allocator.lab.links.sidecar_process import Bearer
 
         return grpc.intercept_channel(channel, Bearer(token.decode("utf-8", "replace").strip()))
 
@@ -130,7 +129,7 @@ class Connection:
 
     def _check_tls(self) -> None:
         """End where TLS cannot be had with these files: gRPC would abort the process."""
-        from allocator.server.config.tls import expired_at, find_problem
+        from allocator.server.config.checks import expired_at, find_problem
 
         if self.target.startswith("unix:"):
             text = "a Unix socket needs no TLS, and sidecars speak none on theirs"
@@ -335,8 +334,8 @@ def printed_by(module: str, name: str, *more: str) -> Callable[[dict[str, Any]],
 
 
 def named_by(name: str, *more: str) -> Callable[[dict[str, Any]], Iterable[str]]:
-    """Name what a response tells of, with a function of `allocator.cli.render.names`."""
-    return printed_by("allocator.cli.render.names", name, *more)
+    """Name what a response tells of, with a function of `allocator.cli.render.tables`."""
+    return printed_by("allocator.cli.render.tables", name, *more)
 
 
 def remote(
@@ -364,7 +363,7 @@ def remote(
             response = function(sidecar, **arguments)
             if response is None or show is None:
                 return
-            from allocator.cli.remote.views import plain
+            from allocator.cli.remote.output import plain
 
             data = plain(response)
             options = {} if arrange is None else arguments

@@ -17,7 +17,6 @@ CYCLES_USUAL = 10
 
 
 def register(group: typer.Typer) -> None:
-    """Add the commands."""
     show = printed_by("allocator.cli.render.explanations", "show")
     remote(group, "framework", show)(framework)
     remote(group, "role", show)(role)

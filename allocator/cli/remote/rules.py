@@ -67,7 +67,6 @@ _NONE = Parameter.empty
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     for kind in RULES:
         commands = group(app, kind.name, kind.group)
         show = printed_by("allocator.cli.render.setting_tables", "rules", kind.name)

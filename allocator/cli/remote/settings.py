@@ -50,9 +50,8 @@ def register_policy(app: typer.Typer) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the others."""
     shadow = group(app, "shadow", "A policy that looks on: what it would decide, and nothing more.")
-    shown = printed_by("allocator.cli.render.shadow_tables", "shadow")
+    shown = printed_by("allocator.cli.render.share_tables", "shadow")
     remote(shadow, "show", shown, names=named_by("policy", "shadow"))(shadow_show)
     remote(shadow, "set", _printed("shadow"))(shadow_set)
     remote(shadow, "stop", _printed("shadow"))(shadow_stop)
@@ -106,6 +105,10 @@ def policy_set(
     """
     from allocator.v1 import admin_pb2
 
+    given = name or parameter or subtree or (selection, mode, flat) != (None, None, None)
+    if not given and not dry_run:
+        # It would keep what is, and from then on the configuration would not count.
+        raise typer.BadParameter("name a policy, or give what is to change of the present one")
     policy = _policy(sidecar).policy
     if name and name != policy.name:
         policy.name, policy.selection = name, ""

@@ -23,7 +23,6 @@ HEAD_LINES = 6
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     remote(app, "top", _show, names=named_by("frameworks"))(top)
 
 
@@ -69,7 +68,7 @@ def _watch(
     import grpc
     from rich.live import Live
 
-    from allocator.cli.remote.views import plain
+    from allocator.cli.remote.output import plain
 
     problem = ""
     before: tuple[float, int] | None = None

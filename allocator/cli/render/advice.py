@@ -12,16 +12,15 @@ if TYPE_CHECKING:
 
 
 def print_advice(report: "Report") -> None:
-    """Print all of it."""
-    from allocator.lab.advise import configuration, words
+    from allocator.lab.advise import words
 
     for title, paragraphs in words.sentences(report):
         _title(title)
         for each in paragraphs:
             console().print(as_text(f"- {each}"))
     _title("To paste")
-    _as_it_is(configuration.to_paste(report))
-    if call := configuration.quota_calls(report):
+    _as_it_is(words.to_paste(report))
+    if call := words.quota_calls(report):
         _title("For the master, by POST to /api/v1")
         _as_it_is(call)
     tables = [words.candidates(report)]

@@ -15,7 +15,6 @@ _HOUR_S = 7200
 
 
 def show(data: dict[str, Any]) -> None:
-    """Print an explanation."""
     _line(f"{data['kind']} {data['name']}: {data['verdict']}")
     for note in data["notes"]:
         _line(f"note: {note}")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from rich.box import HORIZONTALS
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from allocator.cli.render.terminal import Printer
 from allocator.lab.papers.report import Cell, Report
 
 _WIDTH_IN_FILES = 100
@@ -17,8 +17,8 @@ _EXPLANATION = "computed, and below it the published number with its tolerance; 
 
 def print_report(report: Report) -> None:
     """Print a report: its table, in parts where it is wider than the terminal, and its notes."""
-    console = Console()
-    wide = console if console.is_terminal else Console(width=_WIDTH_IN_FILES)
+    console = Printer()
+    wide = console if console.is_terminal else Printer(width=_WIDTH_IN_FILES)
     parts = list(_parts(report, wide.width))
     for number, columns in enumerate(parts):
         title = report.title if number == 0 else f"{report.title}, continued"

@@ -93,7 +93,9 @@ def shadow_in_words(spec: dict[str, Any]) -> str:
 
 
 def settings(data: dict[str, Any]) -> None:
-    """Print settings, and what a change did."""
+    """Print settings, and what a change did: only a reset comes here with one."""
+    if data.get("change") and not data["change"]["dry_run"]:
+        console().print("taken back; what is set from now on:")
     print_settings(data["settings"])
     _tell(data)
 

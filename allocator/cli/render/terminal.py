@@ -1,8 +1,16 @@
-"""The terminal: what tables are printed with."""
+"""The terminal: what tables are printed with, and how far something is.
 
+That is a bar on a terminal, a line now and then elsewhere. Both go to standard error, so that what
+is printed as a result can be kept by itself.
+"""
+
+import errno
+import os
 import sys
-from collections.abc import Iterable
-from typing import Any, Literal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, TextIO, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
@@ -22,7 +30,15 @@ def piped() -> bool:
     return not sys.stdout.isatty()
 
 
-class _Piped(Console):
+class Printer(Console):
+    """A console that leaves it to the command line to end where nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise what any other stream would."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+class _Piped(Printer):
     """Prints each row and each sentence as one line, without blanks at its end."""
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as rich has them
@@ -33,11 +49,11 @@ class _Piped(Console):
             sys.stdout.write(f"{line.rstrip()}\n")
 
 
-def console() -> Console:
+def console() -> Printer:
     """Give where tables are printed."""
     if piped():
         return _Piped(width=WIDTH_PIPED, highlight=False, color_system=None)
-    return Console(highlight=False)
+    return Printer(highlight=False)
 
 
 def as_text(value: object) -> Text:
@@ -68,3 +84,64 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], empty:
 def in_words(amounts: dict[str, float]) -> str:
     """Write amounts by name, in Mesos's form."""
     return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
+
+
+EVERY_S = 10.0
+"""From one line to the next, where there is no terminal."""
+
+Tell: TypeAlias = Callable[..., None]
+"""Called with how many are done; ``what`` and ``total`` may change on the way."""
+
+
+@contextmanager
+def progress(what: str, unit: str, total: int | None) -> Iterator[Tell]:
+    """Show progress until the context ends.
+
+    `what` and `unit` are such as ``playing`` and ``jobs``; a `total` of None is not known yet.
+    """
+    if not sys.stderr.isatty():
+        yield Lines(what, unit, total)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    text, units = TextColumn("{task.description}"), TextColumn(unit)
+    columns = (text, BarColumn(), MofNCompleteColumn(), units, TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        bar = bars.add_task(what, total=total)
+
+        def tell(done: int, *, what: str | None = None, total: int | None = None) -> None:
+            bars.update(bar, completed=done, description=what, total=total)
+
+        yield tell
+
+
+class Lines:
+    """Progress as lines of text: the first at once, then one every `EVERY_S`."""
+
+    def __init__(
+        self,
+        what: str,
+        unit: str,
+        total: int | None,
+        out: TextIO | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._what, self._unit, self._total = what, unit, total
+        self._out = out or sys.stderr
+        self._clock_s = clock_s
+        self._begin_s = clock_s()
+        self._next_s = self._begin_s
+        self(0)
+
+    def __call__(self, done: int, *, what: str | None = None, total: int | None = None) -> None:
+        """Tell how many are done."""
+        self._what, self._total = what or self._what, total or self._total
+        now_s = self._clock_s()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + EVERY_S
+        of = "" if self._total is None else f" of {self._total}"
+        passed_s = now_s - self._begin_s
+        line = f"{self._what}: {done}{of} {self._unit}, {passed_s:.0f} s"
+        print(line, file=self._out, flush=True)

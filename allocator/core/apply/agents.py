@@ -82,7 +82,6 @@ def _check_new(state: State, handles: list[int]) -> None:
 
 
 def update_agent(state: State, event: UpdateAgent) -> None:
-    """Replace an agent's information or capacity."""
     agent = event.agent
     check_agent(state, agent)
     info = state.agents.info[agent]
@@ -146,7 +145,6 @@ def activate_agent(state: State, event: ActivateAgent) -> None:
 
 
 def set_whitelist(state: State, event: SetWhitelist) -> None:
-    """Allow agents by host."""
     state.whitelist = event.hostnames
     for agent in np.flatnonzero(state.agents.bound).tolist():
         info = state.agents.info[agent]
@@ -155,7 +153,6 @@ def set_whitelist(state: State, event: SetWhitelist) -> None:
 
 
 def set_unavailability(state: State, event: SetUnavailability) -> None:
-    """Note when an agent is maintained."""
     check_agent(state, event.agent)
     state.agents.unavailable_from_ms[event.agent] = event.start_ms
     state.agents.unavailable_for_ms[event.agent] = event.duration_ms

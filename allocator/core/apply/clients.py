@@ -14,7 +14,7 @@ from allocator.core.books.eligibility import Rule
 from allocator.core.books.state import State
 from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
 from allocator.core.constraints import Clause, parse_constraint
-from allocator.core.demand.demand import declared_demand, own_demand
+from allocator.core.demand.demand_memory import declared_demand, own_demand
 from allocator.core.demand.own_words import Minimum, OwnWords, fits_nowhere
 from allocator.core.events import TOO_MANY, FrameworkInfo, SetAside, bounded
 

@@ -31,7 +31,6 @@ from allocator.core.plans.reclaims import forget_asked
 
 
 def define(state: State, event: Define) -> None:
-    """Bind kinds and roles."""
     # Check everything.
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
@@ -117,7 +116,6 @@ def add_framework(state: State, event: AddFramework) -> None:
 
 
 def update_framework(state: State, event: UpdateFramework) -> None:
-    """A framework changes its roles or information."""
     check_framework(state, event.framework)
     _subscribe(state, event, active=None)
 
@@ -271,7 +269,6 @@ def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[in
 
 
 def request(state: State, event: Request) -> None:
-    """Note what a framework needs."""
     framework, table = event.framework, state.frameworks
     check_framework(state, framework)
     # The first request that asks for something counts.
@@ -292,7 +289,6 @@ def request(state: State, event: Request) -> None:
 
 
 def set_weights(state: State, event: SetWeights) -> None:
-    """Change the weights of roles."""
     state.roles.set_weights(event.weights)
 
 

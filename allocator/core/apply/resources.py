@@ -14,7 +14,7 @@ from allocator.core.apply.frameworks import (
     room_for,
 )
 from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
-from allocator.core.apply.rest import refuse_rest
+from allocator.core.books.open_decisions import OpenDecisions
 from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.events import (
@@ -33,6 +33,34 @@ from allocator.core.events import (
 from allocator.core.plans.reclaims import note_answer
 from allocator.core.resources import Kind
 from allocator.core.snapshot import Bools, Ints
+
+REST_REFUSED_MS = 60_000
+"""How long who got nothing of a rest kind is kept from it."""
+
+
+def refuse_rest(state: State, event: Outcomes, decided: OpenDecisions) -> None:
+    """Bar clients from the rest of an agent for some time when they got nothing of it.
+
+    `decided`: the decisions that are settled.
+    """
+    client, agent, amounts = decided
+    columns = {kind: column for column, kind in enumerate(event.kind.tolist())}
+    for kind in state.space.rest:
+        # Decisions that named this kind, as positions in their list of parts.
+        part = np.flatnonzero(amounts.kind == kind)
+        # Which decisions gave nothing of it: nothing was offered at all, or a part without this
+        # kind.
+        nothing = ~event.offered
+        if kind in columns:
+            nothing[event.partial] = event.amount[:, columns[kind]] == 0
+        else:
+            nothing |= event.partial
+        # From parts to the decisions that they belong to.
+        row = np.searchsorted(amounts.start, part, "right") - 1
+        kept = nothing[row] & (client[row] > 0)
+        for one, much in zip(row[kept].tolist(), amounts.amount[part[kept]].tolist(), strict=True):
+            until_ms = state.now_ms + REST_REFUSED_MS
+            state.filters.refuse_rest(int(client[one]), int(agent[one]), kind, much, until_ms)
 
 
 def hold(state: State, event: Hold) -> None:

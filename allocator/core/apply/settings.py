@@ -12,7 +12,7 @@ from allocator.core.apply.clients import refresh_client
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.constraints import parse_constraint
-from allocator.core.demand.demand import check_demand
+from allocator.core.demand.demand_memory import check_demand
 from allocator.core.events import (
     EventError,
     OperatorChange,

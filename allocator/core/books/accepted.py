@@ -13,7 +13,6 @@ class AcceptedOffers:
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._keys: set[int] = set()
 
     def __len__(self) -> int:

@@ -113,7 +113,6 @@ class Eligibility:
     """
 
     def __init__(self) -> None:
-        """Begin with everybody welcome everywhere."""
         self.excluded: Words = np.zeros((0, 0), np.uint64)
         self.excluding: Bools = np.zeros(0, np.bool_)
         self._told: Words = np.zeros((0, 0), np.uint64)
@@ -123,7 +122,6 @@ class Eligibility:
         self._classes: dict[Rule, _RuleClass] = {}
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
-        """Make room for so many agents and clients."""
         words = max(self.excluded.shape[1], -(-clients // _BITS), 1)
         self.excluded = grow(self.excluded, agents, words)
         self.excluding = grow(self.excluding, agents)
@@ -227,7 +225,6 @@ class Eligibility:
         return self._traits
 
     def rule_of(self, client: int) -> Rule:
-        """What a client requires of agents."""
         return self._rule.get(client, Rule())
 
     def excluded_of(self, client: int) -> Bools:

@@ -18,7 +18,6 @@ class Ledger:
     """The holdings, with their sums by agent and by client."""
 
     def __init__(self) -> None:
-        """Begin with nothing held."""
         self._rows = KeyMap()
         self._spare: list[int] = []
         self._end = 0
@@ -28,7 +27,6 @@ class Ledger:
         return len(self._rows)
 
     def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
-        """Make room for so many agents, clients and kinds."""
         sizes = {"holding": 0, "agent": agents, "client": clients, "kind": kinds}
         self.books = grown(self.books, COLUMNS, **sizes)
 

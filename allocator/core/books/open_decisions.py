@@ -28,7 +28,6 @@ class Tentative:
     """
 
     def __init__(self) -> None:
-        """Begin with decision 1."""
         self.first = 1
         self._pieces: list[OpenDecisions] = []
         self._count = 0
@@ -65,7 +64,6 @@ class Tentative:
         )
 
     def drop(self, count: int) -> None:
-        """Forget the oldest decisions."""
         self.first += count
         self._count -= count
         while count:
@@ -88,5 +86,4 @@ class Tentative:
             piece.client[piece.client == client] = 0
 
     def has_client(self, client: int) -> bool:
-        """Whether a decision for the client is open."""
         return any((piece.client == client).any() for piece in self._pieces)

@@ -135,7 +135,6 @@ def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
 
 
 def bounds_of(state: State, tree: QuotaTree) -> Bounds:
-    """Work out the bounds of a cycle."""
     bounds = _of_quotas(state, tree)
     return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds)
 

@@ -73,7 +73,6 @@ class ResourceSpace:
             raise EventError("handle", field, message)
 
     def bind(self, handle: int, kind: Kind) -> None:
-        """Bind a kind."""
         more = handle + 1 - len(self.kinds)
         if more > 0:
             self.kinds.extend([None] * more)

@@ -37,7 +37,6 @@ class RoleTable(Table):
     """The same of the role's own frameworks."""
 
     def __init__(self) -> None:
-        """Begin with the root alone."""
         super().__init__()
         self.bound[ROOT] = True
         self.weight[ROOT] = 1.0

@@ -58,7 +58,6 @@ class State:
     DERIVED: ClassVar[tuple[str, ...]] = ("_total", "_total_version")
 
     def __init__(self, settings: Settings, limits: Limits) -> None:
-        """Begin empty, with these settings."""
         self.settings = settings
         self.limits = limits
         self.options = Options()

@@ -40,7 +40,6 @@ class AgentTable(Table):
     """When it came, or was activated or deactivated last."""
 
     def __init__(self) -> None:
-        """Begin without agents."""
         super().__init__()
         self.aside: dict[int, Aside] = {}
         self.version = 0
@@ -51,7 +50,6 @@ class AgentTable(Table):
         return self.bound & self.active & self.whitelisted & ~self.drained
 
     def is_bound(self, agent: int) -> bool:
-        """Whether the handle names an agent."""
         return 0 < agent < len(self.bound) and bool(self.bound[agent])
 
     def bind(self, agent: Ints, info: Sequence[AgentInfo], *, active: Bools) -> None:
@@ -83,7 +81,6 @@ class AgentTable(Table):
         self.version += 1
 
     def unbind(self, agent: int) -> None:
-        """Clear the row."""
         self.clear(agent)
         self.aside.pop(agent, None)
         self.version += 1
@@ -116,7 +113,6 @@ class FrameworkTable(Table):
     """Its client rows."""
 
     def __init__(self) -> None:
-        """Begin without frameworks."""
         super().__init__()
         self.request: dict[int, Mapping[str, int]] = {}
         self.words: dict[int, OwnWords] = {}
@@ -200,7 +196,6 @@ class ClientTable(Table):
     unknown."""
 
     def __init__(self) -> None:
-        """Begin without clients."""
         super().__init__()
         self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
         self.unfit: dict[int, frozenset[str]] = {}
@@ -235,7 +230,6 @@ class ClientTable(Table):
         return row
 
     def close(self, row: int) -> None:
-        """Give a client's row back."""
         del self._row[int(self.framework[row]), int(self.role[row])]
         self.clear(row)
         self.minimum.pop(row, None)

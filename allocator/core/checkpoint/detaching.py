@@ -13,14 +13,10 @@ _STRETCH = 1 << 18
 
 
 class Detached:
-    """A copy that nobody changes.
-
-    `nbytes`: size of the arrays.
-    """
+    """A copy that nobody changes."""
 
     def __init__(self, value: object) -> None:
         """Copy a value with all that it holds."""
-        self.nbytes = 0
         self.value = self._copy(value)
 
     def _copy(self, value: Any) -> Any:  # noqa: ANN401
@@ -28,7 +24,6 @@ class Detached:
         # Containers are copied, with what they hold; what never changes is shared with the
         # original.
         if kind is np.ndarray:
-            self.nbytes += value.nbytes
             return _copy_of(value)
         if kind is list or kind is tuple:
             return kind(self._each(value))
@@ -47,6 +42,27 @@ class Detached:
         if all(map(never_changes, set(map(type, values)))):
             return values
         return [self._copy(value) for value in values]
+
+
+def nbytes_of(value: Any) -> int:  # noqa: ANN401
+    """Size of all arrays that a value holds, which a copy would have, too."""
+    kind: Any = type(value)
+    if kind is np.ndarray:
+        return int(value.nbytes)
+    if kind is set or never_changes(kind):
+        return 0
+    if kind is list or kind is tuple:
+        return _nbytes_of_all(value)
+    if kind is dict:
+        return _nbytes_of_all(value.values())
+    return _nbytes_of_all(getattr(value, name) for name in names_of(value))
+
+
+def _nbytes_of_all(values: Iterable[Any]) -> int:
+    values = list(values)
+    if all(map(never_changes, set(map(type, values)))):
+        return 0
+    return sum(map(nbytes_of, values))
 
 
 def _copy_of(array: Array) -> Array:

@@ -1,14 +1,20 @@
-"""What the allocator says: the decisions of one cycle."""
+"""What the allocator says: a cycle's decisions, and whether by rule there are none.
+
+The module sees what is free and who takes offers. It does not see what operators told the sidecar,
+what demands are known, or what a plan is for. So an answer that gives nothing says whether these
+explain it; where they do not, something is amiss, and after a while the module decides once.
+"""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from allocator.core.books.quota import is_owed
 from allocator.core.events import Holdings
 from allocator.core.plans.reclaims import NO_RECLAIMS, Reclaims
-from allocator.core.snapshot import Ints
+from allocator.core.snapshot import Bools, Ints, Snapshot
 
 
 @dataclass(frozen=True)
@@ -20,7 +26,7 @@ class Decisions:
         ``first_decision + i``.
     `groups`: decisions that name the same kinds stand in one group; none is empty.
     `reclaims`: who is asked to leave an agent.
-    `holds_back`: there is nothing by rule: see `allocator.core.cycle.holding_back`.
+    `holds_back`: there is nothing by rule: see `allocator.core.cycle.decisions`.
     """
 
     cycle: int
@@ -82,3 +88,44 @@ def one_table(groups: Iterable[Holdings]) -> Holdings:
         kind=kind,
         amount=amount,
     )
+
+
+def explained(
+    decisions: Decisions, snapshot: Snapshot, able: Ints, error: str, *, plans: bool
+) -> Decisions:
+    """Say with the decisions of a cycle over all agents whether there is nothing by rule.
+
+    `snapshot`: as it was taken.
+    `able` (n,): clients that some agent could serve, and that were given nothing.
+    `error`: why the policy could not decide; empty where it could.
+    `plans`: the policy waits for what its plan says.
+    """
+    if len(decisions) or error:
+        return decisions
+    by_rule = plans or bool(is_kept_back(snapshot, able).all())
+    return replace(decisions, holds_back=by_rule)
+
+
+def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:
+    """Say of clients that some agent could serve whether a quota or a limit may keep them back.
+
+    In doubt it does: where a bound leaves less of something than an agent may have free.
+
+    `snapshot`: as it was taken.
+    `clients` (n,).
+    Returns (n,).
+    """
+    bounds = snapshot.bounds
+    if not len(clients) or not len(bounds.above):
+        return np.zeros(len(clients), np.bool_)
+    most = snapshot.free_by_column[snapshot.agents].max(axis=0)
+    # From the top down, so that what holds of a role holds of all below it. The last row is for
+    # clients without any bound.
+    tight = np.append((bounds.left < most).any(axis=1), False)
+    for row in range(len(bounds.above) - 1, -1, -1):
+        tight[row] |= tight[bounds.above[row]]
+    kept: Bools = tight[bounds.of_client[clients]] | tight[bounds.of_framework[clients]]
+    # What has to stay free for others' guarantees.
+    if bounds.required.any() and (bounds.available - bounds.required < most).any():
+        kept |= ~is_owed(bounds, clients)
+    return kept

@@ -39,7 +39,6 @@ class Holdings:
         assert self.amount.shape == (len(self.framework), len(self.kind))
 
     def cut(self, rows: slice | Bools) -> "Holdings":
-        """Some of the rows."""
         return Holdings(
             self.framework[rows], self.role[rows], self.agent[rows], self.kind, self.amount[rows]
         )
@@ -105,7 +104,6 @@ class Exclude:
         assert _equally_long(self.framework, self.role, self.agent, self.excluded)
 
     def cut(self, rows: slice | Bools) -> "Exclude":
-        """Some of the rows."""
         return Exclude(self.framework[rows], self.role[rows], self.agent[rows], self.excluded[rows])
 
 

@@ -15,7 +15,6 @@ class RestRefusals:
     """Refusals of rest kinds, by agent."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._of_agent: dict[int, dict[tuple[int, int], tuple[int, int]]] = {}
         self._count = 0
         self._next_expiry_ms: int | None = None
@@ -56,7 +55,6 @@ class RestRefusals:
         return touched
 
     def drop_agent(self, agent: int) -> None:
-        """Forget what was refused on an agent."""
         self._count -= len(self._of_agent.pop(agent, {}))
 
     def drop_client(self, client: int) -> list[int]:

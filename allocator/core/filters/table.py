@@ -39,7 +39,6 @@ class FilterTable:
         return len(self.rows.spare) - self._spare
 
     def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
-        """Make room for so many agents, clients and kinds."""
         self._make_rows(0)
         words = max(-(-clients // 64), 1)
         sizes = {"filter": 0, "agent": agents, "client": clients, "kind": kinds, "word": words}
@@ -72,7 +71,6 @@ class FilterTable:
         self._since_ms = now_ms
 
     def drop_agent(self, agent: int) -> None:
-        """Forget what was refused on an agent."""
         self.rest.drop_agent(agent)
         rows = self.rows
         self._spare = refusals.drop_list(
@@ -80,7 +78,6 @@ class FilterTable:
         )
 
     def drop_client(self, client: int) -> None:
-        """Forget what a client refused."""
         if len(self.rest):
             self.rows.stale[self.rest.drop_client(client)] = True
         rows = self.rows

@@ -2,18 +2,85 @@
 
 Both are asked about the same frozen snapshot, with the same seed. Nothing comes of what the other
 one says: so it is compared cycle by cycle, always from the books as the policy in force left them.
+
+Who is served in whole tasks, and which filters cover all that a client could be offered, depend on
+the policy's mode. A snapshot that was kept can so be given to a policy of another mode.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from allocator.core.cycle.cycle import check_grants, offers_of
 from allocator.core.cycle.snapshot_builder import FULL_MODE
-from allocator.core.hindsight.other_mode import in_mode
-from allocator.core.hindsight.trail import CycleRecord, Names
+from allocator.core.hindsight.trail import CycleRecord, Names, Seen
+from allocator.core.numba.array_structures import read_only
 from allocator.core.policy import Policy, PolicySpec
-from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Filters, Floats, Grants, Ints, Snapshot, Words
+from allocator.core.task_counts import has_demand
+
+
+def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
+    """Show what a cycle saw as one policy for all roles sees it in some mode.
+
+    `probed` (C,): whose demand was doubted.
+    `whole_tasks`: the mode: clients whose demand is known are served in whole tasks.
+    Returns None where it cannot be told, for too many filters were in force to be kept. Who had
+        waited too long is taken over as it was.
+    """
+    snapshot = seen.snapshot()
+    clients = len(snapshot.demand)
+    known = has_demand(snapshot.demand) & ~probed if whole_tasks else np.zeros(clients, np.bool_)
+    tree = snapshot.tree._replace(scheme=np.zeros_like(snapshot.tree.scheme))
+    if np.array_equal(known, snapshot.characterised):
+        return replace(snapshot, tree=tree, plan=None)
+    if not seen.filters_kept:
+        return None
+    covered = _covered(snapshot, known)
+    filters = snapshot.filters._replace(covered=read_only(covered))
+    return replace(snapshot, characterised=read_only(known), filters=filters, tree=tree, plan=None)
+
+
+def _covered(snapshot: Snapshot, known: Bools) -> Words:
+    """Which filters cover all that their clients could be offered, as `filters.coverage` does."""
+    filters, specials = snapshot.filters, snapshot.specials
+    covered = np.zeros_like(filters.covered)
+    agent = _owners(filters, snapshot.agents)
+    if not len(agent):
+        return covered
+    client = filters.client[: len(agent)].astype(np.int64)
+    amount = filters.amount[: len(agent)]
+    # Plain resources: a task of the client, or all that is free.
+    tasks = known[client]
+    offered = np.where(tasks[:, None], snapshot.demand[client], snapshot.free[agent])
+    against = np.zeros_like(offered)
+    columns = np.flatnonzero(filters.plain_kind >= 0)
+    against[:, columns] = amount[:, filters.plain_kind[columns]]
+    found = (offered <= against).all(axis=1)
+    # Special ones: which of them a task would take is not known beforehand.
+    special = specials.start[agent] < specials.start[agent + 1]
+    found &= ~(tasks & special)
+    for row in np.flatnonzero(found & special).tolist():
+        part = slice(specials.start[agent[row]], specials.start[agent[row] + 1])
+        kind = specials.row[part]
+        word, bit = int(client[row]) // 64, np.uint64(int(client[row]) % 64)
+        reached = (specials.reach[kind, word] >> bit) & np.uint64(1) != 0
+        more = specials.free[part] > amount[row, specials.kind[kind]]
+        found[row] = not (reached & more).any()
+    one = np.uint64(1) << (client[found] % 64).astype(np.uint64)
+    np.bitwise_or.at(covered, (agent[found], client[found] // 64), one)
+    return covered
+
+
+def _owners(filters: Filters, agents: Ints) -> Ints:
+    """The agent of each filter of an excerpt, in which they stand list by list."""
+    listed = agents[filters.head[agents] >= 0]
+    if not len(listed):
+        return np.empty(0, np.int64)
+    ends = np.flatnonzero(filters.next < 0)
+    order = np.argsort(filters.head[listed], kind="stable")
+    lengths = np.diff(ends, prepend=-1)
+    return np.repeat(listed[order], lengths)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 from allocator.core.books.state import State
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.events import AgentInfo, Event, FrameworkInfo, Outcomes, Release, Transition
-from allocator.core.filters.excerpt import excerpt
+from allocator.core.filters.refusals import excerpt
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Bools, Filters, Grants, Ints, Snapshot, Words
 
@@ -101,7 +101,6 @@ class CycleRecord:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """What the policy saw."""
         return self.seen.snapshot() if self.seen else None
 
 
@@ -125,7 +124,6 @@ class Seen(NamedTuple):
     nbytes: int
 
     def snapshot(self) -> Snapshot:
-        """The snapshot as it was."""
         excluded = np.zeros(self.taken.excluded.shape, np.uint64)
         excluded[self.excluding] = self.excluded
         return replace(
@@ -158,7 +156,6 @@ class Trail:
     """
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.cycles: deque[CycleRecord] = deque()
         self._bytes = 0
         self.events: deque[OfferEvent] = deque()

@@ -116,14 +116,12 @@ class FreeRows:
         self._next = first
 
     def take(self) -> int:
-        """Take the lowest free row."""
         if self._returned:
             return heapq.heappop(self._returned)
         self._next += 1
         return self._next - 1
 
     def give(self, row: int) -> None:
-        """Give a row back."""
         heapq.heappush(self._returned, row)
 
     @property
@@ -193,7 +191,6 @@ class KeyMap:
     """A map from int64 keys (>= 0) to rows, with open addressing."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         self._keys = np.full(FEWEST, -1, np.int64)
         self._rows = np.zeros(FEWEST, np.int64)
         self._count = 0

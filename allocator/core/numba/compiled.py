@@ -30,9 +30,7 @@ _interpreted_here: ContextVar[bool] = ContextVar("interpreted_here")
 class Decorator(Protocol):
     """Gives back a function of the same type."""
 
-    def __call__(self, function: _Function, /) -> _Function:
-        """Decorate it."""
-        ...
+    def __call__(self, function: _Function, /) -> _Function: ...
 
 
 class Superseded(Exception):  # noqa: N818 - it is no error
@@ -77,7 +75,6 @@ class Loop:
 
     @cached_property
     def dispatcher(self) -> Any:  # noqa: ANN401
-        """What numba makes of it."""
         from allocator.core.numba.numba_types import njit
 
         return njit(self._function, self._options)

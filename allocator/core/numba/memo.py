@@ -44,7 +44,6 @@ class StableArrays:
     """Arrays by name: the same object as long as the values are the same."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._kept: dict[str, np.ndarray] = {}
 
     def __call__(self, name: str, array: NDArray[_Item]) -> NDArray[_Item]:

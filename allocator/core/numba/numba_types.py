@@ -92,7 +92,6 @@ class Lent(types.Type):
     """Type of a pointer to a named tuple."""
 
     def __init__(self, fields: types.BaseNamedTuple) -> None:
-        """Point to this kind of tuple."""
         self.fields = fields
         # Numba tells types apart by their names.
         super().__init__(f"Lent({fields})")
@@ -101,7 +100,6 @@ class Lent(types.Type):
 @register_model(Lent)
 class _LentModel(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Lent) -> None:  # noqa: ANN401
-        """Represent it as a pointer without a type."""
         super().__init__(dmm, fe_type, _ADDRESS)
 
 
@@ -163,7 +161,6 @@ def _load(builder: Any, place: Any) -> Any:  # noqa: ANN401
 @infer_global(as_pointer)
 class _AsPointerTemplate(AbstractTemplate):
     def generic(self, arguments: Any, _keywords: Any) -> Any:  # noqa: ANN401
-        """Find the type of the result."""
         (fields,) = arguments
         return signature(Lent(fields), fields)
 
@@ -184,7 +181,6 @@ def _write_down(context: Any, builder: Any, call: Any, arguments: Any) -> Any:  
 @infer_global(keep_alive)
 class _KeepAliveTemplate(AbstractTemplate):
     def generic(self, arguments: Any, _keywords: Any) -> Any:  # noqa: ANN401
-        """Find the type of the result."""
         (fields,) = arguments
         return signature(types.none, fields)
 

@@ -4,20 +4,22 @@ A policy that plans looks at a *problem*, a copy of the whole cluster as it stan
 it takes, on whatever thread the host likes; the *plan* that comes of it is told to the core as an
 event. It is a target and no decision: a cycle gives what is free, under all rules, and prefers
 whom the plan lets have it.
+
+Most plans come as events, worked out beside the cycles. The first plan may be waited for, and hosts
+without a thread for plans work them out in the cycle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from allocator.core.books.competition_tree import Shape
 from allocator.core.books.quota import QuotaTree, parts_of_clients
 from allocator.core.books.state import State
-from allocator.core.events.agents import AgentInfo
-from allocator.core.events.base import EventError
-from allocator.core.events.frameworks import FrameworkInfo
+from allocator.core.events import AgentInfo, EventError, FrameworkInfo
 from allocator.core.numba.array_structures import read_only
 from allocator.core.numba.memo import fixed
 from allocator.core.plan import Plan
@@ -301,3 +303,65 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
     np.add.at(held, where, state.space.by_column(books.held[rows]))
     np.add.at(agents_held, where, 1)
     return held, agents_held
+
+
+FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
+"""Waits for the first plan, for a cycle over these agents (None: all); None: it has not come."""
+
+
+class PlanSource:
+    """The plans of one allocator that do not come as events.
+
+    `began_with`: the first plan, where the last cycle waited for it.
+    `plans_here`: whether plans are worked out in cycles.
+    """
+
+    def __init__(self, first_plan: FirstPlan | None, *, plans_here: bool) -> None:
+        """Take the host's ways; see `Allocator`."""
+        self.began_with: AdoptPlan | None = None
+        self._first_plan = first_plan
+        self.plans_here = plans_here
+        self._foretold: AdoptPlan | None = None
+        self._planned: Problem | None = None
+
+    def renew(self) -> None:
+        """Forget what the plan before was about: there is another policy, or another state."""
+        self._planned = None
+
+    def foretell(self, first_plan: AdoptPlan | None) -> None:
+        """Let the next cycle begin with this plan."""
+        self._foretold = first_plan
+
+    def first(
+        self, planner: PlanningPolicy | None, agents: Ints | None, *, wanted: bool
+    ) -> AdoptPlan | None:
+        """Wait for the first plan, where there is none and a cycle wants one."""
+        plan, self._foretold = self._foretold, None
+        if planner is None or not wanted:
+            plan = None
+        elif plan is None and self._first_plan is not None:
+            plan = self._first_plan(planner, agents)
+        self.began_with = plan
+        return plan
+
+    def here(
+        self,
+        planner: PlanningPolicy | None,
+        agents: Ints | None,
+        problem_now: Callable[[], Problem | None],
+    ) -> AdoptPlan | None:
+        """Plan before a cycle over all agents, where the last plan does not stand any more.
+
+        A failure leaves that.
+        """
+        if not self.plans_here or agents is not None or planner is None:
+            return None
+        problem = problem_now()
+        if problem is None:
+            return None
+        before, planned = self._planned, None
+        if before is None or not planner.stands(before, problem):
+            self._planned = problem
+            with suppress(Exception):
+                planned = AdoptPlan(planner.plan(problem))
+        return planned

@@ -7,17 +7,20 @@ from functools import partial
 
 from allocator.core import PolicySpec
 from allocator.lab.advise.bottlenecks import Bottleneck, bottlenecks_of
-from allocator.lab.advise.candidates import (
+from allocator.lab.advise.comparing import Comparison, compare
+from allocator.lab.advise.limits import Bound, bounds_of, cut_down
+from allocator.lab.advise.measuring import DayFigures
+from allocator.lab.advise.playing import (
     Candidate,
+    Cell,
+    Run,
+    as_it_was,
     changes,
     every_policy,
     more_of,
     plain,
+    play_cell,
 )
-from allocator.lab.advise.comparing import Comparison, compare
-from allocator.lab.advise.limits import Bound, bounds_of, cut_down
-from allocator.lab.advise.measuring import DayFigures
-from allocator.lab.advise.playing import Cell, Run, as_it_was, play_cell
 from allocator.lab.advise.reading import ReadDay
 from allocator.lab.advise.recommending import Advice, recommend
 from allocator.lab.workloads.recorded_day import Day

@@ -7,11 +7,12 @@ itself does to both is left out. Where three days or more are given, each day is
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from allocator.lab.advise.measuring import RoleFigures
 from allocator.lab.advise.playing import Run
 from allocator.lab.reports.run_report import Interval, interval
 
@@ -57,21 +58,14 @@ class Change:
 class RoleChanges:
     """What changes for a role: waiting, stay, and what it lacks of its fair share (in parts of it).
 
-    What ends in `before` is under the policy in force; shares and what is fair are parts of 1.
+    before, after: means under the policy in force, and under the candidate.
     """
 
     wait: Change
     stay: Change
     short: Change
-    wait_before_s: float
-    wait_s: float
-    stay_before_s: float
-    stay_s: float
-    share_before: float
-    share: float
-    fair: float
-    short_before: float
-    short_after: float
+    before: RoleFigures
+    after: RoleFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,22 +169,20 @@ def _of_role(role: str, pairs: Sequence[tuple[Run, Run]]) -> RoleChanges:
     def of(name: str) -> Measure:
         return lambda run: float(getattr(run.figures.roles[role], name))
 
-    ours, theirs = [run for run, _ in there], [run for _, run in there]
-    wait, stay, short, share = of("wait_s"), of("stay_s"), of("short"), of("share")
+    short = of("short")
+    after, before = ([run.figures.roles[role] for run in runs] for runs in zip(*there, strict=True))
     return RoleChanges(
-        wait=judge(_by_day(there, relative(wait, 1.0))),
-        stay=judge(_by_day(there, relative(stay))),
+        wait=judge(_by_day(there, relative(of("wait_s"), 1.0))),
+        stay=judge(_by_day(there, relative(of("stay_s")))),
         short=judge(_by_day(there, lambda one, other: short(one) - short(other))),
-        wait_before_s=_mean(theirs, wait),
-        wait_s=_mean(ours, wait),
-        stay_before_s=_mean(theirs, stay),
-        stay_s=_mean(ours, stay),
-        share_before=_mean(theirs, share),
-        share=_mean(ours, share),
-        fair=_mean(theirs, of("fair")),
-        short_before=_mean(theirs, short),
-        short_after=_mean(ours, short),
+        before=_means(before),
+        after=_means(after),
     )
+
+
+def _means(figures: Sequence[RoleFigures]) -> RoleFigures:
+    columns = zip(*map(astuple, figures), strict=True)
+    return RoleFigures(*(float(np.mean(column)) for column in columns))
 
 
 def _mean(runs: Sequence[Run], measure: Measure) -> float:

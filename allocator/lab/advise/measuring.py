@@ -6,7 +6,7 @@ that: constraints and the sizes of agents do not, so that all policies have the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,16 +41,8 @@ class TaskTable:
 
     def rows(self, mask: Bools) -> "TaskTable":
         """Some of the tasks."""
-        return TaskTable(
-            self.roles,
-            self.who,
-            self.role[mask],
-            self.of[mask],
-            self.need[mask],
-            self.wanted[mask],
-            self.start[mask],
-            self.end[mask],
-        )
+        columns = ("role", "of", "need", "wanted", "start", "end")
+        return replace(self, **{name: getattr(self, name)[mask] for name in columns})
 
 
 def table_of(ran: Sequence[Ran], kinds: Sequence[str], begin_ms: int = 0) -> TaskTable:
@@ -157,8 +149,8 @@ class RoleFigures:
     short: what part of its fair share it did not have.
     """
 
-    tasks: int
-    never_began: int
+    tasks: float
+    never_began: float
     wait_s: float
     stay_s: float
     share: float

@@ -8,7 +8,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from allocator.lab.advise import configuration, words
+from allocator.lab.advise import words
 from allocator.lab.advise.advising import Report
 from allocator.lab.advise.comparing import Comparison
 from allocator.lab.reports.plots import SETTINGS, line_of
@@ -30,8 +30,8 @@ def write(path: Path, report: Report) -> None:
     text = environment.get_template("page.html").render(
         headline=report.advice.headline,
         sentences=list(words.sentences(report)),
-        configuration=configuration.to_paste(report),
-        quotas=configuration.quota_calls(report),
+        configuration=words.to_paste(report),
+        quotas=words.quota_calls(report),
         picture=picture(report.compared),
         tables=[table for table in tables if table.rows],
         about=words.about(report),

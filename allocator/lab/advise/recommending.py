@@ -12,9 +12,9 @@ import numpy as np
 
 from allocator.core import PolicySpec
 from allocator.lab.advise.bottlenecks import Bottleneck
-from allocator.lab.advise.candidates import changes, in_words
 from allocator.lab.advise.comparing import CLOSE, Change, Comparison, Verdict, judge
 from allocator.lab.advise.limits import Bound, Finding, Sort
+from allocator.lab.advise.playing import changes, in_words
 
 WORTH = 0.05
 """Tasks must be done earlier by this part, over all roles, for a change to be worth the trouble."""
@@ -99,7 +99,7 @@ def harmed(each: Comparison) -> list[str]:
         for role, change in each.roles.items()
         if change.stay.verdict is Verdict.MORE
         and change.stay.by.mean > WORTH
-        and change.short_after - change.short_before > POINTS
+        and change.after.short - change.before.short > POINTS
     ]
 
 
@@ -143,7 +143,7 @@ def _may_lose(change: Change) -> bool:
 
 def _gain(role: str, chosen: Comparison) -> str:
     change = chosen.roles[role]
-    return f"{role} (waits {change.wait_s:.1f} s instead of {change.wait_before_s:.1f} s)"
+    return f"{role} (waits {change.after.wait_s:.1f} s instead of {change.before.wait_s:.1f} s)"
 
 
 def _more(names: Sequence[str], shown: int) -> str:

@@ -1,16 +1,17 @@
-"""Advice in words: the same rows and sentences for the terminal and for the page."""
+"""Advice in words: the same rows and sentences for the terminal and for the page; what to paste."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core import PolicySpec
 from allocator.lab.advise.advising import Report
 from allocator.lab.advise.bottlenecks import Bottleneck
-from allocator.lab.advise.candidates import in_words
 from allocator.lab.advise.comparing import Change, Comparison, Verdict
-from allocator.lab.advise.limits import Bound, Finding, Sort
-from allocator.lab.advise.playing import Run
+from allocator.lab.advise.limits import Bound, Finding, Sort, cut_down
+from allocator.lab.advise.playing import Run, in_words
 from allocator.lab.advise.recommending import amount, few
 
 GUESSED = (
@@ -157,17 +158,11 @@ def roles(report: Report, each: Comparison) -> Table:
     heads += [">lacks of it %", ">lacks more by"]
     rows = []
     for role, change in each.roles.items():
-        rows.append(
-            [
-                role,
-                in_change(change.stay),
-                f"{change.wait_before_s:.1f} -> {change.wait_s:.1f}",
-                f"{change.share_before * 100:.0f} -> {change.share * 100:.0f}",
-                f"{change.fair * 100:.0f}",
-                f"{change.short_before * 100:.0f} -> {change.short_after * 100:.0f}",
-                in_points(change.short),
-            ]
-        )
+        was, now = change.before, change.after
+        cells = [role, in_change(change.stay), f"{was.wait_s:.1f} -> {now.wait_s:.1f}"]
+        cells += [f"{was.share * 100:.0f} -> {now.share * 100:.0f}", f"{was.fair * 100:.0f}"]
+        cells.append(f"{was.short * 100:.0f} -> {now.short * 100:.0f}")
+        rows.append([*cells, in_points(change.short)])
     title = f"Who gains and who loses: {in_words(report.now)} -> {each.name}"
     return Table(title, heads, rows)
 
@@ -226,3 +221,57 @@ def sentences(report: Report) -> Iterator[tuple[str, list[str]]]:
     yield advice.headline, list(advice.reasons)
     if advice.also:
         yield "Beside the policy", list(advice.also)
+
+
+# The configuration to paste, and the call for quotas.
+
+
+def toml_of(spec: PolicySpec) -> str:
+    """Write a policy as the section of a configuration.
+
+    >>> print(toml_of(PolicySpec("choosy", parameters={"unit": "tasks"})), end="")
+    [policy]
+    name = "choosy"
+    selection = ""
+    mode = "oblivious"
+    flat = false
+    <BLANKLINE>
+    [policy.parameters]
+    "unit" = "tasks"
+    """
+    lines = ["[policy]", f"name = {_text(spec.name)}", f"selection = {_text(spec.selection)}"]
+    lines += [f"mode = {_text(spec.mode)}", f"flat = {str(spec.flat).lower()}"]
+    for table, values in (("parameters", spec.parameters), ("subtrees", spec.subtrees)):
+        if values:
+            lines += ["", f"[policy.{table}]"]
+            lines += [f"{_text(key)} = {_text(value)}" for key, value in sorted(values.items())]
+    return "\n".join(lines) + "\n"
+
+
+def to_paste(report: Report) -> str:
+    """Write the policy to have in force: the one that is advised, or the one that is."""
+    spec = report.advice.spec or report.now
+    note = "as it is" if report.advice.spec is None else "as advised"
+    return f"# The policy {note}: for config.toml, then SIGHUP.\n{toml_of(spec)}"
+
+
+def quota_calls(report: Report) -> str:
+    """Write the operators' call to the master with guarantees cut down; empty: none is advised."""
+    changed = cut_down(report.days[-1].day, report.bounds) if report.quotas is not None else {}
+    if not changed:
+        return ""
+    configs = [
+        {
+            "role": role,
+            "guarantees": {name: {"value": n / 1000} for name, n in quota.guarantees.items()},
+            "limits": {name: {"value": n / 1000} for name, n in quota.limits.items()},
+        }
+        for role, quota in changed.items()
+    ]
+    call = {"type": "UPDATE_QUOTA", "update_quota": {"quota_configs": configs}}
+    return json.dumps(call, indent=2) + "\n"
+
+
+def _text(text: str) -> str:
+    # A basic string of TOML has the escapes of JSON.
+    return json.dumps(text)

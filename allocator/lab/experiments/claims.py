@@ -13,11 +13,12 @@ References
    in Heterogeneous Private Clouds." MASCOTS 2018, sec. V-E and V-F.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from scipy import stats
 
 from allocator.core import Floats, Options, PolicySpec, Settings
@@ -26,8 +27,8 @@ from allocator.lab.experiments.play import play
 from allocator.lab.experiments.runs import CHARACTERISED
 from allocator.lab.links.in_process import DirectLink
 from allocator.lab.master.cycles import Timing
+from allocator.lab.master.resources import AgentSpec
 from allocator.lab.reports.run_report import Figures, figures, sampled
-from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.spark_experiment import (
     DRIVERS,
     HETEROGENEOUS,
@@ -244,6 +245,10 @@ def run_case(case: Case, seed: int, scale: float) -> Measures:
     return measures_of(numbers, sampled(played)[1], played.master.ledger.names)
 
 
+def _run(scale: float, which: tuple[Case, int]) -> Measures:
+    return run_case(*which, scale)
+
+
 def measures_of(numbers: Figures, part: Floats, kinds: Sequence[str]) -> Measures:
     """Take what claims compare from a run's figures and its allocated parts, second by second."""
     memory = part[:, kinds.index("mem")] * 100
@@ -264,29 +269,22 @@ def check_claims(
     scale: float = 1.0,
     claims: Sequence[Claim] = CLAIMS,
     *,
-    cores: int = -1,
-    backend: str = "loky",
+    spread: Callable[[Callable[[Any], Measures], Sequence[Any]], Iterable[Measures]] = map,
     watch: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[Verdict]:
     """Play all that the claims need, and judge them.
 
     seeds: at least two.
     scale: part of the jobs.
-    cores: -1: all.
-    backend: of joblib; an engine that is registered with it, such as ``dask`` or ``ray``, does as
-        well.
+    spread: calls a function with each of the arguments, here or elsewhere; results in order.
     watch: told how many runs of how many are done.
     """
     cases = list(dict.fromkeys(case for claim in claims for case in claim.cases))
     wanted = [(case, seed) for seed in seeds for case in cases]
     measured: dict[tuple[Case, int], Measures] = {}
-    with parallel_config(backend=backend):
-        results = Parallel(n_jobs=cores, return_as="generator")(
-            delayed(run_case)(case, seed, scale) for case, seed in wanted
-        )
-        for key, measures in zip(wanted, results, strict=True):
-            measured[key] = measures
-            watch(len(measured), len(wanted))
+    for key, measures in zip(wanted, spread(partial(_run, scale), wanted), strict=True):
+        measured[key] = measures
+        watch(len(measured), len(wanted))
     return [judge_claim(claim, seeds, measured) for claim in claims]
 
 

@@ -7,12 +7,10 @@ from pathlib import Path
 
 from allocator.core import PolicySpec
 from allocator.lab.experiments.runs import CHARACTERISED, Run
-from allocator.lab.workloads import recorded as trace_workload
-from allocator.lab.workloads import synthetic
-from allocator.lab.workloads.recorded import Replay
+from allocator.lab.workloads import traces
 from allocator.lab.workloads.scenario import Scenario
 from allocator.lab.workloads.spark_experiment import ONE_OF_EACH, experiment
-from allocator.lab.workloads.traces import read_nodes, read_pods, read_swim
+from allocator.lab.workloads.traces import Replay, read_nodes, read_pods, read_swim
 
 SECTION_V = "section-v"
 OBLIVIOUS = "oblivious"
@@ -130,9 +128,9 @@ def swim(seed: int, agents: int, hour: int, scale: float) -> tuple[Replay, str]:
     if path.is_file():
         jobs, source = read_swim(path, hour), f"{path.name}, hour {hour}"
     else:
-        jobs, source = synthetic.swim_jobs(seed), f"synthetic ({path} is not there)"
+        jobs, source = traces.swim_jobs(seed), f"synthetic ({path} is not there)"
     kept = jobs[: max(1, round(len(jobs) * scale))]
-    return trace_workload.swim(kept, agents, seed), source
+    return traces.swim(kept, agents, seed), source
 
 
 def openb(seed: int, agents: int, scale: float) -> tuple[Replay, str]:
@@ -142,10 +140,10 @@ def openb(seed: int, agents: int, scale: float) -> tuple[Replay, str]:
         nodes, pods = read_nodes(nodes_path), read_pods(pods_path)
         source = f"{nodes_path.name}, {pods_path.name}"
     else:
-        nodes = synthetic.openb_nodes(OPENB_AGENTS)
-        pods = synthetic.openb_pods(seed, OPENB_PODS)
+        nodes = traces.openb_nodes(OPENB_AGENTS)
+        pods = traces.openb_pods(seed, OPENB_PODS)
         source = f"synthetic ({nodes_path} or {pods_path} is not there)"
     # Every n-th node and pod, so that what is left is mixed as the whole.
     nodes = nodes[:: max(1, round(len(nodes) / agents))]
     pods = pods[:: max(1, round(1 / scale))]
-    return trace_workload.openb(nodes, pods), source
+    return traces.openb(nodes, pods), source

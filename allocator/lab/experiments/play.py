@@ -58,46 +58,18 @@ def play(
     timing: Timing | None = None,
     watch: Callable[[Progress], None] | None = None,
     until_ms: int | None = None,
+    to_end: bool = True,
+    sample_ms: int = SAMPLE_MS,
+    enough: Callable[[int], bool] = lambda _now_ms: False,
 ) -> Played:
-    """Play a scenario until all its jobs have left.
+    """Play a scenario until all its jobs have left, the time is over, or nothing happens any more.
 
     tell_demand: whether frameworks say what a task needs.
     watch: called every ten simulated seconds.
     until_ms: where to give up.
-    Raises UnfinishedError where jobs are left at `until_ms`, or nothing happens any more.
-    """
-    played = play_until(
-        scenario,
-        link,
-        tell_demand=tell_demand,
-        options=options,
-        timing=timing,
-        watch=watch,
-        until_ms=until_ms,
-    )
-    progress = played.progress
-    if not progress.done:
-        now_ms = played.master.event_heap.now_ms
-        message = f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms"
-        raise UnfinishedError(message)
-    return played
-
-
-def play_until(
-    scenario: Scenario,
-    link: Link,
-    *,
-    tell_demand: bool,
-    options: Options | None = None,
-    timing: Timing | None = None,
-    watch: Callable[[Progress], None] | None = None,
-    until_ms: int | None = None,
-    sample_ms: int = SAMPLE_MS,
-    enough: Callable[[int], bool] = lambda _now_ms: False,
-) -> Played:
-    """Play a scenario until its jobs have left, the time is over, or nothing happens any more.
-
+    to_end: whether all jobs must have left.
     enough: asked after each step, with the time, whether to stop already.
+    Raises UnfinishedError where jobs are left that must have.
     """
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
     progress = Progress(scenario.jobs)
@@ -125,6 +97,10 @@ def play_until(
                 break
     finally:
         master.close()
+    if to_end and not progress.done:
+        now_ms = master.event_heap.now_ms
+        message = f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms"
+        raise UnfinishedError(message)
     return Played(master, progress, role_shares)
 
 

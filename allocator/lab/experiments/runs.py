@@ -14,9 +14,14 @@ from typing import Self, TypeAlias
 
 from allocator.core import Floats, PolicySpec
 from allocator.lab.experiments.play import Played, play
-from allocator.lab.links.sidecar_process import SidecarProcess, scratch_directory, set_policy
+from allocator.lab.links.sidecar_process import (
+    SESSION_TOKEN_FILE,
+    SidecarProcess,
+    read_token,
+    scratch_directory,
+    set_policy,
+)
 from allocator.lab.links.stream import StreamLink
-from allocator.lab.links.tokens import SESSION_TOKEN_FILE, read_token
 from allocator.lab.reports.run_report import Figures, figures, sampled
 from allocator.lab.workloads.scenario import Progress, Scenario
 

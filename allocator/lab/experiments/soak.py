@@ -1,52 +1,40 @@
 """Soak a real sidecar: a random cluster with faults, and the books compared as it goes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 from allocator.core import PolicySpec
 from allocator.lab.event_heap import Priority
 from allocator.lab.experiments.play import Played, play
-from allocator.lab.links.sidecar_process import set_policy
+from allocator.lab.links.sidecar_process import SESSION_TOKEN_FILE, read_token, set_policy
 from allocator.lab.links.stream import StreamLink
-from allocator.lab.links.tokens import SESSION_TOKEN_FILE, read_token
 from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_sidecar
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.random_cluster.checks import differences, of_ledger, of_sidecar
 from allocator.lab.workloads.scenario import Progress, Stage
 
 EVERY_MS = 5_000
 
 
-@dataclass(slots=True)
-class _Audited:
-    """A soak that stops now and then to compare."""
+class _Audit:
+    """Stops a soak now and then to compare."""
 
-    soak: RandomScenario
-    target: str
-    compared: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return self.soak.kinds
-
-    @property
-    def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
-        return self.soak.agents
-
-    @property
-    def jobs(self) -> int:
-        return self.soak.jobs
+    def __init__(self, soak: RandomScenario, target: str) -> None:
+        self.compared = 0
+        self.wrong: list[str] = []
+        self._target = target
+        self._until_ms = soak.duration_ms
+        soak.also = self.begin
 
     def begin(self, stage: Stage) -> None:
-        self.soak.begin(stage)
-        for when_ms in range(EVERY_MS, self.soak.duration_ms, EVERY_MS):
-            stage.master.event_heap.at(when_ms, lambda: self._compare(stage), Priority.OBSERVE)
+        """Plan the comparisons."""
+        for when_ms in range(EVERY_MS, self._until_ms, EVERY_MS):
+            stage.master.event_heap.at(when_ms, partial(self._compare, stage), Priority.OBSERVE)
 
     def _compare(self, stage: Stage) -> None:
         master = stage.master
         master.settle()
-        ours, theirs = of_ledger(master.ledger, master.event_heap.now_ms), of_sidecar(self.target)
+        ours, theirs = of_ledger(master.ledger, master.event_heap.now_ms), of_sidecar(self._target)
         found = differences(ours, theirs, offered=not master.record.resyncs)
         self.wrong += [f"at {master.event_heap.now_ms} ms, {line}" for line in found]
         self.compared += 1
@@ -80,7 +68,7 @@ def soak_sidecar(
     Raises LinkDownError where no sidecar answers.
     """
     set_policy(target, policy)
-    audited = _Audited(soak, target)
+    audit = _Audit(soak, target)
     link = StreamLink(target, started_us, read_token(SESSION_TOKEN_FILE))
-    played = play(audited, link, tell_demand=True, options=soak.options, watch=watch)
-    return Soaked(played, audited.compared, tuple(audited.wrong))
+    played = play(soak, link, tell_demand=True, options=soak.options, watch=watch)
+    return Soaked(played, audit.compared, tuple(audit.wrong))

@@ -4,9 +4,8 @@ A framework is a set of reactions. It never sees the ledger: it knows its offers
 scheduler that talks to Mesos does.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import zip_longest
 from typing import Protocol, runtime_checkable
 
@@ -181,83 +180,6 @@ class Leaver(Protocol):
     def asked_to_leave(self, agent: int) -> None:
         """An agent is wanted for others; it is to be answered."""
         ...
-
-
-class TaskQueue:
-    """A framework with so many equal tasks to run, each of which gives back what it used.
-
-    It suppresses offers while nothing waits, as Mesos asks of frameworks, and leaves after the last
-    task. A task that is lost with its agent is run again. Asked to leave an agent it does, at once.
-
-    need: thousandths
-    durations_ms: one for each task, in the order in which they are launched.
-    refuse_ms: filter on what it cannot use.
-    left: called once when the framework has left.
-    """
-
-    def __init__(
-        self,
-        identity: Identity,
-        need: Quantities,
-        durations_ms: Sequence[int],
-        refuse_ms: int = REFUSE_DEFAULT_MS,
-        left: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.identity = identity
-        self.need = need
-        self.waiting = list(reversed(durations_ms))
-        self.refuse_ms = refuse_ms
-        self.running: dict[Task, int] = {}
-        self._left = left
-
-    def subscribed(self, master: Master) -> None:
-        """Remember the master."""
-        self._master = master
-        self._amount = master.amount(self.need)
-
-    def offered(self, offers: list[Offer]) -> None:
-        """Launch as many tasks as fit and wait; decline the rest."""
-        useless = []
-        for offer in offers:
-            launch = min(len(self.waiting), fit(offer.amount, self._amount))
-            if launch == 0:
-                useless.append(offer)
-                continue
-            for task in self._master.accept(offer, [self._amount] * launch, self.refuse_ms):
-                self._start(task, self.waiting.pop())
-        if useless:
-            self._master.decline(useless, self.refuse_ms)
-        if not self.waiting:
-            self._master.suppress(self)
-
-    def lost(self, tasks: list[Task]) -> None:
-        """Run them again, from their beginning."""
-        had_none = not self.waiting
-        self.waiting += [self.running.pop(task) for task in tasks]
-        if had_none:
-            self._master.revive(self)
-
-    def asked_to_leave(self, agent: int) -> None:
-        """Kill what runs there, to be run again elsewhere."""
-        self._master.answer_inverse_offer(self, agent, accept=True, refuse_ms=0)
-        tasks = [task for task in self.running if task.agent == agent]
-        for task in tasks:
-            self._master.end(task)
-        if tasks:
-            self.lost(tasks)
-
-    def _start(self, task: Task, duration_ms: int) -> None:
-        self.running[task] = duration_ms
-        self._master.event_heap.after(duration_ms, partial(self._finish, task))
-
-    def _finish(self, task: Task) -> None:
-        if not task.live:
-            return
-        del self.running[task]
-        self._master.end(task)
-        if not self.running and not self.waiting:
-            self._master.unsubscribe(self)
-            self._left()
 
 
 def fit(available: Amount, need: Amount) -> int:

@@ -86,7 +86,7 @@ class BatchJob:
         self._left = left
         self._started: Callable[[], None] | None = started
         self._waiting: list[_Waiting] = []
-        self._places: dict[Task, _Place] = {}
+        self.running: dict[Task, _Place] = {}
         self._held: list[Offer] = []
         self._ticket = 0
         self._gone = False
@@ -120,7 +120,7 @@ class BatchJob:
         """Run them again, from their beginning."""
         had_none = not self.waiting
         for task in tasks:
-            place = self._places.pop(task)
+            place = self.running.pop(task)
             place.work.durations_ms += place.running.values()
         if had_none and self.waiting:
             self._master.revive(self)
@@ -201,7 +201,7 @@ class BatchJob:
             self._started()
             self._started = None
         for task, (work, _, lanes) in zip(tasks, launches, strict=True):
-            self._places[task] = place = _Place(work)
+            self.running[task] = place = _Place(work)
             for _ in range(min(lanes, len(work.durations_ms))):
                 self._begin(task, place)
 
@@ -214,16 +214,16 @@ class BatchJob:
     def _finish(self, task: Task, ticket: int) -> None:
         if not task.live:
             return
-        place = self._places[task]
+        place = self.running[task]
         del place.running[ticket]
         if self.manner.greedy and place.work.durations_ms:
             self._begin(task, place)
             return
         if place.running:
             return
-        del self._places[task]
+        del self.running[task]
         self._master.end(task)
-        if not self._places and not self.waiting:
+        if not self.running and not self.waiting:
             self._leave(cancelled=False)
 
     def _leave(self, *, cancelled: bool) -> None:
@@ -231,3 +231,34 @@ class BatchJob:
             self._gone = True
             self._master.unsubscribe(self)
             self._left(cancelled)
+
+
+class TaskQueue(BatchJob):
+    """So many equal tasks, each of which gives back what it used. Asked to leave an agent it does.
+
+    need: thousandths
+    durations_ms: one for each task, in the order in which they are launched.
+    refuse_ms: filter on what it cannot use.
+    left: called once when the framework has left.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        need: Quantities,
+        durations_ms: Sequence[int],
+        refuse_ms: int = REFUSE_DEFAULT_MS,
+        left: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.need = need
+        work = [Work(need, tuple(durations_ms))]
+        super().__init__(identity, work, Manner(refuse_ms=refuse_ms), lambda _cancelled: left())
+
+    def asked_to_leave(self, agent: int) -> None:
+        """Kill what runs there, to be run again elsewhere."""
+        self._master.answer_inverse_offer(self, agent, accept=True, refuse_ms=0)
+        tasks = [task for task in self.running if task.agent == agent]
+        for task in tasks:
+            self._master.end(task)
+        if tasks:
+            self.lost(tasks)

@@ -27,10 +27,7 @@ from allocator.lab.frameworks.base import (
 from allocator.lab.master.ledger_rows import Amount
 from allocator.lab.master.resources import Resource
 
-# What an operator sets about Spark on Mesos, and what follows from it.
-#
-# Source: The same, MesosSchedulerUtils: executorMemory, matchesAttributeRequirements,
-# createSchedulerDriver.
+# What an operator sets about Spark on Mesos, and what follows from it [1].
 
 OVERHEAD_PART = 0.1
 OVERHEAD_LEAST_MIB = 384
@@ -229,7 +226,7 @@ class OpenOffer:
         self.taken.append(self._master.row(taken))
 
 
-# Spark on Mesos in coarse-grained mode, as Spark 2.4 and 3.5 behave.
+# Spark on Mesos in coarse-grained mode [2].
 #
 # Each job is a framework of its own. Offers are split by the constraints; those that do not match
 # are declined for ``rejectOfferDurationForUnmetConstraints``. On the others executors are placed
@@ -242,11 +239,6 @@ class OpenOffer:
 #
 # Left out, for nothing here needs it: data locality (``spark.locality.wait``), and agents on which
 # executors fail.
-#
-# Source: Apache Spark 2.4 and 3.5, MesosCoarseGrainedSchedulerBackend: resourceOffers,
-# handleMatchedOffers, buildMesosTasks, canLaunchTask, statusUpdate, stopSchedulerBackend.
-#
-# Source: The same, ExecutorAllocationManager.
 
 UNBOUNDED = 2**31
 
@@ -270,13 +262,83 @@ class Executor:
     ending: bool = False
 
 
-class CoarseSpark:
-    """A job as a framework.
+class ExecutorPool:
+    """What drivers in coarse-grained mode have in common: executors that pull tasks.
 
     stages_ms: durations of the tasks of each stage, on one core.
-    left: called once when the framework has left.
     start_ms: from the launch of an executor until it takes tasks.
     stop_ms: how long executors take to stop, drawn from in turn.
+    left: called once when the framework has left.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        stages_ms: Sequence[Sequence[int]],
+        start_ms: int,
+        stop_ms: Sequence[int],
+        left: Callable[[], None],
+    ) -> None:
+        self.identity = identity
+        self.stages = Stages(stages_ms)
+        self.executors: dict[Task, Executor] = {}
+        self.stopping = False
+        self._left = left
+        self._start_ms = start_ms
+        self._stop_ms = stop_ms
+        self._tickets = count()
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master."""
+        self._master = master
+
+    def _begin(self, executor: Executor) -> None:
+        self.executors[executor.task] = executor
+        self._master.event_heap.after(self._start_ms, partial(self._ready, executor))
+
+    def _ready(self, executor: Executor) -> None:
+        """The executor has started, and takes tasks."""
+        if executor.task.live and not executor.ending:
+            executor.idle = executor.cores
+            executor.idle_since_ms = self._master.event_heap.now_ms
+            self._pull(executor)
+
+    def _pull(self, executor: Executor) -> None:
+        """Let the executor take tasks until it is full, or the job is over."""
+        while executor.idle and self.stages.waiting and not executor.ending:
+            duration_ms = self.stages.take()
+            executor.idle -= 1
+            ticket = next(self._tickets)
+            executor.running[ticket] = duration_ms
+            self._master.event_heap.after(duration_ms, partial(self._finish, executor, ticket))
+        if self.stages.done and not self.stopping:
+            self.stopping = True
+            self._stop()
+
+    def _finish(self, executor: Executor, ticket: int) -> None:
+        if not executor.task.live:
+            return
+        del executor.running[ticket]
+        executor.idle += 1
+        if not executor.running:
+            executor.idle_since_ms = self._master.event_heap.now_ms
+        begins = self.stages.finish()
+        for each in list(self.executors.values()) if begins else [executor]:
+            self._pull(each)
+
+    def _forget(self, tasks: Sequence[Task]) -> None:
+        """Give back to the queue what ran on executors that are gone."""
+        for task in tasks:
+            self.stages.lose(list(self.executors.pop(task).running.values()))
+
+    def _stop(self) -> None:
+        """The job is done: end the executors."""
+        raise NotImplementedError
+
+
+class CoarseSpark(ExecutorPool):
+    """A job as a framework.
+
     started: called once when its first executor is launched.
     """
 
@@ -286,34 +348,28 @@ class CoarseSpark:
         settings: SparkSettings,
         stages_ms: Sequence[Sequence[int]],
         left: Callable[[], None],
+        started: Callable[[], None] = lambda: None,
         *,
         start_ms: int = 0,
         stop_ms: Sequence[int] = (0,),
-        started: Callable[[], None] = lambda: None,
     ) -> None:
-        self.identity = identity
+        super().__init__(identity, stages_ms, start_ms, stop_ms, left)
         self.settings = settings
-        self.stages = Stages(stages_ms)
-        self.executors: dict[Task, Executor] = {}
-        self.stopping = False
         dynamic = settings.dynamic
         self.target = dynamic.least if dynamic else UNBOUNDED
         """Executors that the job wants at most."""
         self._more = 1
-        self._left = left
         self._started: Callable[[], None] | None = started
         self._gone = False
-        self._start_ms = start_ms
-        self._stop_ms = stop_ms
         self._ended = 0
-        self._tickets = count()
 
     # What the master tells.
 
     def subscribed(self, master: Master) -> None:
         """Remember the master; begin to ask for executors. A job without tasks is over."""
-        self._master = master
+        super().subscribed(master)
         if self.stages.done:
+            self.stopping = True
             self._stop()
         if self.settings.dynamic:
             self._master.event_heap.after(self.settings.dynamic.backlog_ms, self._adjust)
@@ -338,8 +394,7 @@ class CoarseSpark:
                 self._started()
                 self._started = None
             for task, (cores, gpus) in zip(tasks, cores_and_gpus, strict=True):
-                self.executors[task] = executor = Executor(task, cores, gpus)
-                self._master.event_heap.after(self._start_ms, partial(self._ready, executor))
+                self._begin(Executor(task, cores, gpus))
         if useless:
             full = self._cores() >= self._maximum()
             refuse_ms = self.settings.refuse_at_maximum_ms if full else REFUSE_DEFAULT_MS
@@ -347,9 +402,7 @@ class CoarseSpark:
 
     def lost(self, tasks: list[Task]) -> None:
         """Executors are gone with their agent: run their tasks again."""
-        for task in tasks:
-            executor = self.executors.pop(task)
-            self.stages.lose(list(executor.running.values()))
+        self._forget(tasks)
         self._executor_ended()
         for executor in list(self.executors.values()):
             self._pull(executor)
@@ -395,37 +448,6 @@ class CoarseSpark:
             return False
         return bool(plan) or any(task.agent == offer.offer.agent for task in self.executors)
 
-    # How tasks run.
-
-    def _ready(self, executor: Executor) -> None:
-        """The executor has started, and takes tasks."""
-        if executor.task.live and not executor.ending:
-            executor.idle = executor.cores
-            executor.idle_since_ms = self._master.event_heap.now_ms
-            self._pull(executor)
-
-    def _pull(self, executor: Executor) -> None:
-        """Let the executor take tasks until it is full."""
-        while executor.idle and self.stages.waiting and not executor.ending:
-            duration_ms = self.stages.take()
-            executor.idle -= 1
-            ticket = next(self._tickets)
-            executor.running[ticket] = duration_ms
-            self._master.event_heap.after(duration_ms, partial(self._finish, executor, ticket))
-        if self.stages.done:
-            self._stop()
-
-    def _finish(self, executor: Executor, ticket: int) -> None:
-        if not executor.task.live:
-            return
-        del executor.running[ticket]
-        executor.idle += 1
-        if not executor.running:
-            executor.idle_since_ms = self._master.event_heap.now_ms
-        begins = self.stages.finish()
-        for each in list(self.executors.values()) if begins else [executor]:
-            self._pull(each)
-
     # How executors come and go.
 
     def _adjust(self) -> None:
@@ -470,9 +492,6 @@ class CoarseSpark:
 
     def _stop(self) -> None:
         """The job is done: end the executors, and wait for them, but not for ever."""
-        if self.stopping:
-            return
-        self.stopping = True
         for executor in list(self.executors.values()):
             self._end(executor)
         wait_ms = self.settings.shutdown_timeout_ms if self.executors else 0
@@ -485,7 +504,7 @@ class CoarseSpark:
             self._left()
 
 
-# Spark on Mesos in fine-grained mode, as Spark 2.4 and 3.5 behave (both call it deprecated).
+# Spark on Mesos in fine-grained mode [3], which both versions call deprecated.
 #
 # Each Spark task is a Mesos task of one core. The first on an agent brings an executor along, which
 # has the memory and a core of its own (``spark.mesos.mesosExecutor.cores``) and stays to the end of
@@ -496,9 +515,6 @@ class CoarseSpark:
 # for a second, any other offer for Mesos's default of 5 s, or, where the constraints do not match,
 # for ``rejectOfferDurationForUnmetConstraints``. When a stage begins, the driver revives its
 # offers.
-#
-# Source: Apache Spark 2.4 and 3.5, MesosFineGrainedSchedulerBackend: resourceOffers,
-# createMesosTask, createExecutorInfo; TaskSchedulerImpl: submitTasks, resourceOffers.
 
 REFUSE_REST_MS = 1_000
 TASK_CORES = 1

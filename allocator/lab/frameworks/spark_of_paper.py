@@ -1,16 +1,13 @@
-"""Spark on Mesos in coarse-grained mode, as far as the paper's experiment needs it.
+"""Spark on Mesos in coarse-grained mode, as far as the experiment of Kesidis et al. needs it.
 
-`spark` is the whole of it. Here executors have one size and do not revive offers as they end.
-
-Each job is a framework of its own. It takes offers in whole executors, one at a time round-robin
-over the offers at hand, up to ``spark.cores.max``; keeps every executor to the end of the job; and
-lets the executors pull its tasks. When the job ends, the driver asks the executors to stop and
-waits for them (``spark.mesos.coarse.shutdownTimeout``, 10 s), so they go one by one;
-then it leaves.
+`spark` is the whole of it. Here executors have one size and do not revive offers as they end. A job
+takes offers in whole executors, one at a time round-robin over the offers at hand, up to
+``spark.cores.max``, and keeps every executor to its end. Then the driver asks the executors to stop
+and waits for them (``spark.mesos.coarse.shutdownTimeout``, 10 s), so they go one by one; then it
+leaves.
 
 Offers that it cannot use are declined with Mesos's default filter of 5 s; once the maximum is
-reached, with ``spark.mesos.rejectOfferDurationForReachedMaxCores``, 120 s. Spark never suppresses
-offers in this mode.
+reached, with ``spark.mesos.rejectOfferDurationForReachedMaxCores``, 120 s.
 
 References
 ----------
@@ -18,7 +15,6 @@ References
    buildMesosTasks, stop.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +28,7 @@ from allocator.lab.frameworks.base import (
     Task,
     fit,
 )
-from allocator.lab.frameworks.spark import Executor, Stages
+from allocator.lab.frameworks.spark import Executor, ExecutorPool
 from allocator.lab.master.ledger_rows import Amount, minus
 
 REFUSE_AT_MAXIMUM_MS = 120_000
@@ -85,29 +81,21 @@ class Job:
         return SparkJob(identity, self, left)
 
 
-class SparkJob:
-    """A job as a framework.
-
-    left: called once when the framework has left.
-    """
+class SparkJob(ExecutorPool):
+    """A job as a framework."""
 
     def __init__(self, identity: Identity, job: Job, left: Callable[[], None]) -> None:
-        self.identity = identity
+        super().__init__(identity, job.stages_ms, job.start_ms, job.stop_ms, left)
         self.job = job
-        self.executors: dict[Task, Executor] = {}
-        self.stages = Stages(job.stages_ms)
-        self.done = False
-        self._left = left
-        self._tickets = itertools.count()
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master; a job without tasks is over at once."""
-        self._master = master
+        """Remember the master."""
+        super().subscribed(master)
         self._amount: Amount = master.amount(self.job.executor)
 
     def offered(self, offers: list[Offer]) -> None:
         """Launch executors round-robin over the offers; decline what is not needed."""
-        if self.done or self._has_enough():
+        if self.stopping or self._has_enough():
             self._decline(offers)
             return
         launches = self._round_robin(offers)
@@ -120,8 +108,7 @@ class SparkJob:
             amounts = [amount for amount, _ in taken]
             tasks = self._master.accept(offer, amounts, refuse_ms)
             for task, (_, slots) in zip(tasks, taken, strict=True):
-                self.executors[task] = executor = Executor(task, slots, gpus=0)
-                self._master.event_heap.after(self.job.start_ms, partial(self._ready, executor))
+                self._begin(Executor(task, slots, gpus=0))
         if useless and self.job.habits.hoard_ms:
             after_ms = self.job.habits.hoard_ms
             self._master.event_heap.after(after_ms, partial(self._decline, useless))
@@ -130,18 +117,16 @@ class SparkJob:
 
     def lost(self, tasks: list[Task]) -> None:
         """Give back to the queue what ran on executors that are gone."""
-        for task in tasks:
-            executor = self.executors.pop(task)
-            self.stages.lose(list(executor.running.values()))
+        self._forget(tasks)
         for executor in self.executors.values():
             self._pull(executor)
-        if self.done:
+        if self.stopping:
             self._leave_if_alone()
 
     def _decline(self, offers: Sequence[Offer]) -> None:
         """Give back offers that were not taken back meanwhile."""
         live = [offer for offer in offers if offer.live]
-        full = len(self.executors) >= self.job.executors_max and not self.done
+        full = len(self.executors) >= self.job.executors_max and not self.stopping
         if live:
             refuse_ms = REFUSE_AT_MAXIMUM_MS if full else self.job.habits.refuse_ms
             self._master.decline(live, refuse_ms)
@@ -172,50 +157,27 @@ class SparkJob:
                     wanted -= 1
         return launches
 
-    def _ready(self, executor: Executor) -> None:
-        """The executor has started, and takes tasks."""
-        executor.idle = executor.cores
-        if executor.task.live:
-            self._pull(executor)
-
     def _pull(self, executor: Executor) -> None:
-        """Let the executor take tasks until it is full, or the job is over."""
-        while executor.idle and self.stages.waiting:
-            duration_ms = self.stages.take()
-            executor.idle -= 1
-            ticket = next(self._tickets)
-            executor.running[ticket] = duration_ms
-            self._master.event_heap.after(duration_ms, partial(self._finish, executor, ticket))
-        if self.stages.done and not self.done:
-            self._end()
+        """Let the executor take tasks; one that finds none may be released."""
+        super()._pull(executor)
         idle = not executor.running and not self.stages.waiting
         if self.job.habits.release_idle and idle and self.stages.running:
             self._release(executor)
 
-    def _finish(self, executor: Executor, ticket: int) -> None:
-        if not executor.task.live:
-            return
-        del executor.running[ticket]
-        executor.idle += 1
-        begins = self.stages.finish()
-        for each in list(self.executors.values()) if begins else [executor]:
-            self._pull(each)
-
-    def _end(self) -> None:
+    def _stop(self) -> None:
         """All stages are done: stop the executors."""
-        self.done = True
         for number, task in enumerate(self.executors):
             delay_ms = self.job.stop_ms[number % len(self.job.stop_ms)]
-            self._master.event_heap.after(delay_ms, partial(self._stop, task))
+            self._master.event_heap.after(delay_ms, partial(self._stopped, task))
 
     def _release(self, executor: Executor) -> None:
         """Stop an executor before the end of the job."""
         number = len(self.executors) % len(self.job.stop_ms)
         executor.idle = 0
         delay_ms = self.job.stop_ms[number]
-        self._master.event_heap.after(delay_ms, partial(self._stop, executor.task))
+        self._master.event_heap.after(delay_ms, partial(self._stopped, executor.task))
 
-    def _stop(self, task: Task) -> None:
+    def _stopped(self, task: Task) -> None:
         if not task.live:
             return
         del self.executors[task]

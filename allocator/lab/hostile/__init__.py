@@ -5,17 +5,9 @@ core, before a sidecar process (`torture`), and before a real master where one i
 stands an honest framework, which must be served as if nobody else were there.
 
     words     what frameworks and agents may say
-    labels, names, filters, calls, agents
-              the manners, by what they are about
+    crew      the manners
     tenants   how they are played by the emulated master
 """
 
-from allocator.lab.hostile.agents import AGENTS
-from allocator.lab.hostile.calls import CALLS
-from allocator.lab.hostile.filters import FILTERS
-from allocator.lab.hostile.labels import LABELS
-from allocator.lab.hostile.names import NAMES, ROLES
+from allocator.lab.hostile.crew import CREW as CREW
 from allocator.lab.hostile.words import Manner as Manner
-
-CREW: tuple[Manner, ...] = (*LABELS, *NAMES, *ROLES, *FILTERS, *CALLS, *AGENTS)
-"""All of them."""

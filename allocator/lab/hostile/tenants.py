@@ -27,8 +27,7 @@ from allocator.lab.hostile.words import (
     thousandths,
 )
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.resources import Resource, reserved
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.master.resources import AgentSpec, Resource, reserved
 
 PARTS_MAX = 500
 RESERVED_AT_ONCE = 100
@@ -37,13 +36,7 @@ _CPUS = Resource("cpus")
 
 
 class Tenant:
-    """One framework: it declines what it is offered, or makes labelled reservations of it.
-
-    Parameters
-    ----------
-    identity : Identity
-    manner : Manner
-    """
+    """One framework: it declines what it is offered, or makes labelled reservations of it."""
 
     def __init__(self, identity: Identity, manner: Manner) -> None:
         self.identity = identity
@@ -83,13 +76,8 @@ class Tenant:
 class Tenants:
     """All tenants of a manner, in one master.
 
-    Parameters
-    ----------
-    master : EmulatedMaster
-    manner : Manner
-    below : str
-        A role that all of theirs are put below, as an operator's ACL would have it: so however many
-        roles they have, beside others they are one. Empty: they are what they say.
+    below: a role that all of theirs are put below, as an operator's ACL would have it: so however
+        many roles they have, beside others they are one. Empty: they are what they say.
     """
 
     def __init__(self, master: EmulatedMaster, manner: Manner, below: str = "") -> None:

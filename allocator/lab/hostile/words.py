@@ -20,22 +20,12 @@ _YEAR_S = 365.0 * 24 * 3600
 class Info:
     """A `FrameworkInfo`.
 
-    Attributes
-    ----------
-    name, user, principal : str
-    roles : tuple of str
-    suppressed : tuple of str
-        Those of the roles in which it begins suppressed.
-    capabilities : tuple of str
-        Beside MULTI_ROLE, which all have that are not `old`.
-    labels : tuple of (str, str)
-        A list in Mesos: a key may come twice.
-    minimum : mapping of str to tuple of amounts
-        Its `offer_filters` by role: the amounts that an offer must reach, any one of them.
-    excludes : bool
-        Its offer constraints bar all of its roles from every agent.
-    old : bool
-        Without MULTI_ROLE, so with the first of the roles alone.
+    suppressed: those of the roles in which it begins suppressed.
+    capabilities: beside MULTI_ROLE, which all have that are not `old`.
+    labels: a list in Mesos: a key may come twice.
+    minimum: its `offer_filters` by role: the amounts that an offer must reach, any one of them.
+    excludes: its offer constraints bar all of its roles from every agent.
+    old: without MULTI_ROLE, so with the first of the roles alone.
     """
 
     name: str = "hostile"
@@ -54,13 +44,7 @@ class Info:
 class AgentWords:
     """What an agent registers with.
 
-    Attributes
-    ----------
-    hostname, region, zone : str
-    attributes : tuple of (str, str)
-    resources : mapping of str to float
-    reserved : mapping of str to float
-        CPUs by the role that the agent's flags reserve them to.
+    reserved: CPUs by the role that the agent's flags reserve them to.
     """
 
     hostname: str = "hostile"
@@ -136,21 +120,13 @@ def _nothing(_interval: int) -> Said:
 class Manner:
     """One way to be hostile.
 
-    Attributes
-    ----------
-    name, does : str
-        What it is called, and one line of what it does.
-    frameworks, agents : callable
-        Those that register at the beginning.
-    turn : callable
-        What is said in the interval of this number, from 0.
-    refuse_s : tuple of float
-        The filters that offers are declined with, one after the other.
-    reserves : int
-        So many CPUs of the first offers are reserved one thousandth at a time, each with another
-        label, before the rest is declined; 0: offers are declined.
-    policy : str
-        Of those that the sidecar has, one that reads what is said.
+    name, does: what it is called, and one line of what it does.
+    frameworks, agents: those that register at the beginning.
+    turn: what is said in the interval of this number, from 0.
+    refuse_s: the filters that offers are declined with, one after the other.
+    reserves: so many CPUs of the first offers are reserved one thousandth at a time, each with
+        another label, before the rest is declined; 0: offers are declined.
+    policy: of those that the sidecar has, one that reads what is said.
     """
 
     name: str

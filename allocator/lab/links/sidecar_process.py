@@ -1,16 +1,16 @@
 """A real sidecar: as a process of its own for as long as somebody needs it, or borrowed."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import grpc
 from grpc_health.v1 import health_pb2
@@ -18,9 +18,8 @@ from grpc_health.v1 import health_pb2
 from allocator.core import PolicySpec
 from allocator.lab.links.base import LinkDownError
 from allocator.lab.links.end_with_parent import ending_with_us
-from allocator.lab.links.tokens import with_operators_token
-from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2
 from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
 # What the machine tells of a process, and lends it.
@@ -205,12 +204,7 @@ class SidecarProcess:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
 
@@ -233,14 +227,8 @@ def set_policy(target: str, spec: PolicySpec) -> None:
         parameters=spec.parameters,
         subtrees=spec.subtrees,
     )
-    request = admin_pb2.SetPolicyRequest(policy=policy)
-    with channel(target) as to_sidecar:
-        try:
-            admin_pb2_grpc.AdminServiceStub(to_sidecar).SetPolicy(request, timeout=ADMIN_S)
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.UNAVAILABLE:
-                raise
-            raise LinkDownError(f"no sidecar answers at {target}") from None
+    with _admin(target) as stub:
+        stub.SetPolicy(pb.SetPolicyRequest(policy=policy), timeout=ADMIN_S)
 
 
 # A sidecar that somebody else runs, used for a while and given back as it was.
@@ -301,3 +289,55 @@ def _admin(target: str) -> Iterator[AdminServiceStub]:
             if error.code() not in _SILENT:
                 raise
             raise LinkDownError(f"no sidecar answers at {target}") from None
+
+
+# Tokens that masters and operators of this machine send, where a sidecar wants them.
+
+SESSION_TOKEN_FILE = "MESOS_ALLOCATOR_SESSION_TOKEN_FILE"  # noqa: S105 - a name
+TOKEN_FILE = "MESOS_ALLOCATOR_TOKEN_FILE"  # noqa: S105
+"""Environment variables that name the file with a master's token, and with an operator's."""
+
+
+def read_token(variable: str) -> str:
+    """Read the token in the file that a variable names; empty where it names none.
+
+    Raises OSError where the file cannot be read.
+    """
+    path = os.environ.get(variable, "")
+    return Path(path).read_text(encoding="utf-8").strip() if path else ""
+
+
+def with_operators_token(channel: grpc.Channel) -> grpc.Channel:
+    """Have an operator's token sent with each call, where there is one."""
+    token = read_token(TOKEN_FILE)
+    return grpc.intercept_channel(channel, Bearer(token)) if token else channel
+
+
+# A token beside each call.
+
+_Call: TypeAlias = Any
+"""gRPC's types of calls and requests differ from method to method."""
+
+
+class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
+    """Sends a token with each call."""
+
+    def __init__(self, token: str) -> None:
+        """Send this one."""
+        self._token = token
+
+    def intercept_unary_unary(
+        self, continuation: Callable[..., _Call], details: _Call, request: _Call
+    ) -> _Call:
+        """Add the token."""
+        return continuation(self._with_token(details), request)
+
+    def intercept_unary_stream(
+        self, continuation: Callable[..., _Call], details: _Call, request: _Call
+    ) -> _Call:
+        """Add the token."""
+        return continuation(self._with_token(details), request)
+
+    def _with_token(self, details: _Call) -> _Call:
+        more = ("authorization", f"Bearer {self._token}")
+        return details._replace(metadata=[*(details.metadata or ()), more])

@@ -59,9 +59,8 @@ def _whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
     for part in parts:
         assert isinstance(part, Decisions), "a welcome in the middle of a session"
         groups += part.groups
-    first = parts[0]
+    first, last = parts[0], parts[-1]
     assert isinstance(first, Decisions)
-    last = parts[-1]
     assert isinstance(last, Decisions)
     return Decisions(first.cycle, first.first_decision, groups, last.reclaims, last.holds_back)
 
@@ -103,12 +102,7 @@ class StreamLink:
         self._session = self._caller.session(opening)
         self._requests.put(self._session.hello())
         self._receive()
-        for request in self._session.snapshot(
-            opening.state(_kinds_max(self._session)),
-            sequence=opening.sequence,
-            clock_ms=opening.clock_ms,
-            paused=opening.paused,
-        ):
+        for request in _snapshot(self._session, opening):
             self._requests.put(request)
 
     def send(self, batch: Batch) -> None:
@@ -188,12 +182,7 @@ class WireLink:
         self._session = self._caller.session(opening)
         self._broken = False
         self._say(self._session.hello())
-        for request in self._session.snapshot(
-            opening.state(_kinds_max(self._session)),
-            sequence=opening.sequence,
-            clock_ms=opening.clock_ms,
-            paused=opening.paused,
-        ):
+        for request in _snapshot(self._session, opening):
             self._say(request)
 
     def send(self, batch: Batch) -> None:
@@ -227,8 +216,14 @@ class WireLink:
         return [self._session.receive(answer.SerializeToString()) for _, answer in answers]
 
 
-def _kinds_max(session: ModuleSession) -> int:
-    return session.welcome.kinds_max if session.welcome else 0
+def _snapshot(session: ModuleSession, opening: Opening) -> Iterator[pb.SessionRequest]:
+    assert session.welcome is not None
+    return session.snapshot(
+        opening.state(session.welcome.kinds_max),
+        sequence=opening.sequence,
+        clock_ms=opening.clock_ms,
+        paused=opening.paused,
+    )
 
 
 def _request(session: ModuleSession, batch: Batch, *, cycle: bool) -> pb.SessionRequest:

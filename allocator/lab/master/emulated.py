@@ -13,41 +13,136 @@ holdings. That decides only where it is told to (`fall_back`), and simply: while
 there, simulated time stands still.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from allocator.core import (
+    ActivateAgent,
     ActivateFramework,
     AddFramework,
+    Event,
     Hold,
     InverseOffer,
+    Options,
+    RemoveAgent,
     RemoveFramework,
     Request,
     Revive,
+    SetPaused,
     SetQuota,
     SetUnavailability,
     SetWeights,
     SetWhitelist,
     Suppress,
+    UpdateAgent,
     UpdateAllocation,
     UpdateFramework,
 )
+from allocator.lab.event_heap import EventHeap
 from allocator.lab.frameworks.base import (
     REFUSE_DEFAULT_MS,
     Conversion,
     Framework,
     Identity,
+    Offer,
     Quantities,
+    Task,
 )
-from allocator.lab.master.agents import AgentCalls
-from allocator.lab.master.cycles import RegisteredFramework
-from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, Quota, reaches
-from allocator.lab.master.offers import OfferCalls
-from allocator.lab.master.session import Row, framework_info
+from allocator.lab.links.base import Link, Opening
+from allocator.lab.master.cycles import Cycles, RegisteredFramework, Timing
+from allocator.lab.master.ledger import Ledger
+from allocator.lab.master.ledger_rows import (
+    AgentRow,
+    Amount,
+    FrameworkRow,
+    LedgerError,
+    Place,
+    Quota,
+    Refusal,
+    add,
+    least,
+    minus,
+    plus,
+    reaches,
+)
+from allocator.lab.master.resources import AgentSpec, Resource
+from allocator.lab.master.session import (
+    Handles,
+    Outbox,
+    Roles,
+    Row,
+    Session,
+    agent_event,
+    exclusions,
+    framework_info,
+    snapshot,
+)
+from allocator.lab.reports.run_record import Record
 
 
-class EmulatedMaster(AgentCalls, OfferCalls):
-    """A Mesos master with its agents and frameworks; for its parameters see `Base`."""
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How a master that was elected holds back while quotas are to be kept.
+
+    agent_factor: until so many of the agents are back that the master before had.
+    timeout_ms: but no longer than this.
+    """
+
+    agent_factor: float = 0.8
+    timeout_ms: int = 600_000
+
+
+class EmulatedMaster:
+    """A Mesos master with its agents and frameworks.
+
+    link: to what decides.
+    kinds: names of the resources of its agents.
+    weights: of roles, by path.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        kinds: Sequence[str] = ("cpus", "mem"),
+        options: Options | None = None,
+        weights: Mapping[str, float] | None = None,
+        timing: Timing | None = None,
+        recovery: Recovery | None = None,
+    ) -> None:
+        self.options = options or Options()
+        self.recovery = recovery or Recovery()
+        self.weights = dict(weights or {})
+        self.event_heap = EventHeap()
+        self.record = Record()
+        self.ledger = Ledger(
+            kinds,
+            self.options.minimum,
+            filter_gpus=self.options.filter_gpus,
+            region=self.options.region,
+        )
+        self.members: dict[int, RegisteredFramework] = {}
+        self.outbox = Outbox(self.ledger.kinds)
+        self.roles = Roles(self.outbox)
+        self.ledger.path = self.roles.path
+        self.session = Session(link, self.outbox, self.record, self._opening)
+        self._cycles = Cycles(
+            event_heap=self.event_heap,
+            session=self.session,
+            ledger=self.ledger,
+            members=self.members,
+            outbox=self.outbox,
+            record=self.record,
+            timing=timing or Timing(),
+            interval_ms=self.options.allocation_interval_ms,
+        )
+        self._handle: dict[Framework, int] = {}
+        self._agent_handles = Handles()
+        self._framework_handles = Handles()
+        self._framework_count = 0
+        self._agent_count = 0
+
+    # The session.
 
     def open(self) -> None:
         """Begin the session, and the cycles."""
@@ -78,6 +173,223 @@ class EmulatedMaster(AgentCalls, OfferCalls):
     def settle(self) -> None:
         """Tell the sidecar everything, and wait until it is applied."""
         self.session.settle(self.event_heap.now_ms)
+
+    def _opening(self, sequence: int) -> Opening:
+        """What a session begins with; its state is made when the sidecar has said its limits."""
+        identities = {handle: m.framework.identity for handle, m in self.members.items()}
+        now_ms = self.event_heap.now_ms
+
+        def state(kinds_max: int) -> tuple[Event, ...]:
+            self.ledger.kinds.begin(kinds_max)
+            self.roles.begin()
+            events = snapshot(self.ledger, identities, self.weights, now_ms)
+            self.outbox.begin()
+            return events
+
+        return Opening(self.options, state, sequence, now_ms, self.ledger.holds_back)
+
+    # What frameworks and others may ask.
+
+    def amount(self, quantities: Mapping[str, int]) -> Amount:
+        """Thousandths by name as a row of the plain resources."""
+        return self.ledger.amount(quantities)
+
+    def row(self, amounts: Mapping[Resource, int]) -> Amount:
+        """Thousandths by resource as a row."""
+        return self.ledger.row(amounts)
+
+    def resources_of(self, amount: Amount) -> dict[Resource, int]:
+        """A row by resource, without zeros."""
+        return {self.ledger.table[row]: value for row, value in enumerate(amount) if value}
+
+    def path(self, role: int) -> str:
+        """Path of a role."""
+        return self.roles.path[role]
+
+    def attributes(self, agent: int) -> Mapping[str, str]:
+        """The attributes of an agent, as each of its offers shows them."""
+        return self.ledger.agents[agent].attributes
+
+    def inspect(self, look: Callable[[Sequence[Offer]], None]) -> None:
+        """Have somebody look at the offers of each batch of decisions once they are booked."""
+        self._cycles.look = look
+
+    def excuse(self, framework: Framework, *, excused: bool = True) -> None:
+        """Do not hold it against the sidecar what it decides for this framework."""
+        handle = self._handle[framework]
+        (self._cycles.excused.add if excused else self._cycles.excused.discard)(handle)
+
+    def member(self, framework: Framework) -> RegisteredFramework:
+        """Row of a subscribed framework."""
+        return self.members[self._handle[framework]]
+
+    def knows(self, framework: Framework) -> bool:
+        """Whether the framework is registered with this master."""
+        return self._handle.get(framework) in self.ledger.frameworks
+
+    def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
+        """The sidecar is silent for a moment, and the master itself offers an agent."""
+        self._cycles.fall_back(agent, clients)
+
+    def rescind(self, agents: Iterable[int], refuse_ms: int = -1) -> None:
+        """Take back every offer of these agents."""
+        there = set(agents)
+        for member in self.members.values():
+            offers = [offer for offer in member.offers if offer.agent in there]
+            self._give_back(member, offers, refuse_ms)
+
+    def _give_back(
+        self, member: RegisteredFramework, offers: list[Offer], refuse_ms: int = -1
+    ) -> None:
+        """Take offers back that the master rescinds: without a filter, as a rule."""
+        member.void_offers(offers)
+        for offer in offers:
+            self._release_offer(offer, offer.amount, refuse_ms)
+
+    def _release_offer(self, offer: Offer, amount: Amount, refuse_ms: int) -> None:
+        """Give back part of an offer, and keep a filter where one is asked for."""
+        place = (offer.role, offer.agent)
+        self.ledger.release(offer.framework, place, amount, used=False)
+        self.outbox.release((offer.framework, offer.role, offer.agent, amount), refuse_ms=refuse_ms)
+        row = self.ledger.frameworks[offer.framework]
+        # A filter is in force at the next cycle at least, as in Mesos.
+        if refuse_ms > 0 and row.active and offer.role in row.roles:
+            now_ms = self.event_heap.now_ms
+            expires_ms = now_ms + max(refuse_ms - 1, self.options.allocation_interval_ms)
+            self.ledger.refuse(offer.framework, place, Refusal(amount, expires_ms))
+
+    def _note_use(self) -> None:
+        self.record.note_use(self.event_heap.now_ms, self.ledger.used, self.ledger.total)
+
+    # Agents that come, change and go.
+
+    def add_agent(self, spec: AgentSpec) -> int:
+        """An agent registers."""
+        agent = self._agent_handles.take()
+        self._agent_count += 1
+        row = AgentRow(
+            agent_id=f"agent-{self._agent_count:06d}",
+            hostname=spec.hostname,
+            attributes=spec.attributes,
+            bound_sequence=0,
+            capacity=list(plus(self.ledger.amount(spec.capacity), self.row(spec.special))),
+            held=list(self.ledger.zero),
+            region=spec.region,
+            zone=spec.zone,
+            capabilities=spec.capabilities,
+        )
+        self._register(agent, row)
+        return agent
+
+    def _register(self, agent: int, row: AgentRow) -> None:
+        row.bound_sequence = self.session.sequence + 1
+        self.ledger.kinds.tell(row.capacity, row.agent_id)
+        self.ledger.add_agent(agent, row)
+        self.outbox.add(agent_event(agent, row, self.outbox.sparse(row.capacity)))
+        self._note_use()
+        # With enough agents back, offers begin again.
+        recovery = self.ledger.recovery
+        if recovery is not None and len(self.ledger.agents) >= recovery[0]:
+            self._end_recovery()
+        self._cycles.trigger(agent)
+
+    def _end_recovery(self) -> None:
+        if self.ledger.recovery is not None:
+            self.ledger.recovery = None
+            self.outbox.add(SetPaused(paused=False))
+
+    def remove_agent(self, agent: int) -> None:
+        """An agent is lost, and what was on it goes with it."""
+        # The sidecar and the books forget the agent first; frameworks are told at the end, for
+        # their answers may change anything.
+        self.outbox.add(RemoveAgent(agent))
+        self.ledger.remove_agent(agent)
+        self._note_use()
+        lost: list[tuple[RegisteredFramework, list[Task]]] = []
+        for member in self.members.values():
+            tasks = [task for task in member.tasks if task.agent == agent]
+            offers = [offer for offer in member.offers if offer.agent == agent]
+            member.void_offers(offers)
+            member.void_tasks(tasks)
+            if tasks:
+                lost.append((member, tasks))
+        self._agent_handles.give_back(agent)
+        for member, tasks in lost:
+            member.framework.lost(tasks)
+
+    def activate_agent(self, agent: int, *, active: bool) -> None:
+        """Offer an agent again, or no more (it drains, or dropped out); offers are taken back."""
+        self.ledger.agents[agent].active = active
+        self.outbox.add(ActivateAgent(agent, active))
+        if not active:
+            self.rescind([agent])
+
+    def resize_agent(self, agent: int, capacity: Mapping[str, int]) -> None:
+        """An agent has more or less of what is nobody's in particular."""
+        row = self.ledger.agents[agent]
+        special = row.capacity[len(self.ledger.zero) :]
+        self._set_capacity(agent, (*self.ledger.amount(capacity), *special))
+
+    def oversubscribe(self, agent: int, amounts: Mapping[Resource, int]) -> None:
+        """An agent's estimate changes: it has so much of these revocable resources now."""
+        # The revocable resources that it had go, the others stay.
+        before = self.ledger.agents[agent].capacity
+        has = self.resources_of(tuple(before))
+        revocable = {each: amount for each, amount in has.items() if each.revocable}
+        self._set_capacity(agent, minus(plus(before, self.row(amounts)), self.row(revocable)))
+
+    def add_provider(self, agent: int, amounts: Mapping[Resource, int]) -> None:
+        """A resource provider of the agent registers, with resources that it alone has."""
+        amount = plus(self.ledger.agents[agent].capacity, self.row(amounts))
+        self._resize(agent, amount)
+
+    def reregister_agent(self, agent: int, spec: AgentSpec) -> None:
+        """An agent that is known comes back; what was reserved or created on it is still there."""
+        row = self.ledger.agents[agent]
+        special = row.capacity[len(self.ledger.zero) :]
+        capacity = (*self.ledger.amount(spec.capacity), *special)
+        # With other attributes, what was refused may be wanted.
+        if spec.attributes != row.attributes:
+            self.ledger.drop_filters(agent)
+        self.ledger.resize_agent(agent, capacity)
+        renewed = replace(
+            self.ledger.agents[agent],
+            hostname=spec.hostname,
+            attributes=spec.attributes,
+            region=spec.region,
+            zone=spec.zone,
+            capabilities=spec.capabilities,
+        )
+        self.ledger.agents[agent] = renewed
+        self.outbox.add(
+            UpdateAgent(
+                agent,
+                spec.hostname,
+                dict(spec.attributes),
+                spec.region,
+                spec.zone,
+                spec.capabilities,
+                self.outbox.sparse(capacity),
+            )
+        )
+        self._note_use()
+        # As Mesos does: offers were made of what the agent had before.
+        self.rescind([agent])
+        if not renewed.active:
+            self.activate_agent(agent, active=True)
+        self._cycles.trigger(agent)
+
+    def _set_capacity(self, agent: int, amount: Amount) -> None:
+        """The total changes first; then the agent's offers are taken back."""
+        self._resize(agent, amount)
+        self.rescind([agent])
+        self._cycles.trigger(agent)
+
+    def _resize(self, agent: int, amount: Amount) -> None:
+        self.ledger.kinds.tell(amount, self.ledger.agents[agent].agent_id)
+        self.ledger.resize_agent(agent, amount)
+        self.outbox.add(UpdateAgent(agent, capacity=self.outbox.sparse(amount)))
+        self._note_use()
 
     # Frameworks that subscribe, drop out, fail over and leave.
 
@@ -168,16 +480,16 @@ class EmulatedMaster(AgentCalls, OfferCalls):
     def suppress(self, framework: Framework, roles: Sequence[str] = ()) -> None:
         """Make no more offers to a framework in some of its roles."""
         if self.knows(framework):
-            handle, named = self._handle[framework], self._named(framework, roles)
-            self.ledger.suppress(handle, named)
-            self.outbox.add(Suppress(handle, named))
+            named = self._named(framework, roles)
+            self.ledger.suppress(*named)
+            self.outbox.add(Suppress(*named))
 
     def revive(self, framework: Framework, roles: Sequence[str] = ()) -> None:
         """Make offers to a framework again in some of its roles."""
         if self.knows(framework):
-            handle, named = self._handle[framework], self._named(framework, roles)
-            self.ledger.revive(handle, named)
-            self.outbox.add(Revive(handle, named))
+            named = self._named(framework, roles)
+            self.ledger.revive(*named)
+            self.outbox.add(Revive(*named))
             self._cycles.trigger()
 
     def answer_inverse_offer(
@@ -192,10 +504,136 @@ class EmulatedMaster(AgentCalls, OfferCalls):
         """A framework says what tasks need (Mesos's REQUEST)."""
         self.outbox.add(Request(self._handle[framework], needs))
 
-    def _named(self, framework: Framework, roles: Sequence[str]) -> tuple[int, ...]:
-        """Handles of the roles; none named means all of the framework's."""
-        own = self.ledger.frameworks[self._handle[framework]].roles
-        return tuple(self.roles.handle[path] for path in roles) or tuple(sorted(own))
+    def _named(self, framework: Framework, roles: Sequence[str]) -> tuple[int, tuple[int, ...]]:
+        """Handles of the framework and of the roles; none named means all of its own."""
+        handle = self._handle[framework]
+        own = sorted(self.ledger.frameworks[handle].roles)
+        return handle, tuple(self.roles.handle[path] for path in roles) or tuple(own)
+
+    # Offers: accepted, with operations or without, declined; tasks that end.
+
+    def accept(
+        self,
+        offer: Offer,
+        amounts: Sequence[Amount],
+        refuse_ms: int,
+        conversions: Sequence[Conversion] = (),
+    ) -> list[Task]:
+        """Carry operations out, launch one task for each amount; the rest is declined.
+
+        What came of an operation and is not used comes back without a filter.
+        """
+        member = self.members[offer.framework]
+        member.void_offers([offer])
+        place = (offer.role, offer.agent)
+        # Operations first: tasks may use what comes of them.
+        converted, made = self._convert(offer, conversions)
+        launched: list[int] = list(self.ledger.zero)
+        for amount in amounts:
+            add(launched, amount)
+        used = tuple(launched)
+        rest = minus(plus(converted, self._copies(offer, converted, used)), used)
+        # What is left of the operations' results was never refused, so it gets no filter.
+        unused = least(rest, made)
+        for back, filter_ms in ((unused, -1), (minus(rest, unused), refuse_ms)):
+            if any(back):
+                self._release_offer(offer, back, filter_ms)
+        # The order is Mesos's: the rest is released, then the tasks' resources come into use.
+        if any(used):
+            self.ledger.use(offer.framework, place, used)
+            self.outbox.transition((offer.framework, offer.role, offer.agent, used))
+        tasks = [Task(offer.framework, offer.role, offer.agent, amount) for amount in amounts]
+        member.tasks.update(dict.fromkeys(tasks))
+        self.record.tasks += len(tasks)
+        self._note_use()
+        return tasks
+
+    def _convert(self, offer: Offer, conversions: Sequence[Conversion]) -> tuple[Amount, Amount]:
+        """Carry operations out: what the offer is then, and what of it was not in it before."""
+        now = offer.amount
+        for conversion in conversions:
+            before, after = self.row(conversion.consumed), self.row(conversion.converted)
+            # An operation that is not possible is left out; the others go on.
+            if (
+                reaches(now, before)
+                and self._may_create(offer.agent, now, conversion)
+                and self._may_consume(offer, before)
+            ):
+                now = plus(minus(now, before), after)
+        # Only the difference between the beginning and the end is booked and told.
+        gone, made = _positive(minus(offer.amount, now)), _positive(minus(now, offer.amount))
+        if any(gone) or any(made):
+            self.ledger.kinds.tell(made, f"framework {offer.framework}")
+            self.ledger.convert(offer.framework, (offer.role, offer.agent), gone, made)
+            consumed, converted = self.outbox.change(gone, made)
+            if consumed or converted:
+                place = offer.framework, offer.role, offer.agent
+                self.outbox.add(UpdateAllocation(*place, consumed, converted))
+            self.record.operations += len(conversions)
+        return now, made
+
+    def _may_create(self, agent: int, now: Amount, conversion: Conversion) -> bool:
+        """Not two volumes of one name on an agent."""
+        capacity = tuple(self.ledger.agents[agent].capacity)
+        there = self.resources_of(capacity) | self.resources_of(now)
+        fresh = conversion.converted.keys() - conversion.consumed.keys()
+        return not any(each.persistence and each in there for each in fresh)
+
+    def _may_consume(self, offer: Offer, consumed: Amount) -> bool:
+        """Take a shared volume that is to go back from others; not where it is in use."""
+        volumes = [
+            row for row, value in enumerate(consumed) if value and self.ledger.table[row].shared
+        ]
+        if not volumes:
+            return True
+        # Other frameworks' offers with the volume are rescinded; tasks that use it stand in the
+        # way.
+        for member in self.members.values():
+            others = [
+                each
+                for each in member.offers
+                if each.agent == offer.agent and not _rows(each.amount).isdisjoint(volumes)
+            ]
+            self._give_back(member, others)
+        held = self.ledger.agents[offer.agent].held
+        return all(held[row] == consumed[row] for row in volumes)
+
+    def _copies(self, offer: Offer, there: Amount, used: Amount) -> Amount:
+        """More copies of shared volumes, where the tasks together use more than were offered."""
+        more = _positive(minus(used, there))
+        if any(more):
+            if not all(each.shared for each in self.resources_of(more)):
+                raise LedgerError(f"{used} is more than the {there} that is offered")
+            place: Place = (offer.role, offer.agent)
+            self.ledger.copy(offer.framework, place, more)
+            row = (offer.framework, *place, more)
+            self.outbox.add(Hold(self.outbox.holdings([row])))
+        return more
+
+    def decline(self, offers: Sequence[Offer], refuse_ms: int) -> None:
+        """Take offers back that a framework declines."""
+        for offer in offers:
+            self.members[offer.framework].void_offers([offer])
+            self._release_offer(offer, offer.amount, refuse_ms)
+        self.record.declines += len(offers)
+
+    def end(self, task: Task) -> None:
+        """A task ends; where its agent is not back after a failover, it is never heard of."""
+        self.members[task.framework].void_tasks([task])
+        if task.agent in self.ledger.agents:
+            self.ledger.release(task.framework, (task.role, task.agent), task.amount, used=True)
+            self.outbox.release((task.framework, task.role, task.agent, task.amount), used=True)
+            self._note_use()
+
+    def exclude(self, places: Iterable[tuple[int, int, int]], *, excluded: bool) -> None:
+        """Keep frameworks in roles off agents, or let them there again (offer constraints)."""
+        places = list(places)
+        if not places:
+            return
+        for framework, role, agent in places:
+            pairs = self.ledger.excluded[framework]
+            pairs.add((role, agent)) if excluded else pairs.discard((role, agent))
+        self.outbox.add(exclusions(places, excluded=excluded))
 
     # Another master is elected: it knows quotas and weights, the rest comes back bit by bit. Agents
     # tell what runs on them; of frameworks that did not subscribe yet the master then knows that
@@ -324,3 +762,11 @@ class EmulatedMaster(AgentCalls, OfferCalls):
         self.record.operations += 1
         self._note_use()
         return True
+
+
+def _rows(amount: Amount) -> set[int]:
+    return {row for row, value in enumerate(amount) if value}
+
+
+def _positive(amount: Amount) -> Amount:
+    return tuple(max(0, value) for value in amount)

@@ -7,9 +7,8 @@ by it.
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from allocator.lab.master.kinds import KindTable
 from allocator.lab.master.ledger_rows import (
     AgentRow,
     Amount,
@@ -25,7 +24,7 @@ from allocator.lab.master.ledger_rows import (
     reaches,
     same,
 )
-from allocator.lab.master.resources import Resource, ResourceTable
+from allocator.lab.master.resources import KindTable, Resource, ResourceTable
 
 MINIMUM: tuple[Mapping[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})
 """Mesos's default: 0.01 CPUs or 32 MiB."""
@@ -159,8 +158,7 @@ class Ledger:
     def drop_filters(self, agent: int) -> None:
         """Forget what was refused on an agent: it is gone, or it is another one now."""
         for filters in self.filters.values():
-            for place in [place for place in filters if place[1] == agent]:
-                del filters[place]
+            _drop(filters, lambda place: place[1] == agent)
 
     # Frameworks.
 
@@ -197,9 +195,7 @@ class Ledger:
         row = self.frameworks[framework]
         named = set(roles) or row.roles
         row.suppressed -= named
-        filters = self.filters[framework]
-        for place in [place for place in filters if place[0] in named]:
-            del filters[place]
+        _drop(self.filters[framework], lambda place: place[0] in named)
 
     def change_roles(self, framework: int, roles: Iterable[int], suppressed: Iterable[int]) -> None:
         """Subscribe to other roles: those that go lose their filters, as those that awake do."""
@@ -208,9 +204,7 @@ class Ledger:
         # Roles that it left, and roles in which offers begin again.
         dropped = (row.roles - set(roles)) | (row.suppressed - asleep)
         row.roles, row.suppressed = set(roles), asleep
-        filters = self.filters[framework]
-        for place in [place for place in filters if place[0] in dropped]:
-            del filters[place]
+        _drop(self.filters[framework], lambda place: place[0] in dropped)
 
     # Holdings.
 
@@ -321,6 +315,11 @@ class Ledger:
         for row in self.agents.values():
             total = plus(total, row.capacity)
         assert same(self.total, total), f"{self.total} booked as total, {total} there"
+
+
+def _drop(filters: dict[Place, list[Refusal]], which: Callable[[Place], bool]) -> None:
+    for place in [place for place in filters if which(place)]:
+        del filters[place]
 
 
 def _take(row: list[int], amount: Amount) -> None:

@@ -31,10 +31,9 @@ from allocator.core import (
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.links.base import Batch, Link, LinkDownError, Opening
 from allocator.lab.master.gates import Verdict
-from allocator.lab.master.kinds import KindTable
 from allocator.lab.master.ledger import Ledger
 from allocator.lab.master.ledger_rows import AgentRow, Amount, FrameworkRow, minus, padded
-from allocator.lab.master.resources import lineage
+from allocator.lab.master.resources import KindTable, lineage
 from allocator.lab.reports.run_record import Record
 from allocator.wire import ModuleFigures
 

@@ -38,8 +38,8 @@ from allocator.v1 import types_pb2 as types
 from allocator.wire import PROTOCOL_VERSION, Greeting
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.encode import BYTES_MAX
-from allocator.wire.codec.errors import WireError, code_name
-from allocator.wire.codec.kinds import write_kind
+from allocator.wire.codec.proto_types import write_kind
+from allocator.wire.codec.validation import WireError, code_name
 
 # The beginning of a session as a module writes it: who calls, and the whole state in chunks.
 #

@@ -42,8 +42,8 @@ from allocator.core import (
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire.codec import proto_types
-from allocator.wire.codec.errors import refuse
-from allocator.wire.codec.kinds import write_kind
+from allocator.wire.codec.proto_types import write_kind
+from allocator.wire.codec.validation import refuse
 
 
 def write_event(event: Event) -> pb.Event:
@@ -51,7 +51,8 @@ def write_event(event: Event) -> pb.Event:
 
     Raises KeyError where the event is none that a module sends.
     """
-    return _WRITERS[type(event)](event)
+    field, write = _WRITERS[type(event)]
+    return pb.Event(**{field: write(event)})
 
 
 def write_batch(
@@ -72,12 +73,10 @@ def write_batch(
     )
 
 
-def _write_define(event: Define) -> pb.Event:
-    return pb.Event(
-        define=pb.DefineHandles(
-            kinds=[write_kind(handle, kind) for handle, kind in event.kinds.items()],
-            roles=[types.Role(role=role, path=path) for role, path in event.roles.items()],
-        )
+def _write_define(event: Define) -> pb.DefineHandles:
+    return pb.DefineHandles(
+        kinds=[write_kind(handle, kind) for handle, kind in event.kinds.items()],
+        roles=[types.Role(role=role, path=path) for role, path in event.roles.items()],
     )
 
 
@@ -101,7 +100,7 @@ def write_agent(event: AddAgent) -> types.Agent:
     return message
 
 
-def _write_update_agent(event: UpdateAgent) -> pb.Event:
+def _write_update_agent(event: UpdateAgent) -> pb.UpdateAgent:
     aside = proto_types.write_set_aside(event.set_aside)
     message = pb.UpdateAgent(agent=event.agent, set_aside=aside)
     if event.hostname is not None or event.attributes is not None:
@@ -115,7 +114,7 @@ def _write_update_agent(event: UpdateAgent) -> pb.Event:
         message.capabilities.extend(proto_types.write_agent_capabilities(event.capabilities))
     if event.capacity is not None:
         message.capacity.CopyFrom(proto_types.write_amounts(event.capacity))
-    return pb.Event(update_agent=message)
+    return message
 
 
 def write_framework(event: AddFramework) -> types.Framework:
@@ -127,32 +126,27 @@ def write_framework(event: AddFramework) -> types.Framework:
     return message
 
 
-def _write_update_framework(event: UpdateFramework) -> pb.Event:
-    message = proto_types.write_framework(
+def _write_update_framework(event: UpdateFramework) -> types.Framework:
+    return proto_types.write_framework(
         event.framework, event.info, event.roles, event.suppressed_roles
     )
-    return pb.Event(update_framework=message)
 
 
-def _write_release(event: Release) -> pb.Event:
-    return pb.Event(
-        release=pb.Release(
-            released=proto_types.write_holdings(event.released),
-            refuse_ms=event.refuse_ms.tolist(),
-            allocated=event.allocated.tolist(),
-        )
+def _write_release(event: Release) -> pb.Release:
+    return pb.Release(
+        released=proto_types.write_holdings(event.released),
+        refuse_ms=event.refuse_ms.tolist(),
+        allocated=event.allocated.tolist(),
     )
 
 
-def _write_update_allocation(event: UpdateAllocation) -> pb.Event:
-    return pb.Event(
-        update_allocation=pb.UpdateAllocation(
-            framework=event.framework,
-            role=event.role,
-            agent=event.agent,
-            consumed=proto_types.write_amounts(event.consumed),
-            converted=proto_types.write_amounts(event.converted),
-        )
+def _write_update_allocation(event: UpdateAllocation) -> pb.UpdateAllocation:
+    return pb.UpdateAllocation(
+        framework=event.framework,
+        role=event.role,
+        agent=event.agent,
+        consumed=proto_types.write_amounts(event.consumed),
+        converted=proto_types.write_amounts(event.converted),
     )
 
 
@@ -183,79 +177,79 @@ def write_whitelist(event: SetWhitelist) -> pb.Whitelist:
     return pb.Whitelist(restricted=hostnames is not None, hostnames=sorted(hostnames or ()))
 
 
-def _write_request(event: Request) -> pb.Event:
-    message = pb.ResourceRequest(
+def _write_request(event: Request) -> pb.ResourceRequest:
+    return pb.ResourceRequest(
         framework=event.framework,
         requests=map(proto_types.write_quantities, event.requests),
         set_aside=proto_types.write_set_aside(event.set_aside),
     )
-    return pb.Event(request=message)
 
 
-def _write_unavailability(event: SetUnavailability) -> pb.Event:
+def _write_unavailability(event: SetUnavailability) -> pb.UnavailabilityUpdate:
     message = pb.UnavailabilityUpdate(agent=event.agent)
     if event.start_ms >= 0:
         message.unavailability.start_ms = event.start_ms
         message.unavailability.duration_ms = event.duration_ms
-    return pb.Event(unavailability=message)
+    return message
 
 
-def _write_inverse_offer(event: InverseOffer) -> pb.Event:
-    return pb.Event(
-        inverse_offer=pb.InverseOfferUpdate(
-            framework=event.framework,
-            agent=event.agent,
-            status=pb.InverseOfferUpdate.Status.Value(f"STATUS_{event.status}"),
-            refuse_ms=event.refuse_ms,
-        )
+def _write_inverse_offer(event: InverseOffer) -> pb.InverseOfferUpdate:
+    return pb.InverseOfferUpdate(
+        framework=event.framework,
+        agent=event.agent,
+        status=pb.InverseOfferUpdate.Status.Value(f"STATUS_{event.status}"),
+        refuse_ms=event.refuse_ms,
     )
 
 
-def _write_outcomes(event: Outcomes) -> pb.Event:
-    return pb.Event(
-        outcomes=pb.Outcomes(
-            first_decision=event.first_decision,
-            reason=event.reason.tolist(),
-            kind=event.kind.tolist(),
-            amount=event.amount.ravel().tolist(),
-        )
+def _write_outcomes(event: Outcomes) -> pb.Outcomes:
+    return pb.Outcomes(
+        first_decision=event.first_decision,
+        reason=event.reason.tolist(),
+        kind=event.kind.tolist(),
+        amount=event.amount.ravel().tolist(),
     )
 
 
-_WRITERS: dict[type, Callable[[Any], pb.Event]] = {
-    Define: _write_define,
-    AddAgent: lambda event: pb.Event(add_agent=write_agent(event)),
-    UpdateAgent: _write_update_agent,
-    RemoveAgent: lambda event: pb.Event(remove_agent=pb.RemoveAgent(agent=event.agent)),
-    ActivateAgent: lambda event: pb.Event(
-        activate_agent=pb.ActivateAgent(agent=event.agent, active=event.active)
+_WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
+    Define: ("define", _write_define),
+    AddAgent: ("add_agent", write_agent),
+    UpdateAgent: ("update_agent", _write_update_agent),
+    RemoveAgent: ("remove_agent", lambda event: pb.RemoveAgent(agent=event.agent)),
+    ActivateAgent: (
+        "activate_agent",
+        lambda event: pb.ActivateAgent(agent=event.agent, active=event.active),
     ),
-    AddFramework: lambda event: pb.Event(add_framework=write_framework(event)),
-    UpdateFramework: _write_update_framework,
-    RemoveFramework: lambda event: pb.Event(
-        remove_framework=pb.RemoveFramework(framework=event.framework)
+    AddFramework: ("add_framework", write_framework),
+    UpdateFramework: ("update_framework", _write_update_framework),
+    RemoveFramework: (
+        "remove_framework",
+        lambda event: pb.RemoveFramework(framework=event.framework),
     ),
-    ActivateFramework: lambda event: pb.Event(
-        activate_framework=pb.ActivateFramework(framework=event.framework, active=event.active)
+    ActivateFramework: (
+        "activate_framework",
+        lambda event: pb.ActivateFramework(framework=event.framework, active=event.active),
     ),
-    Hold: lambda event: pb.Event(hold=proto_types.write_holdings(event.holdings)),
-    Release: _write_release,
-    Transition: lambda event: pb.Event(transition=proto_types.write_holdings(event.used)),
-    UpdateAllocation: _write_update_allocation,
-    Suppress: lambda event: pb.Event(suppress=_suppress(event)),
-    Revive: lambda event: pb.Event(revive=_suppress(event)),
-    Exclude: lambda event: pb.Event(exclusions=write_exclusions(event)),
-    SetWhitelist: lambda event: pb.Event(whitelist=write_whitelist(event)),
-    SetWeights: lambda event: pb.Event(
-        weights=pb.WeightsUpdate(weights=proto_types.write_weights(event.weights))
+    Hold: ("hold", lambda event: proto_types.write_holdings(event.holdings)),
+    Release: ("release", _write_release),
+    Transition: ("transition", lambda event: proto_types.write_holdings(event.used)),
+    UpdateAllocation: ("update_allocation", _write_update_allocation),
+    Suppress: ("suppress", _suppress),
+    Revive: ("revive", _suppress),
+    Exclude: ("exclusions", write_exclusions),
+    SetWhitelist: ("whitelist", write_whitelist),
+    SetWeights: (
+        "weights",
+        lambda event: pb.WeightsUpdate(weights=proto_types.write_weights(event.weights)),
     ),
-    SetQuota: lambda event: pb.Event(quota=proto_types.write_quota(event)),
-    Request: _write_request,
-    SetUnavailability: _write_unavailability,
-    InverseOffer: _write_inverse_offer,
-    SetPaused: lambda event: pb.Event(pause=pb.PauseUpdate(paused=event.paused)),
-    Outcomes: _write_outcomes,
+    SetQuota: ("quota", proto_types.write_quota),
+    Request: ("request", _write_request),
+    SetUnavailability: ("unavailability", _write_unavailability),
+    InverseOffer: ("inverse_offer", _write_inverse_offer),
+    SetPaused: ("pause", lambda event: pb.PauseUpdate(paused=event.paused)),
+    Outcomes: ("outcomes", _write_outcomes),
 }
+"""Of each event: the field that it is of, and what writes it."""
 
 
 # The answer.

@@ -1,8 +1,7 @@
 """A cluster whose tasks read data: disks, racks and links that transfers share, and schedulers.
 
-`topology` says which links there are, `transfers` moves data over them, `inputs` what a task reads
-and how far it is, `workflow` which tasks a job has, `cluster` runs them. `queue_scheduler` and
-`flow_scheduler` decide what runs where.
+`topology` says which links there are and moves data over them, `workflow` which tasks a job has and
+what they read, `cluster` runs them. `queue_scheduler` and `flow_scheduler` decide what runs where.
 
 References
 ----------

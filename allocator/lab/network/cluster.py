@@ -1,26 +1,149 @@
 """Jobs on a cluster: tasks are begun where a scheduler says, read their input, compute and end.
 
 A task that begins takes `START_S` until it reads. It computes when all its input is there; then its
-output is on the computer where it ran. One that is killed begins anew.
-
-References
-----------
-.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
-   Distributed Computing Clusters." SOSP 2009, sec. 2.2 and 5.1.
+output is on the computer where it ran. One that is killed begins anew (sections 2.2, 3.3, 4.3 and
+5.1 of the paper).
 """
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.lab.network.slots import Scheduler, empty_slots
-from allocator.lab.network.topology import Topology
-from allocator.lab.network.transfers import Transfers
+from allocator.lab.network.topology import Topology, Transfers
 from allocator.lab.network.workflow import JobPlan, Progress, Task, TaskState
+
+# How many computers each job may use.
+
+Ints = NDArray[np.int64]
+
+
+def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints:
+    """Divide computers equally among jobs, none of which gets more than it wants.
+
+    wanted (J,): tasks that run or wait.
+    least (J,): what a job has in any case, no more than it wants; all together no more than there
+        are.
+    Returns (J,): adds up to the smaller of the computers and of what all want. What cannot be
+        divided equally goes to the first jobs.
+
+    Examples
+    --------
+    Ten computers: the first job wants two, the others divide eight.
+
+    >>> fair_shares(np.array([2, 9, 9, 9]), 10).tolist()
+    [2, 3, 3, 2]
+
+    The second one has five already, and keeps them.
+
+    >>> fair_shares(np.array([2, 9, 9, 9]), 10, np.array([0, 5, 0, 0])).tolist()
+    [2, 5, 2, 1]
+    """
+    low = np.zeros(len(wanted), np.int64) if least is None else least
+    # The highest level that there are enough computers for.
+    level, above = 0, int(wanted.max(initial=0)) + 1
+    while above - level > 1:
+        middle = (level + above) // 2
+        if int(np.clip(middle, low, wanted).sum()) <= computers:
+            level = middle
+        else:
+            above = middle
+    share = np.clip(level, low, wanted)
+    left = computers - int(share.sum())
+    more = np.flatnonzero((share < wanted) & (share == level))
+    share[more[: max(left, 0)]] += 1
+    return share
+
+
+# What the schedulers see: which computers run what, and which tasks wait.
+
+
+@dataclass(eq=False, slots=True)
+class Slots:
+    """Computers, each of which runs one task or the root of a job.
+
+    on: the task that each computer runs.
+    root: the job whose root a computer runs; -1: none.
+    running: each job's tasks that run, in the order in which they were begun.
+    waiting (J,): how many tasks of each job wait.
+    """
+
+    topology: Topology
+    on: list[Task | None]
+    root: list[int]
+    running: list[dict[Task, None]]
+    waiting: Ints
+
+    @property
+    def for_tasks(self) -> int:
+        """How many computers run no root."""
+        return sum(job < 0 for job in self.root)
+
+    @property
+    def free(self) -> list[int]:
+        """Computers that run nothing."""
+        return [
+            computer
+            for computer, (task, job) in enumerate(zip(self.on, self.root, strict=True))
+            if task is None and job < 0
+        ]
+
+    @property
+    def held(self) -> Ints:
+        """How many tasks of each job run, (J,)."""
+        return np.array([len(tasks) for tasks in self.running], np.int64)
+
+
+def empty_slots(topology: Topology, jobs: int) -> Slots:
+    """Nothing runs and nothing waits."""
+    count = topology.computers
+    nothing: list[dict[Task, None]] = [{} for _ in range(jobs)]
+    return Slots(topology, [None] * count, [-1] * count, nothing, np.zeros(jobs, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a scheduler wants.
+
+    kill: tasks that are stopped and lose their work; first of all.
+    start (Task, int): tasks and the computers on which they are begun then; also ones that have
+        been killed.
+    """
+
+    kill: list[Task] = field(default_factory=list)
+    start: list[tuple[Task, int]] = field(default_factory=list)
+
+
+class Scheduler(Protocol):
+    """Decides what runs where."""
+
+    @property
+    def looks_again_s(self) -> float:
+        """How often it wants to decide although nothing has happened; infinite: never."""
+        ...
+
+    def ready(self, tasks: Sequence[Task]) -> None:
+        """Take note of tasks that are new, or that wait again because they were killed."""
+        ...
+
+    def begun(self, task: Task) -> None:
+        """Take note that a task has been begun."""
+        ...
+
+    def place_root(self, slots: Slots, now_s: float) -> int:
+        """Choose a computer that runs no root for the root of a job; what runs there is killed."""
+        ...
+
+    def decide(self, slots: Slots, now_s: float) -> Decision:
+        """Say what is to be killed and begun; it happens at once."""
+        ...
+
+
+# A run.
 
 Floats = NDArray[np.float64]
 

@@ -2,13 +2,12 @@
 
 A task waits in the queues of the computers and racks that it prefers, and in that of the whole
 cluster. A computer that is free takes the first ready task of its own queue, else of its rack's,
-else of the cluster's. With fairness, tasks of a job that has its share are not ready.
+else of the cluster's. With fairness, tasks of a job that has its share are not ready (section 3
+of the paper).
 
 References
 ----------
-.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
-   Distributed Computing Clusters." SOSP 2009, sec. 3.
-.. [2] Zaharia, Borthakur, Sen Sarma, Elmeleegy, Shenker, Stoica. "Job Scheduling for Multi-User
+.. [1] Zaharia, Borthakur, Sen Sarma, Elmeleegy, Shenker, Stoica. "Job Scheduling for Multi-User
    MapReduce Clusters." UC Berkeley, UCB/EECS-2009-55, 2009 (sticky slots).
 """
 
@@ -19,8 +18,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.lab.network.shares import fair_shares
-from allocator.lab.network.slots import Decision, Slots
+from allocator.lab.network.cluster import Decision, Slots, fair_shares
 from allocator.lab.network.workflow import Task
 
 Ints = NDArray[np.int64]

@@ -1,10 +1,13 @@
-"""Computers in racks, and the links that data crosses between them."""
+"""Computers in racks, the links between them, and what is moved over these as they let it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
+
+from allocator.solvers.fluid.link_sharing import NO_LINK, fair_rates
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -93,3 +96,102 @@ def even_racks(computers: int, racks: int) -> Ints:
     [0, 0, 0, 1, 1]
     """
     return (np.arange(computers) * racks // computers).astype(np.int64)
+
+
+# Transfers on their way, each as fast as the links that it shares let it be.
+
+_BYTE_GB = 1e-9  # with less left than that, a transfer has ended
+
+
+_ROW = np.dtype(
+    [("path", "i8", PATH_LINKS_MAX), ("owner", "i8"), ("distance", "i8"), ("left_gb", "f8")]
+)
+
+
+class Transfers:
+    """What is being moved.
+
+    Rates are worked out anew when a transfer begins or ends, and hold until the next one does.
+
+    moved_gb (3,): what has been moved, by `Distance`; the parts of transfers that were cancelled
+        among it.
+    """
+
+    def __init__(self, capacity: Floats) -> None:
+        """Begin with idle links of these capacities, in GB a second."""
+        self.now_s = 0.0
+        self.moved_gb = np.zeros(len(Distance))
+        self._capacity = capacity
+        self._count = 0
+        self._rows = np.zeros(64, _ROW)
+        self._rate = np.zeros(0)
+        self._changed = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def _there(self) -> NDArray[np.void]:
+        return self._rows[: self._count]
+
+    def start(self, owner: int, path: Sequence[int], distance: Distance, gb: float) -> None:
+        """Begin to move so much.
+
+        owner: by which `advance` and `cancel` name it; several transfers may have the same.
+        path: links, one at least.
+        """
+        row = self._count
+        if row == len(self._rows):
+            self._rows = np.concatenate([self._rows, self._rows])
+        links = (*path, *[NO_LINK] * (PATH_LINKS_MAX - len(path)))
+        self._rows[row] = links, owner, distance, gb
+        self._count += 1
+        self._changed = True
+
+    def cancel(self, owner: int) -> None:
+        """Stop all transfers of an owner."""
+        self._keep(self._there["owner"] != owner)
+
+    def next_end_s(self) -> float:
+        """When the next transfer ends; infinite where there is none."""
+        if not self._count:
+            return np.inf
+        self._share()
+        left = self._there["left_gb"]
+        if (left <= _BYTE_GB).any():
+            return self.now_s
+        with np.errstate(divide="ignore"):  # an empty link
+            return self.now_s + float((left / self._rate).min())
+
+    def advance(self, now_s: float) -> list[int]:
+        """Go on to a moment, no later than the next end; gives the owners of what ended."""
+        passed, self.now_s = now_s - self.now_s, now_s
+        if not self._count:
+            return []
+        self._share()
+        left, distance = self._there["left_gb"], self._there["distance"]
+        if passed > 0:
+            # Infinite rates are those of links that are never full: all is there at once.
+            step = np.minimum(self._rate * passed, left)
+            left -= step
+            self.moved_gb += np.bincount(distance, step, len(Distance))
+        ended = (left <= _BYTE_GB) | np.isinf(self._rate)
+        if not ended.any():
+            return []
+        self.moved_gb += np.bincount(distance[ended], left[ended], len(Distance))
+        owners: list[int] = self._there["owner"][ended].tolist()
+        self._keep(~ended)
+        return owners
+
+    def _share(self) -> None:
+        if self._changed:
+            self._rate = fair_rates(self._there["path"], self._capacity)
+            self._changed = False
+
+    def _keep(self, kept: NDArray[np.bool_]) -> None:
+        rows = np.flatnonzero(kept)
+        if len(rows) == self._count:
+            return
+        self._rows[: len(rows)] = self._rows[rows]
+        self._count = len(rows)
+        self._changed = True

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from allocator import measures
 from allocator.core import PolicySpec
-from allocator.lab.papers.report import Cell, Report, Row, exactly
+from allocator.lab.papers.report import Cell, Report, Row, exactly, paragraphs
 from allocator.policies import build
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import amounts_granted, placement, static_snapshot
@@ -43,19 +43,12 @@ def filled(policy: str, scale: int = 1) -> list[int]:
 
 def example() -> Report:
     """DRF's own example, and asset fairness and CEEI on the same cluster."""
-    weight = np.ones(2)
-    dominant = water_filling.rate(DEMAND, CAPACITY, weight)
-    asset = water_filling.rate(DEMAND, CAPACITY, weight, lambda need: need.sum(axis=1))
-    optimum = proportional_fairness.solve(DEMAND, CAPACITY, weight)
     rows = [
         Row("DRF, whole tasks", exactly(filled("drf"), [3, 2])),
         Row("DRF, dominant shares", exactly(_dominant_shares(), [2 / 3, 2 / 3])),
-        Row("DRF, fluid", _fluid(water_filling.solve(DEMAND, CAPACITY, dominant).tasks, (3, 2))),
-        Row(
-            "asset fairness, fluid",
-            _fluid(water_filling.solve(DEMAND, CAPACITY, asset).tasks, ASSET),
-        ),
-        Row("CEEI, fluid", _fluid(optimum.tasks, CEEI)),
+        Row("DRF, fluid", _fluid(drf(DEMAND, CAPACITY), (3, 2))),
+        Row("asset fairness, fluid", _fluid(asset(DEMAND, CAPACITY), ASSET)),
+        Row("CEEI, fluid", _fluid(ceei(DEMAND, CAPACITY), CEEI)),
     ]
     for policy, expected in (("drf", (3, 2)), ("asset", ASSET), ("ceei", CEEI)):
         tasks = np.array(filled(policy, SCALE)) / SCALE
@@ -71,12 +64,10 @@ def example() -> Report:
         source=SOURCE,
         columns=("A", "B"),
         rows=tuple(rows),
-        notes=(
-            (
-                f"Whole tasks of a cluster {SCALE} times as large come within one task of the "
-                f"fluid optimum: the tolerance is 1/{SCALE}."
-            ),
-        ),
+        notes=paragraphs(f"""
+            Whole tasks of a cluster {SCALE} times as large come within one task of the fluid
+            optimum: the tolerance is 1/{SCALE}.
+        """),
     )
 
 
@@ -248,13 +239,10 @@ def properties(seed: int = 0, trials: int = 200) -> Report:
         source="Ghodsi et al., NSDI 2011, sec. 3 and 5, Table 2",
         columns=tuple(POLICIES),
         rows=tuple(rows),
-        notes=(
-            (
-                f"{trials} random clusters of two to four users and two or three resources, fluid "
-                f"optima. Published 0: the table promises the property. 'Refused': the table says "
-                "that the policy lacks it, and each cluster that fails is a counter-example. "
-                f"{LIES} lies a cluster for strategy-proofness; half as much again of one resource "
-                "for its monotonicity."
-            ),
-        ),
+        notes=paragraphs(f"""
+            {trials} random clusters of two to four users and two or three resources, fluid optima.
+            Published 0: the table promises the property. 'Refused': the table says that the policy
+            lacks it, and each cluster that fails is a counter-example. {LIES} lies a cluster for
+            strategy-proofness; half as much again of one resource for its monotonicity.
+        """),
     )

@@ -11,7 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row
+from pydantic import TypeAdapter
+
+from allocator.lab.papers.report import Cell, Report
 
 RESULTS = "results"
 
@@ -35,6 +37,8 @@ PAPERS: Mapping[str, tuple[str, str]] = {
     ),
 }
 """Pages by the first word of the experiments' names: title and source."""
+
+_REPORT = TypeAdapter(Report)
 
 Kept = tuple[Report, Mapping[str, int]]
 """A report, and the options that it was computed with."""
@@ -75,29 +79,7 @@ def load(directory: Path, name: str) -> Kept | None:
     if not path.is_file():
         return None
     data = json.loads(path.read_text(encoding="utf-8"))
-    return _report(data["report"]), data["options"]
-
-
-def _report(data: Mapping[str, Any]) -> Report:
-    rows = tuple(
-        Row(row["name"], tuple(Cell(**cell) for cell in row["cells"]), row["departure"])
-        for row in data["rows"]
-    )
-    panels = tuple(
-        Panel(
-            **{
-                **panel,
-                "lines": tuple(
-                    Line(**{**line, **{key: tuple(line[key]) for key in ("x", "y", "half")}})
-                    for line in panel["lines"]
-                ),
-            }
-        )
-        for panel in data["panels"]
-    )
-    plain = {key: data[key] for key in ("name", "title", "source")}
-    columns, notes = tuple(data["columns"]), tuple(data["notes"])
-    return Report(**plain, columns=columns, rows=rows, notes=notes, panels=panels)
+    return _REPORT.validate_python(data["report"]), data["options"]
 
 
 def form(report: Report) -> tuple[Any, ...]:

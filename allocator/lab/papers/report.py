@@ -164,6 +164,18 @@ def averaged(
     return Cell(found.mean, published, tolerance, at_most, half)
 
 
+def judged(values: Sequence[float]) -> Cell:
+    """Whether a mean is above zero: by its confidence interval."""
+    found = interval(values)
+    outcome = "holds" if found.low > 0 else "contrary" if found.high < 0 else "not shown"
+    return Cell(found.mean, half=found.half, outcome=outcome)
+
+
 def exactly(computed: Sequence[float], published: Sequence[float]) -> tuple[Cell, ...]:
     """Cells that must be equal."""
     return tuple(Cell(float(c), p) for c, p in zip(computed, published, strict=True))
+
+
+def paragraphs(text: str) -> tuple[str, ...]:
+    """The paragraphs of a text, each as one line, however it is wrapped."""
+    return tuple(" ".join(each.split()) for each in text.split("\n\n"))

@@ -1,6 +1,6 @@
 """A framework that does whatever Mesos lets a framework do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -53,17 +53,16 @@ class OperationSampler:
 
     def _reserve(self, there: dict[Resource, int]) -> Conversion | None:
         """Reserve what is nobody's, or refine a reservation of an ancestor."""
-        above = lineage(self.role)[:-1]
-        some = [
+        above = lineage(self.role)[:-1] if REFINEMENT in self.capabilities else []
+        one = self._any(
             each
             for each in there
             if not each.revocable
             and not each.persistence
-            and (not each.reservations or (each.role in above and REFINEMENT in self.capabilities))
-        ]
-        if not some:
+            and (not each.reservations or each.role in above)
+        )
+        if one is None:
             return None
-        one = one_of(self.chance, some)
         amount = self._part(one, there[one])
         made = reserved(
             one,
@@ -74,57 +73,59 @@ class OperationSampler:
         return Conversion({one: amount}, {made: amount})
 
     def _unreserve(self, there: dict[Resource, int]) -> Conversion | None:
-        some = [
+        one = self._any(
             each
             for each in there
             if not each.persistence and each.reservations and not each.reservations[-1].static
-        ]
-        if not some:
+        )
+        if one is None:
             return None
-        one = one_of(self.chance, some)
         amount = self._part(one, there[one])
         return Conversion({one: amount}, {unreserved(one): amount})
 
     def _create(self, there: dict[Resource, int]) -> Conversion | None:
-        some = [
+        one = self._any(
             each
             for each in there
             if each.name == "disk"
             and each.reservations
             and not each.persistence
             and each.source not in {"block", "raw"}
-        ]
-        if not some:
+        )
+        if one is None:
             return None
-        one = one_of(self.chance, some)
         amount = self._part(one, there[one])
         shared = SHARED in self.capabilities and self.chance.random() < 0.5
         made = volume(one, one_of(self.chance, VOLUMES), shared=shared)
         return Conversion({one: amount}, {made: amount})
 
     def _destroy(self, there: dict[Resource, int]) -> Conversion | None:
-        volumes = [each for each in there if each.persistence]
-        if not volumes:
-            return None
-        one = one_of(self.chance, volumes)
-        return Conversion({one: there[one]}, {without_volume(one): there[one]})
+        one = self._any(each for each in there if each.persistence)
+        return (
+            None
+            if one is None
+            else Conversion({one: there[one]}, {without_volume(one): there[one]})
+        )
 
     def _grow(self, there: dict[Resource, int]) -> Conversion | None:
-        volumes = [each for each in there if _elastic(each) and without_volume(each) in there]
-        if not volumes:
+        one = self._any(each for each in there if _elastic(each) and without_volume(each) in there)
+        if one is None:
             return None
-        one = one_of(self.chance, volumes)
         space = without_volume(one)
         more = self._part(space, there[space])
         return Conversion({one: there[one], space: more}, {one: there[one] + more})
 
     def _shrink(self, there: dict[Resource, int]) -> Conversion | None:
-        volumes = [each for each in there if _elastic(each) and there[each] > MILLI]
-        if not volumes:
+        one = self._any(each for each in there if _elastic(each) and there[each] > MILLI)
+        if one is None:
             return None
-        one = one_of(self.chance, volumes)
         less = int(self.chance.integers(1, there[one]))
         return Conversion({one: there[one]}, {one: there[one] - less, without_volume(one): less})
+
+    def _any(self, possible: Iterable[Resource]) -> Resource | None:
+        """Any of those with which it can be done; None where there is none."""
+        some = list(possible)
+        return one_of(self.chance, some) if some else None
 
     def _part(self, resource: Resource, there: int) -> int:
         """Some of it, or all; whole where it can only be whole."""

@@ -10,8 +10,15 @@ from allocator.core import MILLI
 from allocator.lab.frameworks.base import Identity, Quantities
 from allocator.lab.master.gates import GPU_CAPABILITY, REGION_AWARE
 from allocator.lab.master.ledger_rows import AGENT_CAPABILITIES
-from allocator.lab.master.resources import REFINEMENT, REVOCABLE, SHARED, Resource, disk, reserved
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.master.resources import (
+    REFINEMENT,
+    REVOCABLE,
+    SHARED,
+    AgentSpec,
+    Resource,
+    disk,
+    reserved,
+)
 
 PLAIN = ("cpus", "mem", "disk", "gpus")
 PORTS = Resource("ports", scalar=False)

@@ -1,28 +1,39 @@
 """The scenario: so many agents and frameworks, for so long, and what happens to them."""
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
-from allocator.core import Options
-from allocator.lab.master.base import Recovery
-from allocator.lab.random_cluster.events import (
-    AgentEvents,
-    Context,
-    FrameworkEvents,
-    OperatorEvents,
+from allocator.core import MILLI, Options
+from allocator.lab.frameworks.base import Conversion, Identity, Quantities
+from allocator.lab.master.emulated import Recovery
+from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.resources import AgentSpec, Resource, reserved, unreserved
+from allocator.lab.random_cluster.checks import Inspector
+from allocator.lab.random_cluster.framework import RandomFramework
+from allocator.lab.random_cluster.population import (
+    PLAIN,
+    REGION,
+    ROLES,
+    TOP_ROLES,
+    Population,
+    one_of,
 )
-from allocator.lab.random_cluster.offer_checks import Inspector
-from allocator.lab.random_cluster.population import PLAIN, REGION, Population
-from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.scenario import Stage
 
 RECOVERY = Recovery(timeout_ms=5_000)
 OPTIONS = Options(region=REGION, fairness_excluded=frozenset({"gpus"}))
 RETURN_MS_MAX = 8_000
 LOST_IN_FAILOVER = 0.15
+AWAY_MS_MAX = 6_000
+
+QUOTA_NAMES = ("cpus", "mem", "disk")
+NESTED_ROLES = tuple(role for role in ROLES if "/" in role)
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -35,6 +46,7 @@ class RandomScenario:
     silent: whether the sidecar is silent now and then, so that the master's fallback offers agents.
     happened: what happened, by name, and how often.
     inspector: once it has begun.
+    also: called when it has.
     """
 
     seed: int
@@ -46,6 +58,7 @@ class RandomScenario:
     silent: bool = False
     happened: Counter[str] = field(default_factory=Counter)
     inspector: Inspector = field(init=False)
+    also: Callable[[Stage], None] = lambda _stage: None
 
     @property
     def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
@@ -63,51 +76,304 @@ class RandomScenario:
         stage.master.recovery = RECOVERY
         self.inspector = Inspector(stage.master.ledger)
         stage.master.inspect(self.inspector)
-        _Driver(self, stage).begin()
+        _Life(self, stage).begin()
+        self.also(stage)
 
 
-class _Driver:
-    """Makes things happen, any one as likely as the other."""
+EVENTS: dict[str, Callable[["_Life"], None]] = {}
+"""What may happen, by name."""
+
+_E = TypeVar("_E", bound=Callable[..., None])
+
+
+def happens(to: Callable[["_Life"], object] | None = None) -> Callable[[_E], _E]:
+    """Make a function one of `EVENTS`; `to` draws whom it happens to, where there is anybody."""
+
+    def made(event: _E) -> _E:
+        def drawn(life: "_Life") -> None:
+            whom = to(life) if to else None
+            if whom:
+                event(life, whom)
+
+        EVENTS[event.__name__] = drawn if to else event
+        return event
+
+    return made
+
+
+class _Life:
+    """Makes things happen, any one as likely as the other.
+
+    tenants: frameworks that are registered.
+    away: those of them that are not connected.
+    hosts: how many agents there were so far.
+    """
 
     def __init__(self, scenario: RandomScenario, stage: Stage) -> None:
-        chance = np.random.default_rng((scenario.seed, 2))
-        context = Context(stage, chance, Population(chance), hosts=scenario.size)
-        self._scenario, self._stage, self._context = scenario, stage, context
-        sources = (AgentEvents(context), FrameworkEvents(context), OperatorEvents(context))
-        self._events: dict[str, Callable[[], None]] = {
-            name: getattr(source, name)
-            for source in sources
-            for name in vars(type(source))
-            if not name.startswith("_") and (scenario.silent or name != "silence")
-        }
+        self._scenario, self._stage = scenario, stage
+        self._master = stage.master
+        self._chance = np.random.default_rng((scenario.seed, 2))
+        self._population = Population(self._chance)
+        self._tenants: list[RandomFramework] = []
+        self._away: set[RandomFramework] = set()
+        self._hosts = scenario.size
+        self._names = sorted(name for name in EVENTS if scenario.silent or name != "silence")
 
     def begin(self) -> None:
+        """Plan frameworks, what happens to them, and the end."""
         for _ in range(self._scenario.size):
-            self._stage.at(self._context.some_ms(1_000), self._context.subscribe)
-        self._stage.at(self._context.some_ms(self._scenario.event_ms), self._happen)
+            self._stage.at(self._some_ms(1_000), self._subscribe)
+        self._stage.at(self._some_ms(self._scenario.event_ms), self._happen)
         self._stage.at(self._scenario.duration_ms // 2, self._fail_over)
         self._stage.at(self._scenario.duration_ms, self._end)
 
     def _happen(self) -> None:
-        after_ms = self._context.some_ms(2 * self._scenario.event_ms)
-        self._stage.master.event_heap.after(after_ms, self._happen)
-        name = self._context.one_of(sorted(self._events))
+        self._master.event_heap.after(self._some_ms(2 * self._scenario.event_ms), self._happen)
+        name = self._one_of(self._names)
         self._scenario.happened[name] += 1
-        self._events[name]()
+        EVENTS[name](self)
 
     def _fail_over(self) -> None:
         """Another master is elected; some agents never come back."""
-        context, master = self._context, self._stage.master
-        context.away.clear()
+        self._away.clear()
         agents_ms = {
-            agent: context.some_ms(RETURN_MS_MAX)
-            for agent in sorted(master.ledger.agents)
-            if context.chance.random() >= LOST_IN_FAILOVER
+            agent: self._some_ms(RETURN_MS_MAX)
+            for agent in sorted(self._master.ledger.agents)
+            if self._chance.random() >= LOST_IN_FAILOVER
         }
-        frameworks_ms = [(tenant, context.some_ms(RETURN_MS_MAX)) for tenant in context.tenants]
+        frameworks_ms = [(tenant, self._some_ms(RETURN_MS_MAX)) for tenant in self._tenants]
         self._scenario.happened["fail_over"] += 1
-        master.fail_over(agents_ms, frameworks_ms)
+        self._master.fail_over(agents_ms, frameworks_ms)
 
     def _end(self) -> None:
         self._stage.exhausted()
         self._stage.ended("")
+
+    # Whom it hits, and when it is over.
+
+    def agent(self) -> int:
+        """Any agent; 0 where there is none."""
+        agents = sorted(self._master.ledger.agents)
+        return self._one_of(agents) if agents else 0
+
+    def tenant(self) -> RandomFramework | None:
+        """Any framework that is connected."""
+        here = [
+            tenant
+            for tenant in self._tenants
+            if tenant not in self._away and self._master.knows(tenant)
+        ]
+        return self._one_of(here) if here else None
+
+    def _subscribe(self) -> None:
+        """One more framework."""
+        tenant = RandomFramework(self._identity(), self._chance)
+        self._stage.submit(tenant)
+        self._tenants.append(tenant)
+
+    def _identity(self) -> Identity:
+        return self._population.framework(tell_demand=self._stage.tell_demand)
+
+    def _some_ms(self, most: int) -> int:
+        return int(self._chance.integers(1, most + 1))
+
+    def _later(self, action: Callable[[], object]) -> None:
+        """Plan the end of a fault."""
+        self._master.event_heap.after(self._some_ms(AWAY_MS_MAX), action)
+
+    def _if_still_there(self, agent: int, action: Callable[[], object]) -> None:
+        agent_id = self._master.ledger.agents[agent].agent_id
+
+        def act() -> None:
+            row = self._master.ledger.agents.get(agent)
+            if row is not None and row.agent_id == agent_id:
+                action()
+
+        self._later(act)
+
+    def _one_of(self, items: Sequence[_T]) -> _T:
+        return one_of(self._chance, items)
+
+    # What may happen to agents.
+
+    @happens(agent)
+    def lose_agent(self, agent: int) -> None:
+        """An agent is lost, with offers and tasks; another one comes."""
+        self._master.remove_agent(agent)
+        self._hosts += 1
+        spec = self._population.agent(self._hosts)
+        self._later(lambda: self._master.add_agent(spec))
+
+    @happens(agent)
+    def drain_agent(self, agent: int) -> None:
+        """An agent is deactivated, and activated again."""
+        self._master.activate_agent(agent, active=False)
+        self._if_still_there(agent, lambda: self._master.activate_agent(agent, active=True))
+
+    @happens(agent)
+    def resize_agent(self, agent: int) -> None:
+        """An agent has more, or less than is held."""
+        self._master.resize_agent(agent, self._population.capacity())
+
+    @happens(agent)
+    def oversubscribe(self, agent: int) -> None:
+        """The estimate of what is unused changes."""
+        self._master.oversubscribe(agent, self._population.estimate())
+
+    @happens(agent)
+    def add_provider(self, agent: int) -> None:
+        """A resource provider comes late, once an agent."""
+        provided = self._population.provided(agent)
+        has = self._master.resources_of(tuple(self._master.ledger.agents[agent].capacity))
+        if not any(each.provider for each in has):
+            self._master.add_provider(agent, provided)
+
+    @happens(agent)
+    def reregister_agent(self, agent: int) -> None:
+        """An agent drops out, and comes back as another one: in rack, size, region, version."""
+        row = self._master.ledger.agents[agent]
+        self._master.activate_agent(agent, active=False)
+        spec = replace(self._population.agent(self._hosts), hostname=row.hostname)
+        self._if_still_there(agent, lambda: self._master.reregister_agent(agent, spec))
+
+    @happens(agent)
+    def silence(self, agent: int) -> None:
+        """The sidecar says nothing for a moment; the master's fallback offers an agent."""
+        frameworks = self._master.ledger.frameworks
+        clients = [
+            (one, role) for one in sorted(frameworks) for role in sorted(frameworks[one].roles)
+        ]
+        order = self._chance.permutation(len(clients))
+        self._master.fall_back(agent, [clients[place] for place in order.tolist()])
+
+    # What may happen to frameworks.
+
+    @happens(tenant)
+    def fail_framework_over(self, tenant: RandomFramework) -> None:
+        """A framework drops out; another process of it subscribes, perhaps as something else."""
+        self._away.add(tenant)
+        self._master.disconnect(tenant)
+        self._later(lambda: self._return(tenant))
+
+    def _return(self, tenant: RandomFramework) -> None:
+        if not tenant.gone and self._master.knows(tenant):
+            self._away.discard(tenant)
+            if self._chance.random() < 0.5:
+                self._change(tenant)
+            self._master.reconnect(tenant)
+
+    @happens(tenant)
+    def change_framework(self, tenant: RandomFramework) -> None:
+        """A framework takes other roles, minima and capabilities while it is connected."""
+        self._change(tenant)
+        self._master.reconnect(tenant)
+
+    def _change(self, tenant: RandomFramework) -> None:
+        other = self._identity()
+        tenant.identity = replace(other, name=tenant.identity.name)
+
+    @happens(tenant)
+    def replace_framework(self, tenant: RandomFramework) -> None:
+        """A framework leaves, another one comes."""
+        self._tenants.remove(tenant)
+        tenant.leave()
+        self._later(self._subscribe)
+
+    @happens()
+    def exclude(self) -> None:
+        """A framework's offer constraints bar an agent, or do so no more."""
+        tenant, agent = self.tenant(), self.agent()
+        if tenant is not None and agent:
+            handle = self._master.member(tenant).handle
+            role = min(self._master.ledger.frameworks[handle].roles)
+            excluded = bool(self._chance.random() < 0.6)
+            self._master.exclude([(handle, role, agent)], excluded=excluded)
+
+    @happens()
+    def request(self) -> None:
+        """A framework says what a task needs."""
+        tenant = self.tenant()
+        if tenant is not None and self._stage.tell_demand:
+            demand = self._population.demand(tenant.identity.capabilities)
+            self._master.request(tenant, demand)
+
+    @happens()
+    def answer_inverse_offer(self) -> None:
+        """A framework that holds something on an agent under maintenance answers."""
+        tenant, ledger = self.tenant(), self._master.ledger
+        if tenant is None:
+            return
+        places = ledger.holdings[self._master.member(tenant).handle]
+        agents = sorted({agent for _, agent in places if ledger.agents[agent].unavailable_ms})
+        if agents:
+            accept = bool(self._chance.random() < 0.5)
+            agent = self._one_of(agents)
+            self._master.answer_inverse_offer(tenant, agent, accept=accept, refuse_ms=5_000)
+
+    # What operators may do.
+
+    @happens()
+    def set_quota(self) -> None:
+        """A top-level role gets a quota, or another one: perhaps below what it has."""
+        guarantees: Quantities = {}
+        limits: Quantities = {}
+        total = self._master.ledger.by_name(tuple(self._master.ledger.total))
+        for name in QUOTA_NAMES:
+            if self._chance.random() < 0.5:
+                guarantees[name] = int(total[name] * self._chance.random() * 0.3)
+            if self._chance.random() < 0.6:
+                room = int(total[name] * self._chance.random() * 0.6)
+                limits[name] = guarantees.get(name, 0) + room
+        self._master.set_quota(self._one_of(TOP_ROLES), Quota(guarantees, limits))
+
+    @happens()
+    def limit_nested_role(self) -> None:
+        """A role below another one gets a limit of its own, or loses it."""
+        limits = {"cpus": self._some_ms(20) * MILLI}
+        quota = Quota(limits=limits) if self._chance.random() < 0.6 else Quota()
+        self._master.set_quota(self._one_of(NESTED_ROLES), quota)
+
+    @happens()
+    def remove_quota(self) -> None:
+        """A quota is removed."""
+        self._master.set_quota(self._one_of(TOP_ROLES), Quota())
+
+    @happens()
+    def set_weights(self) -> None:
+        """Weights change, of roles that are there and of others."""
+        weight = float(self._chance.integers(1, 9)) / 2
+        self._master.set_weights({self._one_of((*ROLES, "nobody")): weight})
+
+    @happens()
+    def restrict(self) -> None:
+        """Only some hosts may be offered for a while."""
+        hosts = [row.hostname for row in self._master.ledger.agents.values()]
+        some = [host for host in hosts if self._chance.random() < 0.7]
+        self._master.set_whitelist(some)
+        self._later(lambda: self._master.set_whitelist(None))
+
+    @happens(agent)
+    def maintain(self, agent: int) -> None:
+        """An agent is to be maintained, or the maintenance is called off."""
+        begin_ms = self._master.event_heap.now_ms + self._some_ms(60_000)
+        planned = self._master.ledger.agents[agent].unavailable_ms is None
+        self._master.maintain(agent, (begin_ms, 60_000) if planned else None)
+
+    @happens(agent)
+    def operate(self, agent: int) -> None:
+        """Free resources are reserved, or a reservation of nobody's is taken back."""
+        free = self._master.resources_of(self._master.ledger.available(agent))
+        turnable = [each for each in free if not each.revocable and not each.persistence]
+        if turnable:
+            one = self._one_of(turnable)
+            converted = {self._turned(one): free[one]}
+            self._master.operate(agent, Conversion({one: free[one]}, converted))
+
+    def _turned(self, resource: Resource) -> Resource:
+        if resource.reservations and not resource.reservations[-1].static:
+            return unreserved(resource)
+        below = [role for role in ROLES if role.startswith(resource.role + "/")]
+        roles = below if resource.reservations else ROLES
+        if not roles:
+            return resource
+        return reserved(resource, self._one_of(roles), principal="ops")

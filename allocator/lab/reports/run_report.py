@@ -188,11 +188,15 @@ def write_json(path: Path, rows: Sequence[Figures], also: Mapping[str, object]) 
 
 def write_csv(path: Path, rows: Sequence[Figures]) -> None:
     """Write one line for each run."""
-    flat = [_flat(row) for row in rows]
+    write_rows(path, [_flat(row) for row in rows])
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write a table whose columns are those of its first row."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(flat[0]))
+        writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
-        writer.writerows(flat)
+        writer.writerows(rows)
 
 
 def write_series(

@@ -1,7 +1,7 @@
 """From the runs of a sweep to tables, files and a picture."""
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import matplotlib as mpl
@@ -12,21 +12,22 @@ from matplotlib.figure import Figure
 
 from allocator.lab.reports.plots import line_of
 from allocator.lab.reports.run_record import NAMES
-from allocator.lab.reports.run_report import interval
+from allocator.lab.reports.run_report import interval, write_rows
 from allocator.lab.scenarios.running import RunResult
 
 Row = dict[str, str | int | float | bool]
 Key = tuple[str, str]
+
+COLUMNS = ("end_s", "finished", "jobs", "ended", "tasks", "offers", "declines", "fairness")
+"""What is one number of a run."""
 
 
 def run_rows(results: Sequence[RunResult]) -> list[Row]:
     """One flat row a run."""
     rows: list[Row] = []
     for each in results:
-        row: Row = {"policy": each.cell.policy, "mode": each.cell.mode, "seed": each.cell.seed}
-        row |= {"end_s": each.end_s, "finished": each.finished, "jobs": each.jobs}
-        row |= {"ended": each.ended, "tasks": each.tasks}
-        row |= {"offers": each.offers, "declines": each.declines, "fairness": each.fairness}
+        row: Row = asdict(each.cell)
+        row |= {name: getattr(each, name) for name in COLUMNS}
         row |= {f"used_{name}": part for name, part in each.used.items()}
         row |= {f"share_{role}": part for role, part in each.role_share.items()}
         rows.append(row)
@@ -35,24 +36,7 @@ def run_rows(results: Sequence[RunResult]) -> list[Row]:
 
 def group_rows(results: Sequence[RunResult]) -> list[Row]:
     """One flat row for each group of each run."""
-    return [
-        {
-            "policy": each.cell.policy,
-            "mode": each.cell.mode,
-            "seed": each.cell.seed,
-            "group": group.group,
-            "role": group.role,
-            "jobs": group.jobs,
-            "ended": group.ended,
-            "cancelled": group.cancelled,
-            "never_started": group.never_started,
-            "wait_mean_s": group.wait_mean_s,
-            "wait_p95_s": group.wait_p95_s,
-            "stay_mean_s": group.stay_mean_s,
-        }
-        for each in results
-        for group in each.groups
-    ]
+    return [asdict(each.cell) | asdict(group) for each in results for group in each.groups]
 
 
 def write(out: Path, results: Sequence[RunResult]) -> list[Path]:
@@ -61,10 +45,7 @@ def write(out: Path, results: Sequence[RunResult]) -> list[Path]:
     written = []
     for name, rows in (("runs", run_rows(results)), ("groups", group_rows(results))):
         path = out / f"{name}.csv"
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(path, rows)
         pq.write_table(pa.Table.from_pylist(rows), out / f"{name}.parquet")
         written += [path, out / f"{name}.parquet"]
     draw(out / "use.png", results)
@@ -108,9 +89,10 @@ def group_table(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]
             cells = [first.group, first.role, policy, mode]
             cells.append(f"{ended} of {sum(group.jobs for group in groups)}")
             cells.append(str(sum(group.never_started for group in groups)))
-            cells.append(str(interval([group.wait_mean_s for group in groups])))
-            cells.append(str(interval([group.wait_p95_s for group in groups])))
-            cells.append(str(interval([group.stay_mean_s for group in groups])))
+            cells += [
+                str(interval([getattr(group, measure) for group in groups]))
+                for measure in ("wait_mean_s", "wait_p95_s", "stay_mean_s")
+            ]
             cells.append(str(interval([100 * run.role_share[first.role] for run in runs])))
             rows.append(cells)
     return columns, rows

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from allocator.lab.frameworks.base import Framework, Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
 from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, SparkSettings
 from allocator.lab.master.gates import GPU_CAPABILITY
+from allocator.lab.master.resources import AgentSpec
 from allocator.lab.scenarios.schema import Agents, Duration, Frameworks, ScenarioFile, Spark
-from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.constraint_model import Bools, ConstraintModel
 
 # How long tasks take, drawn by law and mean.
@@ -45,16 +46,24 @@ STOP_MAX_MS = 10_000
 GPUS = "gpus"
 
 
+class Left(Protocol):
+    """Takes note that a framework has left, perhaps because it was cancelled."""
+
+    def __call__(self, cancelled: bool = False) -> None:
+        """It has."""
+
+
 @dataclass(slots=True)
 class Job:
     """A framework to be, and what became of it.
 
+    make: given what to call when it has left, and when its first task begins.
     submitted_ms, started_ms, ended_ms: when it registered, when its first task began, when it left.
     """
 
     group: str
     role: str
-    make: Callable[["Job", Callable[[], int], Callable[[], None]], Framework]
+    make: Callable[[Left, Callable[[], None]], Framework]
     submitted_ms: int | None = None
     started_ms: int | None = None
     ended_ms: int | None = None
@@ -202,7 +211,7 @@ def _batch_jobs(
             allowed,
             frozenset({GPU_CAPABILITY} if gpus else ()),
         )
-        jobs.append(Job(group.name, group.role, partial(_make_batch, identity, work, manner)))
+        jobs.append(Job(group.name, group.role, partial(BatchJob, identity, work, manner)))
     return tuple(jobs)
 
 
@@ -216,24 +225,6 @@ def _work(group: Frameworks, rng: np.random.Generator) -> tuple[Work, ...]:
         for need, count in zip(needs, counts, strict=True)
         if count
     )
-
-
-def _make_batch(
-    identity: Identity,
-    work: tuple[Work, ...],
-    manner: Manner,
-    job: Job,
-    now_ms: Callable[[], int],
-    left: Callable[[], None],
-) -> Framework:
-    def ended(cancelled: bool) -> None:
-        job.ended_ms, job.cancelled = now_ms(), cancelled
-        left()
-
-    def started() -> None:
-        job.started_ms = now_ms()
-
-    return BatchJob(identity, work, manner, ended, started)
 
 
 def _spark_jobs(
@@ -263,28 +254,8 @@ def _spark_jobs(
         identity = settings.identity(_name(queue, number, group.jobs), group.role)
         if group.states_demand:
             identity = replace(identity, demand=settings.executor)
-        make = partial(_make_spark, identity, settings, stages, _ms(group.start_s), stop_ms)
-        jobs.append(Job(group.name, group.role, make))
+        driver = partial(
+            CoarseSpark, identity, settings, stages, start_ms=_ms(group.start_s), stop_ms=stop_ms
+        )
+        jobs.append(Job(group.name, group.role, driver))
     return tuple(jobs)
-
-
-def _make_spark(
-    identity: Identity,
-    settings: SparkSettings,
-    stages_ms: tuple[tuple[int, ...], ...],
-    start_ms: int,
-    stop_ms: Sequence[int],
-    job: Job,
-    now_ms: Callable[[], int],
-    left: Callable[[], None],
-) -> Framework:
-    def ended() -> None:
-        job.ended_ms = now_ms()
-        left()
-
-    def started() -> None:
-        job.started_ms = now_ms()
-
-    return CoarseSpark(
-        identity, settings, stages_ms, ended, start_ms=start_ms, stop_ms=stop_ms, started=started
-    )

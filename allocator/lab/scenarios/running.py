@@ -1,19 +1,22 @@
 """One run of a scenario under a policy, and what is measured of it."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from allocator.core import Floats, Options, PolicySpec, Settings, parse_quantities
-from allocator.lab.experiments.play import Played, play_until
+from allocator.lab.experiments.play import Played, play
+from allocator.lab.frameworks.base import Framework
 from allocator.lab.links.in_process import DirectLink
 from allocator.lab.master.ledger_rows import Quota
-from allocator.lab.scenarios.drawing import Drawn, Job, Queue, draw
+from allocator.lab.master.resources import AgentSpec
+from allocator.lab.reports.run_report import shares
+from allocator.lab.scenarios.drawing import Drawn, Job, draw
 from allocator.lab.scenarios.schema import ScenarioFile
-from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.scenario import InTurn, Stage
 from allocator.measures import jain_index
 from allocator.policies import build
 
@@ -84,10 +87,11 @@ def run(scenario: ScenarioFile, cell: Cell) -> RunResult:
     """Draw the workload of a seed, and play it on an allocator in this process."""
     world = World(scenario, draw(scenario, cell.seed))
     settings = Settings(policy=PolicySpec(cell.policy, mode=cell.mode), seed=cell.seed)
-    played = play_until(
+    played = play(
         world,
         DirectLink(build, settings),
         tell_demand=True,
+        to_end=False,
         options=Options(filter_gpus=scenario.filter_gpus),
         until_ms=round(scenario.until_s * 1000),
         sample_ms=round(scenario.sample_s * 1000),
@@ -121,7 +125,9 @@ class World:
         for coming in self.drawn.agents:
             stage.at(coming.arrives_ms, partial(self._come, stage, coming.spec, coming.leaves_ms))
         for queue in self.drawn.queues:
-            stage.at(queue.arrives_ms, _Submitter(stage, queue).submit)
+            jobs = [partial(_framework, stage, job) for job in queue.jobs]
+            in_turn = InTurn(stage, queue.jobs[0].role, jobs, iter(queue.gaps_ms))
+            stage.at(queue.arrives_ms, in_turn.submit)
 
     def _come(self, stage: Stage, spec: AgentSpec, leaves_ms: int | None) -> None:
         agent = stage.master.add_agent(spec)
@@ -129,30 +135,19 @@ class World:
             stage.at(leaves_ms, partial(stage.master.remove_agent, agent))
 
 
-class _Submitter:
-    """Submits the jobs of a queue, each when the one before has left."""
+def _framework(stage: Stage, job: Job, left: Callable[[], None]) -> Framework:
+    """Make a job's framework, which notes what becomes of the job."""
+    heap = stage.master.event_heap
 
-    def __init__(self, stage: Stage, queue: Queue) -> None:
-        self._stage = stage
-        self._queue = queue
-        self._next = 0
+    def started() -> None:
+        job.started_ms = heap.now_ms
 
-    def submit(self) -> None:
-        """Submit the next job."""
-        job = self._queue.jobs[self._next]
-        self._next += 1
-        heap = self._stage.master.event_heap
-        job.submitted_ms = heap.now_ms
-        framework = job.make(job, lambda: heap.now_ms, partial(self._left, job))
-        self._stage.submit(framework)
-        if self._next == len(self._queue.jobs):
-            self._stage.exhausted()
+    def ended(cancelled: bool = False) -> None:
+        job.ended_ms, job.cancelled = heap.now_ms, cancelled
+        left()
 
-    def _left(self, job: Job) -> None:
-        self._stage.ended(job.role)
-        if self._next < len(self._queue.jobs):
-            gap_ms = self._queue.gaps_ms[self._next - 1]
-            self._stage.master.event_heap.after(gap_ms, self.submit)
+    job.submitted_ms = heap.now_ms
+    return job.make(ended, started)
 
 
 def _read(amounts: str | None) -> dict[str, int]:
@@ -167,10 +162,10 @@ def _measure(world: World, played: Played, cell: Cell) -> RunResult:
     lasted = np.diff(np.append(time_s, end_ms / 1000))
     whole = max(float(lasted.sum()), 1e-9)
     samples = played.role_shares
-    shares = {role: samples.shares(role) for role in world.roles}
+    share = {role: samples.shares(role) for role in world.roles}
     contended = np.all([samples.there(role) for role in world.roles], axis=0)
     weight = np.array([world.weights.get(role, 1.0) for role in world.roles])
-    level = np.array([shares[role][contended].sum() for role in world.roles]) / weight
+    level = np.array([share[role][contended].sum() for role in world.roles]) / weight
     kinds = world.kinds
     return RunResult(
         cell=cell,
@@ -182,7 +177,7 @@ def _measure(world: World, played: Played, cell: Cell) -> RunResult:
         declines=record.declines,
         tasks=record.tasks,
         used=dict(zip(kinds, (lasted @ part / whole).tolist(), strict=True)),
-        role_share={role: float(shares[role].mean()) for role in world.roles},
+        role_share={role: float(share[role].mean()) for role in world.roles},
         fairness=float(jain_index(level)) if level.any() else float("nan"),
         groups=tuple(_groups(world.all_jobs, end_ms)),
         kinds=kinds,
@@ -192,13 +187,10 @@ def _measure(world: World, played: Played, cell: Cell) -> RunResult:
 
 
 def use_over_time(played: Played, end_ms: int) -> tuple[Floats, Floats]:
-    """Part of each plain resource in use from each moment on, up to the end."""
-    record, width = played.record, len(played.master.ledger.names)
-    rows = [number for number, at in enumerate(record.time_ms) if at <= end_ms]
-    used = np.array([record.used[row][:width] for row in rows], float).reshape(-1, width)
-    total = np.array([record.total[row][:width] for row in rows], float).reshape(-1, width)
-    part = np.divide(used, total, out=np.zeros_like(used), where=total > 0)
-    return np.array([record.time_ms[row] for row in rows], float) / 1000, part
+    """Part of each resource in use from each moment on, up to the end."""
+    time_s, part = shares(played)
+    there = time_s <= end_ms / 1000
+    return time_s[there], part[there]
 
 
 def _groups(jobs: list[Job], end_ms: int) -> list[GroupResult]:

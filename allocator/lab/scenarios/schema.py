@@ -14,10 +14,6 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from allocator.core import parse_quantities
 
-# What a scenario file may say.
-#
-# Times are in seconds, amounts in Mesos's form (``cpus:2;mem:2048``).
-
 Law: TypeAlias = Literal["constant", "exponential", "erlang", "lognormal", "pareto"]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -286,40 +282,32 @@ def _dotted(key: list[str | int]) -> str:
     return text.removeprefix(".")
 
 
+RIGHT = {
+    "missing": "is missing; give it",
+    "section": "{message}",
+    "value_error": "{error}",
+    "literal_error": "must be {expected}",
+    "string_too_short": "must not be empty",
+    "too_short": "must have at least one entry",
+    "greater_than_equal": "must be {ge} or more",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be {le} or less",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be text in quotes",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list; tables of a list are written as [[name]]",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+}
+"""What would be right, by what pydantic finds."""
+
+
 def _message(detail: ErrorDetails, key: list[str | int]) -> str:
-    """What would be right."""
-    context: dict[str, Any] = detail.get("ctx", {})
-    match detail["type"]:
-        case "missing":
-            return "is missing; give it"
-        case "extra_forbidden":
-            return f"unknown key{_nearest(key)}"
-        case "section":
-            return str(context["message"])
-        case "value_error":
-            return str(context["error"])
-        case "literal_error":
-            return f"must be {context['expected']}"
-        case "string_too_short":
-            return "must not be empty"
-        case "too_short":
-            return "must have at least one entry"
-        case "greater_than_equal":
-            return f"must be {context['ge']} or more"
-        case "greater_than":
-            return f"must be more than {context['gt']}"
-        case "less_than_equal":
-            return f"must be {context['le']} or less"
-    nouns = {
-        "int_type": "a whole number",
-        "float_type": "a number",
-        "string_type": "text in quotes",
-        "bool_type": "true or false",
-        "list_type": "a list; tables of a list are written as [[name]]",
-        "dict_type": "a table",
-        "model_type": "a table",
-    }
-    return f"must be {nouns.get(detail['type'], detail['msg'])}"
+    if detail["type"] == "extra_forbidden":
+        return f"unknown key{_nearest(key)}"
+    text = RIGHT.get(detail["type"])
+    return f"must be {detail['msg']}" if text is None else text.format(**detail.get("ctx", {}))
 
 
 def _nearest(key: list[str | int]) -> str:

@@ -1,12 +1,11 @@
 """Process-level chaos: a real sidecar, emulated masters on real streams, faults, invariants.
 
-    run         from world to world, until the time is over
-    world       one master's life: a random cluster, faults that strike, looks that are taken
+    run         from world to world, until the time is over; a world is one master's life
     rig         what faults may lay hands on: the process, the ways to it, its files
     sidecar     the process; what it writes to its log
     link        the master's end of the stream, which goes on alone while nobody answers
-    proxy       a relay for TCP that resets, stalls, tears and garbles; a cable that can be pulled
-    faults/     what goes wrong, a class each
+    wires       a relay for TCP that spoils connections, a cable that can be pulled, certificates
+    faults      what goes wrong, a function each
     invariants  what must hold whatever goes wrong
     report      what came of it, as text and JSON
 

@@ -18,9 +18,8 @@ from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.master.ledger_rows import Amount
 from allocator.lab.master.resources import Resource
-from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_sidecar
-from allocator.lab.random_cluster.offer_checks import Inspector
-from allocator.lab.torture.faults.base import Scene
+from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger, of_sidecar
+from allocator.lab.torture.faults import Scene
 from allocator.lab.torture.report import Findings
 from allocator.lab.torture.rig import ANSWER_S, PATIENCE_CYCLES, Rig
 from allocator.v1 import admin_pb2 as pb
@@ -231,8 +230,7 @@ class Watch:
         findings.check("no trace of a defect in the log", rig.sidecar.meter.traces())
         minute = rig.sidecar.meter.minute_bytes_max
         rig.sidecar.meter.minute_bytes_max = 0
-        most = max(findings.counts["log_bytes_a_minute_max"], minute)
-        findings.counts["log_bytes_a_minute_max"] = most
+        findings.at_most("log_bytes_a_minute_max", minute)
         wrong = [f"{minute} bytes within a minute"] if minute > LOG_BYTES_A_MINUTE_MAX else []
         findings.check("no flood of logs", wrong)
         if rig.sidecar.wanted:
@@ -266,10 +264,8 @@ class Watch:
         while not self._over.wait(EVERY_S):
             begun_s = time.monotonic()
             self.look()
-            self._rig.findings.counts["watch_ms_max"] = max(
-                self._rig.findings.counts["watch_ms_max"],
-                int((time.monotonic() - begun_s) * 1000),
-            )
+            took_ms = int((time.monotonic() - begun_s) * 1000)
+            self._rig.findings.at_most("watch_ms_max", took_ms)
 
 
 # Whoever can be served is served, within a bounded number of cycles.
@@ -303,10 +299,7 @@ class Liveness:
         quotas = QuotaBook(master.ledger)
         waiting = {client for client in _clients(master) if self._could_have(client, quotas)}
         self._waited = Counter({client: self._waited[client] + 1 for client in waiting})
-        longest = max(self._waited.values(), default=0)
-        findings.counts["longest_wait_cycles"] = max(
-            findings.counts["longest_wait_cycles"], longest
-        )
+        findings.at_most("longest_wait_cycles", max(self._waited.values(), default=0))
         wrong = [
             f"{self._who(client)} got nothing in {cycles} cycles, though something it could"
             f" have was free after each of them (at {master.event_heap.now_ms} ms)"
@@ -416,8 +409,7 @@ class Metrics:
             rig.findings.counts["scrapes_compared"] += 1
         rig.findings.check("metrics are those of the state", wrong)
         depth = samples.get(("core_queue_depth", ()), 0.0)
-        most = max(rig.findings.counts["core_queue_max"], int(depth))
-        rig.findings.counts["core_queue_max"] = most
+        rig.findings.at_most("core_queue_max", int(depth))
         wrong = [f"{depth:.0f} commands wait for the core"] if depth > QUEUE_MAX else []
         rig.findings.check("bounded queues", wrong)
 
@@ -467,20 +459,17 @@ def _differing(samples: Samples, status: pb.GetStatusResponse) -> list[str]:
     def summed(name: str) -> float:
         return sum(value for (each, _), value in samples.items() if each == name)
 
-    both = {
-        "agents": (summed("agents"), status.agents),
-        "frameworks": (summed("frameworks"), status.frameworks),
-        "filters": (summed("filters"), status.filters),
-        "decisions_outstanding": (
-            summed("decisions_outstanding"),
-            status.outstanding_decisions,
-        ),
-        "in_session": (summed("in_session"), float(status.in_session)),
-        "cycles_total": (summed("cycles_total"), status.cycles),
-        "decisions_total": (summed("decisions_total"), status.decisions),
+    told = {
+        "agents": status.agents,
+        "frameworks": status.frameworks,
+        "filters": status.filters,
+        "decisions_outstanding": status.outstanding_decisions,
+        "in_session": float(status.in_session),
+        "cycles_total": status.cycles,
+        "decisions_total": status.decisions,
     }
     return [
         f"{name}: {scraped} in the metrics, {asked} in the status"
-        for name, (scraped, asked) in both.items()
-        if scraped != asked
+        for name, asked in told.items()
+        if (scraped := summed(name)) != asked
     ]

@@ -98,6 +98,10 @@ class Findings:
                 at_s = round(self.elapsed_s, 1)
                 self.violations.append(Violation(invariant, text[:TEXT_MAX], self.seed, at_s))
 
+    def at_most(self, name: str, value: int) -> None:
+        """Keep the largest of what is counted."""
+        self.counts[name] = max(self.counts[name], value)
+
     def note(self, text: str) -> None:
         """Write down what the reader of the report should know, once."""
         with self._lock:

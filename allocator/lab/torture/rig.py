@@ -12,10 +12,9 @@ from allocator.lab.links.sidecar_process import channel, free_port
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
 from allocator.lab.torture.link import PatientLink
-from allocator.lab.torture.pem import Authority
-from allocator.lab.torture.proxy import Cable, Proxy, dial_tcp, dial_unix
 from allocator.lab.torture.report import Findings
 from allocator.lab.torture.sidecar import TorturedSidecar
+from allocator.lab.torture.wires import Authority, Cable, Proxy, dial_tcp, dial_unix
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 

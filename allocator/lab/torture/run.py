@@ -1,19 +1,181 @@
-"""From world to world, until the time is over."""
+"""From world to world, until the time is over; and one world: a master's life."""
 
+import random
 import shutil
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from allocator.lab.event_heap import Priority
 from allocator.lab.links.sidecar_process import scratch_directory
-from allocator.lab.torture.faults import FAULTS, Fault
-from allocator.lab.torture.invariants import Watch
+from allocator.lab.master.cycles import Timing
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.torture.faults import FAULTS, Fault, Scene, restart
+from allocator.lab.torture.invariants import (
+    Liveness,
+    OfferRules,
+    Watch,
+    conservation,
+    equal,
+    kept,
+    steady,
+)
+from allocator.lab.torture.link import TorturedLink
 from allocator.lab.torture.report import Findings, Report
 from allocator.lab.torture.rig import Rig, rigged
-from allocator.lab.torture.world import World
+from allocator.lab.workloads.scenario import Progress, Stage
+
+# One master's life: a random cluster, faults that strike, looks that are taken.
+
+DURATION_MS = 60_000
+FAULT_MS = 1_500
+"""From one fault to the next, on average."""
+
+ANSWERS_S = 20.0
+"""Longer than it takes to give up a stalled connection, and to call again."""
+
+CALLS_MAX = 8
+"""And so many of these must have been in vain."""
+
+COMPARE_MS = 2_500
+DECISION_MS = (0, 0, 150)
+"""How long decisions take to arrive: in one world of three they may be outdated by then."""
+
+
+class World:
+    """A master with its cluster, from its election to the end of its time.
+
+    size: agents, and frameworks at a time.
+    """
+
+    def __init__(self, rig: Rig, seed: int, size: int, faults: Sequence[Fault] = FAULTS) -> None:
+        self._rig = rig
+        self._chance = random.Random(seed)  # noqa: S311 - no secret
+        self._faults = [fault for fault in faults if fault.possible(rig)]
+        self._scenario = RandomScenario(seed, size=size, duration_ms=DURATION_MS, silent=True)
+        # The newer of two masters has the sidecar: each is newer than those before, and rivals.
+        started_us = time.time_ns() // 1000
+        link = TorturedLink(partial(rig.stream, started_us), rig.findings)
+        timing = Timing(decision_ms=self._chance.choice(DECISION_MS))
+        scenario = self._scenario
+        master = EmulatedMaster(link, scenario.kinds, scenario.options, timing=timing)
+        self.scene = Scene(rig, master, link, started_us, self._later)
+        self._undone: list[Callable[[], None]] = []
+        link.alone = self._alone
+        self._liveness = Liveness(self.scene)
+        self._answered_s = rig.sidecar.clock.now_s
+
+    def play(self, over: Callable[[], bool]) -> None:
+        """Play to the end of its time, or until all is over."""
+        master, scenario = self.scene.master, self._scenario
+        progress = Progress(scenario.jobs)
+        for register_ms, spec in scenario.agents:
+            master.event_heap.at(register_ms, partial(master.add_agent, spec))
+        scenario.begin(Stage(master, progress, tell_demand=True))
+        master.inspect(OfferRules(master, self._rig.findings))
+        heap = master.event_heap
+        heap.at(self._some_ms(FAULT_MS), self._strike)
+        heap.at(COMPARE_MS, self._compare, Priority.OBSERVE)
+        heap.at(0, self._look, Priority.OBSERVE)
+        with self._closing(master):
+            master.open()
+            while not progress.done and not over() and master.step():
+                pass
+
+    @contextmanager
+    def _closing(self, master: EmulatedMaster) -> Iterator[None]:
+        """Undo what was done for a while, and add up, however it ends."""
+        try:
+            yield
+        finally:
+            for undo in self._undone:
+                undo()
+            master.close()
+            counts = self._rig.findings.counts
+            counts["worlds"] += 1
+            counts["simulated_s"] += master.event_heap.now_ms // 1000
+            counts["events"] += master.record.events
+            counts["batches"] += master.record.batches
+            counts["offers"] += master.record.offers
+            counts["tasks"] += master.record.tasks
+            counts["offers_of_the_fallback"] += master.record.fallbacks
+            for name, happened in self._scenario.happened.items():
+                counts[f"happened_{name}"] += happened
+
+    def _strike(self) -> None:
+        """One fault, and the next is planned."""
+        heap = self.scene.master.event_heap
+        heap.after(self._some_ms(2 * FAULT_MS), self._strike)
+        weights = [fault.weight for fault in self._faults]
+        (fault,) = self._chance.choices(self._faults, weights)
+        # Nobody is hit who is not there.
+        if self._rig.sidecar.wanted:
+            self._rig.findings.faults[fault.name] += 1
+            fault.strike(self.scene)
+
+    def _look(self) -> None:
+        master = self.scene.master
+        master.event_heap.after(master.options.allocation_interval_ms, self._look, Priority.OBSERVE)
+        conservation(master, self._rig.findings)
+        steady(master, self._rig.findings)
+        self._liveness.look()
+        self._answers()
+
+    def _answers(self) -> None:
+        """A sidecar that should be there, and is not short of anything, answers again."""
+        rig, now_s, vain = self._rig, self._rig.sidecar.clock.now_s, self.scene.link.vain
+        if not rig.sidecar.wanted or rig.short or not vain:
+            self._answered_s = now_s
+            return
+        alone_s = min(now_s - self._answered_s, rig.sidecar.age_s)
+        wrong = []
+        if alone_s > ANSWERS_S and vain > CALLS_MAX:
+            tail = rig.sidecar.meter.tail()
+            wrong.append(f"{vain} calls in {alone_s:.0f} s were in vain; its log ends\n{tail}")
+            rig.sidecar.kill()
+            restart(self.scene)
+        rig.findings.check("answers again", wrong)
+
+    def _compare(self) -> None:
+        self.scene.master.event_heap.after(COMPARE_MS, self._compare, Priority.OBSERVE)
+        # Without a descriptor it cannot be asked.
+        if self._rig.sidecar.wanted and not self._rig.short:
+            equal(self.scene)
+            kept(self._rig)
+
+    def _later(self, after_ms: int, action: Callable[[], None]) -> None:
+        """Have something done after a while, or when the world ends before."""
+
+        def act() -> None:
+            if action in self._undone:
+                self._undone.remove(action)
+                action()
+
+        self._undone.append(action)
+        self.scene.master.event_heap.after(after_ms, act)
+
+    def _alone(self) -> None:
+        """Do what the module does while no sidecar answers: offer what is free, agent by agent."""
+        master = self.scene.master
+        clients = [
+            (one, role)
+            for one, row in sorted(master.ledger.frameworks.items())
+            for role in sorted(row.roles)
+        ]
+        for agent in sorted(master.ledger.agents):
+            self._chance.shuffle(clients)
+            master.fall_back(agent, clients)
+
+    def _some_ms(self, most: int) -> int:
+        return self._chance.randint(1, most)
+
+
+# From world to world.
 
 SIZE = 10
 
@@ -34,7 +196,7 @@ class Plan:
     out: Path
     size: int = SIZE
     cycles_min: int = 0
-    faults: tuple[Fault, ...] = FAULTS
+    faults: Sequence[Fault] = tuple(FAULTS)
     tamper: Callable[[World], None] = lambda _world: None
 
 

@@ -1,12 +1,12 @@
 """What a run needs to know of its workload, and what the workload reports back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from allocator.lab.frameworks.base import Framework, Identity, Quantities
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.master.resources import AgentSpec
 
 
 @dataclass(slots=True)
@@ -62,6 +62,37 @@ class Stage:
     def at(self, time_ms: int, action: Callable[[], None]) -> None:
         """Plan something."""
         self.master.event_heap.at(time_ms, action)
+
+
+class InTurn:
+    """Submits the jobs of a queue, each when the one before has left.
+
+    jobs: each makes its framework, given what to call once it has left.
+    gaps_ms: from the end of a job to the next one.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        role: str,
+        jobs: Sequence[Callable[[Callable[[], None]], Framework]],
+        gaps_ms: Iterator[int],
+    ) -> None:
+        self._stage = stage
+        self._role = role
+        self._to_come = list(reversed(jobs))
+        self._gaps_ms = gaps_ms
+
+    def submit(self) -> None:
+        """Submit the next job."""
+        self._stage.submit(self._to_come.pop()(self._left))
+        if not self._to_come:
+            self._stage.exhausted()
+
+    def _left(self) -> None:
+        self._stage.ended(self._role)
+        if self._to_come:
+            self._stage.master.event_heap.after(next(self._gaps_ms), self.submit)
 
 
 class Scenario(Protocol):

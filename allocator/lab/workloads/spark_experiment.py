@@ -21,8 +21,9 @@ References
 .. [2] github.com/yuquanshan/personal-stash, simpletests/pi_clients.sh and wc_clients.sh.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
 from typing import Protocol
 
@@ -30,15 +31,10 @@ import numpy as np
 
 from allocator.core import MILLI
 from allocator.lab.frameworks.base import Framework, Identity, Quantities
-from allocator.lab.frameworks.spark import (
-    CoarseSpark,
-    DynamicAllocation,
-    FineSpark,
-    SparkSettings,
-)
+from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, FineSpark, SparkSettings
 from allocator.lab.frameworks.spark_of_paper import Habits, Job
-from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.scenario import Stage
+from allocator.lab.master.resources import AgentSpec
+from allocator.lab.workloads.scenario import InTurn, Stage
 
 # Queues of Spark jobs: the next is submitted when the one before has left.
 
@@ -87,29 +83,14 @@ class Experiment:
         """Submit the first job of every queue."""
         gaps = cycle(self.gap_ms)
         for queue in self.queues:
-            stage.at(0, _Submitter(stage, queue, gaps).submit)
+            jobs = [partial(_submitted, stage, queue, number) for number in range(len(queue.jobs))]
+            stage.at(0, InTurn(stage, queue.role, jobs, gaps).submit)
 
 
-class _Submitter:
-    def __init__(self, stage: Stage, queue: JobQueue, gaps: Iterator[int]) -> None:
-        self._stage = stage
-        self._queue = queue
-        self._gaps = gaps
-        self._next = 0
-
-    def submit(self) -> None:
-        job = self._queue.jobs[self._next]
-        self._next += 1
-        name = f"{self._queue.name}-{self._next}"
-        identity = self._stage.identity(name, self._queue.role, job.executor)
-        self._stage.submit(job.framework(identity, self._left))
-        if self._next == len(self._queue.jobs):
-            self._stage.exhausted()
-
-    def _left(self) -> None:
-        self._stage.ended(self._queue.role)
-        if self._next < len(self._queue.jobs):
-            self._stage.master.event_heap.after(next(self._gaps), self.submit)
+def _submitted(stage: Stage, queue: JobQueue, number: int, left: Callable[[], None]) -> Framework:
+    job = queue.jobs[number]
+    identity = stage.identity(f"{queue.name}-{number + 1}", queue.role, job.executor)
+    return job.framework(identity, left)
 
 
 MIB_PER_GIB = 1024

@@ -1,15 +1,25 @@
-"""Readers of recorded workloads; the files are not part of the project.
+"""Recorded workloads: readers of the files, seeded stand-ins, and the scenarios made of them.
 
-Errors say where a bad value stands: file, line and field, the value, and what should be there.
+The files are not part of the project. Errors say where a bad value stands: file, line and field,
+the value, and what should be there. What a trace does not say is assumed here, and named.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
+
 from allocator.core import MILLI
 from allocator.lab.frameworks.base import Quantities
+from allocator.lab.frameworks.batch import TaskQueue
+from allocator.lab.master.gates import GPU_CAPABILITY
+from allocator.lab.master.resources import AgentSpec
+from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.spark_experiment import TYPE_1, TYPE_2, TYPE_3, lognormal_ms
 
 
 class TraceError(ValueError):
@@ -230,3 +240,272 @@ def read_swim(path: Path, hour: int | None = None) -> list[SwimJob]:
         message = f"{path}: no jobs{where}"
         raise TraceError(message)
     return jobs
+
+
+# Seeded stand-ins for the traces, for machines that do not have the files.
+#
+# The tables are summaries of the files: of FB-2009 sample 1 for SWIM, of the node list and of the
+# pod list with a third of the pods constrained for openb. What is drawn has the same marginal
+# distributions; what holds between the columns is kept only as far as it is in one row of a table.
+
+JOBS_PER_HOUR = 277
+
+MAPS = (
+    # Share of the jobs, least and most map tasks.
+    (0.813, 1, 1),
+    (0.081, 2, 20),
+    (0.021, 21, 60),
+    (0.020, 61, 150),
+    (0.022, 151, 300),
+    (0.009, 301, 500),
+    (0.024, 501, 1_500),
+    (0.010, 1_501, 4_000),
+)
+
+NODES = (
+    # Count, thousandths of CPUs, MiB, GPUs, model.
+    (549, 96_000, 393_216, 8, "G2"),
+    (387, 104_000, 524_288, 2, "T4"),
+    (129, 32_000, 262_144, 0, ""),
+    (107, 16_000, 122_880, 2, "P100"),
+    (89, 96_000, 458_752, 0, ""),
+    (39, 128_000, 786_432, 8, "G3"),
+    (92, 64_000, 262_144, 0, ""),
+    (35, 32_000, 131_072, 4, "V100M16"),
+    (19, 8_000, 32_768, 1, "V100M16"),
+    (24, 64_000, 262_144, 2, "P100"),
+    (21, 96_000, 786_432, 8, "V100M32"),
+    (17, 96_000, 393_216, 4, "T4"),
+    (9, 48_000, 376_832, 4, "V100M32"),
+    (6, 64_000, 262_144, 8, "V100M16"),
+)
+
+PODS = (
+    # Count, thousandths of CPUs, MiB, GPUs, thousandths of each.
+    (1_592, 3_152, 5_600, 1, 470),
+    (787, 11_300, 30_517, 1, 1_000),
+    (786, 11_908, 47_104, 1, 1_000),
+    (1_148, 11_400, 49_152, 1, 1_000),
+    (1_078, 8_000, 24_576, 1, 810),
+    (666, 4_000, 22_888, 1, 320),
+    (534, 12_500, 48_128, 1, 1_000),
+    (377, 12_000, 57_344, 1, 650),
+    (44, 64_000, 262_144, 8, 1_000),
+    (32, 32_000, 131_072, 4, 1_000),
+    (1_088, 8_000, 16_384, 0, 0),
+)
+
+MODELS = (
+    # Share of the pods with GPUs, what they can use.
+    (0.662, ""),
+    (0.183, "T4"),
+    (0.047, "G2"),
+    (0.040, "P100"),
+    (0.023, "V100M16|V100M32"),
+    (0.015, "P100|V100M16|V100M32"),
+    (0.012, "G3"),
+    (0.010, "P100|T4|V100M16|V100M32"),
+    (0.008, "V100M32"),
+)
+
+QOS = ((0.57, "LS"), (0.417, "BE"), (0.012, "Burstable"), (0.001, "Guaranteed"))
+
+LIFE_MEDIAN_S = 540.0
+LIFE_SIGMA = 1.95
+
+
+def swim_jobs(seed: int, hours: int = 1) -> list[SwimJob]:
+    """Jobs that arrive as a Poisson process, with as many maps as those of the sample."""
+    chance = np.random.default_rng(seed)
+    count = int(chance.poisson(JOBS_PER_HOUR * hours))
+    submit_s = np.sort(chance.integers(0, HOUR_S * hours, count))
+    bucket = chance.choice(len(MAPS), count, p=_shares([row[0] for row in MAPS]))
+    jobs = []
+    for number in range(count):
+        _, least, most = MAPS[bucket[number]]
+        maps = round(float(np.exp(chance.uniform(np.log(least), np.log(most)))))
+        jobs.append(SwimJob(f"job{number}", int(submit_s[number]), maps * BLOCK_BYTES, 0, 0))
+    return jobs
+
+
+def openb_nodes(count: int) -> list[Node]:
+    """So many nodes, of every model in proportion, one of each at least where there is room."""
+    share = np.array([row[0] for row in NODES], float)
+    wanted = np.maximum(np.floor(share / share.sum() * count), 1).astype(int)
+    rows = [index for index in range(len(NODES)) for _ in range(wanted[index])]
+    rows = (rows + [0] * count)[:count] if len(rows) < count else rows[:count]
+    nodes = []
+    for number, index in enumerate(rows):
+        _, cpus, mem, gpus, model = NODES[index]
+        capacity = {"cpus": cpus, "mem": mem * MILLI}
+        if gpus:
+            capacity["gpus"] = gpus * MILLI
+        nodes.append(Node(f"node-{number:04d}", capacity, model))
+    return nodes
+
+
+def openb_pods(seed: int, count: int) -> list[Pod]:
+    """So many pods, at a steady rate of one a second; arrivals are rescaled anyway."""
+    chance = np.random.default_rng(seed)
+    shape = chance.choice(len(PODS), count, p=_shares([row[0] for row in PODS]))
+    models = chance.choice(len(MODELS), count, p=_shares([row[0] for row in MODELS]))
+    qos = chance.choice(len(QOS), count, p=_shares([row[0] for row in QOS]))
+    life_s = np.exp(chance.normal(np.log(LIFE_MEDIAN_S), LIFE_SIGMA, count))
+    gap_s = chance.exponential(1.0, count).cumsum()
+    pods = []
+    for number in range(count):
+        _, cpus, mem, gpus, gpu = PODS[shape[number]]
+        need = {"cpus": cpus, "mem": mem * MILLI, "gpus": gpus * gpu}
+        spec = MODELS[models[number]][1] if gpus else ""
+        pods.append(
+            Pod(
+                name=f"pod-{number:04d}",
+                need={name: amount for name, amount in need.items() if amount},
+                models=frozenset(filter(None, spec.split("|"))),
+                qos=QOS[qos[number]][1],
+                create_s=int(gap_s[number]),
+                life_s=max(1, round(float(life_s[number]))),
+            )
+        )
+    return pods
+
+
+def _shares(weights: list[float] | list[int]) -> np.ndarray:
+    share = np.array(weights, float)
+    return share / share.sum()
+
+
+# Frameworks that arrive at given times, each with its tasks: what traces are turned into.
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A framework with equal tasks.
+
+    need: thousandths; of one task.
+    durations_ms: one for each task.
+    allowed: for each attribute named here, the values that an agent may have.
+    """
+
+    time_ms: int
+    name: str
+    role: str
+    need: Quantities
+    durations_ms: tuple[int, ...]
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    capabilities: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A cluster that is there from the beginning, and what arrives."""
+
+    kinds: tuple[str, ...]
+    agents: tuple[tuple[int, AgentSpec], ...]
+    arrivals: tuple[Arrival, ...]
+
+    @property
+    def jobs(self) -> int:
+        """How many frameworks arrive."""
+        return len(self.arrivals)
+
+    def begin(self, stage: Stage) -> None:
+        """Plan all arrivals."""
+        for arrival in self.arrivals:
+            stage.at(arrival.time_ms, partial(_submit, stage, arrival))
+        stage.at(max(arrival.time_ms for arrival in self.arrivals), stage.exhausted)
+
+
+def _submit(stage: Stage, arrival: Arrival) -> None:
+    plain = stage.identity(arrival.name, arrival.role, arrival.need)
+    identity = replace(plain, allowed=arrival.allowed, capabilities=arrival.capabilities)
+    left = partial(stage.ended, arrival.role)
+    stage.submit(TaskQueue(identity, arrival.need, arrival.durations_ms, left=left))
+
+
+MAPS_MAX = 1_500
+"""The largest jobs of the SWIM samples are cut off here; under 1 % of them have more maps."""
+
+MAP_NEED = {"cpus": 1 * MILLI, "mem": 1_536 * MILLI}
+MAP_MEAN_MS = 25_000.0
+SWIM_ROLES = 10
+
+GAP_S_MAX = 600
+LIFE_S_MAX = 3_600
+
+
+def swim(jobs: Sequence[SwimJob], agents: int, seed: int) -> Replay:
+    """A MapReduce load on a cluster of three types of agents.
+
+    Notes
+    -----
+    Assumed: a map task takes one CPU and 1.5 GiB for 25 s on average (lognormal, coefficient of
+    variation 0.5), as maps over one 64 MB block did in those years; reduce tasks are left out; jobs
+    belong to ten roles in turn, for the samples do not say whose they are.
+    """
+    chance = np.random.default_rng(seed)
+    types = (TYPE_1, TYPE_2, TYPE_3)
+    cluster = [AgentSpec(f"agent-{i + 1}", types[i % 3]) for i in range(agents)]
+    arrivals = [
+        Arrival(
+            time_ms=job.submit_s * 1000,
+            name=job.name,
+            role=f"user-{number % SWIM_ROLES + 1}",
+            need=MAP_NEED,
+            durations_ms=tuple(lognormal_ms(chance, MAP_MEAN_MS, 0.5, job.maps(MAPS_MAX))),
+        )
+        for number, job in enumerate(jobs)
+    ]
+    return Replay(("cpus", "mem"), tuple((0, spec) for spec in cluster), tuple(arrivals))
+
+
+def openb(nodes: Sequence[Node], pods: Sequence[Pod], span_s: int = 1_800) -> Replay:
+    """A GPU cluster with constraints: each pod is a framework of one task, its QoS class its role.
+
+    span_s: from the first arrival to the last.
+
+    Notes
+    -----
+    The trace covers five months in which the cluster is mostly idle. Gaps between arrivals are cut
+    to ten minutes, then all are shortened alike to fill `span_s`; lives are cut to an hour. So the
+    scarcer models are in demand for more than there is. GPUs are one divisible amount an agent:
+    which device of it a pod gets is not modelled. A pod that fits on no agent, not even an empty
+    one, is left out.
+    """
+    pods = _runnable(pods, nodes)
+    gaps = [min(b.create_s - a.create_s, GAP_S_MAX) for a, b in pairwise(pods)]
+    when = np.concatenate([[0], np.cumsum(gaps)]).astype(float)
+    when_ms = (when * (span_s * 1000 / max(when[-1], 1))).round().astype(int).tolist()
+    arrivals = [
+        Arrival(
+            time_ms=time_ms,
+            name=pod.name,
+            role=pod.qos,
+            need=pod.need,
+            durations_ms=(max(1, min(pod.life_s, LIFE_S_MAX)) * 1000,),
+            allowed={"gpu_model": pod.models} if pod.models else {},
+            capabilities=frozenset({GPU_CAPABILITY} if "gpus" in pod.need else ()),
+        )
+        for time_ms, pod in zip(when_ms, pods, strict=True)
+    ]
+    cluster = [
+        AgentSpec(node.name, node.capacity, {"gpu_model": node.model} if node.model else {})
+        for node in nodes
+    ]
+    kinds = ("cpus", "mem", "gpus")
+    return Replay(kinds, tuple((0, spec) for spec in cluster), tuple(arrivals))
+
+
+def _runnable(pods: Sequence[Pod], nodes: Sequence[Node]) -> list[Pod]:
+    """Pods that at least one node could run; nodes with GPUs are only for pods with GPUs."""
+    sorts = {(node.model, tuple(sorted(node.capacity.items()))) for node in nodes}
+
+    def fits(pod: Pod) -> bool:
+        return any(
+            ("gpus" in pod.need) >= bool(model)
+            and (not pod.models or model in pod.models)
+            and all(dict(capacity).get(name, 0) >= need for name, need in pod.need.items())
+            for model, capacity in sorts
+        )
+
+    return [pod for pod in pods if fits(pod)]

@@ -13,11 +13,11 @@ from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Words
-from allocator.policies.filling.rules import charging, offers, quota_room, quotas
-from allocator.policies.filling.scene import cycle_stages, loop_arrays, scoring, tournament
+from allocator.policies.filling.rules import charging, offers, quotas
+from allocator.policies.filling.scene import loop_arrays, scoring
 from allocator.policies.filling.scene.compiled import compiled, fingerprint, hot
-from allocator.policies.filling.scene.cycle_stages import OVERDUE
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
+from allocator.policies.filling.scene.scoring import OVERDUE
 from allocator.policies.filling.search import visits
 from allocator.policies.filling.search.visits import NOBODY, Visit
 
@@ -39,7 +39,7 @@ def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
     while place >= 0:
         scene.standing.out[place] = not visit.alive[place]
         if scene.rule.shared:
-            tournament.replay(places, scene.standing, place)
+            scoring.replay(places, scene.standing, place)
         place = places.parent[place]
 
 
@@ -57,7 +57,7 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
     # Walk down the champions. A place that is of no use is taken out of its tournament, and the
     # walk goes on from its parent with the next best.
     while passed < tries:
-        child = tournament.champion(places, standing, place)
+        child = scoring.champion(places, standing, place)
         if child < 0 or standing.out[child]:
             # No child is left here. Below the root that means this place is of no use either; at
             # the root, that nobody is.
@@ -67,7 +67,7 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
             child = place
         elif places.client[child] < 0:
             # An inner place: go further down, unless quotas leave nobody below it what is free.
-            if not scene.rule.bounded or quota_room.may_serve(scene, visit.room, child, agent):
+            if not scene.rule.bounded or quotas.may_serve(scene, visit.room, child, agent):
                 place = child
                 continue
         elif offers.can_serve(scene, visit.offerable[0], child, agent):
@@ -85,14 +85,14 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
             break
         # Out for the rest of this visit.
         standing.out[child] = True
-        tournament.replay(places, standing, child)
+        scoring.replay(places, standing, child)
         visit.passed_over[passed] = child
         passed += 1
         place = places.parent[child]
     # The next agent may serve those who were passed over here: put them back.
     for i in range(passed):
         standing.out[visit.passed_over[i]] = False
-        tournament.replay(places, standing, visit.passed_over[i])
+        scoring.replay(places, standing, visit.passed_over[i])
     return result
 
 
@@ -199,11 +199,8 @@ fill = _compile(
     fingerprint(
         pointers,
         loop_arrays,
-        cycle_stages,
         scoring,
-        tournament,
         offers,
-        quota_room,
         quotas,
         charging,
         visits,

@@ -15,13 +15,13 @@ from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Ints
-from allocator.policies.filling.rules import charging, offers, quota_recheck, quota_room, quotas
-from allocator.policies.filling.rules.quota_recheck import QuotaRecheck
-from allocator.policies.filling.scene import cycle_stages, loop_arrays, scoring, tournament
+from allocator.policies.filling.rules import charging, offers, quotas
+from allocator.policies.filling.rules.quotas import QuotaRecheck
+from allocator.policies.filling.scene import loop_arrays, scoring
 from allocator.policies.filling.scene.compiled import allocating, compiled, fingerprint, hot
-from allocator.policies.filling.scene.cycle_stages import OVERDUE
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
-from allocator.policies.filling.search import agent_index, best_agent, fit_index
+from allocator.policies.filling.scene.scoring import OVERDUE
+from allocator.policies.filling.search import agent_index, fit_index
 from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
 from allocator.policies.filling.search.fit_index import FitIndex
 
@@ -58,7 +58,7 @@ def _begin(scene: Scene, field: AgentIndex) -> Findings:
         standing.spent[place] = False
         standing.out[place] = not field.alive[place]
         standing.score[place] = scoring.score(places, standing, place, most, 0)
-    tournament.begin(places, standing)
+    scoring.begin(places, standing)
     return Findings(
         np.zeros(count, np.int64),
         np.full(count, -1),
@@ -86,7 +86,7 @@ def _is_current(scene: Scene, field: AgentIndex, findings: Findings, place: int)
 def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, place: int) -> None:
     """Find the smallest score of a place again, and on which agent; without one it is out."""
     standing = scene.standing
-    slot, score = best_agent.smallest(scene, field, place)
+    slot, score = agent_index.smallest(scene, field, place)
     if slot < 0:
         # No agent can serve anybody below it, and none will in this cycle.
         standing.out[place] = True
@@ -95,7 +95,7 @@ def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, plac
         findings.slot[place] = slot
         findings.found[place] = log.length[0]
     # Its score may only have grown, so another child may be the champion.
-    tournament.replay(scene.places, standing, place)
+    scoring.replay(scene.places, standing, place)
 
 
 @hot
@@ -107,14 +107,14 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
     # Walk down the champions. A champion is followed only when its score is up to date; otherwise
     # it is renewed, and the match is decided again.
     while places.client[place] < 0:
-        child = tournament.champion(places, standing, place)
+        child = scoring.champion(places, standing, place)
         if child < 0 or standing.out[child]:
             # No child can be served. At the root that ends the stage; below it, this place is out
             # as well, and its parent decides again.
             if place == root:
                 return -1
             standing.out[place] = True
-            tournament.replay(places, standing, place)
+            scoring.replay(places, standing, place)
             place = places.parent[place]
         elif _is_current(scene, field, findings, child):
             place = child
@@ -154,7 +154,7 @@ def _readmit_leaf(
         standing.score[place] = min(standing.score[place], here)
         standing.out[place] = False
         findings.found[place] = -1
-        tournament.replay(places, standing, place)
+        scoring.replay(places, standing, place)
         place = places.parent[place]
 
 
@@ -162,9 +162,9 @@ def _readmit_leaf(
 def _heed_quotas(
     scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, recheck: QuotaRecheck
 ) -> None:
-    """After a grant let those take part again whom quotas leave less of: see `quota_recheck`."""
+    """After a grant let those take part again whom quotas leave less of: see `QuotaRecheck`."""
     for i in range(len(recheck.leaf)):
-        if quota_recheck.has_less(scene, recheck, i):
+        if quotas.has_less(scene, recheck, i):
             for n in range(recheck.start[i], recheck.start[i + 1]):
                 slot = recheck.slot[n]
                 if not field.empty[slot]:
@@ -194,7 +194,7 @@ def _serve(
     place = leaf
     while place >= 0:
         findings.grown[place] = now
-        tournament.replay(scene.places, scene.standing, place)
+        scoring.replay(scene.places, scene.standing, place)
         place = scene.places.parent[place]
     _readmit(scene, field, fit, findings, slot)
     _heed_quotas(scene, field, fit, findings, recheck)
@@ -202,7 +202,7 @@ def _serve(
         # Who waited too long gets one grant before the others, and no more in this stage.
         field.alive[leaf] = False
         scene.standing.out[leaf] = True
-        tournament.replay(scene.places, scene.standing, leaf)
+        scoring.replay(scene.places, scene.standing, leaf)
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
@@ -221,7 +221,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         own_fit = fit_index.begin(lent, effort.block, best_fit)
         fit = as_pointer(own_fit)
         own_findings = _begin(lent, field)
-        own_recheck = quota_recheck.begin(lent, field.alive)
+        own_recheck = quotas.begin_recheck(lent, field.alive)
         recheck = as_pointer(own_recheck)
         findings = as_pointer(own_findings)
         while True:
@@ -256,16 +256,11 @@ fill = _compile(
     fingerprint(
         pointers,
         loop_arrays,
-        cycle_stages,
         scoring,
-        tournament,
         offers,
-        quota_room,
         quotas,
         charging,
         agent_index,
-        best_agent,
         fit_index,
-        quota_recheck,
     )
 )

@@ -20,8 +20,8 @@ from allocator.core.numba.compiled import Superseded, interpret
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot, Words
 from allocator.policies.filling.criterion import Criterion, CriterionFunction, leaf_scores
 from allocator.policies.filling.scene import blocks, scene_builder
-from allocator.policies.filling.scene.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
+from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 
 SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
 """How the agent is chosen, see `Filling`."""

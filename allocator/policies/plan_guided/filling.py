@@ -21,8 +21,8 @@ from allocator.policies.filling import Criterion, CriterionFunction, Filling
 from allocator.policies.filling.policy import in_stages
 from allocator.policies.filling.scene import scene_builder
 from allocator.policies.filling.scene.blocks import lay_out
-from allocator.policies.filling.scene.cycle_stages import USUAL
 from allocator.policies.filling.scene.loop_arrays import Scene
+from allocator.policies.filling.scene.scoring import USUAL
 from allocator.policies.plan_guided.keeping import Wish, behind, parts_of_tasks, words_of
 
 Planner: TypeAlias = Callable[[Problem], Plan]
@@ -52,11 +52,9 @@ class PlanGuided:
     about_holders: bool = False
 
     def plan(self, problem: Problem) -> Plan:
-        """Work a plan out."""
         return self.planner(problem)
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score as the filling does."""
         return self.filling.scores(snapshot)
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:

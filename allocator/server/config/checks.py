@@ -1,19 +1,28 @@
-"""Checks of single options that bounds cannot express.
+"""Checks of options that bounds cannot express.
 
-Each returns the value or raises a `ValueError` that says what would be right.
+Those of single options return the value or raise a `ValueError` that says what would be right.
+
+gRPC ends the process where a key is missing, and says nothing but "invalid" where a file of TLS is
+wrong. So certificates and keys are loaded into a context of the standard library first.
 """
 
 import ipaddress
 import re
+import ssl
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pydantic_core import PydanticCustomError
 
 from allocator.core import PolicySpec, parse_constraint, parse_quantities
 from allocator.near import suggestion
 from allocator.server.system.disk import read_regular
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
 
 ANY_NAME = "*"
 
@@ -43,21 +52,18 @@ def refuse_at(key: str | int, message: str) -> NoReturn:
 
 
 def non_empty(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Check a list that must name something."""
     if not texts:
         raise ValueError("must not be empty")
     return texts
 
 
 def non_blank(text: str) -> str:
-    """Check a name."""
     if not text.strip():
         raise ValueError("must not be empty")
     return text
 
 
 def role_path(text: str) -> str:
-    """Check the path of a role."""
     if not text or not all(text.split("/")):
         raise ValueError("is not a role; write it as 'eng' or 'eng/ads'")
     return text
@@ -82,7 +88,6 @@ def target(text: str) -> str:
 
 
 def owner(text: str) -> str:
-    """Check a user and a group."""
     if text and not re.fullmatch(r"[\w.-]*(:[\w.-]+)?", text):
         message = "must be user:group, :group or user, as in 'root:mesos'"
         raise ValueError(message)
@@ -157,7 +162,6 @@ def plugin_file(text: str) -> str:
 
 
 def policy_name(text: str) -> str:
-    """Check the name of a policy."""
     from allocator.policies import POLICIES
 
     return one_of(text, POLICIES)
@@ -176,7 +180,6 @@ def selection_name(text: str) -> str:
 
 
 def spec_that_builds(spec: PolicySpec, deadline_s: float) -> None:
-    """Check that a policy takes its parameters and its selection."""
     from allocator.server.system.guarded_policy import GuardedRegistry
 
     try:
@@ -200,3 +203,92 @@ def constraint_expression(text: str) -> str:
         message = "holds for every agent; write clauses, as in 'zone=a|b; gpu_model!=K80; ssd'"
         raise ValueError(message)
     return text
+
+
+_PEM = "name a PEM file, with -----BEGIN"
+_NO_CERTIFICATE = f"holds no certificate that can be read; {_PEM} CERTIFICATE-----"
+
+
+class TlsProblem(NamedTuple):
+    """A TLS file that cannot be used."""
+
+    part: str
+    """``cert``, ``key`` or ``ca``."""
+    message: str
+    """What is wrong, and the mend."""
+
+
+def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
+    """Say what is wrong with PEM files that can be read; an empty path is none.
+
+    `cert` has the certificate, and behind it those of the authorities between it and the root;
+    `ca` the authorities that are believed.
+
+    Raises OSError where one of them cannot be read, or is no regular file.
+    """
+    if cert and not key:
+        return TlsProblem("key", "is missing while tls_cert is given; give both, or neither")
+    if key and not cert:
+        return TlsProblem("cert", "is missing while tls_key is given; give both, or neither")
+    problem = _problem_of_pair(cert, key) if cert else None
+    return problem or (_problem_of_authorities(ca) if ca else None)
+
+
+def _problem_of_pair(cert: str, key: str) -> TlsProblem | None:
+    if not _certificates(cert):
+        return TlsProblem("cert", _NO_CERTIFICATE)
+    read_regular(key, FILE_BYTES_MAX)  # the library below would wait for a FIFO
+    asked = []
+
+    def password() -> str:
+        asked.append(True)
+        return ""
+
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_ciphers("ALL:@SECLEVEL=0")  # whether a key is long enough, gRPC judges
+        context.load_cert_chain(cert, key, password)
+    except ssl.SSLError as error:
+        if asked:
+            return TlsProblem("key", "is encrypted; store it without a password, for us alone")
+        if error.reason == "KEY_VALUES_MISMATCH":
+            return TlsProblem("key", "is not the certificate's; name the one it was made with")
+        return TlsProblem("key", f"holds no private key; {_PEM} PRIVATE KEY-----")
+    return None
+
+
+def _problem_of_authorities(ca: str) -> TlsProblem | None:
+    found = _certificates(ca)
+    if not found:
+        return TlsProblem("ca", _NO_CERTIFICATE)
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(
+        cadata=b"".join(each.public_bytes(Encoding.DER) for each in found)
+    )
+    # Who names itself as its issuer may be believed as it is.
+    self_issued = any(each.issuer == each.subject for each in found)
+    if not context.cert_store_stats()["x509_ca"] and not self_issued:
+        message = "holds no authority's certificate; name that of whoever signed the certificates"
+        return TlsProblem("ca", message)
+    return None
+
+
+def _certificates(path: str) -> "list[x509.Certificate]":
+    """The certificates of a PEM file; none where one of them cannot be read."""
+    from cryptography import x509  # only who uses TLS waits for the library
+
+    try:
+        return x509.load_pem_x509_certificates(read_regular(path, FILE_BYTES_MAX))
+    except (ValueError, x509.InvalidVersion):
+        return []
+
+
+def expired_at(cert: str) -> str:
+    """Say when the first certificate of a PEM file ended to be valid; empty where it has not.
+
+    As ``YYYYMMDDHHMMSSZ``, in UTC.
+    """
+    ends = _certificates(cert)[0].not_valid_after_utc
+    return f"{ends:%Y%m%d%H%M%SZ}" if ends < datetime.now(UTC) else ""

@@ -1,36 +1,290 @@
 """The table of options: names, types, defaults, bounds and what they mean.
 
 The checks, the error messages and ``deploy/config.example.toml`` are derived from these models.
+
+A section of rules, for each kind (`allocator.settable`), is made of what its kind is for (a base
+class for each scope) and of what it says (an option of the value's type, with its check).
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, assert_never
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from allocator.core import Limits, PolicySpec, Settings
-from allocator.server.config.access import AccessSection
+from allocator.core import CHANGES, Limits, OperatorChange, PolicySpec, Settings, parse_quantities
 from allocator.server.config.checks import (
     absolute_directory,
+    constraint_expression,
+    find_problem,
+    host_name,
     is_local,
     no_directory,
+    non_blank,
     non_empty,
+    non_empty_quantities,
     optional_policy_name,
     owner,
     plugin_file,
     policy_name,
     readable_file,
     refuse_at,
+    role_path,
     selection_name,
     spec_that_builds,
     target,
 )
-from allocator.server.config.rules import RuleSections, change_of
 from allocator.server.config.schema import Count, Section
-from allocator.server.config.tls import find_problem
-from allocator.server.config.watching import HttpSection, LogSection, MetricsSection
-from allocator.settable import RULES
+from allocator.settable import RULES, Scope, SettingKind, Value
+
+
+class HttpSection(Section):
+    """Where /metrics, /healthz, /readyz and the status page are served (HTTP, only to read)."""
+
+    host: str = Field(
+        "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
+    )
+    port: int = Field(5057, ge=0, le=65535, description="Port; 0: any free one.")
+    page: Literal["local", "all", "off"] = Field(
+        "local",
+        description=(
+            "Who may see the status page, which names frameworks, agents and operators: local:"
+            " whoever asks from this machine, by localhost or a loopback address; all: whoever"
+            " reaches the port; off: nobody."
+        ),
+    )
+    names: Annotated[tuple[Annotated[str, AfterValidator(host_name)], ...], Field(strict=False)] = (
+        Field(
+            (),
+            description=(
+                "Names under which this listener is asked, as a scraper has them in its"
+                ' configuration; "*": any. Addresses, localhost, names without a dot, http.host and'
+                " the name of this machine need not be listed; a request for any other name is"
+                " refused, for a browser may have been led here by a page of somebody else's."
+            ),
+        )
+    )
+
+
+class LogSection(Section):
+    """Logs, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="What is logged: this and everything worse."
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        "auto",
+        description=(
+            "json: one object a line. console: for people. auto: console on a terminal, else json."
+        ),
+    )
+
+
+class MetricsSection(Section):
+    """Bounds on the number of time series, and what is worked out for them alone."""
+
+    frameworks_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        100,
+        description=(
+            "Frameworks with series of their own: those with the largest shares. All others are"
+            ' added up under framework="other".'
+        ),
+    )
+    roles_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        100, description='The same for roles; all others are added up under role="other".'
+    )
+    fair_share_every_s: Annotated[float, Field(ge=0, le=86_400)] = Field(
+        60.0,
+        description=(
+            "How often fair shares are worked out for the fairness error, on a copy of the books"
+            " and a thread of its own; less often where it takes long, so that it costs at most a"
+            " hundredth of one processor. 0: never."
+        ),
+    )
+
+
+Names = Annotated[tuple[str, ...], Field(strict=False)]
+OptionalFile = Annotated[str, AfterValidator(readable_file)]
+
+
+class AccessSection(Section):
+    """Who may do what, of those that reach a TCP listener; a Unix socket's mode says who may there.
+
+    Names are those in clients' certificates (common name, or a subject alternative name), so they
+    need listen.tls_client_ca. Whoever may write may read.
+    """
+
+    session: Names = Field(
+        (),
+        description=(
+            "Certificates of masters that may take the sidecar; empty, and no token: all may."
+        ),
+    )
+    session_token: OptionalFile = Field(
+        "",
+        description=(
+            "File with a token of masters that may take the sidecar, too (the module's parameter"
+            " session_token_file); empty: there is none."
+        ),
+    )
+    admin_read: Names = Field(
+        (), description="Certificates of operators that may ask; empty, and no token: all may."
+    )
+    admin_write: Names = Field(
+        (), description="Certificates of operators that may change; empty, and no token: all may."
+    )
+    admin_read_token: OptionalFile = Field(
+        "", description="File with a token that may ask, too; empty: there is none."
+    )
+    admin_write_token: OptionalFile = Field(
+        "", description="File with a token that may change, too; empty: there is none."
+    )
+
+
+class RoleRule(Section):
+    """Which role a rule is for."""
+
+    live = True
+
+    role: Annotated[str, AfterValidator(role_path)] = Field(
+        description="Path of the role.", examples=["eng/ads"]
+    )
+
+
+class AgentRule(Section):
+    """Which agent a rule is for."""
+
+    live = True
+
+    agent: Annotated[str, AfterValidator(non_blank)] = Field(
+        description="Its id or its host name.", examples=["node-17"]
+    )
+
+
+class FrameworksRule(Section):
+    """Which frameworks a rule is for."""
+
+    live = True
+
+    role: str = Field(
+        "",
+        description='Shell pattern of roles, such as "eng/*"; empty: all.',
+        examples=["eng/*"],
+    )
+    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
+    all: bool = Field(
+        False, description="true: for every framework. Needed where both patterns are empty."
+    )
+
+    @model_validator(mode="after")
+    def check_patterns(self) -> "FrameworksRule":
+        """A rule for everybody is meant to be one."""
+        named = bool(self.role or self.framework_name)
+        if named and self.all:
+            refuse_at("all", "does not go with role or framework_name; leave it out, or them")
+        if not named and not self.all:
+            text = "the rule would be for every framework; give role or framework_name, or all ="
+            refuse_at("all", f"{text} true")
+        return self
+
+
+def _section(kind: SettingKind) -> type[Section]:
+    options: dict[str, Any] = {}
+    if kind.value is not Value.NOTHING:
+        says = Field(description=kind.meaning, examples=[kind.example])
+        options[kind.called] = (_type_of(kind), says)
+    for flag in kind.flags:
+        options[flag.name] = (bool, Field(False, description=flag.meaning))
+    return create_model(f"{kind.title}Rule", __base__=_base(kind), __doc__=kind.what, **options)
+
+
+def _base(kind: SettingKind) -> type[Section]:
+    match kind.scope:
+        case Scope.FRAMEWORKS:
+            return FrameworksRule
+        case Scope.ROLE:
+            return RoleRule
+        case Scope.AGENT:
+            return AgentRule
+        case Scope.CLUSTER:
+            raise AssertionError(kind)  # has a section of its own
+        case _:
+            assert_never(kind.scope)
+
+
+def _type_of(kind: SettingKind) -> object:
+    match kind.value:
+        case Value.AMOUNTS:
+            return Annotated[str, AfterValidator(non_empty_quantities)]
+        case Value.EXPRESSION:
+            return Annotated[str, AfterValidator(constraint_expression)]
+        case Value.NUMBER:
+            return Annotated[float, Field(ge=kind.bounds[0], le=kind.bounds[1])]
+        case Value.NOTHING | Value.POLICY:
+            raise AssertionError(kind)
+        case _:
+            assert_never(kind.value)
+
+
+SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
+    {kind.name: _section(kind) for kind in RULES}
+)
+"""The sections of rules by the names of their kinds."""
+
+
+def change_of(kind: SettingKind, rule: Section) -> OperatorChange:
+    """The rule as the core takes it."""
+    value: object = True
+    if kind.value is not Value.NOTHING:
+        value = getattr(rule, kind.called)
+    if kind.value is Value.AMOUNTS:
+        value = parse_quantities(str(value))
+    names = (*kind.scope.fields, *(flag.name for flag in kind.flags))
+    change: OperatorChange = CHANGES[kind.name](
+        **{name: getattr(rule, name) for name in names}, **{kind.field: value}
+    )
+    return change
+
+
+_Rules = tuple[Section, ...]
+
+_SAME = MappingProxyType(
+    {
+        Scope.FRAMEWORKS: "the patterns of an earlier rule",
+        Scope.ROLE: "the role of an earlier {kind}",
+        Scope.AGENT: "the agent of an earlier one",
+    }
+)
+
+
+def _distinct(kind: SettingKind) -> Callable[[_Rules], _Rules]:
+    """Refuse two rules for the same: one would be lost, or is meant for another."""
+
+    def check(rules: _Rules) -> _Rules:
+        seen = set()
+        for index, rule in enumerate(rules):
+            key = tuple(getattr(rule, name) for name in kind.scope.fields)
+            if key in seen:
+                same = _SAME[kind.scope].format(kind=kind.name)
+                refuse_at(index, f"has {same}; keep one of the two")
+            seen.add(key)
+        return rules
+
+    return check
+
+
+def _array_of(kind: SettingKind) -> object:
+    section: Any = SECTIONS[kind.name]
+    return Annotated[tuple[section, ...], Field(strict=False), AfterValidator(_distinct(kind))]
+
+
+_ARRAYS: dict[str, Any] = {kind.name: (_array_of(kind), ()) for kind in RULES}
+
+RuleSections: Any = create_model("RuleSections", __base__=Section, **_ARRAYS)
+"""What of the configuration is rules: an array of sections for each kind."""
+
 
 GIB = 2**30
 MIB = 2**20
@@ -41,7 +295,6 @@ Targets = Annotated[
     Field(strict=False),
     AfterValidator(non_empty),
 ]
-OptionalFile = Annotated[str, AfterValidator(readable_file)]
 
 
 class ListenSection(Section):

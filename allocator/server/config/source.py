@@ -15,6 +15,10 @@ from pydantic.fields import FieldInfo
 
 from allocator.server.config.problems import (
     BROKEN,
+    BYTES_MAX,
+    PROBLEMS_MAX,
+    TOO_DEEP,
+    VALUE_LINES_MAX,
     ConfigError,
     Key,
     Origins,
@@ -22,16 +26,10 @@ from allocator.server.config.problems import (
     dotted,
     from_validation,
     unknown_key,
+    unlikely,
 )
 from allocator.server.config.schema import option_at
 from allocator.server.config.sections import Config
-from allocator.server.config.unlikely import (
-    BYTES_MAX,
-    PROBLEMS_MAX,
-    TOO_DEEP,
-    VALUE_LINES_MAX,
-    unlikely,
-)
 from allocator.server.system.disk import read_regular
 
 ENVIRONMENT_PREFIX = "MESOS_ALLOCATOR_"

@@ -27,14 +27,18 @@ from allocator.core import (
 )
 from allocator.core.checkpoint import Detached
 from allocator.server.config import Config
-from allocator.server.engine import ending
+from allocator.server.engine import sessions
 from allocator.server.engine.commands import Commands
-from allocator.server.engine.ending import HELLO_S, SESSIONS_MAX
 from allocator.server.engine.journal import journal_of
 from allocator.server.engine.latency_histogram import Durations
-from allocator.server.engine.session_info import SessionInfo, info_of
-from allocator.server.engine.session_log import SessionLog
-from allocator.server.engine.session_stream import SessionStream
+from allocator.server.engine.sessions import (
+    HELLO_S,
+    SESSIONS_MAX,
+    SessionInfo,
+    SessionLog,
+    SessionStream,
+    info_of,
+)
 from allocator.server.engine.shadow import Shadow
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
@@ -47,7 +51,7 @@ from allocator.wire import (
     State,
     WireError,
 )
-from allocator.wire.journal.moment import write_snapshot
+from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.journal.records import (
     answered_record,
     closed_record,
@@ -57,6 +61,7 @@ from allocator.wire.journal.records import (
     request_record,
     start_record,
 )
+from allocator.wire.session.sidecar import Kept
 
 _T = TypeVar("_T")
 
@@ -166,7 +171,6 @@ class CoreLoop:
     # Any thread.
 
     def start(self) -> None:
-        """Begin to work."""
         self._thread.start()
 
     def stop(self, within_s: float | None = None) -> bool:
@@ -193,15 +197,12 @@ class CoreLoop:
         return self.call(partial(self.operate_now, event))
 
     def open(self, port: SessionStream) -> None:
-        """Begin a session."""
         self.commands.put(partial(self._open, port))
 
     def receive(self, port: SessionStream, data: bytes) -> None:
-        """Take a message."""
         self.commands.put(partial(self._receive, port, data))
 
     def close(self, port: SessionStream, error: WireError | None = None) -> None:
-        """End a session."""
         self.commands.put(partial(self._close, port, error))
 
     def drain(self) -> Future[None]:
@@ -241,7 +242,8 @@ class CoreLoop:
 
     def new_snapshot(self, *, anonymise: bool) -> Callable[[], Iterator[bytes]]:
         """Copy the whole state; on the core's thread. What is given writes it, on any other."""
-        start, kept = self._head(1, 0)
+        start, now = self._head(1, 0)
+        kept = Detached(now)  # another thread writes it, while the core goes on
 
         def write() -> Iterator[bytes]:
             return write_snapshot(
@@ -250,8 +252,8 @@ class CoreLoop:
 
         return write
 
-    def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, Detached]:
-        """How a journal's file begins: what was set, and a copy of what is known."""
+    def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, Kept]:
+        """How a journal's file begins: what was set, and what is known now."""
         start = start_record(
             self._sidecar.allocator.settings,
             self.limits,
@@ -260,8 +262,7 @@ class CoreLoop:
             file=file,
             records_before=records_before,
         )
-        # A copy: a thread writes it, while the core goes on.
-        return start, Detached(self._sidecar.kept())
+        return start, self._sidecar.kept()
 
     def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
         if self.journal:
@@ -284,7 +285,7 @@ class CoreLoop:
         self._ports[port.number] = port
         _log.info("session opened", session=port.number, peer=port.peer)
         if self._draining:
-            self._close(port, ending.shutdown())
+            self._close(port, sessions.shutdown())
         else:
             if len(self._sidecar.sessions) > SESSIONS_MAX:
                 self._make_room()
@@ -295,13 +296,13 @@ class CoreLoop:
     def _make_room(self) -> None:
         """End the oldest stream that is not the session: a module says hello at once."""
         oldest = next(each for each in self._sidecar.sessions if each != self._sidecar.active)
-        self._close(self._ports[oldest], ending.no_room())
+        self._close(self._ports[oldest], sessions.no_room())
 
     def _expire(self, port: SessionStream) -> None:
         """End a session that has not said hello by the time its timer ran out."""
         session = self._sidecar.sessions.get(port.number)
         if session and session.state is State.AWAITING_HELLO:
-            self._close(port, ending.no_hello())
+            self._close(port, sessions.no_hello())
 
     def _receive(self, port: SessionStream, data: bytes) -> None:
         try:
@@ -331,7 +332,7 @@ class CoreLoop:
         """End whoever of two masters cannot be believed; the core has no clock to know it by."""
         session, holder = self._sidecar.sessions[port.number], self._sidecar.session
         if session.state is State.AWAITING_HELLO and holder and holder.greeting:
-            wrong = ending.unbelieved(holder.greeting, data)
+            wrong = sessions.unbelieved(holder.greeting, data)
             if wrong:
                 newcomer, error = wrong
                 self._close(port if newcomer else self._ports[self._sidecar.active], error)
@@ -371,4 +372,4 @@ class CoreLoop:
     def _drain(self) -> None:
         self._draining = True
         for port in list(self._ports.values()):
-            self._close(port, ending.shutdown())
+            self._close(port, sessions.shutdown())

@@ -1,16 +1,33 @@
-"""Fair shares: what the policy would give everybody if the cluster were given out anew, now.
+"""Fair shares: what a policy would give everybody if the cluster were given out anew, now.
 
 A copy of the core's books is taken between two batches, as for a journal's file. On the thread of
 whoever asks everything that is held in the copy is taken back, and the policy in force decides
 once, under all of Mesos's rules. So a fair share is what a framework could have if it wanted as
 much as it may get: one that wants less has less than that, and nothing is wrong.
+
+Another policy is asked about the same copy. One cycle over what is free now says what its next
+offers would be; often little is free, so it says little. Giving the whole cluster out anew says
+where shares would go in the end.
+
+A thread of its own works out now and then, for metrics and alerts, how far shares are from fair.
+That costs about a cycle over everything, and the copy holds the core up for a moment; so the thread
+rests in proportion to both.
 """
 
-import numpy as np
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from allocator.core import Allocator, Detached, Floats, Newcomer, PolicySpec
+import numpy as np
+import structlog
+
+from allocator.core import Allocator, Bools, Detached, Floats, Ints, Newcomer, PolicySpec
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.reports import report
+from allocator.server.system.lasting import LastingThread
+from allocator.v1 import settings_pb2 as pb
 
 
 def deal(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> report.Report:
@@ -52,3 +69,287 @@ def root_mean_square(error: Floats) -> float:
     0.25
     """
     return float(np.sqrt(np.mean(error**2))) if len(error) else 0.0
+
+
+_SAME = 1e-9
+
+
+class _Outlook(NamedTuple):
+    """What one policy would do, by client of the report.
+
+    `offered` (n,): dominant share that the next cycle would offer.
+    `agents` (n,): agents that it would offer something of.
+    `fair` (n,): dominant share if everything were given out anew.
+    """
+
+    offered: Floats
+    agents: Ints
+    fair: Floats
+
+
+def compare_policies(
+    loop: CoreLoop, copied: Detached, before: PolicySpec, after: PolicySpec
+) -> tuple[list[pb.Forecast], int]:
+    """Compare two policies, on any thread.
+
+    `loop`: tells how allocators are made.
+    `copied`: what `Allocator.copied` gave on the core's thread.
+    Returns `forecasts`: clients for which something differs, the largest difference of fair shares
+        first; `unaffected`: clients for which nothing does.
+    """
+    now = _twin(loop, copied, before)
+    books = report.read(now)
+    one, other = (_outlook(loop, copied, spec) for spec in (before, after))
+    gain = np.abs(other.fair - one.fair)
+    differs = (
+        (gain > _SAME)
+        | (np.abs(other.offered - one.offered) > _SAME)
+        | (one.agents != other.agents)
+    )
+    found = []
+    for row in np.argsort(-gain, kind="stable").tolist():
+        if not differs[row]:
+            continue
+        info = books.clients.info[row]
+        found.append(
+            pb.Forecast(
+                role=books.roles.path[books.clients.role[row]],
+                framework_id=info.framework_id if info else "",
+                framework_name=info.name if info else "",
+                share=float(books.share[row]),
+                offered_now=float(one.offered[row]),
+                offered_then=float(other.offered[row]),
+                agents_now=int(one.agents[row]),
+                agents_then=int(other.agents[row]),
+                fair_now=float(one.fair[row]),
+                fair_then=float(other.fair[row]),
+            )
+        )
+    return found, int((~differs).sum())
+
+
+def _twin(loop: CoreLoop, copied: Detached, policy: PolicySpec) -> Allocator:
+    """Make an allocator with the copied books that decides by this policy."""
+    twin = loop.new_twin(policy)
+    twin.suppose(copied, policy)
+    return twin
+
+
+def _outlook(loop: CoreLoop, copied: Detached, policy: PolicySpec) -> _Outlook:
+    twin = _twin(loop, copied, policy)
+    rows = np.flatnonzero(twin.state.clients.framework)
+    before = report.read(twin)
+    decisions = twin.allocate(twin.state.now_ms)
+    after = report.read(twin)
+    # Each decision is one offer of one agent to one client.
+    clients = [
+        twin.state.clients.row(framework, role)
+        for framework, role in zip(
+            decisions.framework.tolist(), decisions.role.tolist(), strict=True
+        )
+    ]
+    agents = np.bincount(np.array(clients, np.int64), minlength=len(twin.state.clients.framework))
+    fair = deal(loop, policy, copied)
+    return _Outlook(after.offered_share - before.offered_share, agents[rows], fair.share)
+
+
+PROCESSOR_PART = 0.01
+"""Part of a processor that the thread takes at most, what it had to load once left out."""
+
+CORE_PART = 0.0005
+"""Part of the core's time that copies take at most."""
+
+FAILED_PAUSE_MAX_S = 3600.0
+"""Where the policy fails again and again it is asked no more seldom than this."""
+
+ANSWER_S = 10.0
+"""How long the core may take before it is left alone until the next time."""
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class RoleFairness:
+    """The roles that hold something or should, m of them.
+
+    `share`, `fair` (m,): dominant shares: what the role and those below it hold, and what would be
+        fair.
+    `shortfall` (m,), >= 0: what a role holds less than is fair, where a framework in it or below it
+        holds less than is fair, may be offered something and refuses nothing; else 0.
+    """
+
+    path: list[str]
+    share: Floats
+    fair: Floats
+    shortfall: Floats
+
+    @property
+    def error(self) -> Floats:
+        """How much more each role holds than is fair, (m,)."""
+        return self.share - self.fair
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """What came of one look.
+
+    `client_error` (n,): how much more each client holds than is fair, of those that hold something
+        or should.
+    `taken_s`: when the books were copied, on the monotonic clock.
+    """
+
+    client_error: Floats
+    roles: RoleFairness
+    taken_s: float
+
+
+@dataclass(slots=True)
+class FairnessCounts:
+    """What the looks cost, since the process began.
+
+    `done`, `failed`: times that fair shares were worked out, and that the policy failed at it.
+    `total_s`, `last_s`: time that all of them took, and the last.
+    `processor_s`: processor time of the cheaper one of the last two: what is loaded the first time,
+        and whatever else happens once, says nothing of the next.
+    `held_s`: how long the last copy held the core up.
+    """
+
+    done: int = 0
+    failed: int = 0
+    total_s: float = 0.0
+    last_s: float = 0.0
+    processor_s: float = 0.0
+    held_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Books:
+    """A copy of one moment."""
+
+    state: report.Report
+    copied: Detached
+    taken_s: float
+    held_s: float
+
+
+def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float = 0.0) -> Fairness:
+    """Compare what everybody holds with what would be fair.
+
+    `state`, `fair`: of the same moment, as they are and as `deal` gives them.
+    """
+    error = state.share - fair.share
+    some = (state.share > 0) | (fair.share > 0)
+    wants = state.clients.live & (state.clients.filters == 0) & (error < 0)
+    held, due = state.role_share, fair.role_share
+    rows = np.flatnonzero(state.roles.bound & (state.roles.depth > 0) & ((held > 0) | (due > 0)))
+    shortfall = np.where(_at_or_below(state, wants), np.maximum(due - held, 0.0), 0.0)
+    roles = RoleFairness(
+        path=[state.roles.path[row] for row in rows.tolist()],
+        share=held[rows],
+        fair=due[rows],
+        shortfall=shortfall[rows],
+    )
+    return Fairness(error[some], roles, taken_s)
+
+
+def _at_or_below(state: report.Report, clients: Bools) -> Bools:
+    """Say of each role whether one of these clients is in it or below it."""
+    found = np.zeros(len(state.roles.path), np.bool_)
+    for role in set(state.clients.role[clients].tolist()):
+        while role and not found[role]:
+            found[role] = True
+            role = int(state.roles.parent[role])  # noqa: PLW2901 - up the tree
+    return found
+
+
+@dataclass
+class FairnessWatch:
+    """Works out now and then how far shares are from fair.
+
+    `every_s`: from one look to the next at least; 0: never.
+    `may_begin`: whether there may be looks already: not while loops run interpreted.
+    `latest`: None where nobody holds anything or should, and before the first look.
+    """
+
+    loop: CoreLoop
+    every_s: float
+    may_begin: Callable[[], bool] = lambda: True
+    counts: FairnessCounts = field(default_factory=FairnessCounts)
+    latest: Fairness | None = None
+
+    def __post_init__(self) -> None:
+        self._closing = threading.Event()
+        self._thread = LastingThread("fairness", self._run)
+        self._processor_s = 0.0
+        self._failed_in_a_row = 0
+        self._failure = ""
+
+    def start(self) -> None:
+        if self.every_s:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End; a look that is under way is left alone."""
+        self._closing.set()
+        self._thread.end()
+
+    @property
+    def pause_s(self) -> float:
+        """How long to rest: what it cost the processor and the core is bounded."""
+        counts = self.counts
+        rest_s = max(counts.processor_s / PROCESSOR_PART, counts.held_s / CORE_PART)
+        doubled_s = self.every_s * 2 ** min(self._failed_in_a_row, 30)
+        return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
+
+    def look(self) -> None:
+        """Work fair shares out, once; on the thread of whoever calls."""
+        future = self.loop.call(self._copy)
+        try:
+            books = future.result(ANSWER_S)
+        except TimeoutError:
+            future.cancel()
+            return  # The core is busy; the next time does.
+        if books is None:
+            self.latest = None
+            return
+        begun_s, worked_s = time.monotonic(), time.thread_time()
+        failure = ""
+        try:
+            twin = dealt_anew(self.loop, books.state.policy, books.copied)
+            failure = twin.last_cycle.policy_error
+            if not failure:
+                self.latest = compare_with_fair(books.state, report.read(twin), books.taken_s)
+        except Exception as error:  # noqa: BLE001 - whatever it is, only figures are lost.
+            failure = f"{type(error).__name__}: {error}"
+        before_s, self._processor_s = self._processor_s, time.thread_time() - worked_s
+        self.counts.processor_s = min(before_s, self._processor_s)
+        self.counts.held_s = books.held_s
+        self._count(failure, time.monotonic() - begun_s)
+
+    def _copy(self) -> _Books | None:
+        """Copy the books; on the core's thread."""
+        taken_s = time.monotonic()
+        allocator = self.loop.allocator
+        if not allocator.state.clients.framework.any():
+            return None
+        state, copied = report.read(allocator), allocator.copied()
+        return _Books(state, copied, taken_s, time.monotonic() - taken_s)
+
+    def _count(self, failure: str, took_s: float) -> None:
+        counts = self.counts
+        counts.total_s += took_s
+        counts.last_s = took_s
+        if failure:
+            counts.failed += 1
+            self._failed_in_a_row += 1
+            if failure != self._failure:  # each kind once, not every time
+                _log.warning("fair shares cannot be worked out", error=failure)
+        else:
+            counts.done += 1
+            self._failed_in_a_row = 0
+        self._failure = failure
+
+    def _run(self) -> None:
+        while not self._closing.wait(self.pause_s):
+            if self.may_begin():
+                self.look()

@@ -1,28 +1,93 @@
-"""The journal on disk. Allocation never waits for it for long, and goes on without it."""
+"""The journal on disk. Allocation never waits for it for long, and goes on without it.
+
+Its files are PATH, and those before it as PATH.1, PATH.2 and so on. A start begins a file, too. So
+that a few starts cannot push out what a crash left, files go by their size and age, not by their
+number.
+"""
 
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import structlog
 
+from allocator.core import Detached, nbytes_of
 from allocator.server.config.sections import JournalSection
-from allocator.server.engine.journal_files import Keeping, remove_old, shift
 from allocator.server.system.disk import create, lock, reason
+from allocator.server.system.frozen import frozen
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.framing import HEADER, Framer, frame
+
+FILES_MAX = 1000
+"""More are not kept, however small: each is renamed when another begins."""
+
+
+class Keeping(NamedTuple):
+    """How much is kept.
+
+    `bytes_max`: size of a file.
+    `files`: so many are kept whatever their size, and more while all are not larger than so many
+        full ones; 1: none but the present one.
+    `keep_s`: what was written last before that goes; 0: never.
+    """
+
+    bytes_max: int
+    files: int = 2
+    keep_s: float = 0.0
+
+
+def older_files(path: Path) -> list[Path]:
+    """Those before the present one, the newest first."""
+    found = []
+    for number in count(1):
+        older = Path(f"{path}.{number}")
+        if not os.path.lexists(older):
+            break
+        found.append(older)
+    return found
+
+
+def shift(path: Path) -> None:
+    """Rename the present file to ``.1``, that to ``.2``, and so on. Raises OSError."""
+    names = [path, *older_files(path)]
+    if os.path.lexists(path):
+        for number in range(len(names), 0, -1):
+            names[number - 1].replace(f"{path}.{number}")
+
+
+def remove_old(path: Path, keeping: Keeping, now_s: float | None = None) -> None:
+    """Remove the oldest files, as far as they are too many, too large or too old.
+
+    Raises OSError.
+    """
+    now_s = time.time() if now_s is None else now_s
+    room = (keeping.files - 1) * keeping.bytes_max
+    for number, older in enumerate(older_files(path), start=1):
+        status = older.lstat()
+        room -= status.st_size if stat.S_ISREG(status.st_mode) else 0
+        crowded = number >= keeping.files and (room < 0 or keeping.files == 1)
+        many = number >= max(keeping.files, FILES_MAX)
+        stale = keeping.keep_s and now_s - status.st_mtime > keeping.keep_s
+        if crowded or many or stale:
+            older.unlink()
+
 
 RETRY_S = 60.0
 """A journal that could not be written is begun again after this time."""
 
 _SMALL = 1 << 20
 """A checkpoint with arrays of fewer bytes is written at once, not by a thread of its own."""
+
+_LARGE = 1 << 24
+"""One with so many bytes is not copied, which takes longer than to fork a process."""
 
 _COPY = 1 << 20
 """Bytes that are copied from one file to the next at a time."""
@@ -34,11 +99,11 @@ class Head(NamedTuple):
     """How a file begins.
 
     `nbytes`: size of the arrays in the checkpoint.
-    `records`: made as they are asked for; by any thread.
+    `pieces`: its framed records, made as they are asked for; by any thread.
     """
 
     nbytes: int
-    records: Iterator[journal_pb2.JournalRecord]
+    pieces: Iterator[bytes]
 
 
 MakeHead: TypeAlias = Callable[[int, int], Head]
@@ -123,7 +188,6 @@ class Journal:
         return self._size
 
     def write(self, record: journal_pb2.JournalRecord) -> None:
-        """Keep a record."""
         data = self._frame(record)
         # What was answered stands in the same file as what it answers.
         if not record.HasField("answered") and (self._is_due() or self._is_full(len(data))):
@@ -200,11 +264,11 @@ class Journal:
         try:
             # The head takes long and needs no lock.
             size = _write_all(new.fd, HEADER)
-            for record in head.records:
+            for piece in head.pieces:
                 if self._closing:
                     self._give_up(new)
                     return
-                size += _write_all(new.fd, frame(record))
+                size += _write_all(new.fd, piece)
             # Then copy what was recorded meanwhile. The lock is let go after each piece, so that
             # the core can write in between.
             at = new.since
@@ -284,19 +348,29 @@ def _write_all(file: int, data: bytes) -> int:
 
 def journal_of(
     section: JournalSection,
-    copy: Callable[[int, int], tuple[journal_pb2.JournalRecord, Any]],
+    now: Callable[[int, int], tuple[journal_pb2.JournalRecord, Any]],
 ) -> Journal | None:
     """Begin the journal that a configuration asks for, if it does.
 
-    `copy`: gives what a file begins with, and a copy of what is known.
+    `now`: gives what a file begins with, and what is known, which may change after that.
     """
     if not section.path:
         return None
 
+    begun: list[Journal] = []
+
     def make_head(file: int, records_before: int) -> Head:
-        start, kept = copy(file, records_before)
-        return Head(kept.nbytes, head(start, kept))
+        start, kept = now(file, records_before)
+        nbytes = nbytes_of(kept)
+        # After a failure, of a process perhaps, it is copied.
+        if nbytes >= _LARGE and not (begun and begun[0].errors):
+            try:
+                return Head(nbytes, frozen(lambda: map(frame, head(start, kept))))
+            except OSError as error:
+                _log.warning("the core waits for a copy: no process", error=reason(error))
+        return Head(nbytes, map(frame, head(start, Detached(kept).value)))
 
     compress = section.compression == "zstd"
     keeping = Keeping(section.bytes_max, section.files, section.keep_days * 86_400)
-    return Journal(Path(section.path), keeping, make_head, compress=compress)
+    begun.append(Journal(Path(section.path), keeping, make_head, compress=compress))
+    return begun[0]

@@ -36,7 +36,6 @@ class Durations:
         self._recent_s: deque[float] = deque(maxlen=RECENT_MAX)
 
     def observe(self, duration_s: float) -> None:
-        """Count one duration."""
         self.buckets[bisect_left(self.bounds_s, duration_s)] += 1
         self.total_s += duration_s
         self.count += 1

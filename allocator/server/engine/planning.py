@@ -100,7 +100,6 @@ class Planner:
         loop.first_plan = self.first
 
     def start(self) -> None:
-        """Begin to work."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -150,7 +150,6 @@ class Shadow:
     # Any thread.
 
     def read(self) -> Reading:
-        """Copy what is known."""
         with self._changed:
             tally = self._tally
             clients = {key: Sums(**asdict(sums)) for key, sums in tally.clients.items()}

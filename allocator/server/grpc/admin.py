@@ -1,26 +1,136 @@
-"""The operators' service. Whatever it asks of the core is done on the core's thread."""
-# ruff: noqa: N802 - methods bear the names of the RPCs.
+"""The operators' service. Whatever it asks of the core is done on the core's thread.
 
-from collections.abc import Iterator
+Every kind of rule (`allocator.settable`) has two calls, of the same form: one lists its rules, the
+other sets, replaces or takes back one of them.
+"""
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from dataclasses import replace
+from functools import partial, partialmethod
+from typing import Any, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
-from allocator.core import Detached, SetPolicy
+from allocator.core import Detached, OperatorChange, SetPolicy
 from allocator.server.config import Config, Loaded
-from allocator.server.engine import forecast
+from allocator.server.engine import fair_shares
+from allocator.server.engine.commands import refuse, wait
+from allocator.server.engine.commands import refuse as _refuse
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.rpc_futures import refuse as _refuse
-from allocator.server.grpc.admin_rules import RuleRpcs
-from allocator.server.operators.changes import Changes
-from allocator.server.operators.operators import Operators
-from allocator.server.views import dump, names
+from allocator.server.operators.operators import Changes, Operators, check_patterns
+from allocator.server.views import dump, views
+from allocator.server.views.shadow_report import write_shadow_report
 from allocator.server.views.views import Ask, RefusedError, Views, shown_settings
+from allocator.settable import RULES, SHADOW, Scope, SettingKind, Value
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2
-from allocator.wire.settings.operator_settings import read_policy, write_policy
+from allocator.wire import WireError
+from allocator.wire.settings.operator_settings import (
+    read_change,
+    read_policy,
+    write_policy,
+    write_rule,
+)
+
+# ruff: noqa: N802 - methods bear the names of the RPCs.
+
+
+_T = TypeVar("_T")
+
+
+class RuleRpcs:
+    """Lists and sets the rules; changes nothing where a request is wrong."""
+
+    def __init__(self, loop: CoreLoop, changes: Changes) -> None:
+        self._loop = loop
+        self._changes = changes
+
+    def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Message:
+        listed = self._ask(context, partial(self._listed, kind))
+        return _response(f"List{kind.title}sResponse", {kind.plural: listed})
+
+    def _set(
+        self,
+        kind: SettingKind,
+        request: Any,  # noqa: ANN401 - as the kind says
+        context: grpc.ServicerContext,
+    ) -> Message:
+        try:
+            change = read_change(kind, request)
+        except WireError as error:
+            refuse(context, str(error))
+        _check_expression(context, change)
+        if kind.scope is Scope.FRAMEWORKS:
+            check_patterns(context, change, everybody=request.all)
+        listed, told = self._changes.change(
+            context,
+            change,
+            partial(self._listed, kind),
+            dry_run=request.dry_run,
+            force=bool(kind.refused) and request.force,
+            beside=_beside(change, request),
+        )
+        return _response(f"Set{kind.title}Response", {kind.plural: listed, "change": told})
+
+    def GetShadow(
+        self, request: pb.GetShadowRequest, context: grpc.ServicerContext
+    ) -> pb.GetShadowResponse:
+        return write_shadow_report(
+            self._loop, lambda work: self._ask(context, work), fair=request.fair
+        )
+
+    def SetShadow(
+        self, request: settings_pb2.SetShadowRequest, context: grpc.ServicerContext
+    ) -> pb.SetShadowResponse:
+        listed, told = self._changes.change(
+            context, read_change(SHADOW, request), self._shadow, dry_run=request.dry_run
+        )
+        return pb.SetShadowResponse(shadow=listed, change=told)
+
+    # On the core's thread.
+
+    def _listed(self, kind: SettingKind) -> list[Message]:
+        return list(map(write_rule, self._loop.allocator.settings.standing(kind)))
+
+    def _shadow(self) -> settings_pb2.Policy | None:
+        spec = self._loop.allocator.settings.shadow
+        return None if spec is None else write_policy(spec)
+
+    # On the thread of the request.
+
+    def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
+        return wait(context, self._loop.ask(work))
+
+
+for _kind in RULES:
+    setattr(RuleRpcs, f"List{_kind.title}s", partialmethod(RuleRpcs._list, _kind))  # noqa: SLF001
+    setattr(RuleRpcs, f"Set{_kind.title}", partialmethod(RuleRpcs._set, _kind))  # noqa: SLF001
+
+
+def _response(name: str, parts: dict[str, Any]) -> Message:
+    response: Message = getattr(pb, name)(**parts)
+    return response
+
+
+def _beside(change: OperatorChange, request: Any) -> list[OperatorChange]:  # noqa: ANN401
+    """Give what is about to be set with a change."""
+    if change.kind.scope is not Scope.AGENT or change.takes_back:
+        return []
+    return [replace(change, agent=each) for each in request.also]
+
+
+def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> None:
+    """Refuse an expression that holds for every agent."""
+    kind, text = change.kind, getattr(change, change.kind.field)
+    if kind.value is Value.EXPRESSION and text is not None and not text.strip(" ;"):
+        mend = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
+        refuse(context, f"{kind.name}.{kind.field} = {text!r}: {mend}")
+
+
+# ruff: noqa: N802 - methods bear the names of the RPCs.
+
 
 _Service: Any = admin_pb2_grpc.AdminServiceServicer  # Types do not see the calls of rules.
 
@@ -43,46 +153,40 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
     def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.ServicerContext
     ) -> pb.GetStatusResponse:
-        """Say what the sidecar is doing."""
         return self._views.status(self._asking(context))
 
     def GetShares(
         self, request: pb.GetSharesRequest, context: grpc.ServicerContext
     ) -> pb.GetSharesResponse:
-        """Say who holds what."""
         with _refusing(context):
             return self._views.shares(self._asking(context), request)
 
     def Explain(
         self, request: explain_pb2.ExplainRequest, context: grpc.ServicerContext
     ) -> explain_pb2.ExplainResponse:
-        """Say why somebody gets nothing."""
         with _refusing(context):
             return self._views.explain(self._asking(context), request)
 
     def GetPolicy(
         self, request: pb.GetPolicyRequest, context: grpc.ServicerContext
     ) -> pb.GetPolicyResponse:
-        """Say which policy decides, and which others could."""
         return self._views.policy(self._asking(context))
 
     def ListNames(
         self, request: pb.ListNamesRequest, context: grpc.ServicerContext
     ) -> pb.ListNamesResponse:
-        """List names that begin in a way."""
         with _refusing(context):
-            return names.listed(self._loop, self._asking(context), request)
+            return views.listed(self._loop, self._asking(context), request)
 
     def SetPolicy(
         self, request: pb.SetPolicyRequest, context: grpc.ServicerContext
     ) -> pb.SetPolicyResponse:
-        """Decide by another policy from the next cycle on."""
         change = SetPolicy(read_policy(request.policy))
         policy, told = self._changes.change(context, change, self._policy, dry_run=request.dry_run)
         response = pb.SetPolicyResponse(policy=policy, change=told)
         if request.dry_run:
             copied = self._ask(context, self._copied)
-            found, unaffected = forecast.compare(
+            found, unaffected = fair_shares.compare_policies(
                 self._loop, copied, read_policy(response.policy), change.spec
             )
             response.forecasts.extend(found)
@@ -92,21 +196,18 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
     def ListSettings(
         self, request: pb.ListSettingsRequest, context: grpc.ServicerContext
     ) -> pb.ListSettingsResponse:
-        """List all settings, and where each comes from."""
         listed = self._views.settings(self._asking(context), every=True)
         return pb.ListSettingsResponse(settings=listed)
 
     def ResetSettings(
         self, request: pb.ResetSettingsRequest, context: grpc.ServicerContext
     ) -> pb.ResetSettingsResponse:
-        """Let the configuration count again."""
         read, told = self._changes.reset(context, request.what, self._views.read_settings)
         return pb.ResetSettingsResponse(settings=shown_settings(read, every=False), change=told)
 
     def Dump(
         self, request: pb.DumpRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.DumpResponse]:
-        """Give the whole state."""
         state = self._ask(context, lambda: dump.read(self._loop))
         for piece in dump.pieces(state):
             yield pb.DumpResponse(json=piece)
@@ -114,7 +215,6 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
     def Snapshot(
         self, request: pb.SnapshotRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.SnapshotResponse]:
-        """Give the whole state as a journal of one moment."""
         write = self._ask(context, lambda: self._loop.new_snapshot(anonymise=request.anonymise))
         for piece in dump.in_pieces(write()):
             yield pb.SnapshotResponse(data=piece)

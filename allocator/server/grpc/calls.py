@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from allocator.server.engine.ending import SESSIONS_MAX
-from allocator.server.engine.questions import Turn
-from allocator.server.engine.rpc_futures import left_s
+from allocator.server.engine.commands import Turn, left_s
+from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc.access import ADMIN, SESSION, Access, right_of
 
 REQUEST_S = 10.0

@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 
 from allocator.server.config.sections import Config, ListenSection
-from allocator.server.grpc.certificates import Certificates
+from allocator.server.grpc.access import Certificates
 
 UNIX = "unix:"
 CONNECT_S = 1.0

@@ -15,18 +15,17 @@ from starlette.routing import BaseRoute
 
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics.collecting import SCRAPE_ERRORS, Parts, PartsNow
-from allocator.server.metrics.fairness_families import FAIRNESS, LOOKS
-from allocator.server.metrics.family import Family
-from allocator.server.metrics.framework_families import FRAMEWORKS
-from allocator.server.metrics.module_families import MODULE
+from allocator.server.metrics.family import SCRAPE_ERRORS, Family, Parts, PartsNow
 from allocator.server.metrics.operation_families import (
     CALLS,
     CHANGES,
     COMPILATION,
     CORE,
+    FAIRNESS,
     JOURNAL,
     KEEPING,
+    LOOKS,
+    MODULE,
     PLANNING,
     SHADOW,
     compilation_parts,
@@ -36,6 +35,7 @@ from allocator.server.metrics.state_families import (
     CLUSTER,
     COUNTERS,
     DEMANDS,
+    FRAMEWORKS,
     QUOTAS,
     ROLES,
     Scrape,
@@ -43,8 +43,7 @@ from allocator.server.metrics.state_families import (
 )
 from allocator.server.reports import report
 from allocator.server.system.compilation import Compilation
-from allocator.server.web.http import HttpServer
-from allocator.server.web.probes import nothing_to_add, probe_routes
+from allocator.server.web.http import HttpServer, nothing_to_add, probe_routes
 
 FAMILIES: Sequence[Family] = (
     *COMPILATION,
@@ -122,7 +121,6 @@ class Scrapes:
     """The state for scrapes: as it is now, or as it was when the core last had time."""
 
     def __init__(self, loop: CoreLoop) -> None:
-        """Read the state of this loop."""
         self._question = Question(loop.ask, lambda: (_take(loop), time.monotonic()))
         self._last: tuple[Scrape, float] | None = None
 

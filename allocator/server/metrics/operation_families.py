@@ -1,17 +1,208 @@
 """The families of metrics about the process itself: changes, rules, journal, queue."""
 
+import time
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
+from allocator.core import Floats, Reason
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.fair_shares import FairnessWatch
 from allocator.server.engine.planning import Planner
+from allocator.server.engine.sessions import SessionInfo
 from allocator.server.grpc.calls import BOUNDS, REASONS, Calls
-from allocator.server.metrics.collecting import Part
-from allocator.server.metrics.family import Numbers, counter, gauge, histogram
-from allocator.server.operators.audit import RESULTS, Audit
-from allocator.server.operators.operators import Operators
+from allocator.server.metrics.family import (
+    OTHER,
+    Numbers,
+    Part,
+    Series,
+    counter,
+    gauge,
+    histogram,
+    label,
+    largest,
+    with_zeros,
+)
+from allocator.server.operators.operators import RESULTS, Audit, Operators
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.settable import KINDS, RULES
+from allocator.wire import MODULE_ENDS, ModuleFigures
+
+_TOTALS = {
+    "cycles": "Cycles that the module began, since its master began to lead.",
+    "fallback_cycles": "Cycles that the module decided by itself, without a sidecar.",
+    "fallback_offers": "Offers that the module made by itself.",
+    "breaker_trips": "Times that the module ended a session because of bad decisions.",
+    "barren_turns": "Turns that the module took because the sidecar left lie what is wanted.",
+    "misfits": "Facts of the master that did not fit the module's books.",
+    "attempts": "Times that the module called a sidecar.",
+    "sessions": "Sessions in which a sidecar decided.",
+    "resyncs": "Snapshots that the module sent after its first one.",
+    "shadow_offers": "Offers of Mesos's own allocator, while the module was in its shadow.",
+}
+_NOW = {
+    "queue_messages": "Messages that wait in the module to be sent.",
+    "queue_bytes": "What waits in the module to be sent, in bytes.",
+    "barren_intervals": "Intervals in a row without offers, though somebody would take some.",
+    "unanswered": "Batches of the module that wait for their answer.",
+    "breaker_open": "1 while the module takes no session because of bad decisions.",
+    "shadow": "1 while Mesos's own allocator decides, and decisions are only compared.",
+}
+
+MODULE = (
+    *(counter(f"module_{name}", text) for name, text in _TOTALS.items()),
+    *(gauge(f"module_{name}", text) for name, text in _NOW.items()),
+    counter(
+        "module_shadow_decisions{given}",
+        "Decisions in shadow, by whom Mesos's own allocator gave of the agent to meanwhile.",
+    ),
+    gauge(
+        "module_fallback_active", "1 while the module decides by itself, though a session lasts."
+    ),
+    gauge(
+        "module_fallback_last_seconds",
+        "How long the module decided by itself the last time, in seconds; 0: it never did.",
+    ),
+    counter(
+        "module_session_ends{end}",
+        "Sessions and attempts to have one that ended, by how, as the module saw it.",
+    ),
+    counter(
+        "module_outcomes{reason}",
+        "Decisions by what the module made of them, of all sidecars that it had.",
+    ),
+    gauge(
+        "module_round_trip_seconds{part}",
+        "From a batch to its answer, as the module saw the latest ones, in seconds.",
+    ),
+)
+
+_REASONS = [each.name.lower() for each in Reason]
+
+
+def module_parts(session: Callable[[], SessionInfo | None]) -> list[Part]:
+    """Say what the module of the present session said last; nothing where it says nothing."""
+
+    def numbers() -> Numbers | None:
+        now = session()
+        return _module(now.figures, now.clock_ms) if now and now.figures is not None else None
+
+    return [Part("module", MODULE, numbers)]
+
+
+def _module(figures: ModuleFigures, clock_ms: int) -> Numbers:
+    since_ms, until_ms = figures.fallback_since_ms, figures.fallback_until_ms
+    lasted_ms = (until_ms or clock_ms) - since_ms if since_ms else 0
+    return {
+        **{f"module_{name}": getattr(figures, name) for name in (*_TOTALS, *_NOW)},
+        "module_shadow_decisions": {
+            "same": figures.shadow_same,
+            "other": figures.shadow_other,
+            "none": figures.shadow_none,
+        },
+        "module_fallback_active": bool(since_ms) and not until_ms,
+        "module_fallback_last_seconds": max(lasted_ms, 0) / 1000,
+        "module_session_ends": with_zeros(MODULE_ENDS.values(), figures.ends),
+        "module_outcomes": with_zeros(_REASONS, figures.outcomes),
+        "module_round_trip_seconds": {
+            "p50": figures.round_trip_p50_us / 1e6,
+            "p99": figures.round_trip_p99_us / 1e6,
+            "max": figures.round_trip_max_us / 1e6,
+        },
+    }
+
+
+LOOKS = (
+    counter(
+        "fair_shares{result}",
+        "Times that fair shares were worked out for metrics, by what came of it.",
+    ),
+    counter(
+        "fair_shares_work_seconds",
+        "Time that working fair shares out for metrics took in all, in seconds.",
+    ),
+    gauge(
+        "fair_shares_last_seconds",
+        "Time that working fair shares out for metrics took the last time, in seconds.",
+    ),
+    gauge(
+        "fair_shares_copy_seconds",
+        "How long the copy that they were worked out on held the core up, in seconds.",
+    ),
+)
+
+FAIRNESS = (
+    gauge("fair_shares_age_seconds", "How old the fair shares of the metrics are, in seconds."),
+    gauge(
+        "fairness_error_max{among}",
+        "Largest difference of a dominant share from the fair one, either way, 0 to 1.",
+    ),
+    gauge(
+        "fairness_error_mean{among}",
+        "Mean of these differences, over all that hold something or should, 0 to 1.",
+    ),
+    gauge(
+        "role_fair_share{role}",
+        "What the policy would give the role and those below it, were all given out anew.",
+    ),
+    gauge(
+        "role_fairness_error{role}",
+        "Dominant share of the role less the fair one: above 0 where it holds more.",
+    ),
+    gauge(
+        "role_shortfall{role}",
+        "What it lacks of its fair share, where a framework in it lacks some and refuses none.",
+    ),
+)
+
+
+def fairness_parts(watch: FairnessWatch, roles_max: int) -> list[Part]:
+    """Say what came of the latest look, without waiting for the core.
+
+    `roles_max`: so many roles at most have series of their own: those that hold most or should. An
+        error of the others together would say nothing.
+    """
+    return [
+        Part("fairness", LOOKS, lambda: _looks(watch)),
+        Part("fairness", FAIRNESS, lambda: _fairness(watch, roles_max)),
+    ]
+
+
+def _looks(watch: FairnessWatch) -> Numbers:
+    counts = watch.counts
+    return {
+        "fair_shares": {"done": counts.done, "failed": counts.failed},
+        "fair_shares_work_seconds": counts.total_s,
+        "fair_shares_last_seconds": counts.last_s,
+        "fair_shares_copy_seconds": counts.held_s,
+    }
+
+
+def _fairness(watch: FairnessWatch, roles_max: int) -> Numbers | None:
+    latest = watch.latest
+    if latest is None:
+        return None
+    roles = latest.roles
+    named = np.flatnonzero([path != OTHER for path in roles.path])
+    top, _ = largest(np.maximum(roles.share, roles.fair), named, roles_max)
+
+    def each(numbers: Floats) -> list[Series]:
+        return [([label(roles.path[row])], float(numbers[row])) for row in top.tolist()]
+
+    errors = {"frameworks": np.abs(latest.client_error), "roles": np.abs(roles.error)}
+    return {
+        "fair_shares_age_seconds": time.monotonic() - latest.taken_s,
+        "fairness_error_max": {among: error.max(initial=0.0) for among, error in errors.items()},
+        "fairness_error_mean": {
+            among: error.mean() if len(error) else 0.0 for among, error in errors.items()
+        },
+        "role_fair_share": each(roles.fair),
+        "role_fairness_error": each(roles.error),
+        "role_shortfall": each(roles.shortfall),
+    }
+
 
 COMPILATION = (
     gauge("compiled", "1 while the loops run compiled, 0 while they run interpreted."),
@@ -147,7 +338,6 @@ class Operation(NamedTuple):
     calls: Calls
 
     def parts(self) -> list[Part]:
-        """Say what there is."""
         return [
             Part("changes", CHANGES, self._changes),
             Part("keeping", KEEPING, self._keeping),

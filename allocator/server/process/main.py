@@ -16,27 +16,21 @@ from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
 from allocator.server.config import Config, Loaded
+from allocator.server.engine.commands import Turn
 from allocator.server.engine.core_loop import GRACE_S, CoreLoop
-from allocator.server.engine.fairness import FairnessWatch
+from allocator.server.engine.fair_shares import FairnessWatch
 from allocator.server.engine.journal import TakenError
 from allocator.server.engine.planning import Planner
-from allocator.server.engine.questions import Turn
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
-from allocator.server.grpc.health import Health
 from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
-from allocator.server.grpc.service import SERVICE, SessionServicer
-from allocator.server.metrics.collecting import PartsNow
-from allocator.server.metrics.fairness_families import fairness_parts
+from allocator.server.grpc.service import SERVICE, Health, SessionServicer
+from allocator.server.metrics.family import PartsNow
 from allocator.server.metrics.metrics import start_http
-from allocator.server.metrics.module_families import module_parts
-from allocator.server.metrics.operation_families import Operation
-from allocator.server.operators.audit import Audit
-from allocator.server.operators.changes import Changes
-from allocator.server.operators.operators import Operators, settings_in_force
-from allocator.server.operators.state_files import StateError
-from allocator.server.operators.state_store import RestoredState, StateStore, restore
+from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
+from allocator.server.operators.operators import Audit, Changes, Operators, settings_in_force
+from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.process import logs
 from allocator.server.process.reloading import Reloader
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
@@ -49,7 +43,7 @@ from allocator.server.views.status_warnings import OPEN_SESSIONS
 from allocator.server.views.views import Views
 from allocator.server.web.page import page_routes
 from allocator.v1 import admin_pb2, admin_pb2_grpc
-from allocator.wire.settings.operator_overlay import Learnt, copy_learnt
+from allocator.wire.settings.operator_settings import Learnt, copy_learnt
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -159,7 +153,6 @@ class Server:
         self.http_port = self._http.port
 
     def start(self) -> None:
-        """Take sessions."""
         self._grpc.start()
         self._health.serving()
         self._http.serving()
@@ -324,7 +317,6 @@ class SignalInbox:
     """Signals that came, until the process reads them."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         self.to_end = False
         self._to_reload = False
         # Its `put` may be called anywhere. An event's `set` would wait for ever where the signal

@@ -4,10 +4,11 @@ The thread of the core makes the copy; whoever asked computes shares from it on 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,134 @@ from allocator.core import (
     State,
     asked_rows,
 )
-from allocator.server.reports import learned_demands, quotas
-from allocator.server.reports.quotas import Overdue, QuotaRows
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import types_pb2
+
+
+@dataclass(frozen=True)
+class RememberedRow:
+    """A demand that new frameworks may begin with.
+
+    `kind`: ``name``, ``principal`` or ``user``.
+    `who`: pattern of the name, or the principal or user.
+    `demand`, in thousandths.
+    `weight`: lessons that agree; halved by those that do not, and with time.
+    `counts`: whether that is enough to begin with it.
+    """
+
+    role: str
+    kind: str
+    who: str
+    demand: dict[str, int]
+    weight: int
+    counts: bool
+
+
+@dataclass(frozen=True)
+class RememberedDemands:
+    """A copy of the memory: the demands, and how priors fared so far."""
+
+    rows: tuple[RememberedRow, ...]
+    confirmed: int
+    refuted: int
+    probes: int
+
+
+def read_remembered(state: State) -> RememberedDemands:
+    """Copy what is remembered; on the core's thread."""
+    memory, settings = state.memory, state.settings
+    rows = []
+    for topic, entry in memory.entries.items():
+        weight = memory.weight(settings, topic)
+        rows.append(
+            RememberedRow(*topic, dict(entry.amounts), weight, weight >= settings.learn_after)
+        )
+    return RememberedDemands(tuple(rows), memory.confirmed, memory.refuted, memory.probes)
+
+
+def dumped_demands(remembered: RememberedDemands) -> Iterator[dict[str, Any]]:
+    """Give the rows of a dump."""
+    for row in remembered.rows:
+        yield {
+            "role": row.role,
+            row.kind: row.who,
+            "demand": row.demand,
+            "weight": row.weight,
+            "counts": row.counts,
+        }
+
+
+@dataclass(frozen=True)
+class QuotaRows:
+    """The roles with a quota or a limit, q of them.
+
+    `outermost` (q,): not below another of these roles.
+    `guarantee`, `limit`, `consumed` (q, R), in thousandths: a limit of `UNBOUNDED` is none.
+    `bounded` (R,): which resources quotas bound: the scalars.
+    `required`, `available` (R,), in thousandths: headroom: what has to stay free for guarantees,
+        and what is free and counts against quota.
+    """
+
+    path: list[str]
+    outermost: Bools
+    guarantee: Ints
+    limit: Ints
+    consumed: Ints
+    bounded: Bools
+    required: Ints
+    available: Ints
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """Clients that may be offered something and were not for longer than patience has.
+
+    `filters`: those that refuse offers, on some agents at least.
+    `limit`: of the others those in a role that has reached a limit.
+    `nothing`: all others.
+    """
+
+    filters: int = 0
+    limit: int = 0
+    nothing: int = 0
+
+
+def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
+    """Copy what the core knows; on the core's thread."""
+    use = allocator.quota_use()
+    rows = QuotaRows(
+        path=use.path,
+        outermost=use.above < 0,
+        guarantee=use.guarantee,
+        limit=use.limit,
+        consumed=use.consumed,
+        required=np.maximum(use.guarantee - use.consumed, 0).sum(axis=0),
+        bounded=allocator.state.space.scalar,
+        available=use.available,
+    )
+    reached: Bools = np.asarray((use.left <= 0).any(axis=1))
+    # Deepest first: whoever is above has its flag when those below ask for it.
+    for index in range(len(reached) - 1, -1, -1):
+        reached[index] |= use.above[index] >= 0 and reached[use.above[index]]
+    return rows, _overdue(allocator, reached, use.of_role)
+
+
+def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:
+    """Count who waits; `reached` says which roles with a quota have no more to give."""
+    state = allocator.state
+    patience, clients = state.settings.patience_cycles, state.clients
+    if not patience:
+        return Overdue()
+    late = np.flatnonzero(state.live_clients() & (clients.waited >= patience))
+    refuses = state.filters.rows.per_client[late] > 0
+    quota = of_role[clients.role[late]]
+    limited = (quota >= 0) & np.append(reached, False)[quota] & ~refuses
+    return Overdue(
+        filters=int(refuses.sum()),
+        limit=int(limited.sum()),
+        nothing=int((~refuses & ~limited).sum()),
+    )
+
 
 COMMON_MAX = 24
 """So many resources have series of each framework and role; few clusters have ten."""
@@ -89,7 +216,6 @@ class AgentCounts:
 
     @property
     def total(self) -> int:
-        """All agents."""
         return self.active + self.inactive + self.unlisted + self.drained
 
 
@@ -133,7 +259,7 @@ class Report:
     roles: RoleRows
     quotas: QuotaRows
     overdue: Overdue
-    remembered: learned_demands.RememberedDemands
+    remembered: RememberedDemands
     aside: AsideCounts = field(default_factory=AsideCounts)
     asked: tuple[AskedRow, ...] = ()
 
@@ -257,7 +383,7 @@ def read(allocator: Allocator) -> Report:
     """Copy what the core knows; on the core's thread."""
     state = allocator.state
     space = state.space
-    quota_rows, overdue = quotas.read(allocator)
+    quota_rows, overdue = read_quotas(allocator)
     return Report(
         policy=allocator.settings.policy,
         resources=tuple(space.names),
@@ -273,7 +399,7 @@ def read(allocator: Allocator) -> Report:
         roles=_roles(state),
         quotas=quota_rows,
         overdue=overdue,
-        remembered=learned_demands.read(state),
+        remembered=read_remembered(state),
         aside=_aside(state),
         asked=asked_rows(state),
     )
@@ -349,4 +475,91 @@ def _roles(state: State) -> RoleRows:
         depth=roles.depth[:count].copy(),
         weight=roles.weight[:count].copy(),
         bound=roles.bound[:count].copy(),
+    )
+
+
+def write_clients(
+    state: Report, score: Floats, role: str, fair: Report | None = None
+) -> list[pb.Share]:
+    """Write the clients of a role and its descendants, the largest share first.
+
+    `score` (n,): of each client of the report.
+    `role`: empty: all.
+    `fair`: what would be if everything were given out anew, with the same clients.
+    """
+    fair_share = np.full(len(state.share), np.nan) if fair is None else fair.share
+    clients = state.clients
+    wanted = _below(state, role)[clients.role]
+    rows = np.flatnonzero(wanted)
+    rows = rows[np.argsort(-state.weighted_share[rows], kind="stable")]
+    dominant = state.dominant_resource(clients.held)
+    found = []
+    for row in rows.tolist():
+        info = clients.info[row]
+        found.append(
+            pb.Share(
+                role=state.roles.path[clients.role[row]],
+                framework_id=info.framework_id if info else "",
+                framework_name=info.name if info else "",
+                active=bool(clients.active[row]),
+                suppressed=bool(clients.suppressed[row]),
+                weight=float(state.weight[row]),
+                share=float(state.share[row]),
+                weighted_share=float(state.weighted_share[row]),
+                dominant_resource=dominant[row],
+                score=float(score[row]),
+                held=_quantities(state, clients.held[row]),
+                demand=_quantities(state, clients.demand[row]),
+                demand_source=clients.demand_source[row],
+                agents=int(clients.agents[row]),
+                filters=int(clients.filters[row]),
+                offered_share=float(state.offered_share[row]),
+                offer_age_s=float(clients.offer_age_s[row]),
+                waited_cycles=int(clients.waited[row]),
+                fair_share=float(fair_share[row]),
+                fairness_error=float(state.share[row] - fair_share[row]),
+            )
+        )
+    return found
+
+
+def write_roles(state: Report, role: str, fair: Report | None = None) -> list[pb.Share]:
+    """Write a role and its descendants by path; an empty one: all."""
+    roles = state.roles
+    fair_share = np.full(len(roles.path), np.nan) if fair is None else fair.role_share
+    rows = np.flatnonzero(_below(state, role) & (roles.depth > 0)).tolist()
+    dominant = state.dominant_resource(state.role_held)
+    return [
+        pb.Share(
+            role=roles.path[row],
+            active=bool(state.role_live[row]),
+            weight=float(roles.weight[row]),
+            share=float(state.role_share[row]),
+            weighted_share=float(state.role_weighted_share[row]),
+            dominant_resource=dominant[row],
+            score=float("nan"),
+            held=_quantities(state, state.role_held[row]),
+            filters=int(state.role_filters[row]),
+            offered_share=float(state.role_offered_share[row]),
+            fair_share=float(fair_share[row]),
+            fairness_error=float(state.role_share[row] - fair_share[row]),
+        )
+        for row in sorted(rows, key=roles.path.__getitem__)
+    ]
+
+
+def _below(state: Report, role: str) -> np.ndarray:
+    """Which roles are this one or one of its descendants, (m,) bool."""
+    bound = state.roles.bound
+    if not role:
+        return bound
+    inside = [path == role or path.startswith(f"{role}/") for path in state.roles.path]
+    return bound & np.array(inside, np.bool_)
+
+
+def _quantities(state: Report, amounts: Ints) -> types_pb2.Quantities:
+    columns = np.flatnonzero(amounts).tolist()
+    return types_pb2.Quantities(
+        name=[state.resources[column] for column in columns],
+        amount=[int(amounts[column]) for column in columns],
     )

@@ -129,7 +129,6 @@ class GuardedRegistry:
     """Makes policies by their specifications: ours as they are, users' guarded."""
 
     def __init__(self, deadline_s: float) -> None:
-        """Guard with this deadline for each cycle."""
         self._deadline_s = deadline_s
         self._guarded: dict[str, GuardedPolicy] = {}
         # Policies that were tried out on other threads and are not in force yet.

@@ -12,8 +12,8 @@ import numpy as np
 from allocator.core import AgentInfo, Bools, Ints, Kind, SetAside, Settings
 from allocator.plain import json_text
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.session_info import SessionInfo
-from allocator.server.reports import learned_demands, report
+from allocator.server.engine.sessions import SessionInfo
+from allocator.server.reports import report
 
 PIECE_CHARACTERS = 256 * 1024
 """A piece is sent when it is at least so long."""
@@ -129,7 +129,7 @@ def _parts(state: State) -> Iterator[str]:
     yield from _array("frameworks", _frameworks(state.report))
     yield from _array("clients", _clients(state.report))
     yield from _array("agents", _agents(state))
-    yield from _array("remembered_demands", learned_demands.dumped(state.report.remembered))
+    yield from _array("remembered_demands", report.dumped_demands(state.report.remembered))
     yield from _array("holdings", _holdings(state))
     yield "}\n"
 

@@ -4,31 +4,134 @@ One place for whoever asks: the operators' service and the status page say the s
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from allocator import __version__
-from allocator.core import Detached, EventError, Floats, Newcomer, OperatorChange
+from allocator import __version__, explain
+from allocator.core import Allocator, Detached, EventError, Floats, Newcomer, OperatorChange
 from allocator.explain import UnknownSubjectError
-from allocator.near import suggestion
+from allocator.near import suggestion, suggestions
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server.engine import fair_shares
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import root_mean_square
 from allocator.server.operators.operators import Operators
-from allocator.server.operators.rule_match import Cluster, copy_cluster, match_of
-from allocator.server.operators.setting_rows import rows, taken_back
+from allocator.server.operators.setting_rows import (
+    Cluster,
+    copy_cluster,
+    match_of,
+    rows,
+    taken_back,
+)
 from allocator.server.reports import report
-from allocator.server.reports.shares import write_clients, write_roles
+from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import COMPILED, PARTS, Progress
-from allocator.server.views import explaining, status_warnings
+from allocator.server.views import status_warnings
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
+from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.settings.operator_settings import write_policy
+
+NAMES_MAX = 500
+"""Nobody reads more, and an answer stays small."""
+
+
+def _frameworks(allocator: Allocator) -> list[str]:
+    infos = [info for info in allocator.state.frameworks.info if info is not None]
+    return [each for info in infos for each in (info.name, info.framework_id)]
+
+
+def _agents(allocator: Allocator) -> list[str]:
+    infos = [info for info in allocator.state.agents.info if info is not None]
+    return [each for info in infos for each in (info.hostname, info.agent_id)]
+
+
+def _roles(allocator: Allocator) -> list[str]:
+    return [path or "" for path in allocator.state.roles.path]
+
+
+def _resources(allocator: Allocator) -> Iterable[str]:
+    return list(allocator.state.space.names)
+
+
+_OF: dict[str, Callable[[Allocator], Iterable[str]]] = {
+    "framework": _frameworks,
+    "role": _roles,
+    "agent": _agents,
+    "resource": _resources,
+}
+
+
+def listed(loop: CoreLoop, ask: "Ask", request: pb.ListNamesRequest) -> pb.ListNamesResponse:
+    """List the names of a kind that begin in a way; the core's thread only copies.
+
+    Raises RefusedError where there is no such kind of names.
+    """
+    find = _OF.get(request.of)
+    if find is None:
+        choice = ", ".join(_OF)
+        raise RefusedError(f"of = {request.of!r}: there are no such names; choose from {choice}")
+    found = {each for each in ask(lambda: find(loop.allocator)) if each}
+    fitting = sorted(each for each in found if each.startswith(request.prefix))
+    return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
+
+
+CYCLES_MAX = 256
+
+NAME_SHOWN = 200
+"""Characters of a name that there is not, which may be as long as a message."""
+
+SUBJECTS = ("framework", "role", "agent")
+
+
+def asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
+    """Read what is to be explained: of what kind it is, and its name.
+
+    Raises ValueError where it is nothing, or several things.
+    """
+    named = [(kind, getattr(request, kind)) for kind in SUBJECTS if getattr(request, kind)]
+    if len(named) != 1:
+        text = "name one framework, role or agent"
+        raise ValueError(f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given; {text}")
+    if request.cycles > CYCLES_MAX:
+        raise ValueError(f"cycles = {request.cycles}: at most {CYCLES_MAX} are kept")
+    return named[0]
+
+
+def take(loop: CoreLoop, kind: str, name: str) -> explain.Picture:
+    """Copy what is needed; on the core's thread.
+
+    Raises UnknownSubjectError where there is nobody of that name.
+    """
+    loop.look()
+    return explain.take(loop.allocator, kind, name)
+
+
+def unknown(error: explain.UnknownSubjectError, *, in_session: bool) -> str:
+    """Say that there is nobody of that name, and whose names are near; on any thread."""
+    near = "; no master has a session with this sidecar, its module decides meanwhile"
+    if in_session:
+        near = suggestions(error.name, error.known)
+    name = error.name if len(error.name) <= NAME_SHOWN else f"{error.name[:NAME_SHOWN]}..."
+    return f"{error.kind} = {name!r}: there is no such {error.kind}{near}"
+
+
+def answer(
+    picture: explain.Picture, kind: str, name: str, cycles: int
+) -> explain_pb2.ExplainResponse:
+    """Explain; on any thread.
+
+    `picture`: taken for this kind and name.
+    `cycles`: 0: as many as usual.
+    """
+    found = explain.explain(picture, kind, name, *([cycles] if cycles else []))
+    return write_fields(found, explain_pb2.ExplainResponse)
+
 
 _T = TypeVar("_T")
 
@@ -62,7 +165,6 @@ class Views:
         self._progress = progress
 
     def status(self, ask: Ask) -> pb.GetStatusResponse:
-        """Say what the sidecar is doing."""
         status = ask(lambda: _status(self.loop, self._progress()))
         status.settings.extend(self.settings(ask, every=False))
         status.state_directory = self.operators.directory
@@ -127,15 +229,15 @@ class Views:
     def explain(self, ask: Ask, request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
         """Say why somebody gets nothing. Raises RefusedError."""
         try:
-            kind, name = explaining.asked_for(request)
+            kind, name = asked_for(request)
         except ValueError as error:
             raise RefusedError(str(error)) from None
         try:
-            picture = ask(lambda: explaining.take(self.loop, kind, name))
+            picture = ask(lambda: take(self.loop, kind, name))
         except UnknownSubjectError as error:
-            text = explaining.unknown(error, in_session=self.loop.session is not None)
+            text = unknown(error, in_session=self.loop.session is not None)
             raise RefusedError(text) from None
-        return explaining.answer(picture, kind, name, request.cycles)
+        return answer(picture, kind, name, request.cycles)
 
     def policy(self, ask: Ask) -> pb.GetPolicyResponse:
         """Say which policy decides, and which others could."""

@@ -2,15 +2,21 @@
 
 It only gives: no method that changes anything. It holds few requests at a time, and none for long:
 whoever drips bytes, or sends many, is cut off. Who connects and says nothing keeps nobody away.
+
+It is asked by known names alone: a browser may be led here by a page of somebody else's. Such a
+page has a name of its own on the internet, leads it to this machine once it is loaded, and
+asks as it likes; then its name stands in `Host` (DNS rebinding). An address, or a name that nobody
+can own there, is no such name: so whoever scrapes by one goes on.
 """
 
 import asyncio
 import errno
+import ipaddress
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -18,17 +24,115 @@ import anyio
 import anyio.to_thread
 import structlog
 import uvicorn
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute
-from starlette.types import Receive, Scope, Send
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from allocator.server.config.checks import is_loopback
-from allocator.server.web.hosts import KnownHosts, host_of
+from allocator.server.config.checks import ANY_NAME, is_loopback
+
+SHOWN = 100
+"""Characters of a name that is refused."""
+
+
+class KnownHosts:
+    """Answers requests for names that are ours alone."""
+
+    def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
+        """Stand before an application.
+
+        `names`: names of ours, beside addresses, names without a dot, and that of this machine.
+        """
+        self._app = app
+        self._names = {_plain(each) for each in (*names, socket.gethostname())}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = host_of(Headers(scope=scope))
+        if self.knows(host):
+            await self._app(scope, receive, send)
+            return
+        name = host if len(host) <= SHOWN else f"{host[:SHOWN]}..."
+        text = f"Host = {name!a}: this is no name of the sidecar's; add it to http.names\n"
+        await PlainTextResponse(text, 403)(scope, receive, send)
+
+    def knows(self, host: str) -> bool:
+        """Whether a request for this host is for us; who names none is no browser."""
+        name = _plain(host)
+        known = ANY_NAME in self._names or name in self._names
+        return known or "." not in name.strip("[]") or is_loopback(host) or _is_address(host)
+
+
+def host_of(headers: Headers) -> str:
+    """Whom a request is for, as it says itself, without the port."""
+    given = headers.get("host", "")
+    host, _, port = given.rpartition(":")
+    return host if host and port.isdecimal() else given
+
+
+def _plain(name: str) -> str:
+    return name.lower().removesuffix(".")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+Check = Callable[[], str]
+"""Says what is wrong; empty where nothing is."""
+
+_log = structlog.get_logger()
+
+
+def nothing_to_add() -> str:
+    """Say nothing beside that all is well."""
+    return ""
+
+
+def probe_routes(
+    registry: CollectorRegistry, healthy: Check, ready: Check, remark: Callable[[], str]
+) -> list[Route]:
+    """Give who answers.
+
+    `healthy`, `ready`: say what is wrong.
+    `remark`: what /readyz adds where nothing is.
+    """
+    turn = threading.Lock()  # one at a time: so that many scrapes hold nothing up
+
+    def metrics(request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        try:
+            with turn:
+                body = encode(registry)
+        except Exception:  # noqa: BLE001 - whatever it is, the scraper is told.
+            _log.exception("metrics could not be written")
+            return plain_text(500, "metrics could not be written; see the log\n")
+        return Response(body, headers={"Content-Type": content_type})
+
+    return [
+        Route("/metrics", metrics),
+        Route("/healthz", lambda _request: _checked(healthy, nothing_to_add)),
+        Route("/readyz", lambda _request: _checked(ready, remark)),
+    ]
+
+
+def _checked(check: Check, remark: Callable[[], str]) -> Response:
+    problem = check()
+    if problem:
+        return plain_text(503, f"{problem}\n")
+    added = remark()
+    return plain_text(200, f"ok{added and ', ' + added}\n")
+
 
 PROBES = ("/healthz", "/readyz")
 """Paths that have room of their own: who asks for them ends the process if it hears nothing."""
@@ -65,8 +169,6 @@ _HEADERS = (
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
-
-_log = structlog.get_logger()
 
 
 class HttpServer:
@@ -194,13 +296,11 @@ class _Brief(H11Protocol):
             oldest.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
         super().data_received(data)
         if self.cycle is not None:
             self._crowd.silent.pop(self.transport, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
         self._deadline.cancel()
         self._crowd.silent.pop(self.transport, None)
         if self._probe is not None:
@@ -209,7 +309,6 @@ class _Brief(H11Protocol):
         super().connection_lost(exc)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or say that there is no room."""
         probe = scope["path"] in PROBES
         if self.transport.is_closing() or not self._crowd.has_room(probe=probe):
             response = plain_text(503, "too many requests at a time; ask again in a moment\n")

@@ -7,8 +7,7 @@ other claims is a good beginning. What is overloaded then, and what its holders 
 is the smallest cut: its users claim more than there is for them.
 """
 
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,7 @@ Ints = NDArray[np.int64]
 Numbers = TypeVar("Numbers", Floats, Ints)
 
 
-@dataclass(frozen=True, slots=True)
-class Edges:
+class Edges(NamedTuple):
     """Who can use what, as lists.
 
     `start` (C + 1,): where the edges of each class begin.
@@ -40,7 +38,7 @@ class Edges:
     @classmethod
     def of(cls, eligible: Bools) -> "Edges":
         """List the pairs of a matrix, (C, G)."""
-        return cls(*_list(np.ascontiguousarray(eligible)))
+        return _list(np.ascontiguousarray(eligible))
 
     def matrix(self, flow: Numbers) -> Numbers:
         """Lay out what is given by edge, (E,), by class and group, (C, G)."""
@@ -50,9 +48,47 @@ class Edges:
         return result
 
 
+class Block(NamedTuple):
+    """The part of the classes and groups that is looked at; the others are left alone.
+
+    `rows`, `columns`: its classes and groups.
+    `of_class` (C,), `of_group` (G,): the number of everybody's block.
+    `number`: of this one.
+    """
+
+    rows: Ints
+    columns: Ints
+    of_class: Ints
+    of_group: Ints
+    number: int
+
+
+class Placed(NamedTuple):
+    """What classes hold.
+
+    `room` (G,): what each group has.
+    `flow` (E,): what is held by edge; changed.
+    `load` (G,): what classes hold of each group; changed.
+    """
+
+    room: Ints
+    flow: Ints
+    load: Ints
+
+
+class _Chains(NamedTuple):
+    """How far classes and groups are from room, and how far the search for chains has come."""
+
+    far_class: Ints
+    far_group: Ints
+    next_class: Ints
+    next_group: Ints
+    queue: Ints
+    path: Ints
+
+
 @loop
-def _list(eligible: Bools) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """The lists of `Edges`."""
+def _list(eligible: Bools) -> Edges:
     classes, groups = eligible.shape
     start, column_start = np.zeros(classes + 1, np.int64), np.zeros(groups + 1, np.int64)
     # How many there are of each class and group, added up.
@@ -71,31 +107,18 @@ def _list(eligible: Bools) -> tuple[Ints, Ints, Ints, Ints, Ints]:
                 column_edge[filled[g]], column_class[filled[g]] = edge, row
                 filled[g] += 1
                 edge += 1
-    return start, group, column_start, column_edge, column_class
+    return Edges(start, group, column_start, column_edge, column_class)
 
 
 @loop
-def place(
-    rows: Ints,
-    claim: Ints,
-    room: Ints,
-    start: Ints,
-    group: Ints,
-    block_of_group: Ints,
-    block: int,
-    flow: Ints,
-    load: Ints,
-) -> None:
+def place(claim: Ints, edges: Edges, part_of: Block, placed: Placed) -> None:
     """Make each class hold what it claims, on groups of the block; some may be overloaded.
 
-    `rows`: classes of the block.
     `claim` (C,).
-    `room` (G,): what each group has.
-    `start`, `group`: of `Edges`.
-    `block_of_group` (G,).
-    `flow` (E,): changed; as much of it is kept as goes.
-    `load` (G,): changed: what classes hold of each group.
+    `placed`: as much of its flow is kept as goes.
     """
+    start, group, (room, flow, load) = edges.start, edges.group, placed
+    rows, block_of_group, block = part_of.rows, part_of.of_group, part_of.number
     # What a class had is changed in proportion; groups of other blocks are given up.
     for row in rows:
         held = 0
@@ -133,23 +156,12 @@ def place(
 
 
 @part()
-def _measure(
-    columns: Ints,
-    room: Ints,
-    start: Ints,
-    group: Ints,
-    column_start: Ints,
-    column_class: Ints,
-    block_of_class: Ints,
-    block_of_group: Ints,
-    block: int,
-    flow: Ints,
-    load: Ints,
-    far_class: Ints,
-    far_group: Ints,
-    queue: Ints,
-) -> bool:
+def _measure(edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> bool:
     """Count the exchanges from each group to one with room; whether an overloaded one has any."""
+    start, group, column_start, _, column_class = edges
+    _, columns, block_of_class, block_of_group, block = part_of
+    room, flow, load = placed
+    far_class, far_group, queue = chains.far_class, chains.far_group, chains.queue
     size, found = 0, False
     for g in columns:
         far_group[g] = -1
@@ -178,26 +190,12 @@ def _measure(
 
 
 @part()
-def _exchange(
-    origin: int,
-    room: Ints,
-    start: Ints,
-    group: Ints,
-    column_start: Ints,
-    column_edge: Ints,
-    column_class: Ints,
-    block_of_class: Ints,
-    block_of_group: Ints,
-    block: int,
-    flow: Ints,
-    load: Ints,
-    far_class: Ints,
-    far_group: Ints,
-    next_class: Ints,
-    next_group: Ints,
-    path: Ints,
-) -> None:
+def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> None:
     """Move what is too much on a group along all shortest chains."""
+    start, group, column_start, column_edge, column_class = edges
+    _, _, block_of_class, block_of_group, block = part_of
+    room, flow, load = placed
+    far_class, far_group, next_class, next_group, _, path = chains
     depth, g = 0, origin
     while load[origin] > room[origin]:
         if far_group[g] == 0:
@@ -241,22 +239,11 @@ def _exchange(
 
 
 @part()
-def _reached(
-    columns: Ints,
-    room: Ints,
-    start: Ints,
-    group: Ints,
-    column_start: Ints,
-    column_edge: Ints,
-    column_class: Ints,
-    block_of_class: Ints,
-    block_of_group: Ints,
-    block: int,
-    flow: Ints,
-    load: Ints,
-    queue: Ints,
-) -> Bools:
+def _reached(edges: Edges, part_of: Block, placed: Placed, queue: Ints) -> Bools:
     """What is overloaded, and all that its holders could use instead."""
+    start, group, column_start, column_edge, column_class = edges
+    _, columns, block_of_class, block_of_group, block = part_of
+    room, flow, load = placed
     reached = np.zeros(len(room), np.bool_)
     size, at = 0, 0
     for g in columns:
@@ -280,52 +267,26 @@ def _reached(
 
 
 @loop
-def repair(
-    rows: Ints,
-    columns: Ints,
-    room: Ints,
-    start: Ints,
-    group: Ints,
-    column_start: Ints,
-    column_edge: Ints,
-    column_class: Ints,
-    block_of_class: Ints,
-    block_of_group: Ints,
-    block: int,
-    flow: Ints,
-    load: Ints,
-) -> Bools:
+def repair(edges: Edges, part_of: Block, placed: Placed) -> Bools:
     """Move machines until no group can be relieved; the flow and the loads are changed.
 
-    `rows`, `columns`: the classes and groups of the block; the others are left alone.
-    `room` (G,).
-    `start`, `group`, `column_start`, `column_edge`, `column_class`: of `Edges`.
-    `block_of_class` (C,); `block_of_group` (G,); `flow` (E,); `load` (G,).
     Returns (G,): groups that are overloaded, and those that their holders could use instead:
         together they have less than what is claimed of them. None where all is well.
     """
+    start, (room, _, load) = edges.start, placed
     classes, groups = len(start) - 1, len(room)
     far_class, far_group = np.empty(classes, np.int64), np.full(groups, -1)
     next_class, next_group = np.empty(classes, np.int64), np.empty(groups, np.int64)
     queue, path = np.empty(groups, np.int64), np.empty(2 * groups + 2, np.int64)
+    chains = _Chains(far_class, far_group, next_class, next_group, queue, path)
     while True:
-        for row in rows:
+        for row in part_of.rows:
             far_class[row], next_class[row] = -1, start[row]
-        for g in columns:
-            next_group[g] = column_start[g]
-        if not _measure(
-            columns, room, start, group, column_start, column_class, block_of_class, block_of_group,
-            block, flow, load, far_class, far_group, queue,
-        ):  # fmt: skip
+        for g in part_of.columns:
+            next_group[g] = edges.column_start[g]
+        if not _measure(edges, part_of, placed, chains):
             break
-        for g in columns:
+        for g in part_of.columns:
             if load[g] > room[g] and far_group[g] > 0:
-                _exchange(
-                    g, room, start, group, column_start, column_edge, column_class, block_of_class,
-                    block_of_group, block, flow, load, far_class, far_group, next_class,
-                    next_group, path,
-                )  # fmt: skip
-    return _reached(
-        columns, room, start, group, column_start, column_edge, column_class, block_of_class,
-        block_of_group, block, flow, load, queue,
-    )  # fmt: skip
+                _exchange(g, edges, part_of, placed, chains)
+    return _reached(edges, part_of, placed, queue)

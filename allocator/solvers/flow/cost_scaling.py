@@ -39,11 +39,26 @@ class Residual(NamedTuple):
     room: Ints
 
 
+class _Lists(NamedTuple):
+    """Nodes by their distance: how far each is, the first at each, and each one's neighbours."""
+
+    far: Ints
+    first: Ints
+    after: Ints
+    before: Ints
+
+
+class _Waiting(NamedTuple):
+    """The next arc of each node, and a ring of the nodes that have too much, each once."""
+
+    at: Ints
+    queue: Ints
+    queued: NDArray[np.bool_]
+
+
 @loop
-def pair_up(
-    nodes: int, tail: Ints, head: Ints, cost: Ints, capacity: Ints
-) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Make the arrays of `Residual`, with nothing carried."""
+def pair_up(nodes: int, tail: Ints, head: Ints, cost: Ints, capacity: Ints) -> Residual:
+    """Pair the arcs of a network, with nothing carried."""
     arcs = len(tail)
     start = np.zeros(nodes + 1, np.int64)
     for a in range(arcs):
@@ -61,12 +76,13 @@ def pair_up(
         to[2 * a], to[2 * a + 1] = head[a], tail[a]
         price[2 * a], price[2 * a + 1] = cost[a], -cost[a]
         room[2 * a] = capacity[a]
-    return start, arc, to, price, room
+    return Residual(start, arc, to, price, room)
 
 
 @part()
-def _saturate(head: Ints, cost: Ints, room: Ints, price: Ints, excess: Ints) -> None:
+def _saturate(net: Residual, price: Ints, excess: Ints) -> None:
     """Let every arc that gains carry all that it can."""
+    head, cost, room = net.head, net.cost, net.room
     for e in range(len(head)):
         if room[e] > 0 and cost[e] + price[head[e ^ 1]] - price[head[e]] < 0:
             excess[head[e ^ 1]] -= room[e]
@@ -76,25 +92,14 @@ def _saturate(head: Ints, cost: Ints, room: Ints, price: Ints, excess: Ints) -> 
 
 
 @part()
-def _update_prices(
-    start: Ints,
-    arc: Ints,
-    head: Ints,
-    cost: Ints,
-    room: Ints,
-    price: Ints,
-    excess: Ints,
-    error: int,
-    far: Ints,
-    first: Ints,
-    after: Ints,
-    before: Ints,
-) -> bool:
+def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: _Lists) -> bool:
     """Lower the prices by the distance from a node that lacks something, in units of the error.
 
     Returns False where some node has too much, and no arcs lead from it to one that lacks
     something.
     """
+    start, arc, head, cost, room = net
+    far, first, after, before = lists
     nodes, last = len(price), len(first) - 1
     first[:] = -1
     active = 0
@@ -145,8 +150,9 @@ def _update_prices(
 
 
 @part()
-def _is_stuck(start: Ints, arc: Ints, head: Ints, room: Ints, excess: Ints, queue: Ints) -> bool:
+def _is_stuck(net: Residual, excess: Ints, queue: Ints) -> bool:
     """Whether nothing leads from a node that has too much to one that lacks something."""
+    start, arc, head, _, room = net
     nodes = len(excess)
     seen, size, at = np.zeros(nodes, np.bool_), 0, 0
     for v in range(nodes):
@@ -171,21 +177,11 @@ def _is_stuck(start: Ints, arc: Ints, head: Ints, room: Ints, excess: Ints, queu
 
 @part()
 def _discharge(
-    v: int,
-    start: Ints,
-    arc: Ints,
-    head: Ints,
-    cost: Ints,
-    room: Ints,
-    price: Ints,
-    excess: Ints,
-    error: int,
-    at: Ints,
-    queue: Ints,
-    queued: NDArray[np.bool_],
-    end: int,
+    v: int, net: Residual, price: Ints, excess: Ints, error: int, waiting: _Waiting, end: int
 ) -> tuple[int, int]:
     """Move on what is too much at a node; the end of the queue, and how often its price fell."""
+    start, arc, head, cost, room = net
+    at, queue, queued = waiting
     nodes, lowered = len(price), 0
     while excess[v] > 0 and lowered < 4:
         if at[v] == start[v + 1]:
@@ -220,25 +216,24 @@ def _discharge(
 
 
 @loop
-def scale_costs(
-    start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints, excess: Ints
-) -> bool:
+def scale_costs(net: Residual, price: Ints, excess: Ints) -> bool:
     """Find a flow of minimum cost; the costs must be multiples of one more than the nodes.
 
-    `start`, `arc`, `head`, `cost`, `room`: of `Residual`; the room is changed.
+    `net`: its room is changed.
     `price` (N,): changed: potentials that prove the flow optimal up to an error of 1 an arc.
     `excess` (N,): the supplies; changed, all are 0 in the end.
     Returns False where there is no flow that meets all supplies.
     """
     nodes = len(price)
-    far, at = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
-    first, after = np.empty(3 * nodes + 2, np.int64), np.empty(nodes, np.int64)
-    before, queue = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    far, first = np.empty(nodes, np.int64), np.empty(3 * nodes + 2, np.int64)
+    lists = _Lists(far, first, np.empty(nodes, np.int64), np.empty(nodes, np.int64))
+    at, queue = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     queued = np.zeros(nodes, np.bool_)
-    error = max(np.abs(cost).max(), 1) if len(cost) else 1
+    waiting = _Waiting(at, queue, queued)
+    error = max(np.abs(net.cost).max(), 1) if len(net.cost) else 1
     while True:
         error = max(error // _STEP, 1)
-        _saturate(head, cost, room, price, excess)
+        _saturate(net, price, excess)
         lowered, begin, end = nodes + 1, 0, 0
         for v in range(nodes):
             if excess[v] > 0:
@@ -247,19 +242,15 @@ def scale_costs(
         while begin < end:
             # Now and then the prices of all nodes together, which spares many small steps.
             if lowered > nodes:
-                lists = (far, first, after, before)
-                if not _update_prices(
-                    start, arc, head, cost, room, price, excess, error, *lists
-                ) and _is_stuck(start, arc, head, room, excess, after):
+                possible = _update_prices(net, price, excess, error, lists)
+                if not possible and _is_stuck(net, excess, lists.after):
                     return False
-                at[:] = start[:nodes]
+                at[:] = net.start[:nodes]
                 lowered = 0
             v = queue[begin % nodes]
             begin += 1
             queued[v] = False
-            end, more = _discharge(
-                v, start, arc, head, cost, room, price, excess, error, at, queue, queued, end
-            )
+            end, more = _discharge(v, net, price, excess, error, waiting, end)
             if more < 0:
                 return False
             lowered += more

@@ -12,13 +12,13 @@ References
 """
 
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core.numba.compiled import loop, part
-
-Ints = NDArray[np.int64]
+from allocator.solvers.flow.cost_scaling import Ints, Residual
 
 _FAR = np.iinfo(np.int64).max
 
@@ -26,12 +26,28 @@ UNKNOWN = np.iinfo(np.int64).min
 """The potential of a node that was not there before."""
 
 
+class _Found(NamedTuple):
+    """What a search finds out.
+
+    `far`, `by` (N,): the distance of each node that was touched, and the arc by which it was
+        reached.
+    `touched` (N,): the nodes that were touched.
+    `state` (N,): 0 untouched, 1 touched, 2 done.
+    """
+
+    far: Ints
+    by: Ints
+    touched: Ints
+    state: Ints
+
+
 @part()
-def _ease(start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints) -> None:
+def _ease(net: Residual, price: Ints) -> None:
     """Give each node the potential nearest to its own at which all its arcs are right.
 
     Where there is none, and where it had none, that of its best arc with room.
     """
+    start, arc, head, cost, room = net
     for v in range(len(price)):
         low, high, bounded, above = 0, 0, False, False
         for k in range(start[v], start[v + 1]):
@@ -52,23 +68,20 @@ def _ease(start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Int
 
 
 @loop
-def settle(
-    start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints, flow: Ints,
-    excess: Ints,
-) -> None:  # fmt: skip
+def settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
     """Let arcs carry what they did, as far as potentials allow that are nearly those from before.
 
-    `start`, `arc`, `head`, `cost`, `room`: of `cost_scaling.Residual`, with nothing carried; the
-        room is changed.
+    `net`: with nothing carried; its room is changed.
     `price` (N,): changed; `UNKNOWN` for nodes that were not there before.
     `flow` (A,): what arcs carried before.
     `excess` (N,): the supplies; what is carried is taken off.
     """
+    head, cost, room = net.head, net.cost, net.room
     for a in range(len(flow)):
         amount = min(max(flow[a], 0), room[2 * a])
         room[2 * a] -= amount
         room[2 * a + 1] += amount
-    _ease(start, arc, head, cost, room, price)
+    _ease(net, price)
     for a in range(len(flow)):
         tail, to = head[2 * a + 1], head[2 * a]
         gain = cost[2 * a] + price[tail] - price[to]
@@ -84,29 +97,16 @@ def settle(
 
 @part()
 def _search(
-    origin: int,
-    back: int,
-    start: Ints,
-    arc: Ints,
-    head: Ints,
-    cost: Ints,
-    room: Ints,
-    price: Ints,
-    excess: Ints,
-    far: Ints,
-    by: Ints,
-    touched: Ints,
-    state: Ints,
+    origin: int, back: int, net: Residual, price: Ints, excess: Ints, found: _Found
 ) -> tuple[int, int]:
     """Find the nearest node that can make good what is wrong at one.
 
     `back`: 0: the origin has too much, look along arcs; 1: it lacks something, look against them.
-    `far`, `by` (N,): the distance of each node that was touched, and the arc by which it was
-        reached.
-    `touched` (N,): the nodes that were touched.
-    `state` (N,): 0 untouched, 1 touched, 2 done; it must be all 0.
+    `found`: its state must be all 0.
     Returns `target`: -1 where there is none; `size`: how many nodes were touched.
     """
+    start, arc, head, cost, room = net
+    far, by, touched, state = found
     sign = 1 - 2 * back
     far[origin], by[origin], state[origin] = 0, -1, 1
     touched[0], size = origin, 1
@@ -141,19 +141,18 @@ def _search(
 
 
 @loop
-def repair(
-    start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints, excess: Ints
-) -> int:
+def repair(net: Residual, price: Ints, excess: Ints) -> int:
     """Make an optimal flow of one that leaves too much or too little at some nodes.
 
-    `start`, `arc`, `head`, `cost`, `room`: of `cost_scaling.Residual`; the room is changed.
+    `net`: its room is changed.
     `price` (N,): potentials at which no arc with room gains; changed, and still such.
     `excess` (N,): changed, all are 0 in the end.
     Returns -1; or a node whose supply cannot be met.
     """
-    nodes = len(price)
+    start, head, room, nodes = net.start, net.head, net.room, len(price)
     far, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     touched, state = np.empty(nodes, np.int64), np.zeros(nodes, np.int64)
+    found = _Found(far, by, touched, state)
     # Where many arcs meet a search would look at all of them: those come last, and are mostly
     # right by then.
     wrong = np.flatnonzero(excess)
@@ -162,9 +161,7 @@ def repair(
         origin = int(wrong[at])
         while excess[origin] != 0:
             back = int(excess[origin] < 0)
-            target, size = _search(
-                origin, back, start, arc, head, cost, room, price, excess, far, by, touched, state
-            )
+            target, size = _search(origin, back, net, price, excess, found)
             if target < 0:
                 return origin
             sign, end = 1 - 2 * back, far[target]
@@ -189,8 +186,9 @@ def repair(
 
 
 @loop
-def sharpen(start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints) -> None:
+def sharpen(net: Residual, price: Ints) -> None:
     """Lower potentials until no arc with room gains; the flow must be optimal."""
+    start, arc, head, cost, room = net
     nodes = len(price)
     queue, queued = np.arange(nodes), np.ones(nodes, np.bool_)
     begin, end = 0, nodes
@@ -210,12 +208,13 @@ def sharpen(start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: I
 
 
 @loop
-def cut_off(start: Ints, arc: Ints, head: Ints, room: Ints, excess: Ints) -> NDArray[np.bool_]:
+def cut_off(net: Residual, excess: Ints) -> NDArray[np.bool_]:
     """Nodes that nothing can leave, though there is too much of it in them all together.
 
     Those from which nothing leads to a node that lacks something; or, if none of them has too
     much, those to which something leads from a node that has.
     """
+    start, arc, head, _, room = net
     nodes, queue = len(excess), np.empty(len(excess), np.int64)
     for back in (1, 0):
         sign = 1 - 2 * back

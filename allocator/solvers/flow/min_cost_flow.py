@@ -102,25 +102,25 @@ def solve(network: Network, flow: Ints | None = None, potential: Ints | None = N
     """
     network = _checked(network)
     nodes = len(network.supply)
-    residual = Residual(*pair_up(nodes, network.tail, network.head, network.cost, network.capacity))
+    residual = pair_up(nodes, network.tail, network.head, network.cost, network.capacity)
     excess = network.supply.copy()
     repaired = flow is not None and potential is not None
     if flow is not None and potential is not None:
         price = potential.astype(np.int64)
-        settle(*residual, price, flow.astype(np.int64), excess)
+        settle(residual, price, flow.astype(np.int64), excess)
         repaired = bool(np.count_nonzero(excess) <= max(REPAIR_MAX * nodes, 2))
     if repaired:
-        feasible = repair(*residual, price, excess) < 0
+        feasible = repair(residual, price, excess) < 0
     else:
         # From nothing: in costs so much finer that an error of 1 an arc makes no error in all.
         residual.room[::2], residual.room[1::2] = network.capacity, 0
         excess = network.supply.copy()
         price = np.zeros(nodes, np.int64)
         finer = residual._replace(cost=residual.cost * (nodes + 1))
-        feasible = scale_costs(*finer, price, excess)
+        feasible = scale_costs(finer, price, excess)
         if feasible:
             price //= nodes + 1
-            sharpen(*residual, price)
+            sharpen(residual, price)
     if not feasible:
         raise _infeasible(network, residual, excess)
     carried = residual.room[1::2].copy()
@@ -191,7 +191,7 @@ def _checked(network: Network) -> Network:
 
 def _infeasible(network: Network, residual: Residual, excess: Ints) -> Exception:
     """The error that names nodes which supply too much."""
-    nodes = cut_off(residual.start, residual.arc, residual.head, residual.room, excess)
+    nodes = cut_off(residual, excess)
     supply = int(network.supply[nodes].sum())
     room = int(network.capacity[nodes[network.tail] & ~nodes[network.head]].sum())
     if not supply > room:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from allocator.core.numba.compiled import loop, part
 from allocator.solvers import NotOptimal
-from allocator.solvers.fluid.equal_agents import equal_agents
+from allocator.solvers.fluid.proportional_fairness_agents import equal_agents
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -4,6 +4,9 @@ A constraint graph has users on one side and machine types on the other. Users w
 types, weight and limit form one *class*: a solver gives machines to classes, and `Graph.spread`
 shares them out among equals. Types that the same classes can use form one *group*.
 
+What was given to many together is laid end to end over each of them: both sides stand in a line,
+and each takes from the front of the other until it has what it is due.
+
 References
 ----------
 .. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
@@ -16,11 +19,105 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.solvers.max_min import dealing
+from allocator.core.numba.compiled import loop
 
-Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+_CRUMB = 1e-9  # of a machine: what is less is rounding
+
+
+@loop
+def to_users(
+    users: Ints, class_of_user: Ints, machines: Floats, given: Floats, result: Floats
+) -> None:
+    """Share out what classes have of groups, (C, G), among their users, (U, G).
+
+    `users` (U,): sorted by class.
+    """
+    groups = given.shape[1]
+    before, group, left = -1, 0, 0.0
+    for at in range(len(users)):
+        user = users[at]
+        row = class_of_user[user]
+        # Another class begins with its first group.
+        if row != before:
+            before, group, left = row, -1, 0.0
+        needed = machines[user]
+        while needed > 0:
+            if left <= 0:
+                group += 1
+                if group >= groups:
+                    break
+                left = given[row, group]
+                continue
+            part = min(needed, left)
+            result[user, group] += part
+            needed -= part
+            left -= part
+
+
+@loop
+def to_types(
+    types: Ints, group_of_type: Ints, type_count: Ints, by_group: Floats, result: Floats
+) -> None:
+    """Share out what users have of groups, (U, G), as machines of their types, (U, T).
+
+    `types`: sorted by group.
+    """
+    end = 0
+    while end < len(types):
+        begin, group = end, group_of_type[types[end]]
+        while end < len(types) and group_of_type[types[end]] == group:
+            end += 1
+        at, used = begin, 0.0
+        for user in range(len(by_group)):
+            needed = by_group[user, group]
+            while needed > 0:
+                left = type_count[types[at]] - used
+                # The last type takes what rounding leaves over.
+                if left <= 0 and at + 1 < end:
+                    at, used = at + 1, 0.0
+                    continue
+                part = min(needed, left) if at + 1 < end else needed
+                result[user, types[at]] += part
+                used += part
+                needed -= part
+
+
+@loop
+def to_machines(given: Floats) -> tuple[Ints, Ints, Ints, Floats]:
+    """Share out users' amounts of each type, (U, T), as parts of machines.
+
+    Returns `kind`, `machine`, `user` and `part`, as in `constraint_graph.Pieces`.
+    """
+    users, kinds = given.shape
+    length = 0
+    for kind in range(kinds):
+        for user in range(users):
+            if given[user, kind] > 0:
+                length += int(given[user, kind]) + 3
+    kind_of, machine_of = np.empty(length, np.int64), np.empty(length, np.int64)
+    user_of, part_of = np.empty(length, np.int64), np.empty(length)
+    size = 0
+    for kind in range(kinds):
+        machine, left = 0, 1.0
+        for user in range(users):
+            needed = given[user, kind]
+            while needed > _CRUMB:
+                part = min(needed, left)
+                # What would be left of the machine is rounding only: it is the user's, too.
+                kind_of[size], machine_of[size] = kind, machine
+                user_of[size], part_of[size] = user, part
+                size += 1
+                needed -= part
+                left -= part
+                if left <= _CRUMB:
+                    machine, left = machine + 1, 1.0
+    return kind_of[:size], machine_of[:size], user_of[:size], part_of[:size]
+
+
+Bools = NDArray[np.bool_]
 Amounts = TypeVar("Amounts", Floats, Ints)
 
 UNLIMITED = np.inf
@@ -65,11 +162,11 @@ class Graph:
         users = np.argsort(self.class_of_user, kind="stable")
         by_group = np.zeros((len(machines), len(self.count)))
         part, due = given.astype(np.float64), machines.astype(np.float64)
-        dealing.to_users(users, self.class_of_user, due, part, by_group)
+        to_users(users, self.class_of_user, due, part, by_group)
         result = np.zeros((len(machines), len(self.type_count)))
         types = np.flatnonzero(self.group_of_type >= 0)
         types = types[np.argsort(self.group_of_type[types], kind="stable")]
-        dealing.to_types(types, self.group_of_type, self.type_count, by_group, result)
+        to_types(types, self.group_of_type, self.type_count, by_group, result)
         return result.astype(given.dtype, copy=False)
 
 
@@ -93,7 +190,7 @@ def by_machine(given: Amounts) -> Pieces:
     `given` (U, T). A type's users stand one after the other on its machines, so all but two of the
     machines of each user are its own.
     """
-    return Pieces(*dealing.to_machines(np.ascontiguousarray(given, np.float64)))
+    return Pieces(*to_machines(np.ascontiguousarray(given, np.float64)))
 
 
 def coalesce(

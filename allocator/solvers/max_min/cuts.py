@@ -4,12 +4,13 @@ See `max_min`.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from allocator.core.numba.compiled import loop
-from allocator.solvers.flow.class_flow import Edges, place, repair
+from allocator.solvers.flow.class_flow import Block, Edges, Placed, place, repair
 from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Ints
 
 _FLOW_MAX = 2**60  # of units in all
@@ -177,15 +178,10 @@ class Decomposition:
         claim = np.zeros(len(self.graph.size), np.int64)
         machines = at_level(self.graph, rows, level) * self.graph.size[rows]
         claim[rows] = (machines * (1 - _MARGIN) * self.unit).astype(np.int64)
-        edges, blocks = self.edges, (self.block_of_class, self.block_of_group)
-        place(
-            rows, claim, self.room, edges.start, edges.group, self.block_of_group, self.blocks,
-            self.flow, self.load,
-        )  # fmt: skip
-        return repair(
-            rows, columns, self.room, edges.start, edges.group, edges.column_start,
-            edges.column_edge, edges.column_class, *blocks, self.blocks, self.flow, self.load,
-        )  # fmt: skip
+        block = Block(rows, columns, self.block_of_class, self.block_of_group, self.blocks)
+        placed = Placed(self.room, self.flow, self.load)
+        place(claim, self.edges, block, placed)
+        return repair(self.edges, block, placed)
 
     def _within(self, rows: Ints, over: Bools) -> Bools:
         """Which classes can use nothing but these groups, and what is not in this block."""
@@ -204,3 +200,76 @@ def _merged(cuts: list[Cut]) -> list[Cut]:
             cut = Cut(min(last.level, cut.level), classes, groups)  # noqa: PLW2901
         result.append(cut)
     return result
+
+
+TOLERANCE = 1e-9
+"""The largest residual of an answer that is returned."""
+
+
+def certificate(
+    graph: Graph, edges: Edges, flow: Floats, machines: Floats, cuts: Iterable[Cut]
+) -> float:
+    """Check that the cuts prove an allocation optimal.
+
+    They do when levels ascend; when each class can use only groups of its own cut and of lower
+    ones, is given only those of its own cut, and has its weight times the level of that, or its
+    limit; and when each cut's groups are used up, or all its classes are at their limits.
+
+    `edges`: of the graph.
+    `flow` (E,): machines by edge.
+    `machines` (C,): of each user of the class.
+    Returns the largest violation, in parts of all machines; infinite where the cuts are no chain.
+    """
+    of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count), -1)
+    level = [0.0]
+    for at, cut in enumerate(cuts):
+        if not (cut.level > level[-1]) or (of_class[cut.classes] >= 0).any():
+            return np.inf
+        of_class[cut.classes], of_group[cut.groups] = at, at
+        level.append(cut.level)
+    # The last entry is that of classes in no cut.
+    levels = np.array([*level[1:], 0.0])
+    wrong = _violation(
+        edges.start, edges.group, flow, of_class, of_group, levels, graph.count, graph.size,
+        graph.weight, graph.limit, machines,
+    )  # fmt: skip
+    return float(wrong) / max(int(graph.count.sum()), 1)
+
+
+@loop
+def _violation(
+    start: Ints,
+    group: Ints,
+    flow: Floats,
+    of_class: Ints,
+    of_group: Ints,
+    levels: Floats,
+    count: Ints,
+    size: Ints,
+    weight: Floats,
+    limit: Floats,
+    machines: Floats,
+) -> float:
+    """The largest violation in machines; infinite where a class meets a group that it must not."""
+    left, worst = count.astype(np.float64), 0.0
+    for row in range(len(size)):
+        given = 0.0
+        for edge in range(start[row], start[row + 1]):
+            g, some = group[edge], flow[edge]
+            # Nobody can use what is in a higher cut, and nobody is given what is not in its own.
+            if of_group[g] > of_class[row] or of_group[g] < 0 or np.isnan(some):
+                return np.inf
+            if some != 0 and of_group[g] != of_class[row]:
+                return np.inf
+            worst = max(worst, -some)
+            given += some
+            left[g] -= some
+        # Each class has what its level makes.
+        due = min(levels[of_class[row]] * weight[row], limit[row])
+        worst = max(worst, abs(machines[row] - due), abs(given - size[row] * machines[row]))
+    for g in range(len(count)):
+        # Each group gives all, or all that is asked.
+        worst = max(worst, -left[g])
+        if levels[of_group[g]] < np.inf:
+            worst = max(worst, left[g])
+    return worst

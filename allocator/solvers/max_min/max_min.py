@@ -32,9 +32,8 @@ import numpy as np
 
 from allocator.solvers import NotOptimal
 from allocator.solvers.flow.class_flow import Edges
-from allocator.solvers.max_min.certificate import TOLERANCE, certificate
 from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Ints, coalesce
-from allocator.solvers.max_min.cuts import Cut, Decomposition, at_level
+from allocator.solvers.max_min.cuts import TOLERANCE, Cut, Decomposition, at_level, certificate
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,143 @@ References
 
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.numba.compiled import loop, part
 from allocator.solvers import NotOptimal
-from allocator.solvers.flow.class_flow import place, repair
+from allocator.solvers.flow.class_flow import Block, Edges, Placed, place, repair
 from allocator.solvers.max_min import max_min
-from allocator.solvers.max_min.class_flow_whole import give_up
 from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Ints, coalesce
+
+
+@part()
+def _edge_of(row: int, wanted: int, start: Ints, group: Ints) -> int:
+    """The edge between a class and a group."""
+    for edge in range(start[row], start[row + 1]):
+        if group[edge] == wanted:
+            return edge
+    return -1
+
+
+class _Search(NamedTuple):
+    """What is known of chains of exchanges.
+
+    `settled` (G,): groups that no such chain can reach any more; those that are found to be so are
+        added.
+    `towards`, `by` (G,): the next group on the chain, and the class that exchanges the one for the
+        other; -1 where the class that was asked for holds the group itself.
+    `queue` (G + C,), `seen` (C,): of the search under way.
+    """
+
+    settled: Bools
+    towards: Ints
+    by: Ints
+    queue: Ints
+    seen: Bools
+
+
+@part()
+def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
+    """Find an overloaded group from which a chain of exchanges leads to what a class holds.
+
+    Returns -1 where there is none.
+    """
+    start, group, column_start, _, column_class = edges
+    room, flow, load = placed
+    settled, towards, by, queue, seen = search
+    length = 0
+    for edge in range(start[giver], start[giver + 1]):
+        g = group[edge]
+        if flow[edge] > 0 and not settled[g]:
+            settled[g] = True
+            towards[g], by[g] = -1, giver
+            queue[length] = g
+            length += 1
+    found, at = -1, 0
+    for k in range(length):
+        if load[queue[k]] > room[queue[k]]:
+            found = queue[k]
+    size = 0
+    while found < 0 and at < length:
+        g = queue[at]
+        at += 1
+        for k in range(column_start[g], column_start[g + 1]):
+            row = column_class[k]
+            if seen[row]:
+                continue
+            seen[row] = True
+            queue[len(room) + size] = row
+            size += 1
+            for edge in range(start[row], start[row + 1]):
+                other = group[edge]
+                if flow[edge] > 0 and not settled[other]:
+                    settled[other] = True
+                    towards[other], by[other] = g, row
+                    queue[length] = other
+                    length += 1
+                    if load[other] > room[other]:
+                        found = other
+            if found >= 0:
+                break
+    # Where nothing was found, nothing will be: what is overloaded does not get at these groups.
+    for k in range(length if found >= 0 else 0):
+        settled[queue[k]] = False
+    for k in range(size):
+        seen[queue[len(room) + k]] = False
+    return found
+
+
+@loop
+def give_up(edges: Edges, placed: Placed, size: Ints, weight: Floats, claim: Ints) -> None:
+    """Take whole machines back until no group is overloaded, from whoever stands highest.
+
+    `placed`: its flow must be one that `repair` left.
+    `size` (C,): users of each class.
+    `weight` (C,).
+    `claim` (C,): what each class holds; changed.
+    """
+    start, group, (room, flow, load) = edges.start, edges.group, placed
+    classes, groups = len(start) - 1, len(room)
+    over = 0
+    for g in range(groups):
+        over += max(load[g] - room[g], 0)
+    # First whoever would stand highest with one machine less.
+    highest = [
+        (-(((claim[row] - 1) // size[row]) / weight[row]), -weight[row], -row)
+        for row in range(classes)
+        if claim[row] > 0
+    ]
+    heapify(highest)
+    towards, by = np.empty(groups, np.int64), np.empty(groups, np.int64)
+    queue = np.empty(groups + classes, np.int64)
+    search = _Search(np.zeros(groups, np.bool_), towards, by, queue, np.zeros(classes, np.bool_))
+    while over > 0 and highest:
+        giver = -heappop(highest)[2]
+        origin = _search(giver, edges, placed, search)
+        # Who cannot help now never can.
+        if origin < 0:
+            continue
+        # As many as the chain can move, and as stand as high.
+        amount = min(load[origin] - room[origin], (claim[giver] - 1) % size[giver] + 1)
+        g = origin
+        while g >= 0:
+            amount = min(amount, flow[_edge_of(by[g], g, start, group)])
+            g = towards[g]
+        g = origin
+        while g >= 0:
+            flow[_edge_of(by[g], g, start, group)] -= amount
+            if towards[g] >= 0:
+                flow[_edge_of(by[g], towards[g], start, group)] += amount
+            g = towards[g]
+        claim[giver] -= amount
+        load[origin] -= amount
+        over -= amount
+        if claim[giver] > 0:
+            level = ((claim[giver] - 1) // size[giver]) / weight[giver]
+            heappush(highest, (-level, -weight[giver], -giver))
 
 
 @dataclass(frozen=True)
@@ -180,11 +309,9 @@ def _fit(graph: Graph, divisible: max_min.ClassSolution) -> Ints:
     np.add.at(load, edges.group, flow)
     rows, columns = np.argsort(graph.eligible.sum(axis=1), kind="stable"), np.arange(groups)
     claim = graph.size * _ceiling(graph, divisible)
-    here = np.zeros(classes, np.int64), np.zeros(groups, np.int64)
-    place(rows, claim, graph.count, edges.start, edges.group, here[1], 0, flow, load)
-    lists = edges.start, edges.group, edges.column_start, edges.column_edge, edges.column_class
-    repair(rows, columns, graph.count, *lists, *here, 0, flow, load)
-    give_up(
-        graph.count, *lists[:3], edges.column_class, graph.size, graph.weight, claim, flow, load
-    )
+    whole = Block(rows, columns, np.zeros(classes, np.int64), np.zeros(groups, np.int64), 0)
+    placed = Placed(graph.count, flow, load)
+    place(claim, edges, whole, placed)
+    repair(edges, whole, placed)
+    give_up(edges, placed, graph.size, graph.weight, claim)
     return flow

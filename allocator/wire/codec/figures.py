@@ -92,7 +92,6 @@ def read_figures(message: pb.ModuleFigures) -> ModuleFigures:
 
 
 def write_figures(figures: ModuleFigures) -> pb.ModuleFigures:
-    """Write what an emulated module says."""
     return pb.ModuleFigures(
         breaker_open=figures.breaker_open,
         shadow=figures.shadow,

@@ -18,13 +18,73 @@ from allocator.core import (
     Aside,
     FrameworkInfo,
     Holdings,
+    Kind,
     SetAside,
     SetQuota,
     bounded,
 )
 from allocator.v1 import types_pb2 as pb
 from allocator.wire.codec import validation
-from allocator.wire.codec.errors import WireError, refuse
+from allocator.wire.codec.validation import WireError, refuse
+
+_FORMS = {
+    pb.DISK_FORM_UNSPECIFIED: "",
+    pb.DISK_FORM_PATH: "path",
+    pb.DISK_FORM_MOUNT: "mount",
+    pb.DISK_FORM_BLOCK: "block",
+    pb.DISK_FORM_RAW: "raw",
+    pb.DISK_FORM_VOLUME: "volume",
+}
+_FORM_NUMBERS = {form: number for number, form in _FORMS.items()}
+_VALUE_TYPES = (pb.VALUE_TYPE_SCALAR, pb.VALUE_TYPE_RANGES, pb.VALUE_TYPE_SET)
+DEPTH_MAX = 2**16
+"""No stack of reservations is deeper: each refines the one below it by a level of the role."""
+
+
+def read_kind(message: pb.Kind) -> Kind:
+    """Read a kind, without its handle."""
+    if message.type not in _VALUE_TYPES:
+        refuse("type", f"is {message.type}; it must be one of {list(_VALUE_TYPES)}")
+    if message.form not in _FORMS:
+        refuse("form", f"is {message.form}; it must be one of {list(_FORMS)}")
+    depth = validation.integer(message.reservation_depth, 0, DEPTH_MAX, "reservation_depth")
+    role = validation.text(message.reserved_role, "reserved_role")
+    if bool(depth) != bool(role):
+        refuse(
+            "reservation_depth",
+            f"is {depth} where reserved_role is {role!r}; give both, or neither",
+        )
+    kind = Kind(
+        name=validation.text(message.name, "name", empty=False),
+        scalar=message.type == pb.VALUE_TYPE_SCALAR,
+        reserved_role=role,
+        depth=depth,
+        revocable=message.revocable,
+        shared=message.shared,
+        form=_FORMS[message.form],
+        indivisible=message.indivisible,
+        rest=message.rest,
+    )
+    if kind.rest and kind != Kind(kind.name, scalar=kind.scalar, rest=True):
+        refuse("rest", "is set beside what tells kinds apart; leave that out of the rest")
+    return kind
+
+
+def write_kind(handle: int, kind: Kind) -> pb.Kind:
+    """Write a kind as a module does; what is no scalar becomes ranges."""
+    return pb.Kind(
+        kind=handle,
+        name=kind.name,
+        type=pb.VALUE_TYPE_SCALAR if kind.scalar else pb.VALUE_TYPE_RANGES,
+        reserved_role=kind.reserved_role,
+        reservation_depth=kind.depth,
+        revocable=kind.revocable,
+        shared=kind.shared,
+        form=_FORM_NUMBERS[kind.form],
+        indivisible=kind.indivisible,
+        rest=kind.rest,
+    )
+
 
 _Message = TypeVar("_Message")
 _Written = TypeVar("_Written", bound=Message)
@@ -72,12 +132,10 @@ def read_amounts(message: pb.Amounts) -> dict[int, int]:
 
 
 def write_amounts(amounts: Mapping[int, int]) -> pb.Amounts:
-    """Write a sparse vector by kind."""
     return pb.Amounts(kind=list(amounts), amount=list(amounts.values()))
 
 
 def read_quantities(message: pb.Quantities) -> dict[str, int]:
-    """Read amounts by name."""
     validation.same_length(len(message.amount), len(message.name), "amount", "name")
     validation.texts(message.name, "name")
     validation.distinct(message.name, "name")
@@ -86,7 +144,6 @@ def read_quantities(message: pb.Quantities) -> dict[str, int]:
 
 
 def write_quantities(quantities: Mapping[str, int]) -> pb.Quantities:
-    """Write amounts by name."""
     return pb.Quantities(name=list(quantities), amount=list(quantities.values()))
 
 
@@ -132,7 +189,6 @@ def read_holdings(message: pb.Holdings, *, least_framework: int = 1) -> Holdings
 
 
 def write_holdings(holdings: Holdings) -> pb.Holdings:
-    """Write holdings."""
     return pb.Holdings(
         framework=holdings.framework.tolist(),
         role=holdings.role.tolist(),
@@ -162,7 +218,6 @@ def _reason(number: int) -> str:
 
 
 def write_set_aside(rows: Aside) -> list[pb.SetAside]:
-    """Write what is not taken."""
     return [
         pb.SetAside(
             field=row.field,
@@ -202,7 +257,6 @@ def read_agent_capabilities(values: Sequence[int]) -> frozenset[str]:
 
 
 def write_agent_capabilities(names: Iterable[str]) -> list["pb.AgentCapability.ValueType"]:
-    """Write what an agent can do."""
     return [pb.AgentCapability.Value(f"AGENT_CAPABILITY_{name}") for name in sorted(names)]
 
 
@@ -225,7 +279,6 @@ def write_attributes(attributes: Mapping[str, str]) -> list[pb.Attribute]:
 
 
 def read_agent_info(message: pb.Agent) -> AgentInfo:
-    """Read what is known of an agent beside its resources."""
     region = zone = ""
     if message.HasField("domain"):
         region = validation.text(message.domain.region, "domain.region")
@@ -252,7 +305,6 @@ def _read_minimum(
 
 
 def read_framework_info(message: pb.Framework) -> FrameworkInfo:
-    """Read what is known of a framework."""
     validation.distinct([minimum.role for minimum in message.minimum], "minimum.role")
     if len(message.labels) > LABELS_MAX:
         refuse("labels", f"has {len(message.labels)} entries; at most {LABELS_MAX} are taken")
@@ -271,7 +323,6 @@ def read_framework_info(message: pb.Framework) -> FrameworkInfo:
 def write_framework(
     framework: int, info: FrameworkInfo, roles: Iterable[int], suppressed: Iterable[int]
 ) -> pb.Framework:
-    """Write a framework."""
     return pb.Framework(
         framework=framework,
         framework_id=info.framework_id,
@@ -313,12 +364,10 @@ def read_weights(messages: Iterable[pb.Weight]) -> dict[str, float]:
 
 
 def write_weights(weights: Mapping[str, float]) -> list[pb.Weight]:
-    """Write weights of roles."""
     return [pb.Weight(role=role, weight=weight) for role, weight in weights.items()]
 
 
 def read_quota(message: pb.Quota) -> SetQuota:
-    """Read a quota."""
     return SetQuota(
         role=validation.text(message.role, "role", empty=False),
         guarantees=part(message.guarantees, read_quantities, "guarantees"),
@@ -327,5 +376,4 @@ def read_quota(message: pb.Quota) -> SetQuota:
 
 
 def write_quota(quota: SetQuota) -> pb.Quota:
-    """Write a quota."""
     return write_fields(quota, pb.Quota)

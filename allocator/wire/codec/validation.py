@@ -1,16 +1,58 @@
-"""Checks of single values and of whole columns, as they come off the wire.
-
-A column of a few entries is checked as a list, a long one as an array: either is several times
-slower at the other's task.
-"""
+"""Checks of single values and of whole columns off the wire, and what is wrong with them."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn, Self
 
 import numpy as np
 
 from allocator.core import AMOUNT_MAX, Bools, Ints, quoted
-from allocator.wire.codec.errors import TEXT_LENGTH_MAX, refuse
+from allocator.v1.session_pb2 import Error, ErrorCode
+
+TEXT_LENGTH_MAX = 64 * 1024
+"""No id, name, value or label is longer, in characters."""
+
+_PREFIX = "ERROR_CODE_"
+
+
+class WireError(ValueError):
+    """A message that cannot be taken; it ends the session.
+
+    `field`: path of the field, such as ``events[3].release.released.agent[17]``.
+    `message`: the value, and what would be right.
+    """
+
+    def __init__(self, code: "ErrorCode.ValueType", field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.code = code
+        self.field = field
+        self.message = message
+
+    def below(self, field: str) -> Self:
+        """Say the same of a part of a larger message."""
+        path = f"{field}.{self.field}" if self.field else field
+        return type(self)(self.code, path, self.message)
+
+    def to_message(self, sequence: int) -> Error:
+        """Write the error as the session's last message."""
+        return Error(code=self.code, field=self.field, message=self.message, sequence=sequence)
+
+
+def refuse(field: str, message: str) -> NoReturn:
+    """Raise a `WireError` about a value."""
+    raise WireError(ErrorCode.ERROR_CODE_VALUE, field, message)
+
+
+def code_name(code: "ErrorCode.ValueType") -> str:
+    """Name a code as metrics and logs do.
+
+    Examples
+    --------
+    >>> code_name(ErrorCode.ERROR_CODE_SLOW_PEER)
+    'slow_peer'
+    """
+    return ErrorCode.Name(code).removeprefix(_PREFIX).lower()
+
 
 _FEW = 32
 
@@ -45,7 +87,6 @@ def _refuse_entry(column: Sequence[int], least: int, most: int, field: str) -> N
 
 
 def integer(value: int, least: int, most: int, field: str) -> int:
-    """Check a single integer."""
     if not least <= value <= most:
         hint = " (0 names nothing)" if value == 0 and least == 1 else ""
         refuse(field, f"is {value}{hint}; it must be from {least} to {most}")
@@ -58,32 +99,26 @@ def handle(value: int, field: str) -> int:
 
 
 def handles(column: Sequence[int], field: str, *, least: int = 1) -> Ints:
-    """Read a column of handles."""
     return integers(column, least, UINT32_MAX, field)
 
 
 def handle_list(column: list[int], field: str) -> list[int]:
-    """Check a list of handles."""
     return _integer_list(column, 1, UINT32_MAX, field)
 
 
 def amounts(column: Sequence[int], field: str) -> Ints:
-    """Read a column of amounts."""
     return integers(column, 0, AMOUNT_MAX, field)
 
 
 def amount_list(column: list[int], field: str) -> list[int]:
-    """Check a list of amounts."""
     return _integer_list(column, 0, AMOUNT_MAX, field)
 
 
 def flags(column: Sequence[bool]) -> Bools:
-    """Read a column of booleans."""
     return np.array(column, np.bool_)
 
 
 def distinct(column: Sequence[int] | Sequence[str], field: str) -> None:
-    """Check that no entry occurs twice."""
     if len(column) > 1 and len(set(column)) < len(column):
         seen = set[object]()
         for index, entry in enumerate(column):
@@ -97,7 +132,6 @@ def _shown(entry: object) -> str:
 
 
 def same_length(length: int, wanted: int, field: str, other: str) -> None:
-    """Check that a column is as long as another."""
     if length != wanted:
         refuse(field, f"has {length} entries but {other} has {wanted}; columns are equally long")
 
@@ -127,12 +161,10 @@ def text_map(values: Mapping[str, str], field: str) -> dict[str, str]:
 
 
 def time_ms(value: int, field: str, *, least: int = 0) -> int:
-    """Check a moment or a duration."""
     return integer(value, least, TIME_MAX_MS, field)
 
 
 def times_ms(column: Sequence[int], field: str, *, least: int = 0) -> Ints:
-    """Read a column of moments or durations."""
     return integers(column, least, TIME_MAX_MS, field)
 
 

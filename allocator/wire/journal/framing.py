@@ -60,7 +60,6 @@ class Framer:
     """Frames records, and compresses those that become smaller; for one thread."""
 
     def __init__(self) -> None:
-        """Begin."""
         self._compressor = ZstdCompressor(level=_LEVEL)
 
     def frame(self, record: journal_pb2.JournalRecord) -> bytes:

@@ -17,7 +17,7 @@ from allocator.settable import KINDS, LIMIT, RULES
 from allocator.v1 import journal_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec import proto_types
-from allocator.wire.codec.errors import WireError
+from allocator.wire.codec.validation import WireError
 from allocator.wire.journal.framing import JournalError
 from allocator.wire.session.sidecar import Answer
 from allocator.wire.settings.operator_settings import (
@@ -81,7 +81,6 @@ def _write_settings(settings: Settings) -> journal_pb2.JournalStart:
 
 
 def read_settings(start: journal_pb2.JournalStart) -> Settings:
-    """Read what operators had set."""
     numbers: dict[str, Any] = {name: getattr(start, name) for name in _NUMBERS_SET}
     numbers["prior_half_life_ms"] = max(start.prior_half_life_ms, 1)  # older journals have none
     settings = Settings(policy=read_policy(start.policy), **numbers)
@@ -96,7 +95,6 @@ def read_settings(start: journal_pb2.JournalStart) -> Settings:
 
 
 def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
-    """Read how the core was set up."""
     limits = {each.name: getattr(start.limits, each.name) for each in fields(Limits)}
     limits["role_depth"] = limits["role_depth"] or limits["roles"]  # older journals know no bound
     return read_settings(start), Limits(**limits)
@@ -177,7 +175,6 @@ def read_operator(record: journal_pb2.JournalRecord) -> OperatorEvent | None:
 
 
 def write_plan(plan: Plan) -> journal_pb2.JournalPlan:
-    """Keep a plan."""
     return journal_pb2.JournalPlan(
         target=plan.target.astype("<f8").tobytes(),
         group=plan.group.astype("<i8").tobytes(),

@@ -18,7 +18,7 @@ from allocator.wire.journal.records import (
     read_plan,
     read_start,
 )
-from allocator.wire.session.counters import Counts
+from allocator.wire.session.server_session import Counts
 from allocator.wire.session.sidecar import Answer, Sidecar
 
 

@@ -5,9 +5,9 @@ ends the session with an `Error` that says what was wrong, and so does a defect 
 module then begins again with a new stream and a new snapshot.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -18,16 +18,52 @@ from google.protobuf.message import DecodeError
 from allocator.core import Allocator, Decisions, Event, EventError, Outcomes, Reason, SetPaused
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec import validation
-from allocator.wire.codec.decode import LIST_READERS, NUMBER_MAX, READERS
+from allocator.wire.codec.decode import LIST_READERS, NUMBER_MAX, READERS, Run, runs
 from allocator.wire.codec.encode import write_decisions
-from allocator.wire.codec.errors import WireError, code_name
-from allocator.wire.codec.event_merging import Run, runs
 from allocator.wire.codec.figures import ModuleFigures, read_figures
 from allocator.wire.codec.proto_types import part
-from allocator.wire.codec.sanitizing import Mark, bare, mend_event, mend_hello, mend_snapshot
-from allocator.wire.codec.set_aside import Told, set_aside_of
-from allocator.wire.session.counters import Counts
+from allocator.wire.codec.sanitizing import (
+    Mark,
+    Told,
+    bare,
+    mend_event,
+    mend_hello,
+    mend_snapshot,
+    set_aside_of,
+)
+from allocator.wire.codec.validation import WireError, code_name
 from allocator.wire.session.session_start import Greeting, parts_of, read_caller, read_options
+
+
+@dataclass(slots=True)
+class Counts:
+    """Totals over all sessions; they only grow.
+
+    `messages`: messages from modules, whatever they held.
+    `reclaims`: frameworks that the last cycle over all agents asked to leave agents, counted with
+        each.
+    `policy_errors`: cycles that the fallback served because the policy failed.
+    `policy_error`: what failed last.
+    `events`: by the name of the field in `Event`, such as ``release``.
+    `outcomes`: by reason, such as ``offered`` or ``filtered``.
+    `errors`: errors that were answered, by code, such as ``value``.
+    `mended`: values that were put right instead of refused, by field (`mending.FIELDS`).
+    `sessions_closed`: by the code of the error that ended them, or ``left``.
+    """
+
+    messages: int = 0
+    batches: int = 0
+    cycles: int = 0
+    decisions: int = 0
+    reclaims: int = 0
+    policy_errors: int = 0
+    policy_error: str = ""
+    sessions_opened: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    mended: Counter[str] = field(default_factory=Counter)
+    sessions_closed: Counter[str] = field(default_factory=Counter)
 
 
 class State(Enum):
@@ -203,12 +239,12 @@ class SidecarSession:
     def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
         assert self._allocator is not None
         self._note(mend_snapshot(chunk, self._allocator.state.limits.role_depth))
-        for field, message, read, name in parts_of(chunk):
+        for of, message, read, name in parts_of(chunk):
             if name:
-                self._take_at(self._allocator, field, name, message)
+                self._take_at(self._allocator, of, name, message)
             else:
-                event = part(message, read, field) if field else read(message)
-                _step(self._allocator, event, field)
+                event = part(message, read, of) if of else read(message)
+                _step(self._allocator, event, of)
         # The state is complete: batches count from this number, and time from this clock.
         if chunk.last:
             self.sequence = validation.integer(chunk.sequence, 0, NUMBER_MAX, "sequence")

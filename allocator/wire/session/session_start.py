@@ -9,8 +9,8 @@ from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec import proto_types, validation
 from allocator.wire.codec.decode import READERS, read_bindings, read_filters
 from allocator.wire.codec.encode import BYTES_LEAST, BYTES_MAX
-from allocator.wire.codec.errors import WireError, refuse
 from allocator.wire.codec.proto_types import each, part
+from allocator.wire.codec.validation import WireError, refuse
 
 PROTOCOL_VERSION = 2
 

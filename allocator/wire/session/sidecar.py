@@ -10,9 +10,14 @@ from typing import Any, TypeAlias
 from allocator.core import AdoptPlan, Allocator, DemandMemory, Settings
 from allocator.core.checkpoint import CheckpointError, Column, restore
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.codec.errors import WireError
-from allocator.wire.session.counters import Counts
-from allocator.wire.session.server_session import KeptSession, SidecarSession, State, supersedes
+from allocator.wire.codec.validation import WireError
+from allocator.wire.session.server_session import (
+    Counts,
+    KeptSession,
+    SidecarSession,
+    State,
+    supersedes,
+)
 from allocator.wire.session.session_start import Greeting
 from allocator.wire.settings.operator_settings import OperatorEvent
 

@@ -2,7 +2,7 @@
 
 from allocator.core import PolicySpec, parse_quantities
 from allocator.lab.master.ledger_rows import Quota
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.master.resources import AgentSpec
 from tests.lab.advise.made import Job, MadeDay, agents, drawn
 
 OBLIVIOUS = PolicySpec("drf")

@@ -12,17 +12,25 @@ from pathlib import Path
 import numpy as np
 
 from allocator import policies
-from allocator.core import Allocator, Detached, Options, PolicySpec, Settings, parse_quantities
-from allocator.lab.experiments.play import Played, play_until
-from allocator.lab.frameworks.base import Identity, TaskQueue
-from allocator.lab.frameworks.batch import BatchJob, Manner, Work
+from allocator.core import (
+    Allocator,
+    Detached,
+    Options,
+    PolicySpec,
+    Settings,
+    nbytes_of,
+    parse_quantities,
+)
+from allocator.lab.experiments.play import Played, play
+from allocator.lab.frameworks.base import Identity
+from allocator.lab.frameworks.batch import BatchJob, Manner, TaskQueue, Work
 from allocator.lab.links.stream import WireLink
 from allocator.lab.master.ledger_rows import Quota
-from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.master.resources import AgentSpec
 from allocator.lab.workloads.scenario import Scenario, Stage
-from allocator.server.engine.journal import Head, Journal
-from allocator.server.engine.journal_files import Keeping
+from allocator.server.engine.journal import Head, Journal, Keeping
 from allocator.wire.journal.checkpoint import head
+from allocator.wire.journal.framing import frame
 from allocator.wire.journal.records import (
     answered_record,
     closed_record,
@@ -49,7 +57,7 @@ class JournalLink(WireLink):
             self._settings, limits, self.sidecar._welcome, file=file, records_before=records_before
         )
         kept = Detached(self.sidecar.kept())
-        return Head(kept.nbytes, head(start, kept))
+        return Head(nbytes_of(kept.value), map(frame, head(start, kept.value)))
 
     def open(self, opening) -> None:
         self.close()
@@ -87,7 +95,9 @@ class Job:
 def written(scenario: Scenario, path: Path, settings: Settings, *, until_ms: int) -> Played:
     """Play a scenario up to a moment, and write its journal."""
     link = JournalLink(path, settings)
-    played = play_until(scenario, link, tell_demand=True, options=EVERY_2_S, until_ms=until_ms)
+    played = play(
+        scenario, link, tell_demand=True, options=EVERY_2_S, until_ms=until_ms, to_end=False
+    )
     link.close()
     link.journal.close()
     return played

@@ -126,7 +126,7 @@ def test_what_is_to_be_pasted_is_a_configuration(advised, tmp_path):
 
 def test_a_journal_of_a_real_sidecar_is_read_with_its_rotated_files(tmp_path):
     """Its directory is one day."""
-    from allocator.lab.experiments.play import play_until
+    from allocator.lab.experiments.play import play
     from allocator.lab.links.stream import StreamLink
     from tests.lab.advise.made import Staged
 
@@ -134,7 +134,7 @@ def test_a_journal_of_a_real_sidecar_is_read_with_its_rotated_files(tmp_path):
     flags = [f"journal.path={tmp_path}/journals/journal", "policy.mode=characterised"]
     socket = f"unix:{tmp_path}/sidecar.sock"
     with SidecarProcess(*flags, listen=[socket]) as sidecar:
-        assert play_until(Staged(SMALL), StreamLink(socket, 1), tell_demand=True).progress.done
+        assert play(Staged(SMALL), StreamLink(socket, 1), tell_demand=True).progress.done
         assert sidecar.terminate() == 0
     done = advise(tmp_path / "journals", "--seeds", 2, "--jobs", 1, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output

@@ -8,10 +8,10 @@ import pytest
 from allocator.core import PolicySpec
 from allocator.lab.advise.advising import Report, advise
 from allocator.lab.advise.comparing import Verdict
-from allocator.lab.advise.configuration import quota_calls, to_paste
 from allocator.lab.advise.limits import Finding
 from allocator.lab.advise.page import write
 from allocator.lab.advise.reading import read_day
+from allocator.lab.advise.words import quota_calls, to_paste
 from allocator.lab.experiments.spread import spread
 from tests.lab.advise import days
 

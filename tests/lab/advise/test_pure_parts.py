@@ -9,14 +9,13 @@ import pytest
 
 from allocator.core import PolicySpec, Settings
 from allocator.lab.advise.bottlenecks import bottlenecks_of
-from allocator.lab.advise.candidates import changes, every_policy, in_words, more_of, plain
 from allocator.lab.advise.comparing import Change, Comparison, RoleChanges, Verdict, judge
-from allocator.lab.advise.configuration import toml_of
 from allocator.lab.advise.limits import Finding, Sort, bounds_of, cut_down
-from allocator.lab.advise.measuring import fair_shares, measure, table_of
-from allocator.lab.advise.playing import shaken
+from allocator.lab.advise.measuring import RoleFigures, fair_shares, measure, table_of
+from allocator.lab.advise.playing import changes, every_policy, in_words, more_of, plain, shaken
+from allocator.lab.advise.reading import busiest, cut
 from allocator.lab.advise.recommending import harmed, recommend
-from allocator.lab.advise.window import busiest, cut
+from allocator.lab.advise.words import toml_of
 from allocator.lab.master.ledger_rows import Quota
 from allocator.lab.reports.run_report import Interval
 from allocator.lab.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
@@ -287,7 +286,8 @@ def changed(by: float, half: float = 0.01) -> Change:
 
 
 def role(stay: Change = SAME, before: float = 0.0, after: float = 0.0) -> RoleChanges:
-    return RoleChanges(SAME, stay, SAME, 10, 10, 20, 20, 0.5, 0.5, 0.5, before, after)
+    was, now = (RoleFigures(1, 0, 10, 20, 0.5, 0.5, short) for short in (before, after))
+    return RoleChanges(SAME, stay, SAME, was, now)
 
 
 def candidate(name: str, stay: Change, roles=None, wait_s: float = 5.0) -> Comparison:

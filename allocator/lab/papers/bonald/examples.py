@@ -3,10 +3,7 @@
 Each example is solved in the fluid model, and filled with whole tasks by the policy that serves
 the most deprived job, on a pool so large that one task is a small part of it.
 
-References
-----------
-.. [1] Bonald, Roberts. "Enhanced Cluster Computing Performance through Proportional Fairness."
-   Performance Evaluation 79, 2014, sec. 2.3, 2.4, 4.1 and 4.2.
+Source: sections 2.3, 2.4, 4.1 and 4.2 of the paper.
 """
 
 from collections.abc import Sequence
@@ -16,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core import PolicySpec
-from allocator.lab.papers.report import Cell, Report, Row
+from allocator.lab.papers.report import Cell, Report, Row, paragraphs
 from allocator.policies import build
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import placement, static_snapshot
@@ -90,7 +87,7 @@ def filled(policy: str, demand: Sequence[Sequence[float]]) -> Floats:
 
 
 def zero_load_rate(tasks: int = 500, capacity: int = 100) -> float:
-    """Service rate of a job alone, relative to the fluid model ([1]_, sec. 4.2).
+    """Service rate of a job alone, relative to the fluid model (sec. 4.2).
 
     While more tasks are left than fit, one ends every ``1 / capacity``; the last ones have fewer
     and fewer beside them.
@@ -126,13 +123,12 @@ def examples() -> Report:
         source=SOURCE,
         columns=("phi1", "phi2", "nu1", "nu2"),
         rows=tuple(rows),
-        notes=(
-            (
-                f"'whole tasks': filled by the policy on a pool of {POOL} units a resource, "
-                f"divided by {POOL}; tolerance one task."
-            ),
-            "Remark 2 says that resource 2 is not saturated; 8/9 follows from (2/3, 2/3).",
-        ),
+        notes=paragraphs(f"""
+            'whole tasks': filled by the policy on a pool of {POOL} units a resource, divided by
+            {POOL}; tolerance one task.
+
+            Remark 2 says that resource 2 is not saturated; 8/9 follows from (2/3, 2/3).
+        """),
     )
 
 

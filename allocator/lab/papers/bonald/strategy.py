@@ -8,16 +8,13 @@ resources are saturated, phi + alpha n phi2 = 1 and beta phi + n phi2 = 1 give
 ``(1 - alpha) / (1 - alpha beta)``, however many the others are. Without the factor the best claim
 comes out as printed.
 
-References
-----------
-.. [1] Bonald, Roberts. "Enhanced Cluster Computing Performance through Proportional Fairness."
-   Performance Evaluation 79, 2014, sec. 3.4 and Figures 4 and 5.
+Source: section 3.4 and Figures 4 and 5 of the paper.
 """
 
 import numpy as np
 
-from allocator.lab.papers.bonald.service_rates import demand_at, service_rates
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row
+from allocator.lab.papers.bonald.traffic import demand_at, service_rates
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, paragraphs
 
 ALPHA = 0.1
 BEST_FOR = (1, 2, 5)
@@ -75,17 +72,14 @@ def figure_4() -> Report:
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.4 and Figure 4",
         columns=tuple(claims),
         rows=tuple(rows),
-        notes=(
-            (
-                "Exact: the stationary distribution of a birth and death process. The bound of "
-                "each false claim is the true one's rate: 'no benefit is gained from any of these "
-                "static optimizations'."
-            ),
-            (
-                "The printed rate has a factor 1/n too much in its first branch; without it, it is "
-                "the solver's, and the best claims come out as printed."
-            ),
-        ),
+        notes=paragraphs("""
+            Exact: the stationary distribution of a birth and death process. The bound of each false
+            claim is the true one's rate: 'no benefit is gained from any of these static
+            optimizations'.
+
+            The printed rate has a factor 1/n too much in its first branch; without it, it is the
+            solver's, and the best claims come out as printed.
+        """),
         panels=(Panel("Figure 4", "load of class 2", "service rate of the job", lines),),
     )
 
@@ -121,14 +115,12 @@ def figure_5() -> Report:
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.4 and Figure 5",
         columns=("capacity", *(f"load {load:g}" for load in LOADS)),
         rows=tuple(rows),
-        notes=(
-            (
-                "The bound of each false claim is the true one's rate: 'there is no winning "
-                f"strategy'. What is below {_VISIBLE:g} cannot be seen in the figure: a small "
-                "claim gains a thousandth at some loads. Capacity: (1 + alpha) / (1 + beta), "
-                "beyond which, and just below, the rate is given as 0."
-            ),
-        ),
+        notes=paragraphs(f"""
+            The bound of each false claim is the true one's rate: 'there is no winning strategy'.
+            What is below {_VISIBLE:g} cannot be seen in the figure: a small claim gains a
+            thousandth at some loads. Capacity: (1 + alpha) / (1 + beta), beyond which, and just
+            below, the rate is given as 0.
+        """),
         panels=tuple(panels),
     )
 
@@ -137,5 +129,5 @@ def _class_rate(policy: str, claim: float, load: float) -> float:
     """Service rate of class 1; the load is that of what the jobs truly need."""
     true = ((1.0, ALPHA), (ALPHA, 1.0))
     claimed = ((1.0, claim), (ALPHA, 1.0))
-    rates = service_rates(policy, claimed, demand_at(load, true, 1.0), _JOBS_MAX)
+    rates = service_rates(policy, claimed, demand_at(load, true, (1.0, 1.0)), _JOBS_MAX)
     return float(rates[0])

@@ -4,10 +4,7 @@ Jobs of 500 tasks come at random; resources have room for 100 tasks of a job alo
 ends or a job comes, tasks of the most deprived job begin, until its next task does not fit; then
 everybody waits.
 
-References
-----------
-.. [1] Bonald, Roberts. "Enhanced Cluster Computing Performance through Proportional Fairness."
-   Performance Evaluation 79, 2014, sec. 4 and Figure 6.
+Source: section 4 and Figure 6 of the paper.
 """
 
 import heapq
@@ -20,8 +17,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from allocator.lab.papers.bonald.examples import zero_load_rate
-from allocator.lab.papers.bonald.service_rates import FIG_1, demand_at, service_rates
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
+from allocator.lab.papers.bonald.traffic import FIG_1, demand_at, service_rates
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
 from allocator.solvers.fluid import proportional_fairness
 
 TASKS = 500
@@ -66,7 +63,7 @@ def sojourns(policy: str, load: float, phases: int, seed: int, jobs: int = JOBS)
     phases: of the Erlang distribution of task times; 1: exponential.
     """
     rng = np.random.default_rng(seed)
-    demand = demand_at(load, FIG_1, _RATIO)
+    demand = demand_at(load, FIG_1, (_RATIO, 1.0))
     kinds = rng.random(jobs) < demand[0] / sum(demand)
     comes = np.cumsum(rng.exponential(1 / sum(demand), jobs)).tolist()
     lasts = iter(rng.gamma(phases, 0.2 / phases, jobs * TASKS).tolist())
@@ -153,19 +150,15 @@ def figure_6(seed: int = 0, trials: int = 8) -> Report:
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 4.2 and Figure 6",
         columns=("DRF, class 1", "PF, class 1", "DRF, class 2", "PF, class 2", "DRF/PF, class 2"),
         rows=tuple(rows),
-        notes=(
-            (
-                f"{trials} simulations of {JOBS} jobs of {TASKS} tasks each, with 95 % confidence "
-                f"intervals; the first {_WARM_UP:.0%} of the jobs are not counted. Both policies "
-                "have the same arrivals."
-            ),
-            (
-                "Published is the rate at load zero, 0.54 with exponential tasks; it is compared "
-                f"at load {LOADS[0]:g} with a tolerance of 0.03. The last column is what the text "
-                "says of the figure: class 2 is served at least as fast under PF; one percent is "
-                "rounding."
-            ),
-        ),
+        notes=paragraphs(f"""
+            {trials} simulations of {JOBS} jobs of {TASKS} tasks each, with 95 % confidence
+            intervals; the first {_WARM_UP:.0%} of the jobs are not counted. Both policies have the
+            same arrivals.
+
+            Published is the rate at load zero, 0.54 with exponential tasks; it is compared at load
+            {LOADS[0]:g} with a tolerance of 0.03. The last column is what the text says of the
+            figure: class 2 is served at least as fast under PF; one percent is rounding.
+        """),
         panels=tuple(panels),
     )
 
@@ -180,7 +173,9 @@ def _fluid_lines() -> list[Line]:
     loads = tuple(np.linspace(0.1, 0.9, 5).tolist())
     lines = []
     for policy in POLICIES:
-        rates = [service_rates(policy, FIG_1, demand_at(load, FIG_1, _RATIO)) for load in loads]
+        rates = [
+            service_rates(policy, FIG_1, demand_at(load, FIG_1, (_RATIO, 1.0))) for load in loads
+        ]
         lines += [
             Line(
                 f"{policy.upper()}, class {kind + 1}, fluid",

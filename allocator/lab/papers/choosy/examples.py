@@ -4,10 +4,7 @@ The online policy runs on the real core. A machine is an agent that one framewor
 step ends the task on one machine, drawn at random, and the machine goes to whoever the policy
 Choosy puts first among those that can use it.
 
-References
-----------
-.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
-   Constraints." EuroSys 2013, sec. 2.2, 4, 5.1, 6.1 and Theorem 4.
+Source: sections 2.2, 4, 5.1, 6.1 and Theorem 4 of the paper.
 """
 
 import time
@@ -20,7 +17,16 @@ from numpy.typing import NDArray
 
 from allocator.core import PolicySpec
 from allocator.lab.papers.online import Online
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, exactly
+from allocator.lab.papers.report import (
+    Cell,
+    Line,
+    Panel,
+    Report,
+    Row,
+    averaged,
+    exactly,
+    paragraphs,
+)
 from allocator.solvers.max_min import independent, max_min
 from allocator.solvers.max_min import whole as max_min_whole
 from allocator.solvers.max_min.online import OnlineMaxMin
@@ -139,21 +145,17 @@ def figures(seed: int = 0, trials: int = TRIALS) -> Report:
         source=f"{SOURCE}, sec. 2.2, 4 and 5.1 (Figures 1 to 5)",
         columns=("u1", "u2", "u3", "u4"),
         rows=tuple(rows),
-        notes=(
-            (
-                "Whole machines and Choosy: shares in ascending order, for where users 1 and 2 of "
-                "Figure 1 may change places the optimum is not unique."
-            ),
-            (
-                "Choosy starts on an empty cluster whose machines come in random order; then one "
-                "machine after another, drawn at random, falls free and is given anew. A run ends "
-                f"after {_QUIET} releases a machine without an improvement."
-            ),
-            (
-                "The paper gives the optimum of Figures 3 and 5 in whole machines only; divisible "
-                "ones have the same."
-            ),
-        ),
+        notes=paragraphs(f"""
+            Whole machines and Choosy: shares in ascending order, for where users 1 and 2 of Figure
+            1 may change places the optimum is not unique.
+
+            Choosy starts on an empty cluster whose machines come in random order; then one machine
+            after another, drawn at random, falls free and is given anew. A run ends after {_QUIET}
+            releases a machine without an improvement.
+
+            The paper gives the optimum of Figures 3 and 5 in whole machines only; divisible ones
+            have the same.
+        """),
     )
 
 
@@ -177,13 +179,10 @@ def theorem_4(seed: int = 0, trials: int = 10) -> Report:
         source=f"{SOURCE}, sec. 6.1 and Theorem 4",
         columns=("machines short, at most 2n", "steps that worsened the vector"),
         rows=tuple(rows),
-        notes=(
-            (
-                "At first the greediest users hold what they can use; the optimum is that of whole "
-                "machines. Shares are compared in ascending order, for optima differ in who has "
-                "which."
-            ),
-        ),
+        notes=paragraphs("""
+            At first the greediest users hold what they can use; the optimum is that of whole
+            machines. Shares are compared in ascending order, for optima differ in who has which.
+        """),
     )
 
 
@@ -321,14 +320,12 @@ def theorems(seed: int = 0, trials: int = 200) -> Report:
             Row("Theorem 3: CMMF, strategy-proofness", (Cell(three, 0.0),)),
             Row("Appendix: independent allocation, strategy-proofness", (Cell(other, 0.0),)),
         ),
-        notes=(
-            (
-                f"{trials} random clusters of two to six users. Published 0: proved. 'Refused': "
-                "the theorem says that it fails, and each cluster that fails is a counter-example. "
-                f"{LIES} lies a cluster: any set of types instead of the true one; what counts are "
-                "machines that the user can use."
-            ),
-        ),
+        notes=paragraphs(f"""
+            {trials} random clusters of two to six users. Published 0: proved. 'Refused': the
+            theorem says that it fails, and each cluster that fails is a counter-example. {LIES}
+            lies a cluster: any set of types instead of the true one; what counts are machines that
+            the user can use.
+        """),
     )
 
 
@@ -376,18 +373,15 @@ def figure_15(seed: int = 0, trials: int = 3) -> Report:
         source=f"{SOURCE}, sec. 7.4 and Figure 15",
         columns=("divisible", "whole machines", "one user joins"),
         rows=tuple(rows),
-        notes=(
-            (
-                f"Mean of {trials} random constraint graphs ({_CONSTRAINTS} constraints, "
-                f"{_CONSTRAINTS_PER_JOB} a job, sec. 7.1), processor time of this machine; the "
-                "text says less than 5 s at the largest size."
-            ),
-            (
-                "Linear programs, as in the paper, or a maximum flow for each step of a bisection "
-                "are not what is timed: the optimum is decomposed by minimum cuts "
-                "(`tests/bench/bench_max_min.py` has the bisection beside it)."
-            ),
-        ),
+        notes=paragraphs(f"""
+            Mean of {trials} random constraint graphs ({_CONSTRAINTS} constraints,
+            {_CONSTRAINTS_PER_JOB} a job, sec. 7.1), processor time of this machine; the text says
+            less than 5 s at the largest size.
+
+            Linear programs, as in the paper, or a maximum flow for each step of a bisection are not
+            what is timed: the optimum is decomposed by minimum cuts (`tests/bench/bench_max_min.py`
+            has the bisection beside it).
+        """),
         panels=(Panel("Figure 15, divisible", "users", "time (ms)", tuple(lines)),),
     )
 

@@ -16,10 +16,7 @@ Vectors are compared in ascending order, the smallest entry first. All ideals fo
 paths: a user gets one more machine because others exchange theirs. No such path that helps the
 poorest is left at the end, which makes the vector the best there is.
 
-References
-----------
-.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
-   Constraints." EuroSys 2013, sec. 6, 7.1 and 7.2.
+Source: sections 6, 7.1 and 7.2 of the paper.
 """
 
 import heapq

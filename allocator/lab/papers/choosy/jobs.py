@@ -6,10 +6,7 @@ can use any node, Spark only high-memory ones, CUDA only GPU nodes, MPI those wi
 of one core. The paper does not say how long tasks take; here one to four seconds, so that what it
 says of the ramp-up ("within 5 seconds") can be seen.
 
-References
-----------
-.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
-   Constraints." EuroSys 2013, sec. 7.3 and Figure 14.
+Source: section 7.3 and Figure 14 of the paper.
 """
 
 import heapq
@@ -20,7 +17,7 @@ import numpy as np
 
 from allocator.core import PolicySpec
 from allocator.lab.papers.online import Online
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, paragraphs
 from allocator.solvers.max_min import max_min
 
 SOURCE = "Ghodsi et al., EuroSys 2013, sec. 7.3 and Figure 14"
@@ -183,19 +180,15 @@ def figure_14(seed: int = 0) -> Report:
         source=SOURCE,
         columns=(*CAN_USE, "ramp-up (s)"),
         rows=tuple(rows),
-        notes=(
-            (
-                f"Means over the last {_SETTLED_MS / 1000:g} s of each phase; tolerance {_NEAR} of "
-                f"{CORES} cores: where tasks of several jobs end at once, the one with fewer tasks "
-                "left may take a core that it gives back a task later. The offline rows are the "
-                "CMMF optimum."
-            ),
-            (
-                f"Ramp-up: until the job that joined is within {_NEAR} cores of its CMMF share; "
-                "the text says within 5 s, for MPI 4 s. Tasks take "
-                f"{TASK_MS[0] / 1000:g} to {TASK_MS[1] / 1000:g} s here; the paper does not say."
-            ),
-        ),
+        notes=paragraphs(f"""
+            Means over the last {_SETTLED_MS / 1000:g} s of each phase; tolerance {_NEAR} of {CORES}
+            cores: where tasks of several jobs end at once, the one with fewer tasks left may take a
+            core that it gives back a task later. The offline rows are the CMMF optimum.
+
+            Ramp-up: until the job that joined is within {_NEAR} cores of its CMMF share; the text
+            says within 5 s, for MPI 4 s. Tasks take {TASK_MS[0] / 1000:g} to {TASK_MS[1] / 1000:g}
+            s here; the paper does not say.
+        """),
         panels=(_panel(timeline),),
     )
 

@@ -5,10 +5,7 @@
 one, for a Pareto time (alpha 1.9, which its Figure 7 fits) whose mean differs from job to job.
 With one mean for all no job were shorter than half of it, and Table 1 has many of less than 30 s.
 
-References
-----------
-.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
-   Constraints." EuroSys 2013, sec. 7.1, Figures 8 and 9, Tables 1 and 2.
+Source: section 7.1, Figures 8 and 9, Tables 1 and 2 of the paper.
 """
 
 import time
@@ -18,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.lab.papers.choosy.ideals import Coming, History, Machines
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
 from allocator.lab.workloads.constraint_model import ConstraintModel, eligible
-from allocator.lab.workloads.synthetic import swim_jobs
+from allocator.lab.workloads.traces import swim_jobs
 
 Floats = NDArray[np.float64]
 
@@ -160,21 +157,18 @@ def macrobenchmark(seed: int = 0, trials: int = 30) -> Report:
         source=f"{SOURCE}, Figures 8 and 9, Tables 1 and 2",
         columns=tuple(IDEALS.values()),
         rows=tuple(rows),
-        notes=(
-            (
-                f"{trials} seeds (the paper: 100), 95 % confidence intervals. Tasks: Pareto, alpha "
-                f"{ALPHA:g}, one a machine; a job's mean is lognormal with a median of "
-                f"{TASK_MEDIAN_S:g} s and a deviation of its logarithm of {TASK_SPREAD:g}; jobs of "
-                f"more than {MAPS_MAX} tasks are cut off there. None of it is published; median "
-                "and deviation were chosen by trial, so that Table 1 has jobs of all lengths, and "
-                "slowdowns come near the printed ones."
-            ),
-            (
-                f"Tolerance of a slowdown: {_TOLERANCE:g} and the half width of our interval. "
-                "Published deviations of single jobs are 0.25 to 0.58 for the shortest ones."
-            ),
-            "RMSE is looked at every ten seconds. Seconds are processor time of this machine.",
-        ),
+        notes=paragraphs(f"""
+            {trials} seeds (the paper: 100), 95 % confidence intervals. Tasks: Pareto, alpha
+            {ALPHA:g}, one a machine; a job's mean is lognormal with a median of {TASK_MEDIAN_S:g} s
+            and a deviation of its logarithm of {TASK_SPREAD:g}; jobs of more than {MAPS_MAX} tasks
+            are cut off there. None of it is published; median and deviation were chosen by trial,
+            so that Table 1 has jobs of all lengths, and slowdowns come near the printed ones.
+
+            Tolerance of a slowdown: {_TOLERANCE:g} and the half width of our interval. Published
+            deviations of single jobs are 0.25 to 0.58 for the shortest ones.
+
+            RMSE is looked at every ten seconds. Seconds are processor time of this machine.
+        """),
         panels=(_rmse_panel(found), _stay_panel(stays)),
     )
 
@@ -236,10 +230,8 @@ def scaling(seed: int = 0) -> Report:
         source=f"{SOURCE}, Table 2: 1.5 s for 1,000 machines",
         columns=("seconds", "microseconds a task"),
         rows=tuple(rows),
-        notes=(
-            (
-                "Machines and the tasks of each job grow together. The bound is the paper's 1.5 s "
-                "times the number of machines over 1,000; seconds are processor time."
-            ),
-        ),
+        notes=paragraphs("""
+            Machines and the tasks of each job grow together. The bound is the paper's 1.5 s times
+            the number of machines over 1,000; seconds are processor time.
+        """),
     )

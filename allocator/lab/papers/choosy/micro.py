@@ -3,10 +3,7 @@
 Nine users with random constraints come one after the other to a cluster of machines of random
 types, want all that they can get, and later leave at once. Tasks are exponential with mean 1.
 
-References
-----------
-.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
-   Constraints." EuroSys 2013, sec. 7.2, Figures 10 to 13.
+Source: section 7.2, Figures 10 to 13 of the paper.
 """
 
 from collections.abc import Iterator
@@ -15,7 +12,7 @@ from itertools import repeat
 import numpy as np
 
 from allocator.lab.papers.choosy.ideals import Coming, History, Machines
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
 
 SOURCE = "Ghodsi et al., EuroSys 2013, sec. 7.2"
 USERS = 9
@@ -100,16 +97,13 @@ def joins_and_leaves(seed: int = 0, trials: int = 10) -> Report:
         source=f"{SOURCE}, Figures 10 to 12",
         columns=("RMSE",),
         rows=tuple(rows),
-        notes=(
-            (
-                f"Sorted vectors every {STEP:g} mean task times; means of {trials} seeds, 95 % "
-                "confidence intervals. The figures have no printed numbers."
-            ),
-            (
-                "Tasks of two runs are drawn separately, so even equal schedulers would be some "
-                "distance apart."
-            ),
-        ),
+        notes=paragraphs(f"""
+            Sorted vectors every {STEP:g} mean task times; means of {trials} seeds, 95 % confidence
+            intervals. The figures have no printed numbers.
+
+            Tasks of two runs are drawn separately, so even equal schedulers would be some distance
+            apart.
+        """),
         panels=tuple(_panel(FIGURES[name], name, seed) for name in FIGURES),
     )
 
@@ -132,12 +126,10 @@ def empty_cluster(seed: int = 0, trials: int = 20) -> Report:
             Row("at first", (averaged(begins),)),
             Row("after one mean task time", (averaged(settled, 1.0, at_most=True),)),
         ),
-        notes=(
-            (
-                "The text says that after one mean task time 'most users are very close to their "
-                f"fair share': one machine is taken as close. {trials} seeds."
-            ),
-        ),
+        notes=paragraphs(f"""
+            The text says that after one mean task time 'most users are very close to their fair
+            share': one machine is taken as close. {trials} seeds.
+        """),
         panels=(_panel("Figure 13", "preemption", seed, at_once=True),),
     )
 

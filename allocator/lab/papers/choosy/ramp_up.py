@@ -4,10 +4,7 @@ The printed inverse distribution function of the remaining task time has the exp
 in its second branch, which does not invert the function printed above it; the inverse is
 ``m * (alpha * (1 - x)) ** (1 / (1 - alpha))``.
 
-References
-----------
-.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
-   Constraints." EuroSys 2013, sec. 6.2 and Figure 6.
+Source: section 6.2 and Figure 6 of the paper.
 """
 
 from collections.abc import Iterator
@@ -17,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.lab.papers.choosy.ideals import Coming, Machines
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
 
 Floats = NDArray[np.float64]
 
@@ -123,15 +120,14 @@ def figure_6(seed: int = 0, trials: int = 50) -> Report:
         source="Ghodsi et al., EuroSys 2013, sec. 6.2 and Figure 6",
         columns=tuple(f"{pickiness:g}" for pickiness in PICKINESS),
         rows=tuple(rows),
-        notes=(
-            "Formula: against the text's bound, under twice the mean up to pickiness 0.85.",
-            (
-                f"Simulated: {trials} users who come to full machines under Choosy and can use "
-                f"{MACHINES} of them, with 95 % confidence intervals, against the formula. The "
-                "machines run Pareto tasks one after the other, and did so for long before. "
-                "Tolerance: four standard errors, one percent, for the formula is the limit of "
-                f"many machines, and {_STEP:g}, for so often is looked."
-            ),
-        ),
+        notes=paragraphs(f"""
+            Formula: against the text's bound, under twice the mean up to pickiness 0.85.
+
+            Simulated: {trials} users who come to full machines under Choosy and can use {MACHINES}
+            of them, with 95 % confidence intervals, against the formula. The machines run Pareto
+            tasks one after the other, and did so for long before. Tolerance: four standard errors,
+            one percent, for the formula is the limit of many machines, and {_STEP:g}, for so often
+            is looked.
+        """),
         panels=(picture,),
     )

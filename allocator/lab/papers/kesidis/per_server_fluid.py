@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core import PolicySpec
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, paragraphs
 from allocator.policies import build
 from allocator.solvers.fluid.per_server_fairness import residual, solve
 from allocator.testing import placement, planned, static_snapshot
@@ -92,25 +92,20 @@ def definition_of_filling(seed: int = 0, trials: int = 1000) -> Report:
         source="Khamse-Ashari et al., ICC 2017, Definition 1; the text gives no such numbers",
         columns=("meets it", "differ", "median", "90th", "99th", "largest", "worst off", "largest"),
         rows=tuple(rows),
-        notes=(
-            (
-                f"{trials} random clusters of two to six frameworks and two to five agents; an "
-                f"agent holds some {_TASKS} tasks, so a filling counts as meeting the definition "
-                f"where levels are equal to {100 * _TOLERANCE:g} %."
-            ),
-            (
-                "'Differ': percent of all tasks that other frameworks have than in the solver's "
-                "allocation, mean, percentiles and largest; several allocations may meet the "
-                "definition, so one that meets it may differ. 'Worst off': by how many percent the "
-                "framework that lacks most has fewer tasks than there, mean and largest."
-            ),
-            (
-                "The fillings of `ps-dsf` decide task by task and take nothing back; "
-                "`ps-dsf-exact` goes by the solver's allocation, and what is left are parts of "
-                "tasks; where an agent holds few tasks of a framework, these may be more than "
-                f"{100 * _TOLERANCE:g} % of a level."
-            ),
-        ),
+        notes=paragraphs(f"""
+            {trials} random clusters of two to six frameworks and two to five agents; an agent holds
+            some {_TASKS} tasks, so a filling counts as meeting the definition where levels are
+            equal to {100 * _TOLERANCE:g} %.
+
+            'Differ': percent of all tasks that other frameworks have than in the solver's
+            allocation, mean, percentiles and largest; several allocations may meet the definition,
+            so one that meets it may differ. 'Worst off': by how many percent the framework that
+            lacks most has fewer tasks than there, mean and largest.
+
+            The fillings of `ps-dsf` decide task by task and take nothing back; `ps-dsf-exact` goes
+            by the solver's allocation, and what is left are parts of tasks; where an agent holds
+            few tasks of a framework, these may be more than {100 * _TOLERANCE:g} % of a level.
+        """),
         panels=(
             _distribution("Tasks that differ", "percent of all tasks", found, "moved"),
             _distribution("Who lacks most", "percent of its tasks", found, "lacks"),

@@ -4,10 +4,7 @@ The paper does not publish how its Spark drivers were set, nor how long things t
 changes one choice of the emulated drivers (`Habits`, `Drivers`), of the allocator or of the
 timing, plays the same workloads, and says which of the section's claims hold then.
 
-References
-----------
-.. [1] Kesidis, Shan, Jain, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed Resources
-   in Heterogeneous Private Clouds." MASCOTS 2018, sec. V-E and V-F.
+Source: sections V-E and V-F of the paper.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +30,7 @@ from allocator.lab.experiments.claims import (
 from allocator.lab.experiments.demo_runs import OBLIVIOUS
 from allocator.lab.experiments.runs import CHARACTERISED
 from allocator.lab.frameworks.spark_of_paper import Habits
-from allocator.lab.papers.report import Cell, Report, Row
+from allocator.lab.papers.report import Cell, Report, Row, paragraphs
 from allocator.lab.workloads.spark_experiment import Drivers
 
 SEEDS = 10
@@ -167,21 +164,19 @@ def sensitivity(
         columns=columns,
         rows=tuple(rows),
         notes=(
-            (
-                "'Ends first': by how many percent the makespan is shorter. 'Steadier': by how "
-                "many percent the variance of what is allocated is smaller. 'Recover': by how many "
-                "points the allocated memory grows after agents that registered one by one were "
-                "first filled. 'Fuller': how many points more memory rPS-DSF has allocated."
-            ),
-            (
-                "A claim holds where the 95 % interval of the mean over the seeds is above zero "
-                f"(for 'does not recover': inside ±{MARGIN:g} points); it is contrary where the "
-                "interval lies on the other side, and else not shown."
-            ),
-            (
-                f"{trials} seeds; {JOBS} jobs a queue in V-E (the paper: fifty), {STAGED_JOBS} in "
-                "V-F (twenty), which is shorter, not otherwise."
-            ),
+            *paragraphs(f"""
+                'Ends first': by how many percent the makespan is shorter. 'Steadier': by how many
+                percent the variance of what is allocated is smaller. 'Recover': by how many points
+                the allocated memory grows after agents that registered one by one were first
+                filled. 'Fuller': how many points more memory rPS-DSF has allocated.
+
+                A claim holds where the 95 % interval of the mean over the seeds is above zero (for
+                'does not recover': inside ±{MARGIN:g} points); it is contrary where the interval
+                lies on the other side, and else not shown.
+
+                {trials} seeds; {JOBS} jobs a queue in V-E (the paper: fifty), {STAGED_JOBS} in V-F
+                (twenty), which is shorter, not otherwise.
+            """),
             *summary(columns, rows),
         ),
     )

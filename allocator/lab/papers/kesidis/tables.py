@@ -7,10 +7,7 @@ The paper says that the agents' order "is randomly permuted in each round"; its 
 when each step draws an agent uniformly at random. Both readings are computed: the selections
 ``random`` and ``round_robin``.
 
-References
-----------
-.. [1] Kesidis, Shan, Jain, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed Resources
-   in Heterogeneous Private Clouds." MASCOTS 2018, sec. IV.
+Source: section IV of the paper.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core import PolicySpec
-from allocator.lab.papers.report import Cell, Report, Row
+from allocator.lab.papers.report import Cell, Report, Row, paragraphs
 from allocator.policies import build
 from allocator.testing import placement, static_snapshot
 
@@ -104,20 +101,18 @@ def table_1(seed: int = 0, trials: int = TRIALS) -> Report:
         rows=tuple(rows),
         notes=(
             _READING,
-            (
-                f"Means over {trials} trials; the paper's are over {TRIALS}. Tolerance: "
-                f"{_STANDARD_ERRORS} standard errors of the difference of two such means (from "
-                f"Table II; for the total from our own deviation), and {_PRINTED} for rounding. "
-                "Rows without chance: equal."
-            ),
-            (
-                "Joint PS-DSF has four end states with equal scores; ties go to the lowest row, "
-                "which gives the printed one."
-            ),
-            (
-                "RRR-rPS-DSF: the text says that it 'performed just as rPS-DSF over 200 trials'. "
-                f"About one trial in 1300 ends elsewhere, hence a tolerance of {_PRINTED}."
-            ),
+            *paragraphs(f"""
+                Means over {trials} trials; the paper's are over {TRIALS}. Tolerance:
+                {_STANDARD_ERRORS} standard errors of the difference of two such means (from Table
+                II; for the total from our own deviation), and {_PRINTED} for rounding. Rows without
+                chance: equal.
+
+                Joint PS-DSF has four end states with equal scores; ties go to the lowest row, which
+                gives the printed one.
+
+                RRR-rPS-DSF: the text says that it 'performed just as rPS-DSF over 200 trials'.
+                About one trial in 1300 ends elsewhere, hence a tolerance of {_PRINTED}.
+            """),
         ),
     )
 

@@ -1,1 +1,7 @@
-"""Isard et al., Quincy: scheduling by a flow of minimum cost."""
+"""Isard et al., Quincy: scheduling by a flow of minimum cost.
+
+References
+----------
+.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
+   Distributed Computing Clusters." SOSP 2009.
+"""

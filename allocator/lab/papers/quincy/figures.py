@@ -1,13 +1,11 @@
 """Quincy's Tables 2 and 3: one job at a time, on the unconstrained network.
 
-References
-----------
-.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
-   Distributed Computing Clusters." SOSP 2009, sec. 6.1.
+Source: section 6.1 of the paper.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +26,7 @@ from allocator.lab.papers.quincy.runs import (
     measure,
     play_all,
 )
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
-from allocator.lab.reports.run_report import interval
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, judged
 
 SOURCE = "Isard et al., SOSP 2009"
 SEEDS = 3
@@ -84,14 +81,29 @@ def seeds_note(trials: int) -> str:
     )
 
 
-def _row(name: str, runs: Sequence[Run], published: Sequence[float | None], why: str) -> Row:
-    measures = [measure(run, IDEAL_S) for run in runs]
-    columns = ("makespan_s", "total_tb", "rack_tb", "core_tb")
-    cells = tuple(
-        averaged([getattr(each, column) for each in measures], wanted, _WITHIN * (wanted or 0))
-        for column, wanted in zip(columns, published, strict=True)
-    )
-    return Row(name, cells, why)
+DATA = ("total_tb", "rack_tb", "core_tb")
+"""What was read, as `Measures` has it."""
+
+
+def _row(
+    name: str,
+    measures: Sequence[Measures],
+    columns: Iterable[str],
+    published: Sequence[float] | None = None,
+    why: str = "",
+) -> Row:
+    """Means over the seeds, beside what is published."""
+    cells = []
+    for at, column in enumerate(columns):
+        wanted = None if published is None else published[at]
+        values = [getattr(each, column) for each in measures]
+        cells.append(averaged(values, wanted, _WITHIN * (wanted or 0)))
+    return Row(name, tuple(cells), why)
+
+
+def _of_table_3(runs: Iterable[Run]) -> list[Measures]:
+    """Measures against the times that Table 3 has."""
+    return [measure(run, IDEAL_S) for run in runs]
 
 
 def table_2(seed: int = 0, trials: int = SEEDS) -> Report:
@@ -103,16 +115,16 @@ def table_2(seed: int = 0, trials: int = SEEDS) -> Report:
         for name in TABLE_2
     }
     runs = play_all(case for each in cases.values() for case in each)
-    rows = []
-    for name, published in TABLE_2.items():
-        rows.append(
-            _row(name, [runs[case] for case in cases[name, "tables"]], published, _ONE_JOB_DEPARTS)
-        )
-    rows.append(_factor(runs, cases))
-    nothing = (None,) * 4
-    for name in TABLE_2:
-        of_text = [runs[case] for case in cases[name, "text"]]
-        rows.append(_row(f"{name}, Sort redistributes all", of_text, nothing, ""))
+    found = {key: _of_table_3(runs[case] for case in those) for key, those in cases.items()}
+    columns = ("makespan_s", *DATA)
+    rows = [
+        _row(name, found[name, "tables"], columns, published, _ONE_JOB_DEPARTS)
+        for name, published in TABLE_2.items()
+    ]
+    rows.append(_factor(found, columns))
+    rows += [
+        _row(f"{name}, Sort redistributes all", found[name, "text"], columns) for name in TABLE_2
+    ]
     return Report(
         name="quincy-table-2",
         title="One job at a time: time and data",
@@ -123,14 +135,11 @@ def table_2(seed: int = 0, trials: int = SEEDS) -> Report:
     )
 
 
-def _factor(runs: Mapping[Case, Run], cases: Mapping[tuple[str, str], Sequence[Case]]) -> Row:
+def _factor(found: Mapping[tuple[str, str], Sequence[Measures]], columns: Sequence[str]) -> Row:
     """How many times as much G takes and moves as QP."""
-    pairs = [
-        (measure(runs[one], IDEAL_S), measure(runs[other], IDEAL_S))
-        for one, other in zip(cases["G", "tables"], cases["QP", "tables"], strict=True)
-    ]
+    pairs = list(zip(found["G", "tables"], found["QP", "tables"], strict=True))
     cells: list[Cell] = []
-    for at, column in enumerate(("makespan_s", "total_tb", "rack_tb", "core_tb")):
+    for at, column in enumerate(columns):
         values = [getattr(one, column) / getattr(other, column) for one, other in pairs]
         published = TABLE_2["G"][at] / TABLE_2["QP"][at]
         cells.append(averaged(values, published, _WITHIN * published))
@@ -180,7 +189,7 @@ class Claim:
     """That one scheduler has more of something than another.
 
     more, less: schedulers.
-    measure: an attribute of `quincy_runs.Measures`.
+    measure: an attribute of `Measures`.
     published: by how many percent, where the paper says it.
     """
 
@@ -198,13 +207,6 @@ class Claim:
         ]
         text = self.text + ("" if self.published is None else f" (paper: {self.published:g} %)")
         return Row(text, (judged(percent),))
-
-
-def judged(values: Sequence[float]) -> Cell:
-    """Whether a mean is above zero: by its confidence interval."""
-    found = interval(values)
-    outcome = "holds" if found.low > 0 else "contrary" if found.high < 0 else "not shown"
-    return Cell(found.mean, half=found.half, outcome=outcome)
 
 
 def worst_slowdown(scheduler: str, found: ByScheduler, *, above: bool) -> Row:
@@ -311,7 +313,7 @@ class Setting:
     """What all schedulers of a figure have in common.
 
     alone: the scheduler under which jobs that run alone take their ideal times.
-    apart_s: as in `quincy_runs.Case`.
+    apart_s: as in `Case`.
     processes: that runs are spread over; -1: one for each core.
     """
 
@@ -352,17 +354,12 @@ def compare(
     return runs, found
 
 
-def _measured(name: str, measures: Sequence[Measures]) -> Row:
-    cells = (averaged([getattr(each, key) for each in measures]) for key in _COLUMNS)
-    return Row(name, tuple(cells))
-
-
 def figures_5_to_7(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
     """Figures 5 to 7: ten jobs at once on the unconstrained network."""
     seeds = range(seed, seed + trials)
     setting = Setting(seeds, UPLINKS, "QP", shrink=shrink, apart_s=APART_S)
     runs, found = compare(SCHEDULERS, setting)
-    rows = [_measured(name, found[name]) for name in SCHEDULERS]
+    rows = [_row(name, found[name], _COLUMNS) for name in SCHEDULERS]
     rows += claims_5_to_7(found)
     part = [100 * each.core_tb / each.total_tb for each in found["QFPX"]]
     cell = averaged(part, CORE_PART_X, 3.0)
@@ -420,14 +417,17 @@ def figure_8(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
     setting = Setting(range(seed, seed + trials), 1, "QFPX", shrink=shrink)
     names = ("GFP", "QFP", "QFPX")
     runs, found = compare(names, setting)
-    rows = [_data(name, runs[name], published) for name, published in TABLE_4.items()]
+    rows = [
+        _row(name, _of_table_3(runs[name]), DATA, published, _DEPARTS)
+        for name, published in TABLE_4.items()
+    ]
     rows += [claim.row(found) for claim in NARROW_NETWORK]
     panels = (_job_times(runs, ("ideal", *names)), _tradeoff(found))
     # The same if Sort does what the text says; the headline's schedulers only.
     headline = ("GFP", "QFPX")
     runs, found = compare(headline, replace(setting, sort_moved="text"))
     mark = ", Sort redistributes all"
-    rows += [_data(name + mark, runs[name], None) for name in ("ideal", *headline)]
+    rows += [_row(name + mark, _of_table_3(runs[name]), DATA) for name in ("ideal", *headline)]
     same = [claim for claim in NARROW_NETWORK if {claim.more, claim.less} == set(headline)]
     rows += [Row(row.name + mark, row.cells) for row in (claim.row(found) for claim in same)]
     return Report(
@@ -439,18 +439,6 @@ def figure_8(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
         notes=(CLAIMS_NOTE, _MEASURES_NOTE, SORT_NOTE, TIMER_NOTE, seeds_note(trials)),
         panels=panels,
     )
-
-
-def _data(name: str, runs: Sequence[Run], published: Sequence[float] | None) -> Row:
-    measures = [measure(run, IDEAL_S) for run in runs]
-    cells = []
-    for at, key in enumerate(("total_tb", "rack_tb", "core_tb")):
-        values = [getattr(each, key) for each in measures]
-        if published is None:
-            cells.append(averaged(values))
-        else:
-            cells.append(averaged(values, published[at], _WITHIN * published[at]))
-    return Row(name, tuple(cells), "" if published is None else _DEPARTS)
 
 
 def _job_times(runs: Mapping[str, Sequence[Run]], names: Sequence[str]) -> Panel:
@@ -531,26 +519,14 @@ def starts(
 #
 # Source: sec. 4.3, 5.1 and 6.3.
 
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Departures, made or not.
-
-    decide_s: as `network.cluster.DECIDE_S`; 0: at every event.
-    sort_moved: A key of `quincy_jobs.SORT_MOVED`.
-    """
-
-    decide_s: float = DECIDE_S
-    sort_moved: str = "tables"
-
-
-CHOICES: Mapping[str, Choice] = {
-    "as on this page": Choice(),
-    "decided at every event": Choice(decide_s=0.0),
-    "decided every 2 s": Choice(decide_s=2.0),
-    "Sort redistributes all": Choice(sort_moved="text"),
-    "both as in the text": Choice(decide_s=0.0, sort_moved="text"),
+CHOICES: Mapping[str, Mapping[str, Any]] = {
+    "as on this page": {},
+    "decided at every event": {"decide_s": 0.0},
+    "decided every 2 s": {"decide_s": 2.0},
+    "Sort redistributes all": {"sort_moved": "text"},
+    "both as in the text": {"decide_s": 0.0, "sort_moved": "text"},
 }
+"""What of a `Setting` is chosen otherwise."""
 
 _SCHEDULERS = ("GFP", "QFPX")
 
@@ -567,8 +543,7 @@ def departures(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
     setting = Setting(range(seed, seed + trials), 1, "QFPX", shrink=shrink)
     rows = []
     for name, choice in CHOICES.items():
-        chosen = replace(setting, decide_s=choice.decide_s, sort_moved=choice.sort_moved)
-        rows.append(Row(name, _cells(compare(_SCHEDULERS, chosen)[1])))
+        rows.append(Row(name, _cells(compare(_SCHEDULERS, replace(setting, **choice))[1])))
     return Report(
         name="quincy-departures",
         title="Constrained network: what departures from the text change",

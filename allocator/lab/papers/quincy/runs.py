@@ -4,10 +4,7 @@ What the paper gives is taken from it: computers, racks, links, partitions and t
 does not give has a name here, and was chosen so that jobs alone take about as long as in its Table
 3 and read as much as in its Table 2.
 
-References
-----------
-.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
-   Distributed Computing Clusters." SOSP 2009, sec. 5 and Table 3.
+Source: section 5 and Table 3 of the paper.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.lab.experiments.spread import spread
-from allocator.lab.network.cluster import DECIDE_S, ClusterRun, Outcome
+from allocator.lab.network.cluster import DECIDE_S, ClusterRun, Outcome, Scheduler
 from allocator.lab.network.flow_scheduler import CORE_COST, FlowScheduler
 from allocator.lab.network.queue_scheduler import QueueScheduler
-from allocator.lab.network.slots import Scheduler
 from allocator.lab.network.topology import Topology, even_racks
 from allocator.lab.network.workflow import JOB_INPUT, JobKind, JobPlan, Need, Stage, draw_job
 
@@ -37,7 +33,7 @@ APART_S = 3.0
 """Between the starts of the first jobs in Figures 5 to 7: for `Case.apart_s`.
 
 PrimeLarge is started first and occupies most computers before others have tasks, and the text says
-that they then wait for it where nothing is preempted. The time is not published; `quincy_starts`
+that they then wait for it where nothing is preempted. The time is not published; `figures.starts`
 compares some."""
 
 SPREAD = 0.15
@@ -218,7 +214,7 @@ class Case:
     alone: one job at a time; else a job for every `COMPUTERS_A_JOB` computers, but three at least.
     uplinks: of each rack; with fewer than `UPLINKS` the network is constrained, and PrimeLarge left
         out.
-    sort_moved: A key of `quincy_jobs.SORT_MOVED`.
+    sort_moved: A key of `SORT_MOVED`.
     shrink: how many times smaller cluster and jobs are than the paper's.
     decide_s: as `network.cluster.DECIDE_S`.
     apart_s: between the starts of the first jobs.

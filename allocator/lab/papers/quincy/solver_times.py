@@ -1,9 +1,6 @@
 """Quincy: how long its network takes to solve while tasks end and others come.
 
-References
-----------
-.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
-   Distributed Computing Clusters." SOSP 2009, sec. 6.5 and Appendix.
+Source: section 6.5 and Appendix of the paper.
 """
 
 import time
@@ -13,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.lab.papers.report import Cell, Report, Row, averaged
+from allocator.lab.papers.report import Cell, Report, Row, averaged, paragraphs
 from allocator.solvers.flow.min_cost_flow import solve
 from allocator.solvers.flow.quincy_network import Cluster, Tasks, build
 
@@ -131,20 +128,17 @@ def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES)
         source="Isard et al., SOSP 2009, sec. 6.5",
         columns=("mean", "largest", "from nothing, mean", "largest"),
         rows=tuple(rows),
-        notes=(
-            (
-                f"{trials} networks, {_STEP_S} s apart, with {_LOAD:g} tasks a computer that take "
-                f"{_TASK_S} s in the mean. Each solution but the first begins with the one before; "
-                f"every {_COLD_EVERY}th network is solved from nothing, too, as the paper's all "
-                "were. Building the network is left out."
-            ),
-            (
-                "The paper measured the times of 243 computers in its experiments, and those of "
-                "2,500 in a simulation, of which it says 'a little over a second'; it has no "
-                "12,500. Its machine was of 2009: the comparison says that solving does not hold "
-                "the scheduler up, not whose algorithm is faster."
-            ),
-        ),
+        notes=paragraphs(f"""
+            {trials} networks, {_STEP_S} s apart, with {_LOAD:g} tasks a computer that take
+            {_TASK_S} s in the mean. Each solution but the first begins with the one before; every
+            {_COLD_EVERY}th network is solved from nothing, too, as the paper's all were. Building
+            the network is left out.
+
+            The paper measured the times of 243 computers in its experiments, and those of 2,500 in
+            a simulation, of which it says 'a little over a second'; it has no 12,500. Its machine
+            was of 2009: the comparison says that solving does not hold the scheduler up, not whose
+            algorithm is faster.
+        """),
     )
 
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from allocator.policies.filling.rules import offers, quotas
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
-from allocator.policies.filling.scene.cycle_stages import LEFT_OVER
 from allocator.policies.filling.scene.loop_arrays import Agents, Log, Offer, Places, Scene
+from allocator.policies.filling.scene.scoring import LEFT_OVER
 
 
 @compiled

@@ -10,8 +10,8 @@ from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Tier
 from allocator.policies.filling.rules import quotas
 from allocator.policies.filling.scene import scoring
 from allocator.policies.filling.scene.compiled import compiled, hot
-from allocator.policies.filling.scene.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.scene.loop_arrays import Agents, Kinds, Offer, Places, Rule, Scene
+from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 
 _RESERVED, _OPEN, _REVOCABLE = int(Tier.RESERVED), int(Tier.OPEN), int(Tier.REVOCABLE)
 

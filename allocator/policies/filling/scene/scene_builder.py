@@ -14,7 +14,6 @@ from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot, Words
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.scene.blocks import Blocks, lay_out
-from allocator.policies.filling.scene.cycle_stages import USUAL
 from allocator.policies.filling.scene.loop_arrays import (
     Agents,
     Kinds,
@@ -25,6 +24,7 @@ from allocator.policies.filling.scene.loop_arrays import (
     Scene,
     Standing,
 )
+from allocator.policies.filling.scene.scoring import USUAL
 
 
 def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
@@ -304,7 +304,6 @@ def _is_usual(minimum_rows: Ints, client: Ints) -> bool:
 
 
 def _empty_offer(snapshot: Snapshot) -> Offer:
-    """Make room for an offer."""
     columns = len(snapshot.total)
     most = int(np.diff(snapshot.specials.start).max(initial=0))
     return Offer(

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from allocator.server.engine.questions import Turn
+from allocator.server.engine.commands import Turn
 from allocator.server.views.views import RefusedError, Views
 from allocator.server.web.http import is_from_here, plain_text
-from allocator.server.web.page import agent_map, drained, narrow, tables, words
+from allocator.server.web.page import agent_map, drained, look, tables
 from allocator.server.web.page.look import (
     FAIR_FRESH_S,
     FRESH_S,
@@ -252,7 +252,7 @@ def _refresh_s(request: Request, default: int) -> int:
 
 def _render(template: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401
     values = {"refresh_s": 0, **values}
-    text = narrow.labelled(_environment().get_template(template).render(values))
+    text = look.labelled(_environment().get_template(template).render(values))
     return HTMLResponse(text, status, {"Content-Security-Policy": _policy()})
 
 
@@ -265,9 +265,9 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=words.printable,
+        finalize=tables.printable,
     )
-    environment.filters.update(words.FILTERS)
+    environment.filters.update(tables.FILTERS)
     environment.globals["style"] = _style()
     return environment
 

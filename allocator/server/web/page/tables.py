@@ -1,11 +1,184 @@
 """Which rows the page shows, and in which order: a bounded number of each."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
+from markupsafe import Markup
+
+from allocator import plain
+from allocator.core import format_quantities
 from allocator.server.web.page.look import Look
+from allocator.settable import KINDS
 from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2
+from allocator.v1.types_pb2 import Quantities
+
+TEXT_MAX = 2000
+"""Characters of anybody's text."""
+
+_MINUTE_S = 120
+_HOUR_S = 7200
+_DAY_S = 172_800
+
+
+def printable(value: object) -> object:
+    """What is put into a page: no control character gets there, and no text without an end.
+
+    Marks that turn the direction of text round are control characters, too.
+
+    >>> printable("a" + chr(0x202E) + "b")
+    'a\N{REPLACEMENT CHARACTER}b'
+    """
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    text = value if len(value) <= TEXT_MAX else f"{value[:TEXT_MAX]}\N{HORIZONTAL ELLIPSIS}"
+    return plain.printable(text)
+
+
+def url(text: str) -> Markup:
+    """A text as a part of an address.
+
+    >>> url("a/b&c")
+    Markup('a%2Fb%26c')
+    """
+    return Markup(quote(text, safe=""))  # noqa: S704 - nothing of HTML is left after quoting
+
+
+def amounts(quantities: Quantities) -> str:
+    """Amounts by name.
+
+    >>> amounts(Quantities(name=["cpus", "mem"], amount=[1500, 2048000]))
+    'cpus:1.5;mem:2048'
+    """
+    return format_quantities(dict(zip(quantities.name, quantities.amount, strict=True)))
+
+
+def percent(part: float) -> str:
+    """A part of 1 in percent; empty where there is none.
+
+    >>> percent(0.6666), percent(math.nan)
+    ('66.7 %', '')
+    """
+    return "" if math.isnan(part) else f"{100 * part:.1f} %"
+
+
+def whole_percent(part: float) -> str:
+    """A part of 1 in few characters; only what is full is 100 %.
+
+    >>> whole_percent(0.666), whole_percent(0.997), whole_percent(1.0)
+    ('67 %', '99 %', '100 %')
+    """
+    return f"{100 if part >= 1 else min(round(100 * part), 99)} %"
+
+
+def signed_percent(part: float) -> str:
+    """A difference of parts.
+
+    >>> signed_percent(-0.0213)
+    '-2.1 %'
+    """
+    return "" if math.isnan(part) else f"{100 * part:+.1f} %"
+
+
+def count(number: float) -> str:
+    """A number of things.
+
+    >>> count(1234567)
+    '1,234,567'
+    """
+    return f"{number:,}"
+
+
+def milliseconds(value: float) -> str:
+    """A time in ms, in the unit that suits it.
+
+    >>> milliseconds(0.25), milliseconds(12.34), milliseconds(2500), milliseconds(math.nan)
+    ('0.25 ms', '12.3 ms', '2.5 s', '')
+    """
+    if math.isnan(value):
+        return ""
+    if value < 1:
+        return f"{value:.2f} ms"
+    return f"{value:.1f} ms" if value < 1000 else f"{value / 1000:.1f} s"
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(4.2), duration(600), duration(7300), duration(864000)
+    ('4 s', '10 min', '2.0 h', '10.0 days')
+    """
+    if seconds < _MINUTE_S:
+        return f"{seconds:.0f} s"
+    if seconds < _HOUR_S:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < _DAY_S else f"{seconds / 86400:.1f} days"
+
+
+def moment(seconds: float) -> str:
+    """A time of day, with its zone.
+
+    >>> moment(0)
+    '1970-01-01 00:00:00 UTC'
+    """
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def state(share: pb.Share) -> str:
+    """Whether a framework wants offers."""
+    if not share.active:
+        return "inactive"
+    return "suppressed" if share.suppressed else "active"
+
+
+def policy(spec: settings_pb2.Policy) -> str:
+    """A policy in one line: how agents are chosen, and what else was set."""
+    parts = [spec.selection or "its own selection", "flat" if spec.flat else "hierarchical"]
+    parts += [f"{key} = {value}" for key, value in sorted(spec.parameters.items())]
+    parts += [f"{name} below {role}" for role, name in sorted(spec.subtrees.items())]
+    return ", ".join(parts)
+
+
+def origin(setting: settings_pb2.Setting) -> str:
+    """Where a setting comes from."""
+    if not setting.set_at_ms:
+        return setting.place or setting.source
+    return f"operator {setting.place}, {moment(setting.set_at_ms / 1000)}"
+
+
+def matched(setting: settings_pb2.Setting) -> str:
+    """What a rule is about in the cluster as it is; empty for other settings."""
+    if not setting.HasField("match"):
+        return ""
+    return KINDS[setting.key].match_in_words(setting.match)
+
+
+def known(value: float) -> bool:
+    """Whether a number is there."""
+    return not math.isnan(value)
+
+
+FILTERS: dict[str, Any] = {
+    "url": url,
+    "amounts": amounts,
+    "percent": percent,
+    "whole": whole_percent,
+    "signed": signed_percent,
+    "count": count,
+    "ms": milliseconds,
+    "duration": duration,
+    "moment": moment,
+    "state": state,
+    "policy": policy,
+    "origin": origin,
+    "matched": matched,
+    "known": known,
+}
+
 
 ROLES_MAX = 60
 FRAMEWORKS_MAX = 25

@@ -1,0 +1,296 @@
+"""Sessions as the core's thread sees them: their streams, why they end, and what is logged.
+
+A stream has two threads of its own: one takes the module's messages off it, one puts the answers
+on it. The core's thread waits for neither. The queues between them are bounded because the reading
+thread waits, for the core and for a peer that does not read.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import structlog
+from google.protobuf.message import DecodeError
+
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import Counts, Greeting, ModuleFigures, Sidecar, SidecarSession, WireError
+
+
+class SessionStream:
+    """Answers that wait for the peer, and a count of messages that wait for the core.
+
+    `number`: of the session; 0 before the core gave one.
+    `peer`: who is at the other end, as gRPC names it.
+    """
+
+    def __init__(
+        self, peer: str, *, queue_max: int, stalled_s: float, cut: Callable[[], object]
+    ) -> None:
+        """Begin empty.
+
+        `queue_max`: so many messages may wait for the core, and so many answers for the peer.
+        `stalled_s`: a peer with so many answers to read must read one within this time.
+        `cut`: ends the stream at once.
+        """
+        self.number = 0
+        self.peer = peer
+        self._queue_max = queue_max
+        self._stalled_s = stalled_s
+        self._cut = cut
+        self._changed = threading.Condition()
+        self._answers: deque[pb.SessionResponse] = deque()
+        self._waiting = 0
+        self._taken_s = 0.0
+        self._ended = False
+        self._timer: threading.Timer | None = None
+
+    # The thread that reads.
+
+    def await_room(self) -> bool:
+        """Wait until another message may come; False where the peer does not read its answers."""
+        begun_s = time.monotonic()
+        with self._changed:
+            while not self._ended:
+                # A peer that does not read its answers gets no more of them: its messages wait,
+                # and after some time the stream is given up. A busy core is waited for without a
+                # limit.
+                full = len(self._answers) >= self._queue_max
+                if not full and self._waiting < self._queue_max:
+                    break
+                # The time counts from this call, or from the last answer that was read.
+                left_s = max(begun_s, self._taken_s) + self._stalled_s - time.monotonic()
+                if full and left_s <= 0:
+                    return False
+                self._changed.wait(left_s if full else None)
+            self._waiting += 1
+            return True
+
+    # The core's thread.
+
+    def message_done(self) -> None:
+        """One message less waits for the core."""
+        with self._changed:
+            self._waiting -= 1
+            self._changed.notify_all()
+
+    def answer(self, response: pb.SessionResponse) -> None:
+        with self._changed:
+            if not self._ended:
+                self._answers.append(response)
+                self._changed.notify_all()
+
+    def end(self, grace_s: float) -> None:
+        """Let the peer read what is queued, then end the stream; after `grace_s` cut it."""
+        with self._changed:
+            if self._ended:
+                return
+            self._ended = True
+            # A peer that never reads must not keep the stream open.
+            self._timer = threading.Timer(grace_s, self._cut)
+            self._timer.daemon = True
+            self._timer.start()
+            self._changed.notify_all()
+
+    # The thread that writes.
+
+    def answers(self) -> Iterator[pb.SessionResponse]:
+        """Give the answers as they come, until the end."""
+        try:
+            while (response := self._next()) is not None:
+                yield response
+        finally:
+            self.hang_up()
+
+    def _next(self) -> pb.SessionResponse | None:
+        with self._changed:
+            while not self._answers:
+                if self._ended:
+                    return None
+                self._changed.wait()
+            self._taken_s = time.monotonic()
+            self._changed.notify_all()
+            return self._answers.popleft()
+
+    # Any thread.
+
+    def hang_up(self) -> None:
+        """The stream is over: nobody reads any more."""
+        with self._changed:
+            self._ended = True
+            self._answers.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._changed.notify_all()
+
+
+SESSIONS_MAX = 16
+"""Streams at a time; one of them has the allocator."""
+
+HELLO_S = 10.0
+"""A stream must say hello within this time."""
+
+AHEAD_US = 600_000_000
+"""A master may have begun so far ahead of our clock: no two clocks are quite the same."""
+
+
+def shutdown() -> WireError:
+    """Say that the sidecar ends."""
+    return WireError(pb.ERROR_CODE_SHUTDOWN, "", "the sidecar shuts down; call again later")
+
+
+def no_hello() -> WireError:
+    """Say that a stream was silent."""
+    return WireError(pb.ERROR_CODE_PROTOCOL, "", f"no hello came within {HELLO_S:g} s")
+
+
+def no_room() -> WireError:
+    """Say that others call, and this one has said nothing for longest."""
+    text = f"{SESSIONS_MAX} streams are open, and this one has waited for longest; say hello"
+    return WireError(pb.ERROR_CODE_LIMIT, "", text)
+
+
+def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
+    """Say which of two masters is not believed, for it began when nobody can have begun yet.
+
+    Else one whose clock was wrong would keep all others away for as long as it calls. Where both
+    say so, or neither, the core decides as ever.
+
+    `holder`: of the session that has the allocator.
+    `first`: what the newcomer says first.
+    Returns whether it is the newcomer, and what it is told; None where both may be believed.
+    """
+    try:
+        claim = pb.SessionRequest.FromString(first).hello
+    except DecodeError:
+        return None
+    latest_us = time.time_ns() // 1000 + AHEAD_US
+    ours, theirs = (each.instance_started_us > latest_us for each in (holder, claim))
+    if ours == theirs or not claim.instance_id or claim.instance_id == holder.instance_id:
+        return None
+    name = claim.instance_id if theirs else holder.instance_id
+    text = f"instance {name[:100]!r} began in the future, by this sidecar's clock, and another"
+    message = f"{text} master calls; set the clocks right"
+    return theirs, WireError(pb.ERROR_CODE_SUPERSEDED, "instance_started_us", message)
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """Who has the allocator, how far it is, and what its module says of itself."""
+
+    number: int
+    peer: str
+    master_id: str
+    instance_id: str
+    instance_started_us: int
+    mesos_version: str
+    module_version: str
+    sequence: int
+    clock_ms: int
+    figures: ModuleFigures | None = None
+
+
+def info_of(session: SidecarSession, number: int, peer: str) -> SessionInfo | None:
+    """Say who has the allocator; None where nobody said hello yet."""
+    greeting = session.greeting
+    if greeting is None:
+        return None
+    return SessionInfo(
+        number=number,
+        peer=peer,
+        master_id=greeting.master_id,
+        instance_id=greeting.instance_id,
+        instance_started_us=greeting.instance_started_us,
+        mesos_version=greeting.mesos_version,
+        module_version=greeting.module_version,
+        sequence=session.sequence,
+        clock_ms=session.clock_ms,
+        figures=session.figures,
+    )
+
+
+_log = structlog.get_logger()
+
+
+_ASIDES_MAX = 100
+"""So many changes of a session to what is set aside are told one by one."""
+
+
+class SessionLog:
+    """Says each thing once, where it would be said in every cycle."""
+
+    def __init__(self) -> None:
+        self._mended: dict[int, int] = {}
+        self._asides: dict[int, int] = {}
+        self._policy_error = ""
+        self._in_shadow: set[int] = set()
+
+    def of_error(self, number: int, error: pb.Error, session: SidecarSession | None) -> None:
+        """Log why a session ended."""
+        _log.warning(
+            "session ended with an error",
+            session=number,
+            code=pb.ErrorCode.Name(error.code),
+            field=error.field,
+            message=error.message,
+            exc_info=session.failure if session else None,
+        )
+
+    def of_message(self, number: int, sidecar: Sidecar) -> None:
+        """Log what a session's latest message has brought to light."""
+        self._of_policy(sidecar.counts)
+        session = sidecar.sessions.get(number)
+        if session is not None:
+            self._of_mended(number, session)
+            self._of_set_aside(number, session)
+            self._of_shadow(number, session)
+
+    def _of_shadow(self, number: int, session: SidecarSession) -> None:
+        """Log once in a session that decisions are only compared."""
+        figures = session.figures
+        if figures is not None and figures.shadow and number not in self._in_shadow:
+            self._in_shadow.add(number)
+            _log.warning("Mesos's own allocator decides; ours is in its shadow", session=number)
+
+    def _of_policy(self, counts: Counts) -> None:
+        """Log that the policy failed; each kind once, not in every cycle."""
+        if counts.policy_error != self._policy_error:
+            self._policy_error = counts.policy_error
+            _log.error("the policy failed; the fallback decided", error=counts.policy_error)
+
+    def _of_mended(self, number: int, session: SidecarSession) -> None:
+        """Log each field of which something was put right, once in a session."""
+        told = self._mended.get(number, 0)
+        if len(session.mended) > told:
+            # Fields are only added, in order: the first `told` of them are in the log already.
+            for field, text in list(session.mended.items())[told:]:
+                _log.warning("a value was mended", session=number, field=field, message=text)
+            self._mended[number] = len(session.mended)
+
+    def _of_set_aside(self, number: int, session: SidecarSession) -> None:
+        """Log what is set aside of a framework's or an agent's words: each change, up to a bound.
+
+        After that the log says how many more there were, each time that the number doubles.
+        """
+        if not session.asides:
+            return
+        told = self._asides.get(number, 0)
+        for of, name, rows in session.asides:
+            if told < _ASIDES_MAX:
+                told += 1
+                words = [f"{row.field}: {row.text}" for row in rows]
+                _log.warning("words are set aside", session=number, of=of, id=name, words=words)
+        session.asides.clear()
+        if session.asides_told >= 2 * max(told, _ASIDES_MAX):
+            told = session.asides_told
+            _log.warning("more words are set aside", session=number, changes=told)
+        self._asides[number] = told
+        for defect in session.defects:
+            _log.error("the words of a framework or an agent could not be taken", exc_info=defect)
+        session.defects.clear()
+
+    def forget(self, number: int) -> None:
+        self._in_shadow.discard(number)
+        self._mended.pop(number, None)
+        self._asides.pop(number, None)

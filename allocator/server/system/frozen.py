@@ -1,0 +1,92 @@
+"""A moment of this process, kept by the operating system.
+
+A child is forked: it has all memory as it was then. Memory is shared until either side writes to
+it, and then copied page by page. So whoever forks waits for the table of pages alone.
+
+Threads of this process are not there in the child. So nothing may run there that asks one of them,
+or takes a lock of a library: what it does is to turn values into bytes.
+"""
+
+import gc
+import os
+import select
+import signal
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from typing import NoReturn
+
+SILENT_MS = 60_000
+"""A child that gives nothing for so long is given up."""
+
+_AT_ONCE = 1 << 16
+_FILES_MAX = 1 << 20
+
+
+def frozen(make: Callable[[], Iterator[bytes]]) -> Generator[bytes]:
+    """Have pieces made by a child, of all that is as it is now; any thread may read them.
+
+    The child ends where nobody holds the iterator any more.
+    Raises OSError: at once where there can be no child, later where it failed.
+    """
+    reads, writes = os.pipe()
+    try:
+        with warnings.catch_warnings():
+            # Python 3.12 warns of threads, which our child does not touch.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+    except OSError:
+        os.close(reads)
+        os.close(writes)
+        raise
+    if not child:
+        _write(make, writes)
+    os.close(writes)
+    pieces = _read(child, reads)
+    next(pieces)  # it has begun: from now on whatever happens ends the child
+    return pieces
+
+
+def _write(make: Callable[[], Iterator[bytes]], to: int) -> NoReturn:
+    """Write all pieces; in the child."""
+    status = 1
+    try:
+        # No destructor of what belongs to other threads may run.
+        gc.disable()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        # A connection that the parent closes must not live on here.
+        os.closerange(3, to)
+        os.closerange(to + 1, _FILES_MAX)
+        for piece in make():
+            rest = memoryview(piece)
+            while rest:
+                rest = rest[os.write(to, rest) :]
+        status = 0
+    except BaseException:  # noqa: BLE001 - nobody above may go on in the child.
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(status)
+
+
+def _read(child: int, reads: int) -> Generator[bytes]:
+    poll, status = select.poll(), None
+    poll.register(reads, select.POLLIN)
+    try:
+        yield b""
+        while True:
+            if not poll.poll(SILENT_MS):
+                raise TimeoutError(f"process {child} has written nothing for {SILENT_MS} ms")
+            data = os.read(reads, _AT_ONCE)
+            if not data:
+                break
+            yield data
+        status = os.waitpid(child, 0)[1]
+        if status:
+            ended = os.waitstatus_to_exitcode(status)
+            raise OSError(f"process {child}, which wrote the checkpoint, ended with {ended}")
+    finally:
+        os.close(reads)
+        if status is None:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)

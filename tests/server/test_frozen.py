@@ -1,0 +1,133 @@
+"""A child makes pieces of what was there when it was begun, whatever happens meanwhile."""
+
+import mmap
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from allocator.core import PolicySpec
+from allocator.core.checkpoint import Detached, nbytes_of, to_columns
+from allocator.server.system import frozen as module
+from allocator.server.system.frozen import frozen
+from allocator.wire.journal.checkpoint import write_checkpoint
+from allocator.wire.journal.framing import frame
+from tests.core.random_gates import ROLES, random_world, some
+from tests.world.rows import given_back, holdings_of, settled
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32 - 1), before=st.integers(0, 3), after=st.integers(1, 4))
+def test_a_checkpoint_is_of_the_moment_it_was_begun(seed, before, after):
+    """The slow obvious twin is a copy of everything, made at that moment."""
+    chance = np.random.default_rng(seed)
+    world = random_world(chance, PolicySpec("drf"))
+
+    def go_on():
+        world.quota(str(chance.choice(ROLES)), some(chance, 0, 6))
+        world.agent(some(chance, 1, 15))
+        world.now_ms += 1000
+        made = world.allocator.allocate(world.now_ms)
+        world.tell(settled(made))
+        world.tell(given_back(holdings_of(made), 5000))
+
+    for _ in range(before):
+        go_on()
+    kept = world.allocator.kept()
+    copied = Detached(kept)
+    assert nbytes_of(kept) == nbytes_of(copied.value)
+    gone_on = mmap.mmap(-1, 1)  # memory that both processes share
+
+    def make():
+        # Only after the core went on: what it changes must not be seen.
+        while not gone_on[0]:
+            time.sleep(0.001)
+        yield from map(frame, write_checkpoint(to_columns(kept)))
+
+    pieces = frozen(make)
+    for _ in range(after):
+        go_on()
+    gone_on[0] = 1
+    made = b"".join(pieces)
+    assert made == b"".join(map(frame, write_checkpoint(to_columns(copied.value))))
+    assert made != b"".join(map(frame, write_checkpoint(to_columns(world.allocator.kept()))))
+
+
+@pytest.fixture
+def child(monkeypatch):
+    """The process that is forked."""
+    found = []
+    fork = os.fork
+
+    def noted() -> int:
+        found.append(fork())
+        return found[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
+    return found
+
+
+def test_a_child_that_fails_is_told_of(child):
+    def make():
+        yield b"a"
+        raise ValueError("something new")
+
+    pieces = frozen(make)
+    with pytest.raises(OSError, match="ended with 1"):
+        list(pieces)
+    assert_ended(child)
+
+
+def test_a_child_that_hangs_is_given_up(monkeypatch, child):
+    def make():
+        time.sleep(60)
+        yield b"a"
+
+    monkeypatch.setattr(module, "SILENT_MS", 50)
+    pieces = frozen(make)
+    with pytest.raises(TimeoutError):
+        list(pieces)
+    assert_ended(child)
+
+
+def test_a_child_ends_with_whoever_reads(child):
+    """It would wait for ever to write on."""
+    pieces = frozen(lambda: iter([bytes(1 << 20)]))
+    assert next(pieces)
+    del pieces
+    assert_ended(child)
+
+
+def assert_ended(child: list[int]) -> None:
+    with pytest.raises(ChildProcessError):
+        os.waitpid(child[0], os.WNOHANG)
+
+
+BESIDE_GRPC = """
+import time
+from concurrent.futures import ThreadPoolExecutor
+from allocator.server.system.frozen import frozen
+import grpc
+server = grpc.server(ThreadPoolExecutor(2))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+grpc.channel_ready_future(channel).result(20)
+
+def make():
+    time.sleep(0.3)  # in which threads of gRPC, if there are any, find their files closed
+    yield b"x"
+
+assert b"".join(frozen(make)) == b"x"
+"""
+
+
+def test_grpc_starts_no_threads_in_a_child():
+    command = [sys.executable, "-c", BESIDE_GRPC]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
