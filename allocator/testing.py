@@ -222,11 +222,12 @@ def with_refusals(
         By kind.
     """
     amount = thousandths(refused)
-    table = FilterTable(len(amount))
+    table = FilterTable(2 * len(amount))
     agents, clients = len(snapshot.free), len(snapshot.demand)
     table.reserve(agents=agents, clients=clients + 1, kinds=amount.shape[1])
     rows = np.asarray(client, np.int64), np.asarray(agent, np.int64)
-    table.add(*rows, amount, np.ones(len(amount), np.int64))
+    framework = np.arange(clients + 1)
+    table.add(*rows, amount, np.ones(len(amount), np.int64), framework)
     specials = snapshot.specials
     offerable = Offerable(
         free=snapshot.free,

@@ -37,6 +37,9 @@ CLAUSE_VALUES_MAX = 4096
 ROLES_MAX = 4096
 """Roles in which one framework is served: each is a client, of which there are `limits.clients`."""
 
+FILTER_BYTES_MAX = 2**32
+"""Bytes of refusals: where strangers make up kinds, each refusal is as wide as all of them."""
+
 ROWS_MAX = 16
 """Rows about what is set aside, of a framework or an agent: they are kept, copied and shown."""
 

@@ -133,7 +133,10 @@ def main() -> None:
         return
     before = laid_out(given.baseline)
     if before is None:
-        print(f"nothing to compare with: no commit {given.baseline} here; its history is missing")
+        lacks = f"nothing to compare with: no commit {given.baseline} here; its history is missing"
+        if os.environ.get("CI"):
+            sys.exit(f"{lacks}: clone without --depth")
+        print(lacks)
         return
     print(f"compared with {given.baseline}; a yardstick is {yardstick_ms():.1f} ms now\n")
     if found := slower(before, given.gauges, given.planted):

@@ -9,6 +9,7 @@ from allocator.core.filters.table import FilterTable
 
 AGENTS, CLIENTS = 3, 4
 ROUND_MS = PAGES * 64
+OWN = np.arange(CLIENTS)  # each client is a framework's only one
 
 steps = st.lists(
     st.one_of(
@@ -35,7 +36,8 @@ def test_filters_expire_at_their_time(steps) -> None:
         if step[0] == "add":
             _, client, agent, amount, life_ms = step
             expires_ms = np.array([now_ms + life_ms])
-            table.add(np.array([client]), np.array([agent]), np.array([[amount]]), expires_ms)
+            row = np.array([client]), np.array([agent]), np.array([[amount]])
+            table.add(*row, expires_ms, OWN)
         elif step[0] == "revive":
             table.drop_client(step[1])
         else:
@@ -50,10 +52,10 @@ def test_filters_expire_at_their_time(steps) -> None:
 def test_many_filters_that_expire_at_different_moments_are_each_found() -> None:
     """Whoever declines says for how long: a moment of its own for each costs no more than one."""
     count = 50_000
-    table = FilterTable(count)
+    table = FilterTable(2 * count)
     table.reserve(agents=count, clients=CLIENTS, kinds=1)
     agent, life_ms = np.arange(count), 10 + 977 * np.arange(count)
-    table.add(np.ones(count, np.int64), agent, np.ones((count, 1), np.int64), life_ms)
+    table.add(np.ones(count, np.int64), agent, np.ones((count, 1), np.int64), life_ms, OWN)
     for now_ms in range(0, int(life_ms[-1]), ROUND_MS // 3):
         table.expire(now_ms)
         assert len(table) == (life_ms >= now_ms).sum()

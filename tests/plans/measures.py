@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.solvers.fluid.per_server_fairness import residual
 from tests.plans.clusters import Cluster, fairest, of_slots, of_two_resources, proportional
 
 _SOME = 2e-3  # of an agent: whoever holds a smaller part of it holds none
@@ -47,11 +46,48 @@ def percent_from_proportional(cluster: Cluster, tasks: np.ndarray) -> float:
 
 
 def percent_from_definition(cluster: Cluster, tasks: np.ndarray) -> float:
-    """By how many percent the definition of PS-DSF is missed."""
-    demand, capacity = cluster.demand.astype(float), cluster.capacity.astype(float)
-    given = tasks.astype(float)
-    wrong = residual(given, demand, capacity, cluster.eligible, cluster.weight, least=_SOME)
-    return 100 * wrong
+    """By how many percent the definition of PS-DSF is missed, whoever and wherever it is most.
+
+    Khamse-Ashari et al., Definition 1: nobody can have more on an agent, unless one loses tasks
+    there whose virtual dominant share on it is not larger. So of each framework and agent that
+    suits it: some resource that it needs there is used up, and nobody who holds of that resource
+    there stands higher. What is left of the resource, or how much higher the highest stands,
+    says by how much that is missed.
+    """
+    return 100 * max(
+        min(_missed(cluster, tasks, framework, agent, need) for need in _needed(cluster, framework))
+        for framework, agent in zip(*np.nonzero(cluster.eligible), strict=True)
+    )
+
+
+def _needed(cluster: Cluster, framework: int) -> list[int]:
+    return [each for each, amount in enumerate(cluster.demand[framework]) if amount]
+
+
+def _missed(
+    cluster: Cluster, tasks: np.ndarray, framework: int, agent: int, resource: int
+) -> float:
+    """By how much the definition is missed if it rests on this resource of the agent."""
+    capacity = float(cluster.capacity[agent, resource])
+    held = [
+        int(count) * int(demand) / capacity
+        for count, demand in zip(tasks[:, agent], cluster.demand[:, resource], strict=True)
+    ]
+    higher = [
+        _virtual_share(cluster, tasks, each, agent) for each, has in enumerate(held) if has > _SOME
+    ]
+    own = _virtual_share(cluster, tasks, framework, agent)
+    above = 1 - own / max(higher) if higher else 0.0
+    return max(0.0, above, 1 - sum(held))
+
+
+def _virtual_share(cluster: Cluster, tasks: np.ndarray, framework: int, agent: int) -> float:
+    """Its tasks everywhere, by its weight and those that it could run alone on the agent."""
+    alone = min(
+        float(cluster.capacity[agent, each] / cluster.demand[framework, each])
+        for each in _needed(cluster, framework)
+    )
+    return float(tasks[framework].sum() / (cluster.weight[framework] * alone))
 
 
 MEASURES = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 
 from allocator.server.grpc.calls import CONNECTIONS_MAX
-from allocator.server.web.http import OTHERS_MAX, PROBES_MAX, SILENT_MAX
+from allocator.server.web.http import OTHERS_MAX, PROBES_MAX, SCRAPES_MAX, SILENT_MAX
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from tests.server.process import GrpcModule, SidecarProcess
@@ -55,7 +55,7 @@ def test_hundreds_of_connections_keep_no_session_and_no_scrape_away(tmp_path):
             with grpc.insecure_channel(sidecar.targets[1]) as beside:
                 assert status(beside).in_session
             open_now = len(list(Path(f"/proc/{sidecar.process.pid}/fd").iterdir()))
-            over_http = SILENT_MAX + PROBES_MAX + OTHERS_MAX
+            over_http = SILENT_MAX + PROBES_MAX + SCRAPES_MAX + OTHERS_MAX
             assert open_now <= CONNECTIONS_MAX + over_http + SPARE
             # Whoever comes later has a place when those who say nothing have lost theirs.
             await_true(lambda: newcomer(sidecar.targets[0]))

@@ -143,7 +143,8 @@ def _refuse(state: State, client: Ints, agent: Ints, holdings: Holdings, event: 
     amount = np.zeros((int(kept.sum()), state.filters.rows.amount.shape[1]), np.int64)
     amount[:, holdings.kind] = holdings.amount[kept]
     life_ms = np.maximum(event.refuse_ms[kept] - 1, state.options.allocation_interval_ms)
-    state.filters.add(client[kept], agent[kept], amount, state.now_ms + life_ms)
+    expires_ms = state.now_ms + life_ms
+    state.filters.add(client[kept], agent[kept], amount, expires_ms, state.clients.framework)
 
 
 def refuse(state: State, event: Refuse) -> None:
@@ -158,7 +159,8 @@ def refuse(state: State, event: Refuse) -> None:
     kept = np.flatnonzero(client)
     amount = np.zeros((len(kept), state.filters.rows.amount.shape[1]), np.int64)
     amount[:, event.refused.kind] = event.refused.amount[kept]
-    state.filters.add(client[kept], agent[kept], amount, event.expires_ms[kept])
+    expires_ms, framework = event.expires_ms[kept], state.clients.framework
+    state.filters.add(client[kept], agent[kept], amount, expires_ms, framework)
 
 
 def transition(state: State, event: Transition) -> None:

@@ -11,6 +11,7 @@ be offered on the agent, see `coverage`.
 
 import numpy as np
 
+from allocator.core.bounds import FILTER_BYTES_MAX
 from allocator.core.filters import coverage, refusals
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.refusals import COLUMNS, PAGES, Refusals, page_of
@@ -19,6 +20,9 @@ from allocator.core.numba.array_structures import pack
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
 from allocator.core.snapshot import Bools, Filters, Ints
+
+_ROW_BYTES = 64
+"""Of a filter, beside its amounts."""
 
 
 class FilterTable:
@@ -44,20 +48,39 @@ class FilterTable:
         sizes = {"filter": 0, "agent": agents, "client": clients, "kind": kinds, "word": words}
         self.rows = grown(self.rows, COLUMNS, **sizes)
 
-    def add(self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints) -> None:
-        """Keep refusals: amounts (N, K) by kind, in force up to and including `expires_ms`."""
-        room = self._limit - len(self)
-        # There is no room for all: the first ones are kept.
-        if len(client) > room:
-            self.forgotten += len(client) - room
-            client, agent, amount = client[:room], agent[:room], amount[:room]
-            expires_ms = expires_ms[:room]
+    def add(
+        self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints, framework: Ints
+    ) -> None:
+        """Keep refusals: amounts (N, K) by kind, in force up to and including `expires_ms`.
+
+        `framework` (C,): of each client.
+        """
+        most = min(self._limit, FILTER_BYTES_MAX // (_ROW_BYTES + 8 * amount.shape[1]))
+        if len(self) + len(client) > most // 2:
+            kept = self._within_share(framework, client, most - len(self))
+            self.forgotten += len(client) - len(kept)
+            client, agent, amount = client[kept], agent[kept], amount[kept]
+            expires_ms = expires_ms[kept]
         if not len(client):
             return
         self._make_rows(len(client))
         # What is over already goes with what will be over next.
         expires_ms = np.maximum(expires_ms, self._since_ms - 1)
         self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare)
+
+    def _within_share(self, framework: Ints, client: Ints, free: int) -> Ints:
+        """Which refusals are kept where little is free: nobody has more than is free after that.
+
+        So whoever declines without end leaves room for those who come later.
+        """
+        own = np.bincount(framework, self.rows.per_client[: len(framework)])
+        who = framework[client]
+        # Its first ones are kept: how many of it stand before each one.
+        order = np.argsort(who, kind="stable")
+        ranked = who[order]
+        before = np.empty(len(who), np.int64)
+        before[order] = np.arange(len(who)) - np.searchsorted(ranked, ranked)
+        return np.flatnonzero(2 * before + own[who] < free)[: max(free, 0)]
 
     def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
         """Keep a client from so much of a rest kind, see `RestRefusals`."""

@@ -475,7 +475,7 @@ class ShadowSection(Section):
 
 
 class LimitsSection(Section):
-    """What one session may grow to; beyond it the session ends with a named error.
+    """What one session may grow to; what is beyond it is passed over, and told (`set_aside`).
 
     Modules are told how many kinds are kept apart, and tell no more.
     """
@@ -491,7 +491,11 @@ class LimitsSection(Section):
         512, description="Kinds of resources kept apart; those beyond are one for each name."
     )
     filters: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
-        20_000_000, description="Refusals in force; what is refused beyond that is forgotten."
+        20_000_000,
+        description=(
+            "Refusals in force. Where half of them are there, no framework has more than are free;"
+            " what is refused beyond that is forgotten."
+        ),
     )
     message_bytes_max: Annotated[int, Field(ge=64 * 1024, le=GIB)] = Field(
         4 * MIB, description="Largest gRPC message that is read, in bytes."

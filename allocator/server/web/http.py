@@ -33,7 +33,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from allocator.server.config.checks import ANY_NAME, is_loopback
@@ -120,7 +120,7 @@ def probe_routes(
         return Response(body, headers={"Content-Type": content_type})
 
     return [
-        Route("/metrics", metrics),
+        Route(SCRAPED, metrics),
         Route("/healthz", lambda _request: _checked(healthy, nothing_to_add)),
         Route("/readyz", lambda _request: _checked(ready, remark)),
     ]
@@ -137,9 +137,17 @@ def _checked(check: Check, remark: Callable[[], str]) -> Response:
 PROBES = ("/healthz", "/readyz")
 """Paths that have room of their own: who asks for them ends the process if it hears nothing."""
 
+SCRAPED = "/metrics"
+"""This one has, too: alerts come from it."""
+
 PROBES_MAX = 16
+SCRAPES_MAX = 4
 OTHERS_MAX = 16
-"""Requests at a time for these paths, and for all others; who comes then is told so."""
+"""Requests at a time for these paths, for /metrics, and for all others. Who comes then is told so.
+
+But a scrape first takes the place of the oldest one whose peer has its answer and does not read it:
+alerts must not be blind because somebody is slow.
+"""
 
 SILENT_MAX = 32
 """Connections without a whole request; of more the oldest ends, and not who comes."""
@@ -262,17 +270,30 @@ class _Crowd:
     """The connections of one listener.
 
     `silent`: those without a whole request, the oldest first.
-    `answered` (dict of bool to int): how many have one, for a probe or not: until their peer has
-        taken the last byte.
+    `probes`, `scrapes`, `others`: those with one, until their peer has taken the last byte; the
+        oldest first. Of each, whether its answer has begun.
     """
 
     def __init__(self) -> None:
         self.silent: dict[asyncio.Transport, None] = {}
-        self.answered = {True: 0, False: 0}
+        self.probes: dict[asyncio.Transport, bool] = {}
+        self.scrapes: dict[asyncio.Transport, bool] = {}
+        self.others: dict[asyncio.Transport, bool] = {}
 
-    def has_room(self, *, probe: bool) -> bool:
-        """Whether one more request is answered."""
-        return self.answered[probe] < (PROBES_MAX if probe else OTHERS_MAX)
+    def place_for(self, path: str) -> dict[asyncio.Transport, bool] | None:
+        """Among whom one more request for this path is answered; None where there is no room."""
+        if path in PROBES:
+            return self.probes if len(self.probes) < PROBES_MAX else None
+        if path != SCRAPED:
+            return self.others if len(self.others) < OTHERS_MAX else None
+        if len(self.scrapes) < SCRAPES_MAX:
+            return self.scrapes
+        slow = next((each for each, begun in self.scrapes.items() if begun), None)
+        if slow is None:
+            return None
+        del self.scrapes[slow]
+        slow.abort()
+        return self.scrapes
 
 
 class _Brief(H11Protocol):
@@ -280,7 +301,7 @@ class _Brief(H11Protocol):
 
     _crowd: ClassVar[_Crowd]
     _deadline: asyncio.TimerHandle
-    _probe: bool | None = None
+    _place: dict[asyncio.Transport, bool] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, with a deadline; where too many say nothing, the oldest of them ends."""
@@ -303,21 +324,26 @@ class _Brief(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._deadline.cancel()
         self._crowd.silent.pop(self.transport, None)
-        if self._probe is not None:
-            self._crowd.answered[self._probe] -= 1
-            self._probe = None
+        if self._place is not None:
+            self._place.pop(self.transport, None)
         super().connection_lost(exc)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        probe = scope["path"] in PROBES
-        if self.transport.is_closing() or not self._crowd.has_room(probe=probe):
+        place = None if self.transport.is_closing() else self._crowd.place_for(scope["path"])
+        if place is None:
             response = plain_text(503, "too many requests at a time; ask again in a moment\n")
             response.headers["Retry-After"] = "1"
             await response(scope, receive, send)
             return
-        self._probe = probe
-        self._crowd.answered[probe] += 1
-        await self.config.loaded_app(scope, receive, send)
+        self._place = place
+        place[self.transport] = False
+
+        async def send_and_note(message: Message) -> None:
+            if self.transport in place:
+                place[self.transport] = True
+            await send(message)
+
+        await self.config.loaded_app(scope, receive, send_and_note)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -1,0 +1,73 @@
+"""Whoever declines without end leaves room for the refusals of others, and takes no more memory."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core.bounds import FILTER_BYTES_MAX
+from allocator.core.filters import table as tables
+from allocator.core.filters.table import FilterTable
+
+AGENTS, LIMIT = 200, 100
+FRAMEWORK = np.array([0, 1, 1, 2, 3])  # of each client; the first framework has two
+
+
+def decline(table: FilterTable, client: int, agents: range) -> None:
+    count = len(agents)
+    table.add(
+        np.full(count, client),
+        np.array(agents, np.int64),
+        np.ones((count, 1), np.int64),
+        np.full(count, 10_000),
+        FRAMEWORK,
+    )
+
+
+def kept(table: FilterTable, framework: int) -> int:
+    return int(table.rows.per_client[: len(FRAMEWORK)][framework == FRAMEWORK].sum())
+
+
+def new_table(limit: int = LIMIT) -> FilterTable:
+    table = FilterTable(limit)
+    table.reserve(agents=AGENTS, clients=len(FRAMEWORK), kinds=1)
+    return table
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 150), st.integers(1, 50))))
+def test_nobody_has_more_than_are_free_once_half_are_there(declines) -> None:
+    table = new_table()
+    for client, agent, count in declines:
+        before = {each: kept(table, each) for each in (1, 2, 3)}
+        decline(table, client, range(agent, min(agent + count, AGENTS)))
+        free = LIMIT - len(table)
+        assert free >= 0
+        for each, had in before.items():
+            had_more = kept(table, each) > had
+            assert not had_more or len(table) <= LIMIT // 2 or kept(table, each) <= free + 1
+    table.check()
+
+
+def test_one_who_declines_all_in_all_its_roles_leaves_room_for_another() -> None:
+    table = new_table()
+    for client in (1, 2):
+        decline(table, client, range(1, AGENTS))
+    assert kept(table, 1) <= LIMIT // 2
+    decline(table, 3, range(1, 11))
+    assert kept(table, 2) == 10
+
+
+def test_what_has_no_room_is_counted() -> None:
+    table = new_table()
+    decline(table, 1, range(1, AGENTS))
+    assert table.forgotten == AGENTS - 1 - len(table)
+
+
+def test_wide_refusals_are_fewer(monkeypatch) -> None:
+    """Made-up kinds make each as wide as all kinds are."""
+    assert FILTER_BYTES_MAX // 128 > 20_000_000
+    monkeypatch.setattr(tables, "FILTER_BYTES_MAX", 10 * 128)
+    table = new_table()
+    wide = np.ones((30, 8), np.int64)
+    table.reserve(kinds=8)
+    table.add(np.ones(30, np.int64), np.arange(1, 31), wide, np.full(30, 10_000), FRAMEWORK)
+    assert len(table) == 5
