@@ -216,4 +216,5 @@ class Commands:
                 if (command := self._queue.get(timeout=rest_s)) is None:
                     break
                 yield command
+                del command  # it may hold a large answer
         yield Command("question", self._questions.answer_all)

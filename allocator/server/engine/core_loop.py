@@ -226,6 +226,7 @@ class CoreLoop:
                     do()
                 except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
                     _log.exception("a command of the core failed")
+            del do  # it may hold a large answer
 
     def _new_allocator(self, settings: Settings) -> Allocator:
         return Allocator(

@@ -135,7 +135,7 @@ class Moment(Generic[_T]):
         """
         self._shared = shared
         self._memory = os.memfd_create("moment", os.MFD_CLOEXEC)
-        weakref.finalize(self, os.close, self._memory)
+        self._close = weakref.finalize(self, os.close, self._memory)
         self._pieces = frozen(partial(_made, make, shared, self._memory), [self._memory])
 
     def take(self) -> _T:
@@ -143,8 +143,19 @@ class Moment(Generic[_T]):
 
         Raises what the work raised there, and OSError where the child failed.
         """
-        for _ in self._pieces:
-            pass  # it ends when all is written
+        try:
+            for _ in self._pieces:
+                pass  # it ends when all is written
+            came, value = self._read()
+        finally:
+            self._close()
+        if not came:
+            raise cast("Exception", value)
+        return cast("_T", value)
+
+
+    def _read(self) -> tuple[bool, object]:
+        """Read whether it came about, and what came of it."""
         try:
             at, size = _HEAD.unpack(os.pread(self._memory, _HEAD.size, 0))
             text = np.empty(size, np.uint8)
@@ -152,9 +163,7 @@ class Moment(Generic[_T]):
             came, value = _Reader(io.BytesIO(text.data), self._memory, self._shared).load()
         except Exception as error:
             raise OSError(f"what a process has made cannot be read: {error}") from error
-        if not came:
-            raise cast("Exception", value)
-        return cast("_T", value)
+        return came, value
 
 
 def _made(make: Callable[[], object], shared: Sequence[object], memory: int) -> Iterator[bytes]:
