@@ -271,11 +271,11 @@ class Allocator:
         return Detached(self.kept(), still=still)
 
     def shared(self) -> list[object]:
-        """What of all that is known never changes, and any copy may share."""
+        """What of all that is known never changes, and any copy may share; with gaps."""
         state = self.state
         trail = () if self.trail is None else self.trail.parts()
-        infos = *state.agents.info, *state.frameworks.info, *state.eligibility.traits
-        return [each for each in (state.plan, *infos, *trail) if each is not None]
+        infos = *state.agents.info, *state.frameworks.info
+        return [state.plan, *infos, *state.eligibility.traits, *trail]
 
     def suppose(self, copied: Copied, policy: PolicySpec | None = None) -> None:
         """Take over another allocator's copy, which stays as it is, to be asked what would be.

@@ -131,6 +131,7 @@ class Moment(Generic[_T]):
         """Begin.
 
         `shared`: objects that never change; where they stand in the result, it has the very same.
+            None stands for nothing.
         Raises OSError where there can be no child.
         """
         self._shared = shared
@@ -193,7 +194,8 @@ class _Writer(pickle.Pickler):
     def __init__(self, text: io.BytesIO, memory: int, shared: Sequence[object]) -> None:
         super().__init__(text, pickle.HIGHEST_PROTOCOL)
         self._memory = memory
-        self._shared = {id(each): place for place, each in enumerate(shared)}
+        places = enumerate(shared)
+        self._shared = {id(each): place for place, each in places if each is not None}
         self._arrays: dict[int, tuple[int, str, tuple[int, ...], bool]] = {}
         # An array that went meanwhile could leave its number to another one.
         self._seen: list[object] = []

@@ -198,6 +198,8 @@ class Views:
             return report.read(allocator), score, copied
 
         def may() -> bool:
+            if not (scored or request.fair or request.newcomer_role):
+                return False  # it is quicker here
             # A user's policy may rely on threads, which there are none of apart.
             return not (scored and isinstance(self.loop.allocator.policy, GuardedPolicy))
 
