@@ -1,12 +1,12 @@
 """What would hold the core's thread for long is worked out apart: by a process that is forked.
 
 That has all memory as it was at that moment. So the core waits only while the process is forked;
-what it does there changes nothing here, and what comes of it is read on the thread of whoever asked.
-While there is little, or where no such process can be had, the core's thread does the same itself.
+what it does there changes nothing here, and what comes of it is read on the thread of whoever
+asked. While there is little, or where no such process can be had, the core's thread does the same
+itself.
 """
 
 import threading
-import time
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -45,9 +45,7 @@ class Apart:
         self._place = threading.Lock()
         self._size: tuple[float, int] | None = None
 
-    def ask(
-        self, ask: Ask, work: Callable[[], _T], may: Callable[[], bool] = lambda: True
-    ) -> _T:
+    def ask(self, ask: Ask, work: Callable[[], _T], may: Callable[[], bool] = lambda: True) -> _T:
         """Have something worked out of one moment; on any thread but the core's.
 
         `ask`: has the core's thread do something.

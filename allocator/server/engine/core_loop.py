@@ -252,9 +252,7 @@ class CoreLoop:
     def new_snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
         """Write the whole state as it is now; on any thread but the core's."""
         start, copied = self.apart.ask(ask, self._whole)
-        return write_snapshot(
-            start, copied, self._build_apart, self._fallback, anonymise=anonymise
-        )
+        return write_snapshot(start, copied, self._build_apart, self._fallback, anonymise=anonymise)
 
     def _whole(self) -> tuple[journal_pb2.JournalRecord, Copied]:
         start, now = self._head(1, 0)

@@ -13,8 +13,8 @@ KINDS = ("cycle", "message", "question", "change", "plan", "copy", "other")
 """What kinds of work there are.
 
 A message in which a cycle was run is a cycle; a stream that begins or ends is a message. A plan is
-one that is taken over, or what one is to be about. A copy is one of the books: for a checkpoint, for
-fair shares.
+one that is taken over, or what one is to be about. A copy is one of the books: for a checkpoint,
+for fair shares.
 """
 
 LONG_S = 0.05

@@ -150,9 +150,7 @@ class Planner:
             with self._loop.holds.of("plan"):
                 self._look_at_problem(allocator, planner, now_s)
 
-    def _look_at_problem(
-        self, allocator: Allocator, planner: PlanningPolicy, now_s: float
-    ) -> None:
+    def _look_at_problem(self, allocator: Allocator, planner: PlanningPolicy, now_s: float) -> None:
         last, problem = self._last, None
         moment = self._loop.apart.begin(allocator.problem)
         if moment is None:

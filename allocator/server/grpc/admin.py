@@ -17,7 +17,7 @@ from allocator.core import OperatorChange, SetPolicy
 from allocator.server.config import Config, Loaded
 from allocator.server.engine import fair_shares
 from allocator.server.engine.commands import Ask, refuse, wait
-from allocator.server.engine.commands import Ask, refuse as _refuse
+from allocator.server.engine.commands import refuse as _refuse
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.operators import Changes, Operators, check_patterns
 from allocator.server.views import dump, views

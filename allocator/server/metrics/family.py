@@ -47,8 +47,10 @@ LabelledBuckets: TypeAlias = tuple[Sequence[str], Sequence[tuple[str, float]], f
 
 Numbers: TypeAlias = Mapping[
     str,
-    "float | Mapping[str, float] | Mapping[str, str] | Iterable[Series] | Buckets"
-    " | Iterable[LabelledBuckets] | None",
+    (
+        "float | Mapping[str, float] | Mapping[str, str] | Iterable[Series] | Buckets"
+        " | Iterable[LabelledBuckets] | None"
+    ),
 ]
 """By a metric's name: one number, or none now; numbers by the value of its label, or of several.
 

@@ -318,8 +318,8 @@ CORE = (
     ),
     histogram(
         "core_hold_seconds{kind}",
-        "How long one piece of work held the core's thread, in seconds: a message with a cycle in it"
-        " or without one, a question, a change, a plan, a copy of the books. Decisions wait so"
+        "How long one piece of work held the core's thread, in seconds: a message with a cycle in"
+        " it or without one, a question, a change, a plan, a copy of the books. Decisions wait so"
         " long.",
     ),
     gauge(

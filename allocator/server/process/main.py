@@ -202,9 +202,7 @@ class Server:
             return None
 
         def learnt() -> Future[Learnt]:
-            return self.loop.call(
-                lambda: copy_learnt(self.loop.allocator.state.memory), "copy"
-            )
+            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory), "copy")
 
         return StateStore(kept.directory, learnt, config.state.save_s)
 

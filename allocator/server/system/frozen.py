@@ -48,9 +48,7 @@ def is_child() -> bool:
     return _Process.is_child
 
 
-def frozen(
-    make: Callable[[], Iterator[bytes]], files: Collection[int] = ()
-) -> Generator[bytes]:
+def frozen(make: Callable[[], Iterator[bytes]], files: Collection[int] = ()) -> Generator[bytes]:
     """Have pieces made by a child, of all that is as it is now; any thread may read them.
 
     The child ends where nobody holds the iterator any more.
@@ -153,7 +151,6 @@ class Moment(Generic[_T]):
         if not came:
             raise cast("Exception", value)
         return cast("_T", value)
-
 
     def _read(self) -> tuple[bool, object]:
         """Read whether it came about, and what came of it."""

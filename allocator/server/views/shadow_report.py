@@ -1,9 +1,8 @@
 """What the policy that looks on would have decided, as operators read it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import nan
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from allocator.core import Copied, PolicySpec
 from allocator.server.engine import fair_shares
@@ -19,9 +18,7 @@ Dealt: TypeAlias = tuple[report.Report, report.Report]
 """What either policy would give if all were given out anew: that in force, and the other one."""
 
 
-def write_shadow_report(
-    loop: CoreLoop, ask: Ask, *, fair: bool
-) -> pb.GetShadowResponse:
+def write_shadow_report(loop: CoreLoop, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
     """Write what is known, on any thread.
 
     `ask`: has the core's thread do something.

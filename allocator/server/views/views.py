@@ -135,7 +135,6 @@ def answer(
     return write_fields(found, explain_pb2.ExplainResponse)
 
 
-
 class RefusedError(ValueError):
     """A question that is wrong: which field, and what would be right."""
 
