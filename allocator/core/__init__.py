@@ -12,7 +12,7 @@ from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import Limits, State
 from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted
-from allocator.core.checkpoint import Detached, nbytes_of
+from allocator.core.checkpoint import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
 from allocator.core.constraints import (
     Clause,
@@ -139,6 +139,7 @@ __all__ = [
     "Clause",
     "Comparison",
     "Condition",
+    "Copied",
     "CycleRecord",
     "CycleReport",
     "Decisions",

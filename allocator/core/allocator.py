@@ -14,7 +14,7 @@ from allocator.core.apply import apply
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.books.quota import QuotaUse, quota_use
 from allocator.core.books.state import Limits, State
-from allocator.core.checkpoint import Detached, restore, to_columns
+from allocator.core.checkpoint import Copied, Detached, restore
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.decisions import Decisions, explained
 from allocator.core.cycle.demand_probing import note_hunger, probed
@@ -86,6 +86,11 @@ class Allocator:
         self._policy = policy
         # What a protocol asks for is looked up by name, which is slow to do in each cycle.
         self._planner = policy if isinstance(policy, PlanningPolicy) else None
+
+    @property
+    def policy(self) -> Policy:
+        """What decides."""
+        return self._policy
 
     @property
     def planner(self) -> PlanningPolicy | None:
@@ -258,24 +263,33 @@ class Allocator:
         self.state.memory = before.state.memory
         self.state.memory.begin_session()
 
-    def copied(self) -> Detached:
-        """Copy all that is known, for another allocator to be asked what would be."""
-        return Detached(self.kept())
+    def copied(self, *, still: bool = False) -> Detached:
+        """Copy all that is known, for another allocator to be asked what would be.
 
-    def suppose(self, copied: Detached, policy: PolicySpec | None = None) -> None:
+        `still`: nothing changes here any more, so that nothing needs to be copied.
+        """
+        return Detached(self.kept(), still=still)
+
+    def shared(self) -> list[object]:
+        """What of all that is known never changes, and any copy may share; with gaps."""
+        state = self.state
+        trail = () if self.trail is None else self.trail.parts()
+        infos = *state.agents.info, *state.frameworks.info
+        return [state.plan, *infos, *state.eligibility.traits, *trail]
+
+    def suppose(self, copied: Copied, policy: PolicySpec | None = None) -> None:
         """Take over another allocator's copy, which stays as it is, to be asked what would be.
 
         `policy`: decides instead of the one in the copy.
         Raises EventError where there is no such policy.
         """
-        # Copied once more: what is restored shares its arrays with what it is restored from.
-        self.resume(restore(to_columns(Detached(copied.value).value), self.kept()))
+        self.resume(restore(copied.columns(), self.kept()))
         if policy is not None:
             self.step(events.SetPolicy(policy))
 
     def reallocate_from_scratch(
         self,
-        copied: Detached,
+        copied: Copied,
         newcomer: Newcomer | None = None,
         policy: PolicySpec | None = None,
     ) -> int:

@@ -337,6 +337,9 @@ class UnknownSubjectError(LookupError):
         self.name = name
         self.known = list(known)
 
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return UnknownSubjectError, (self.kind, self.name, self.known)
+
 
 def handles_of_framework(state: State, name: str) -> list[int]:
     """Find the framework of that id, or all of that name."""

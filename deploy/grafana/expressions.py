@@ -16,9 +16,9 @@ def rate(name: str, by: str = "") -> str:
     return f"sum by ({by}) ({inner})" if by else inner
 
 
-def below(part: float, name: str) -> str:
+def below(part: float, name: str, *by: str) -> str:
     """The time that this part of what a histogram counts stays below."""
-    return f"histogram_quantile({part}, {rate(f'{name}_bucket', 'le')})"
+    return f"histogram_quantile({part}, {rate(f'{name}_bucket', ', '.join(('le', *by)))})"
 
 
 def cycle_time(part: float) -> str:

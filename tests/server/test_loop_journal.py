@@ -144,7 +144,7 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
 def test_any_suffix_of_the_files_replays(tmp_path, monkeypatch, forked):
     """Of a session that is longer than several files, too, with what operators set before."""
     if forked:
-        monkeypatch.setattr("allocator.server.engine.journal._LARGE", 0)
+        monkeypatch.setattr("allocator.server.engine.journal.LARGE", 0)
     heard = long_play(tmp_path / "journal", 200)
     files = [tmp_path / "journal"]
     while (older := tmp_path / f"journal.{len(files)}").exists():

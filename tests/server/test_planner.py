@@ -1,18 +1,20 @@
 """The planner's thread: nobody waits for a plan, and its journal replays."""
 
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from allocator.core import Policy, PolicySpec, Problem, SetPolicy
+from allocator.core import Allocator, Policy, PolicySpec, Problem, SetPolicy
 from allocator.policies import build
 from allocator.policies.plan_guided import PlanGuided
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection, PolicySection
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.planning import Planner
+from allocator.server.system.frozen import is_child
 from allocator.wire import replay
 from allocator.wire.journal.replay import Replay
 from tests.server.test_loop_journal import Heard, decisions, records
@@ -50,9 +52,11 @@ def slow() -> Slow:
     return Slow()
 
 
-@pytest.fixture
-def started(tmp_path: Path, slow: Slow):
-    """A sidecar's loop with a planner; with its journal."""
+@pytest.fixture(params=[False, True], ids=["here", "apart"])
+def started(request, monkeypatch, tmp_path: Path, slow: Slow):
+    """A sidecar's loop with a planner; with its journal. Problems are made here, or apart."""
+    if request.param:
+        monkeypatch.setattr("allocator.server.engine.apart.LARGE", 0)
     config = Config(
         policy=PolicySection(name="cmmf"),
         journal=JournalSection(path=str(tmp_path / "journal")),
@@ -271,3 +275,23 @@ def test_a_first_plan_that_cannot_be_made_holds_nobody_up(waiting, slow):
     assert len(module.batch(10))
     assert planner.counts.failed == 1
     assert planner.age_s is None
+
+
+def test_where_a_process_fails_the_next_problem_is_made_here(monkeypatch, started, slow):
+    loop, planner = started
+    monkeypatch.setattr("allocator.server.engine.apart.LARGE", 0)
+    problem = Allocator.problem
+
+    def made(allocator: Allocator) -> Problem | None:
+        if is_child():
+            os._exit(3)
+        return problem(allocator)
+
+    monkeypatch.setattr(Allocator, "problem", made)
+    slow.go.set()
+    module = Heard(loop).begin()
+    for clock_ms in (10, 1000):
+        module.batch(clock_ms)
+        settle(loop, planner)
+    assert (loop.apart.begun, loop.apart.failed) == (1, 1)
+    assert (planner.counts.adopted, planner.counts.failed) == (1, 0)

@@ -4,11 +4,13 @@ from concurrent.futures import Future
 from functools import partial
 
 import pytest
+import structlog
 
 from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.engine.commands import PART, SAVED_S, Questions
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.holds import QUIET_S, Holds
 
 EPSILON_S = 1e-6
 
@@ -135,6 +137,35 @@ def test_how_long_each_command_held_the_core_is_counted(clock):
     loop.ask(partial(clock.sleep, 0.3))
     loop.start()
     loop.stop()
-    counted = dict(loop.holds.cumulative())
-    longer = {bound: counted["+Inf"] - counted[bound] for bound in ("0.01", "0.05", "0.5", "2.5")}
-    assert longer == {"0.01": 5, "0.05": 3, "0.5": 1, "2.5": 0}
+    assert longer(loop, "change") == {"0.01": 4, "0.05": 2, "0.5": 1, "2.5": 0}
+    assert longer(loop, "question") == {"0.01": 1, "0.05": 1, "0.5": 0, "2.5": 0}
+
+
+def longer(loop: CoreLoop, kind: str) -> dict[str, float]:
+    """How many holds of a kind took longer than some bounds."""
+    counted = dict(loop.holds.by_kind[kind].cumulative())
+    return {bound: counted["+Inf"] - counted[bound] for bound in ("0.01", "0.05", "0.5", "2.5")}
+
+
+def test_what_is_done_within_something_else_is_counted_by_itself(clock):
+    holds = Holds(clock)
+    with holds.of("message"):
+        clock.sleep(0.02)
+        with holds.of("copy"):
+            clock.sleep(0.3)
+        holds.turns_out("cycle")
+    found = {kind: each.total_s for kind, each in holds.by_kind.items() if each.count}
+    assert found == {"copy": pytest.approx(0.3), "cycle": pytest.approx(0.02)}
+
+
+def test_long_holds_are_said_but_not_each_of_them(clock):
+    holds = Holds(clock)
+    with structlog.testing.capture_logs() as said:
+        for _ in range(1000):
+            for kind, seconds in (("question", 0.07), ("change", 0.04), ("cycle", 9.0)):
+                with holds.of(kind):
+                    clock.sleep(seconds)
+    assert {each["by"] for each in said} == {"question"}, "a cycle may take long"
+    passed_s = 1000 * (0.07 + 0.04 + 9.0)
+    assert len(said) <= 1 + passed_s / QUIET_S
+    assert sum(each["times"] for each in said) >= 1000 - QUIET_S / 9

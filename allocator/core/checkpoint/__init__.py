@@ -13,8 +13,17 @@ arrays that it has got meanwhile: where an older checkpoint lacks one, it is all
 """
 
 from allocator.core.checkpoint.columns import Array, CheckpointError, Column
-from allocator.core.checkpoint.detaching import Detached, nbytes_of
+from allocator.core.checkpoint.detaching import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.flattening import to_columns
 from allocator.core.checkpoint.restoring import restore
 
-__all__ = ["Array", "CheckpointError", "Column", "Detached", "nbytes_of", "restore", "to_columns"]
+__all__ = [
+    "Array",
+    "CheckpointError",
+    "Column",
+    "Copied",
+    "Detached",
+    "nbytes_of",
+    "restore",
+    "to_columns",
+]

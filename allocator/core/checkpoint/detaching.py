@@ -1,23 +1,34 @@
 """The copy that a checkpoint is made of, while the core goes on."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from allocator.core.checkpoint.classes import assemble, names_of, never_changes
-from allocator.core.checkpoint.columns import Array
+from allocator.core.checkpoint.columns import Array, Column
+from allocator.core.checkpoint.flattening import to_columns
 
 _STRETCH = 1 << 18
 """How many bytes are looked at together when zeros are left out."""
 
 
 class Detached:
-    """A copy that nobody changes."""
+    """A copy that nobody changes; where it is pickled, columns of it come back."""
 
-    def __init__(self, value: object) -> None:
-        """Copy a value with all that it holds."""
-        self.value = self._copy(value)
+    def __init__(self, value: object, *, still: bool = False) -> None:
+        """Copy a value with all that it holds.
+
+        `still`: nobody changes the value itself, so that it needs no copy.
+        """
+        self.value: Any = value if still else self._copy(value)
+
+    def columns(self) -> Column:
+        """Turn it into columns. What is restored of them may be changed: they share nothing."""
+        return to_columns(Detached(self.value).value)
+
+    def __reduce__(self) -> tuple[type["DetachedColumns"], tuple[Column]]:
+        return DetachedColumns, (to_columns(self.value),)
 
     def _copy(self, value: Any) -> Any:  # noqa: ANN401
         kind: Any = type(value)
@@ -42,6 +53,23 @@ class Detached:
         if all(map(never_changes, set(map(type, values)))):
             return values
         return [self._copy(value) for value in values]
+
+
+class DetachedColumns:
+    """A copy that has been turned into columns already."""
+
+    def __init__(self, column: Column) -> None:
+        """Take the columns, which nobody changes."""
+        self._column = column
+
+    def columns(self) -> Column:
+        """As of `Detached`."""
+        column: Column = Detached(self._column).value
+        return column
+
+
+Copied: TypeAlias = Detached | DetachedColumns
+"""All that is known at one moment, for others to be asked what would be."""
 
 
 def nbytes_of(value: Any) -> int:  # noqa: ANN401

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import NoReturn, TypeVar, cast
+from typing import NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 import grpc
 
@@ -28,6 +28,13 @@ TOLD_MAX = 600
 """Characters of a refusal: gRPC takes 8 KiB for it, and each may become twelve bytes."""
 
 _T = TypeVar("_T")
+
+
+class Ask(Protocol):
+    """Has the core's thread do some work, and gives the result; raises where it comes too late."""
+
+    def __call__(self, work: Callable[[], _T], /) -> _T:
+        """Wait for it."""
 
 
 def left_s(context: grpc.ServicerContext) -> float:
@@ -155,7 +162,11 @@ class Questions:
         self._seen_s = now_s
 
 
-Command = Callable[[], None]
+class Command(NamedTuple):
+    """What is to be done, and of what kind that is, see `holds`."""
+
+    kind: str
+    do: Callable[[], None]
 
 
 class Commands:
@@ -175,30 +186,35 @@ class Commands:
         """How long questions took so far."""
         return self._questions.taken_s
 
-    def put(self, command: Command | None) -> None:
-        """Put a command; None: it is the last."""
-        self._queue.put(command)
+    def put(self, work: Callable[[], None], kind: str = "message") -> None:
+        """Put some work whose result nobody waits for."""
+        self._queue.put(Command(kind, work))
 
-    def call(self, work: Callable[[], _T]) -> Future[_T]:
+    def end(self) -> None:
+        """Say that there is no more."""
+        self._queue.put(None)
+
+    def call(self, work: Callable[[], _T], kind: str = "change") -> Future[_T]:
         """Put some work; its result or exception comes with the future."""
         future: Future[_T] = Future()
-        self._queue.put(partial(fulfil, future, work))
+        self.put(partial(fulfil, future, work), kind)
         return future
 
     def ask(self, work: Callable[[], _T]) -> Future[_T]:
         """The same for what changes nothing, of which a fifth of the time is enough."""
         future: Future[_T] = Future()
-        self._queue.put(partial(self._questions.add, future, work))
+        self.put(partial(self._questions.add, future, work), "question")
         return future
 
     def taken(self) -> Iterator[Command]:
         """Give what is to be done next, until the last; then the questions that still wait."""
         while True:
             if (rest_s := self._questions.rest_s()) == 0:
-                yield self._questions.answer
+                yield Command("question", self._questions.answer)
                 continue
             with suppress(queue.Empty):
                 if (command := self._queue.get(timeout=rest_s)) is None:
                     break
                 yield command
-        yield self._questions.answer_all
+                del command  # it may hold a large answer
+        yield Command("question", self._questions.answer_all)

@@ -25,10 +25,12 @@ from allocator.core import (
     Settings,
     Trail,
 )
-from allocator.core.checkpoint import Detached
+from allocator.core.checkpoint import Copied, Detached
 from allocator.server.config import Config
 from allocator.server.engine import sessions
-from allocator.server.engine.commands import Commands
+from allocator.server.engine.apart import Apart
+from allocator.server.engine.commands import Ask, Commands
+from allocator.server.engine.holds import Holds
 from allocator.server.engine.journal import journal_of
 from allocator.server.engine.latency_histogram import Durations
 from allocator.server.engine.sessions import (
@@ -40,6 +42,7 @@ from allocator.server.engine.sessions import (
     info_of,
 )
 from allocator.server.engine.shadow import Shadow
+from allocator.server.system.frozen import is_child
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import (
@@ -77,6 +80,7 @@ class CoreLoop:
     `started_s`: when the process began, on the monotonic clock.
     `commands`: what waits for the core's thread.
     `holds`: how long each of them took.
+    `apart`: what would take long for a question is worked out by a process beside.
     `last_batch_s`: when the latest batch of a master came, since 1970; 0: none came.
     `heard_s`: the same on the monotonic clock, which nobody sets.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
@@ -111,7 +115,7 @@ class CoreLoop:
         """
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
-        self.cycle_times, self.holds = Durations(), Durations(clock=clock)
+        self.cycle_times, self.holds = Durations(), Holds(clock)
         self.last_batch_s = self.heard_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self.first_plan: FirstPlan = lambda _planner, _agents: None
@@ -136,8 +140,9 @@ class CoreLoop:
         self.shadow = Shadow(self._build_apart)
         self._draining = False
         self.commands = Commands(clock)
+        self.apart = Apart(lambda: self.allocator, clock)
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
-        self.journal = journal_of(config.journal, self._head)
+        self.journal = journal_of(config.journal, self._head, lambda: self.holds.of("copy"))
 
     # The core's thread only: read these inside `call`.
 
@@ -175,7 +180,7 @@ class CoreLoop:
 
     def stop(self, within_s: float | None = None) -> bool:
         """Do what is queued, then end; says whether all did that in time."""
-        self.commands.put(None)
+        self.commands.end()
         self._thread.join(within_s)
         if self._thread.is_alive():
             return False  # it may still write to the journal
@@ -184,9 +189,12 @@ class CoreLoop:
             self.journal.close()
         return True
 
-    def call(self, work: Callable[[], _T]) -> Future[_T]:
-        """Do some work between two messages; its result or exception comes with the future."""
-        return self.commands.call(work)
+    def call(self, work: Callable[[], _T], kind: str = "change") -> Future[_T]:
+        """Do some work between two messages; its result or exception comes with the future.
+
+        `kind`: what it is counted as, see `holds`.
+        """
+        return self.commands.call(work, kind)
 
     def ask(self, work: Callable[[], _T]) -> Future[_T]:
         """The same for a question, for which there is a fifth of the time."""
@@ -212,12 +220,13 @@ class CoreLoop:
     # What the commands do.
 
     def _run(self) -> None:
-        for command in self.commands.taken():
-            with self.holds.observing():
+        for kind, do in self.commands.taken():
+            with self.holds.of(kind):
                 try:
-                    command()
+                    do()
                 except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
                     _log.exception("a command of the core failed")
+            del do  # it may hold a large answer
 
     def _new_allocator(self, settings: Settings) -> Allocator:
         return Allocator(
@@ -240,17 +249,18 @@ class CoreLoop:
         fallback = self._fallback
         return Allocator(self._build_apart, settings, self.limits, fallback=fallback, plans=True)
 
-    def new_snapshot(self, *, anonymise: bool) -> Callable[[], Iterator[bytes]]:
-        """Copy the whole state; on the core's thread. What is given writes it, on any other."""
+    def new_snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
+        """Write the whole state as it is now; on any thread but the core's."""
+        start, copied = self.apart.ask(ask, self._whole)
+        return write_snapshot(start, copied, self._build_apart, self._fallback, anonymise=anonymise)
+
+    def _whole(self) -> tuple[journal_pb2.JournalRecord, Copied]:
         start, now = self._head(1, 0)
-        kept = Detached(now)  # another thread writes it, while the core goes on
+        return start, Detached(now, still=is_child())
 
-        def write() -> Iterator[bytes]:
-            return write_snapshot(
-                start, kept, self._build_apart, self._fallback, anonymise=anonymise
-            )
-
-        return write
+    def copied(self) -> Copied:
+        """Copy the books, for another allocator; on the core's thread, or apart from it."""
+        return self.allocator.copied(still=is_child())
 
     def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, Kept]:
         """How a journal's file begins: what was set, and what is known now."""
@@ -273,8 +283,12 @@ class CoreLoop:
             self._record(answered_record, answers, *chance)
 
     def look(self) -> None:
-        """Note that somebody is about to ask for scores; on the core's thread."""
-        self._record(looked_record)
+        """Note that somebody is about to ask for scores; on the core's thread.
+
+        What is brought up to date apart from it, it does not know.
+        """
+        if not is_child():
+            self._record(looked_record)
 
     def _open(self, port: SessionStream) -> None:
         # The journal first, as for everything that changes the core. The number is known
@@ -318,6 +332,8 @@ class CoreLoop:
                 self._deliver(answers)
                 if counts.batches > batches:
                     self.last_batch_s, self.heard_s = time.time(), time.monotonic()
+                if counts.cycles > cycles:
+                    self.holds.turns_out("cycle")
                 failed_now = counts.policy_errors > failed
                 waited = self.allocator.plan_source.began_with if counts.cycles > cycles else None
                 self._record_answers(answers, counts.policy_error if failed_now else "", waited)

@@ -18,19 +18,19 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import structlog
 
-from allocator.core import Allocator, Bools, Detached, Floats, Ints, Newcomer, PolicySpec
+from allocator.core import Allocator, Bools, Copied, Floats, Ints, Newcomer, PolicySpec
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.reports import report
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 
 
-def deal(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> report.Report:
+def deal(loop: CoreLoop, policy: PolicySpec, copied: Copied) -> report.Report:
     """Give everything out anew, in a copy; on any thread.
 
     `loop`: tells how allocators are made.
@@ -41,7 +41,7 @@ def deal(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> report.Report:
     return report.read(dealt_anew(loop, policy, copied))
 
 
-def dealt_anew(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> Allocator:
+def dealt_anew(loop: CoreLoop, policy: PolicySpec, copied: Copied) -> Allocator:
     """As `deal`; gives the allocator, whose `last_cycle` says whether the policy failed."""
     twin = loop.new_twin(policy)
     twin.reallocate_from_scratch(copied, policy=policy)
@@ -49,7 +49,7 @@ def dealt_anew(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> Allocato
 
 
 def newcomers_share(
-    loop: CoreLoop, policy: PolicySpec, copied: Detached, newcomer: Newcomer
+    loop: CoreLoop, policy: PolicySpec, copied: Copied, newcomer: Newcomer
 ) -> float:
     """Say what a framework that there is not would be given, as a dominant share.
 
@@ -88,7 +88,7 @@ class _Outlook(NamedTuple):
 
 
 def compare_policies(
-    loop: CoreLoop, copied: Detached, before: PolicySpec, after: PolicySpec
+    loop: CoreLoop, copied: Copied, before: PolicySpec, after: PolicySpec
 ) -> tuple[list[pb.Forecast], int]:
     """Compare two policies, on any thread.
 
@@ -128,14 +128,14 @@ def compare_policies(
     return found, int((~differs).sum())
 
 
-def _twin(loop: CoreLoop, copied: Detached, policy: PolicySpec) -> Allocator:
+def _twin(loop: CoreLoop, copied: Copied, policy: PolicySpec) -> Allocator:
     """Make an allocator with the copied books that decides by this policy."""
     twin = loop.new_twin(policy)
     twin.suppose(copied, policy)
     return twin
 
 
-def _outlook(loop: CoreLoop, copied: Detached, policy: PolicySpec) -> _Outlook:
+def _outlook(loop: CoreLoop, copied: Copied, policy: PolicySpec) -> _Outlook:
     twin = _twin(loop, copied, policy)
     rows = np.flatnonzero(twin.state.clients.framework)
     before = report.read(twin)
@@ -165,6 +165,7 @@ FAILED_PAUSE_MAX_S = 3600.0
 ANSWER_S = 10.0
 """How long the core may take before it is left alone until the next time."""
 
+_T = TypeVar("_T")
 _log = structlog.get_logger()
 
 
@@ -227,9 +228,8 @@ class _Books:
     """A copy of one moment."""
 
     state: report.Report
-    copied: Detached
+    copied: Copied
     taken_s: float
-    held_s: float
 
 
 def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float = 0.0) -> Fairness:
@@ -303,11 +303,27 @@ class FairnessWatch:
 
     def look(self) -> None:
         """Work fair shares out, once; on the thread of whoever calls."""
-        future = self.loop.call(self._copy)
+        held_s = 0.0
+
+        def ask(work: Callable[[], _T]) -> _T:
+            def timed() -> _T:
+                nonlocal held_s
+                begun_s = time.monotonic()
+                try:
+                    return work()
+                finally:
+                    held_s = max(held_s, time.monotonic() - begun_s)
+
+            future = self.loop.call(timed, "copy")
+            try:
+                return future.result(ANSWER_S)
+            except TimeoutError:
+                future.cancel()
+                raise
+
         try:
-            books = future.result(ANSWER_S)
+            books = self.loop.apart.ask(ask, self._copy)
         except TimeoutError:
-            future.cancel()
             return  # The core is busy; the next time does.
         if books is None:
             self.latest = None
@@ -323,17 +339,16 @@ class FairnessWatch:
             failure = f"{type(error).__name__}: {error}"
         before_s, self._processor_s = self._processor_s, time.thread_time() - worked_s
         self.counts.processor_s = min(before_s, self._processor_s)
-        self.counts.held_s = books.held_s
+        self.counts.held_s = held_s
         self._count(failure, time.monotonic() - begun_s)
 
     def _copy(self) -> _Books | None:
-        """Copy the books; on the core's thread."""
+        """Copy the books; on the core's thread, or apart from it."""
         taken_s = time.monotonic()
         allocator = self.loop.allocator
         if not allocator.state.clients.framework.any():
             return None
-        state, copied = report.read(allocator), allocator.copied()
-        return _Books(state, copied, taken_s, time.monotonic() - taken_s)
+        return _Books(report.read(allocator), self.loop.copied(), taken_s)
 
     def _count(self, failure: str, took_s: float) -> None:
         counts = self.counts

@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -21,7 +21,7 @@ import structlog
 from allocator.core import Detached, nbytes_of
 from allocator.server.config.sections import JournalSection
 from allocator.server.system.disk import create, lock, reason
-from allocator.server.system.frozen import frozen
+from allocator.server.system.frozen import LARGE, frozen
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.framing import HEADER, Framer, frame
@@ -85,9 +85,6 @@ RETRY_S = 60.0
 
 _SMALL = 1 << 20
 """A checkpoint with arrays of fewer bytes is written at once, not by a thread of its own."""
-
-_LARGE = 1 << 24
-"""One with so many bytes is not copied, which takes longer than to fork a process."""
 
 _COPY = 1 << 20
 """Bytes that are copied from one file to the next at a time."""
@@ -349,10 +346,12 @@ def _write_all(file: int, data: bytes) -> int:
 def journal_of(
     section: JournalSection,
     now: Callable[[int, int], tuple[journal_pb2.JournalRecord, Any]],
+    around: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Journal | None:
     """Begin the journal that a configuration asks for, if it does.
 
     `now`: gives what a file begins with, and what is known, which may change after that.
+    `around`: gives a context in which that is copied.
     """
     if not section.path:
         return None
@@ -360,10 +359,14 @@ def journal_of(
     begun: list[Journal] = []
 
     def make_head(file: int, records_before: int) -> Head:
+        with around():
+            return copied(file, records_before)
+
+    def copied(file: int, records_before: int) -> Head:
         start, kept = now(file, records_before)
         nbytes = nbytes_of(kept)
         # After a failure, of a process perhaps, it is copied.
-        if nbytes >= _LARGE and not (begun and begun[0].errors):
+        if nbytes >= LARGE and not (begun and begun[0].errors):
             try:
                 return Head(nbytes, frozen(lambda: map(frame, head(start, kept))))
             except OSError as error:

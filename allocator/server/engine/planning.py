@@ -1,9 +1,9 @@
 """The thread on which policies plan, beside the core's.
 
-After a cycle the core's thread copies the problem, where the last plan does not stand any more; the
-plan that comes of it is taken over between two commands, as any event, and is in the journal.
-Until then the last plan serves. One that takes longer than its budget is *late*: nobody waits for
-it, but it is counted, and said in the log.
+After a cycle the problem is copied, in a large cluster by a process apart, see `apart`. Where the
+last plan does not stand any more, the plan that comes of it is taken over between two commands, as
+any event, and is in the journal. Until then the last plan serves. One that takes longer than its
+budget is *late*: nobody waits for it, but it is counted, and said in the log.
 
 Only the first plan of a session or a policy is waited for, for without one a cycle gives
 everything away by the policy's own filling, and nothing takes that back. The first cycle that would
@@ -21,6 +21,7 @@ import structlog
 
 from allocator.core import AdoptPlan, Allocator, Ints, PlanningPolicy, Problem
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.system.frozen import Moment
 from allocator.server.system.lasting import LastingThread
 
 _log = structlog.get_logger()
@@ -46,12 +47,22 @@ class PlanCounts:
 
 @dataclass(slots=True)
 class _Run:
-    """A plan that is being worked out."""
+    """A plan that is being worked out.
+
+    `moment`: gives the problem, where the core's thread has not made it.
+    `before`: whose plan may stand; None where that is known already, or there is none.
+    `taken_s`, `begun_s`: when the problem was as it is; since when it is worked on.
+    `stands`: no other plan is needed.
+    """
 
     allocator: Allocator
     planner: PlanningPolicy
-    problem: Problem
+    problem: Problem | None
+    taken_s: float
     begun_s: float
+    moment: Moment[Problem | None] | None = None
+    before: "_Run | None" = None
+    stands: bool = False
     late: bool = False
     failed: bool = False
     # What came of it; nobody looks before it is done.
@@ -135,16 +146,25 @@ class Planner:
         # Once a cycle, for what happens in between may take several messages.
         if planner is None or allocator.cycle == self._cycle or now_s < self._next_s:
             return
-        problem = allocator.problem() if self._may_begin() else None
-        if problem is None:
-            return
+        if self._may_begin():
+            with self._loop.holds.of("plan"):
+                self._look_at_problem(allocator, planner, now_s)
+
+    def _look_at_problem(self, allocator: Allocator, planner: PlanningPolicy, now_s: float) -> None:
+        last, problem = self._last, None
+        moment = self._loop.apart.begin(allocator.problem)
+        if moment is None:
+            problem = allocator.problem()
+            if problem is None:
+                return
         # To copy and compare the whole cluster takes long: not after each cycle.
         self._cycle, self._next_s = allocator.cycle, now_s + self._interval_s
-        if last is not None and planner.stands(last.problem, problem):
-            if not last.failed:
-                self._good_s = now_s
-            return
-        self._begin(allocator, planner, problem)
+        if problem is None:
+            self._begin(allocator, planner, None, moment)
+        elif last is None or not _stands(last, problem):
+            self._begin(allocator, planner, problem)
+        elif not last.failed:
+            self._good_s = now_s
 
     def first(self, planner: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
         """Wait for the first plan, in a cycle over some agents, or over all; None: it goes without.
@@ -174,10 +194,10 @@ class Planner:
             return None  # it comes as any other plan does
         self._run = None
         self._count(run)
-        if run.planned is None:
+        if run.planned is None or run.problem is None:
             return None
         self.counts.adopted += 1
-        self._last, self._good_s = run, run.begun_s
+        self._last, self._good_s = run, run.taken_s
         return allocator.fresh(run.problem, run.planned)
 
     def _has_waited(self, allocator: Allocator) -> bool:
@@ -185,8 +205,15 @@ class Planner:
         waited = self._waited
         return waited is not None and waited[0] is allocator and waited[1] is allocator.planner
 
-    def _begin(self, allocator: Allocator, planner: PlanningPolicy, problem: Problem) -> _Run:
-        self._run = run = _Run(allocator, planner, problem, time.monotonic())
+    def _begin(
+        self,
+        allocator: Allocator,
+        planner: PlanningPolicy,
+        problem: Problem | None,
+        moment: Moment[Problem | None] | None = None,
+    ) -> _Run:
+        now_s, before = time.monotonic(), self._last if moment else None
+        self._run = run = _Run(allocator, planner, problem, now_s, now_s, moment, before)
         self._queue.put(run)
         return run
 
@@ -196,26 +223,32 @@ class Planner:
             return
         self._run = None
         self._count(run)
-        counts, planned = self.counts, run.planned
-        if planned is None:
+        counts, planned, problem = self.counts, run.planned, run.problem
+        if problem is None or planned is None:
             return
         if not _is_for(run, self._loop.allocator):
             counts.dropped += 1
-        elif planned.plan is run.problem.plan:
+        elif planned.plan is problem.plan:
             # It says what is in force.
-            self._last, self._good_s = run, run.begun_s
+            self._last, self._good_s = run, run.taken_s
         else:
             try:
-                self._loop.operate_now(run.allocator.fresh(run.problem, planned))
+                self._loop.operate_now(run.allocator.fresh(problem, planned))
             except Exception as error:  # noqa: BLE001 - nobody else would hear of it.
                 counts.failed += 1
                 self._last, run.failed = run, True
                 self._tell_failure(f"{type(error).__name__}: {error}")
                 return
             counts.adopted += 1
-            self._last, self._good_s = run, run.begun_s
+            self._last, self._good_s = run, run.taken_s
 
     def _count(self, run: _Run) -> None:
+        if run.problem is None:
+            return  # there is none, or the core's thread makes the next one itself
+        if run.stands:
+            if run.before is self._last is not None and not self._last.failed:
+                self._good_s = run.taken_s
+            return
         self._note_late(run, run.begun_s + run.took_s)
         self.counts.total_s += run.took_s
         self.counts.last_s = run.took_s
@@ -239,12 +272,27 @@ class Planner:
     def _work(self) -> None:
         while (run := self._queue.get()) is not None:
             try:
-                run.planned = AdoptPlan(run.planner.plan(run.problem))
+                self._plan(run)
             except BaseException as error:  # noqa: BLE001 - whatever it is, cycles go on without.
                 self._tell_failure(f"{type(error).__name__}: {error}")
             run.took_s = time.monotonic() - run.begun_s
             run.done.set()
-            self._loop.call(partial(self._take, run))
+            self._loop.call(partial(self._take, run), "plan")
+
+    def _plan(self, run: _Run) -> None:
+        if run.moment is not None:
+            moment, run.moment = run.moment, None
+            try:
+                run.problem = moment.take()
+            except OSError as error:
+                self._loop.apart.fail(error)
+            if run.problem is None:
+                return
+            run.stands = run.before is not None and _stands(run.before, run.problem)
+            run.begun_s = time.monotonic()
+        if not run.stands:
+            assert run.problem is not None
+            run.planned = AdoptPlan(run.planner.plan(run.problem))
 
     def _tell_failure(self, failure: str) -> None:
         if failure != self._failure:  # each once, not with every plan
@@ -255,6 +303,11 @@ class Planner:
 def _is_for(run: _Run, allocator: Allocator) -> bool:
     """Whether the session is the same, and the policy."""
     return run.allocator is allocator and run.planner is allocator.planner
+
+
+def _stands(last: _Run, problem: Problem) -> bool:
+    """Whether the last plan is good for a problem, too."""
+    return last.problem is not None and last.planner.stands(last.problem, problem)
 
 
 def _gives(problem: Problem, agents: Ints | None) -> bool:

@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from allocator.core import Detached, OperatorChange, SetPolicy
+from allocator.core import OperatorChange, SetPolicy
 from allocator.server.config import Config, Loaded
 from allocator.server.engine import fair_shares
-from allocator.server.engine.commands import refuse, wait
+from allocator.server.engine.commands import Ask, refuse, wait
 from allocator.server.engine.commands import refuse as _refuse
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.operators import Changes, Operators, check_patterns
 from allocator.server.views import dump, views
 from allocator.server.views.shadow_report import write_shadow_report
-from allocator.server.views.views import Ask, RefusedError, Views, shown_settings
+from allocator.server.views.views import RefusedError, Views, shown_settings
 from allocator.settable import RULES, SHADOW, Scope, SettingKind, Value
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2
@@ -185,7 +185,7 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
         policy, told = self._changes.change(context, change, self._policy, dry_run=request.dry_run)
         response = pb.SetPolicyResponse(policy=policy, change=told)
         if request.dry_run:
-            copied = self._ask(context, self._copied)
+            copied = self._loop.apart.ask(self._asking(context), self._loop.copied)
             found, unaffected = fair_shares.compare_policies(
                 self._loop, copied, read_policy(response.policy), change.spec
             )
@@ -208,24 +208,21 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
     def Dump(
         self, request: pb.DumpRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.DumpResponse]:
-        state = self._ask(context, lambda: dump.read(self._loop))
+        state = self._loop.apart.ask(self._asking(context), lambda: dump.read(self._loop))
         for piece in dump.pieces(state):
             yield pb.DumpResponse(json=piece)
 
     def Snapshot(
         self, request: pb.SnapshotRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.SnapshotResponse]:
-        write = self._ask(context, lambda: self._loop.new_snapshot(anonymise=request.anonymise))
-        for piece in dump.in_pieces(write()):
+        written = self._loop.new_snapshot(self._asking(context), anonymise=request.anonymise)
+        for piece in dump.in_pieces(written):
             yield pb.SnapshotResponse(data=piece)
 
     # On the core's thread.
 
     def _policy(self) -> settings_pb2.Policy:
         return write_policy(self._loop.allocator.settings.policy)
-
-    def _copied(self) -> Detached:
-        return self._loop.allocator.copied()
 
     # On the thread of the request.
 

@@ -42,12 +42,19 @@ Series: TypeAlias = tuple[Sequence[str], float]
 Buckets: TypeAlias = tuple[Sequence[tuple[str, float]], float]
 """Upper bounds, and how many were at most as large; and the sum of all."""
 
+LabelledBuckets: TypeAlias = tuple[Sequence[str], Sequence[tuple[str, float]], float]
+"""The same behind the values of the labels."""
+
 Numbers: TypeAlias = Mapping[
-    str, "float | Mapping[str, float] | Mapping[str, str] | Iterable[Series] | Buckets | None"
+    str,
+    (
+        "float | Mapping[str, float] | Mapping[str, str] | Iterable[Series] | Buckets"
+        " | Iterable[LabelledBuckets] | None"
+    ),
 ]
 """By a metric's name: one number, or none now; numbers by the value of its label, or of several.
 
-Facts have texts by label, and a histogram has buckets.
+Facts have texts by label, and a histogram has buckets, or some for each of its labels.
 """
 
 
@@ -72,7 +79,12 @@ class Family:
     def metric(self, given: Any) -> Metric:  # noqa: ANN401 - as in `Numbers`
         name = f"{PREFIX}{self.name}"
         if self.kind == "histogram":
-            return HistogramMetricFamily(name, self.text, *given)
+            if not self.labels:
+                return HistogramMetricFamily(name, self.text, *given)
+            histograms = HistogramMetricFamily(name, self.text, labels=self.labels)
+            for each in given:
+                histograms.add_metric(*each)
+            return histograms
         if self.kind == "info":
             assert tuple(given) == self.labels, self.name
             return InfoMetricFamily(name, self.text, given)

@@ -158,7 +158,7 @@ class Monitor:
     def __init__(self, loop: CoreLoop, problem: Callable[[], str] = nothing_to_add) -> None:
         """Begin as not ready; `problem` says why no session has room, where none has."""
         self._problem = problem
-        self._question = Question(loop.call, lambda: None)
+        self._question = Question(partial(loop.call, kind="other"), lambda: None)
         self._not_ready = "starting"
 
     def serving(self) -> None:

@@ -317,9 +317,10 @@ CORE = (
         "Time of the core's thread that questions took; a fifth of its time at most.",
     ),
     histogram(
-        "core_hold_seconds",
-        "How long the core's thread took for one message, question or change, in seconds; decisions"
-        " wait so long.",
+        "core_hold_seconds{kind}",
+        "How long one piece of work held the core's thread, in seconds: a message with a cycle in"
+        " it or without one, a question, a change, a plan, a copy of the books. Decisions wait so"
+        " long.",
     ),
     gauge(
         "last_batch_timestamp_seconds",
@@ -423,6 +424,9 @@ class Operation(NamedTuple):
         return {
             "core_queue_depth": self.loop.commands.depth,
             "core_questions_seconds": self.loop.commands.questions_s,
-            "core_hold_seconds": (self.loop.holds.cumulative(), self.loop.holds.total_s),
+            "core_hold_seconds": [
+                ([kind], each.cumulative(), each.total_s)
+                for kind, each in self.loop.holds.by_kind.items()
+            ],
             "last_batch_timestamp_seconds": self.loop.last_batch_s,
         }

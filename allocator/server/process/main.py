@@ -115,6 +115,8 @@ class Server:
         turn = Turn()
         self.calls = Calls(Access(config.access), turn)
         self._health = Health((SERVICE, ADMIN_SERVICE))
+        # A process that is forked waits for ever where a thread has been loading loops.
+        self.loop.apart.may_begin = lambda: compilation.state in {"compiled", "failed"}
         self.planner = Planner(
             self.loop,
             budget_s=config.policy.plan_budget_ms / 1000,
@@ -200,7 +202,7 @@ class Server:
             return None
 
         def learnt() -> Future[Learnt]:
-            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory))
+            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory), "copy")
 
         return StateStore(kept.directory, learnt, config.state.save_s)
 

@@ -1,12 +1,12 @@
 """What the policy that looks on would have decided, as operators read it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import nan
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from allocator.core import Detached, PolicySpec
+from allocator.core import Copied, PolicySpec
 from allocator.server.engine import fair_shares
+from allocator.server.engine.commands import Ask
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.shadow import Client, Counts, Reading, Sums
 from allocator.server.reports import report
@@ -18,22 +18,20 @@ Dealt: TypeAlias = tuple[report.Report, report.Report]
 """What either policy would give if all were given out anew: that in force, and the other one."""
 
 
-def write_shadow_report(
-    loop: CoreLoop, ask: Callable[[Callable[[], Any]], Any], *, fair: bool
-) -> pb.GetShadowResponse:
+def write_shadow_report(loop: CoreLoop, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
     """Write what is known, on any thread.
 
     `ask`: has the core's thread do something.
     `fair`: also work out what either policy would give if all were given out anew.
     """
 
-    def read() -> tuple[report.Report, PolicySpec | None, Detached | None]:
+    def read() -> tuple[report.Report, PolicySpec | None, Copied | None]:
         allocator = loop.allocator
         spec = allocator.settings.shadow
-        copied = allocator.copied() if fair and spec is not None else None
+        copied = loop.copied() if fair and spec is not None else None
         return report.read(allocator), spec, copied
 
-    books, spec, copied = ask(read)
+    books, spec, copied = loop.apart.ask(ask, read) if fair else ask(read)
     reading = loop.shadow.read()
     if reading.spec != spec:  # set a moment ago: no cycle came since
         reading = Reading(spec, Counts(), {})

@@ -6,16 +6,17 @@ One place for whoever asks: the operators' service and the status page say the s
 import time
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 
 from allocator import __version__, explain
-from allocator.core import Allocator, Detached, EventError, Floats, Newcomer, OperatorChange
+from allocator.core import Allocator, Copied, EventError, Floats, Newcomer, OperatorChange
 from allocator.explain import UnknownSubjectError
 from allocator.near import suggestion, suggestions
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server.engine import fair_shares
+from allocator.server.engine.commands import Ask
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import root_mean_square
 from allocator.server.operators.operators import Operators
@@ -29,6 +30,7 @@ from allocator.server.operators.setting_rows import (
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import COMPILED, PARTS, Progress
+from allocator.server.system.guarded_policy import GuardedPolicy
 from allocator.server.views import status_warnings
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
@@ -67,7 +69,7 @@ _OF: dict[str, Callable[[Allocator], Iterable[str]]] = {
 }
 
 
-def listed(loop: CoreLoop, ask: "Ask", request: pb.ListNamesRequest) -> pb.ListNamesResponse:
+def listed(loop: CoreLoop, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
     """List the names of a kind that begin in a way; the core's thread only copies.
 
     Raises RefusedError where there is no such kind of names.
@@ -133,18 +135,8 @@ def answer(
     return write_fields(found, explain_pb2.ExplainResponse)
 
 
-_T = TypeVar("_T")
-
-
 class RefusedError(ValueError):
     """A question that is wrong: which field, and what would be right."""
-
-
-class Ask(Protocol):
-    """Has the core's thread do some work, and gives the result; raises where it comes too late."""
-
-    def __call__(self, work: Callable[[], _T], /) -> _T:
-        """Wait for it."""
 
 
 class Views:
@@ -193,7 +185,7 @@ class Views:
         Raises RefusedError.
         """
 
-        def read() -> tuple[report.Report, Floats, Detached | None]:
+        def read() -> tuple[report.Report, Floats, Copied | None]:
             allocator = self.loop.allocator
             client_rows = np.flatnonzero(allocator.state.clients.framework)
             score = np.full(len(client_rows), np.nan)
@@ -201,10 +193,16 @@ class Views:
                 self.loop.look()
                 score = allocator.scores()[client_rows]
             # All of the same moment, so that its clients are the same.
-            copied = allocator.copied() if request.fair or request.newcomer_role else None
+            copied = self.loop.copied() if request.fair or request.newcomer_role else None
             return report.read(allocator), score, copied
 
-        state, score, copied = ask(read)
+        def may() -> bool:
+            if not (scored or request.fair or request.newcomer_role):
+                return False  # it is quicker here
+            # A user's policy may rely on threads, which there are none of apart.
+            return not (scored and isinstance(self.loop.allocator.policy, GuardedPolicy))
+
+        state, score, copied = self.loop.apart.ask(ask, read, may)
         for field in ("role", "newcomer_role"):
             path = getattr(request, field)
             if path and path not in state.roles.path:
@@ -233,7 +231,7 @@ class Views:
         except ValueError as error:
             raise RefusedError(str(error)) from None
         try:
-            picture = ask(lambda: take(self.loop, kind, name))
+            picture = self.loop.apart.ask(ask, lambda: take(self.loop, kind, name))
         except UnknownSubjectError as error:
             text = unknown(error, in_session=self.loop.session is not None)
             raise RefusedError(text) from None
@@ -245,7 +243,7 @@ class Views:
         return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
 
     def _newcomer(
-        self, request: pb.GetSharesRequest, state: report.Report, copied: Detached
+        self, request: pb.GetSharesRequest, state: report.Report, copied: Copied
     ) -> float:
         """Work out what a framework that there is not would be given."""
         try:

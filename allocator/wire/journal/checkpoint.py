@@ -17,7 +17,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from allocator.core import Allocator, Policy, PolicySpec, Renamer, Settings
-from allocator.core.checkpoint import Array, CheckpointError, Column, Detached, to_columns
+from allocator.core.checkpoint import Array, CheckpointError, Column, Copied, restore, to_columns
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.journal.framing import HEADER, frame
@@ -232,7 +232,7 @@ def _read_array(message: journal_pb2.JournalArray, plain: _Plain, end: Mark) -> 
 
 def write_snapshot(
     start: journal_pb2.JournalRecord,
-    kept: Detached,
+    copied: Copied,
     build_policy: Callable[[PolicySpec], Policy],
     fallback: Policy | None = None,
     *,
@@ -241,15 +241,23 @@ def write_snapshot(
     """Write a state, in pieces; any thread may.
 
     `start`: how the core was set up.
-    `kept`: a copy of what `Sidecar.kept` gave, which nobody else uses.
+    `copied`: a copy of what `Sidecar.kept` gave.
     `fallback`: what decides where a policy cannot.
     `anonymise`: put pseudonyms in the place of names, see `allocator.core.checkpoint.renaming`.
     """
     settings, limits = read_start(start.start)
-    state: Kept = kept.value
+
+    def new_sidecar() -> Sidecar:
+        return Sidecar(new_allocator, settings, start.start.welcome)
+
+    def new_allocator(which: Settings) -> Allocator:
+        return Allocator(build_policy, which, limits, fallback=fallback)
+
+    column = copied.columns()
     if anonymise:
+        state: Kept = restore(column, new_sidecar().kept())
         renamer = Renamer.of(state[0][2])
-        state, settings = _renamed(renamer, state), renamer.value(settings)
+        column, settings = to_columns(_renamed(renamer, state)), renamer.value(settings)
         start = start_record(
             settings,
             limits,
@@ -258,16 +266,11 @@ def write_snapshot(
             file=start.start.file,
             records_before=start.start.records_before,
         )
-
-    def new_allocator(which: Settings) -> Allocator:
-        return Allocator(build_policy, which, limits, fallback=fallback)
-
     yield HEADER
     yield frame(start)
-    column = to_columns(state)
     for record in write_checkpoint(column):
         yield frame(record)
-    sidecar = Sidecar(new_allocator, settings, start.start.welcome)
+    sidecar = new_sidecar()
     sidecar.resume(column)
     yield from map(frame, _one_cycle_more(sidecar))
 

@@ -1,0 +1,100 @@
+"""What would hold the core's thread for long is worked out apart: by a process that is forked.
+
+That has all memory as it was at that moment. So the core waits only while the process is forked;
+what it does there changes nothing here, and what comes of it is read on the thread of whoever
+asked. While there is little, or where no such process can be had, the core's thread does the same
+itself.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import structlog
+
+from allocator.core import Allocator, nbytes_of
+from allocator.server.engine.commands import Ask
+from allocator.server.system.disk import reason
+from allocator.server.system.frozen import LARGE, Moment
+
+RETRY_S = 60.0
+"""After a process has failed, so long none is forked."""
+
+SIZE_S = 10.0
+"""How long it is known how large the books are."""
+
+_T = TypeVar("_T")
+_log = structlog.get_logger()
+
+
+class Apart:
+    """Has questions answered, and problems of plans made, by a process apart.
+
+    `may_begin`: whether there may be such processes already: not while other threads load loops.
+    `begun`, `failed`: processes that were forked, and those of which nothing came.
+    """
+
+    def __init__(self, allocator: Callable[[], Allocator], clock: Callable[[], float]) -> None:
+        """Look at this allocator; `clock` gives seconds."""
+        self.may_begin: Callable[[], bool] = lambda: True
+        self.begun = self.failed = 0
+        self._allocator = allocator
+        self._clock = clock
+        self._failed_s: float | None = None
+        # One at a time: each may come to have as much memory as we.
+        self._place = threading.Lock()
+        self._size: tuple[float, int] | None = None
+
+    def ask(self, ask: Ask, work: Callable[[], _T], may: Callable[[], bool] = lambda: True) -> _T:
+        """Have something worked out of one moment; on any thread but the core's.
+
+        `ask`: has the core's thread do something.
+        `work`: changes nothing, and gives what shares nothing with what changes. What it raises
+            is raised here.
+        `may`: whether it can be done apart from the core's thread, on which it is called.
+        """
+        with self._place:
+            moment, found = ask(lambda: self._begun(work, may))
+            if moment is None:
+                return cast("_T", found)
+            try:
+                return moment.take()
+            except OSError as error:
+                self.fail(error)
+        return ask(work)
+
+    # The core's thread.
+
+    def begin(self, work: Callable[[], _T]) -> Moment[_T] | None:
+        """Begin a process that does some work; None where it is better done here."""
+        if not self._wanted():
+            return None
+        try:
+            moment = Moment(work, self._allocator().shared())
+        except OSError as error:
+            self.fail(error)
+            return None
+        self.begun += 1
+        return moment
+
+    def fail(self, error: OSError) -> None:
+        """Note that nothing came of a process; any thread may."""
+        self.failed += 1
+        self._failed_s = self._clock()
+        _log.warning("the core's thread works questions out itself", error=reason(error))
+
+    def _begun(
+        self, work: Callable[[], _T], may: Callable[[], bool]
+    ) -> tuple[Moment[_T] | None, _T | None]:
+        moment = self.begin(work) if may() else None
+        return (moment, None) if moment else (None, work())
+
+    def _wanted(self) -> bool:
+        now_s = self._clock()
+        if not self.may_begin():
+            return False
+        if self._failed_s is not None and now_s - self._failed_s < RETRY_S:
+            return False
+        if self._size is None or now_s - self._size[0] >= SIZE_S:
+            self._size = now_s, nbytes_of(self._allocator().kept())
+        return self._size[1] >= LARGE
