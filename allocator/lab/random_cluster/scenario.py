@@ -74,7 +74,7 @@ class RandomScenario:
     def begin(self, stage: Stage) -> None:
         """Plan frameworks, what happens to them, and the end."""
         stage.master.recovery = RECOVERY
-        self.inspector = Inspector(stage.master.ledger)
+        self.inspector = Inspector(stage.master)
         stage.master.inspect(self.inspector)
         _Life(self, stage).begin()
         self.also(stage)
