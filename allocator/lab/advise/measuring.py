@@ -84,6 +84,11 @@ def amounts_at(need: Floats, begin: Floats, end: Floats, at_ms: Floats) -> Float
     return np.maximum(total, 0.0)
 
 
+def count_at(begin: Floats, end: Floats, at_ms: Floats) -> Floats:
+    """How many tasks are between their beginning and their end at some moments, (S,)."""
+    return amounts_at(np.ones((len(begin), 1)), begin, end, at_ms)[:, 0]
+
+
 def moments(span_ms: int) -> Floats:
     """When a day is looked at, (S,)."""
     middle: Floats = (np.arange(SAMPLES, dtype=np.float64) + 0.5) * (span_ms / SAMPLES)
@@ -201,7 +206,7 @@ def measure(day: Day, table: TaskTable, end_ms: float) -> DayFigures:
         name: _of_role(some[role], share[:, role], fair[:, role], end_ms)
         for role, name in enumerate(table.roles)
     }
-    waiting = amounts_at(np.ones((len(table.wanted), 1)), table.wanted, table.start, at_ms)[:, 0]
+    waiting = count_at(table.wanted, table.start, at_ms)
     full = part.sum(axis=1)
     wait_s = (_by(table.start, end_ms) - table.wanted) / 1000
     stays = [max(each.stay_s, 1e-3) for each in figures.values()]
