@@ -9,8 +9,8 @@ appendix).
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core import Ints
 from allocator.lab.network.cluster import Decision, Slots, fair_shares
 from allocator.lab.network.workflow import Crossing, Task, TaskState
 from allocator.solvers.flow.min_cost_flow import Solution, solve
@@ -18,7 +18,6 @@ from allocator.solvers.flow.quincy_network import Cluster, QuincyNetwork, Tasks,
 
 # Tasks as columns, by their numbers: what a network of thousands of them is built from quickly.
 
-Ints = NDArray[np.int64]
 
 _FIRST = 256
 

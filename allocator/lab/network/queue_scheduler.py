@@ -16,12 +16,10 @@ from collections.abc import Sequence
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core import Ints
 from allocator.lab.network.cluster import Decision, Slots, fair_shares
 from allocator.lab.network.workflow import Task
-
-Ints = NDArray[np.int64]
 
 MARGIN = 5
 """Hysteresis: how many tasks below its share a job is unblocked at once; not published."""

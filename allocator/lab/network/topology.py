@@ -7,10 +7,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core import Floats, Ints
 from allocator.solvers.fluid.link_sharing import NO_LINK, fair_rates
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 PATH_LINKS_MAX = 6
 """The longest way: a disk, two network cards, two uplinks, the core."""

@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core import Floats, Ints
 from allocator.lab.network.topology import Distance, Topology
 
 # What a task reads, and how much of it crosses which switch from where it runs.
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 PREFERRED_PART = 0.1
 """A computer, or rack, that holds more of a task's input than this part is preferred."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from allocator.core import (
     CONSTRAINT_LABEL,
@@ -16,6 +15,7 @@ from allocator.core import (
     FrameworkInfo,
     Hold,
     Holdings,
+    Ints,
     Kind,
     Options,
     Outcomes,
@@ -26,8 +26,6 @@ from allocator.core import (
     Transition,
 )
 from allocator.policies import build
-
-Ints = NDArray[np.int64]
 
 ROLE = 1
 """The one role of all frameworks."""

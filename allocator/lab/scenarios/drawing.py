@@ -7,14 +7,14 @@ from typing import Protocol
 
 import numpy as np
 
-from allocator.core import parse_quantities
+from allocator.core import Bools, parse_quantities
 from allocator.lab.frameworks.base import Framework, Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
 from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, SparkSettings
 from allocator.lab.master.gates import GPU_CAPABILITY
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.scenarios.schema import Agents, Duration, Frameworks, ScenarioFile, Spark
-from allocator.lab.workloads.constraint_model import Bools, ConstraintModel
+from allocator.lab.workloads.constraint_model import ConstraintModel
 
 # How long tasks take, drawn by law and mean.
 

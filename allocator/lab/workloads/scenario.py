@@ -101,18 +101,14 @@ class Scenario(Protocol):
     @property
     def kinds(self) -> tuple[str, ...]:
         """Names of the resources."""
-        ...
 
     @property
     def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
         """When each agent registers."""
-        ...
 
     @property
     def jobs(self) -> int:
         """How many jobs there are in all."""
-        ...
 
     def begin(self, stage: Stage) -> None:
         """Plan all submissions."""
-        ...

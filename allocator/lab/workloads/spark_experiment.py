@@ -45,11 +45,9 @@ class QueuedJob(Protocol):
     @property
     def executor(self) -> Quantities:
         """What one executor takes, as far as it is known before."""
-        ...
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
         """Make the framework that the job is; it calls `left` once it has left."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

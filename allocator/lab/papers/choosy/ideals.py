@@ -26,11 +26,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core import Ints
 from allocator.solvers.max_min import whole as max_min_whole
 
 # Users of Choosy's simulations, and what is kept of a run.
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True, eq=False)

@@ -12,14 +12,12 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core import Floats
 from allocator.lab.papers.choosy.ideals import Coming, History, Machines
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
 from allocator.lab.workloads.constraint_model import ConstraintModel, eligible
 from allocator.lab.workloads.traces import swim_jobs
-
-Floats = NDArray[np.float64]
 
 SOURCE = "Ghodsi et al., EuroSys 2013, sec. 7.1"
 MACHINES = 1_000

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core import Floats
 from allocator.lab.experiments.spread import spread
 from allocator.lab.network.cluster import DECIDE_S, ClusterRun, Outcome, Scheduler
 from allocator.lab.network.flow_scheduler import CORE_COST, FlowScheduler
@@ -187,7 +188,6 @@ def draw_jobs(
 #
 # Source: sec. 5.2 and 6.
 
-Floats = NDArray[np.float64]
 
 SCHEDULERS = ("G", "GF", "GFP", "GFH", "GFPH", "Q", "QF", "QP", "QFP", "QFPX")
 """Queues or a flow; fairness, preemption, hysteresis, and a core switch that costs more."""
