@@ -47,7 +47,6 @@ Workers = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     group = typer.Typer(cls=PlayingGroup, invoke_without_command=True, **PLAIN)
     group.callback()(demo)
     demo_more.register(group)
@@ -169,7 +168,6 @@ def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) 
 
 
 def _keep(out: Path, results: list["Result"], about: dict[str, object]) -> None:
-    """Write figures, series and pictures."""
     from allocator.lab.experiments import demo_runs as catalogue
     from allocator.lab.reports import plots
     from allocator.lab.reports import run_report as report

@@ -40,7 +40,6 @@ PolicyName = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     app.command()(claims)
     app.command()(demands)
     app.command()(soak)

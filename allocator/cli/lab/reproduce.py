@@ -244,7 +244,6 @@ def write_pages(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     group = typer.Typer(cls=PlayingGroup, no_args_is_help=True, **PLAIN)
     app.add_typer(group, name="reproduce", help=HELP)
     group.command("list")(list_experiments)

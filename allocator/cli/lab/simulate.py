@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     example = "simulate examples/scenarios/one_greedy_framework.toml --policy drf,ps-dsf --seeds 5"
     app.command(cls=Playing, epilog=shown_example(example))(simulate)
 
@@ -81,7 +80,6 @@ def _choose(text: str, known: tuple[str, ...], option: str) -> list[str]:
 
 
 def _followed(calls: Iterable["RunResult"], count: int) -> list["RunResult"]:
-    """Play all with a progress bar."""
     from allocator.cli.render.terminal import progress
 
     results = []

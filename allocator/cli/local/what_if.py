@@ -35,7 +35,6 @@ class Question:
     """
 
     def __init__(self, specs: Sequence["PolicySpec"], out: Path | None) -> None:
-        """Begin with nothing recorded."""
         from allocator.lab.workloads.recorded_day import DayRecorder, watched
 
         self._specs = specs

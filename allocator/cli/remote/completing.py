@@ -39,17 +39,14 @@ class Mode(StrEnum):
 
 
 def roles(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete paths of roles."""
     return _names(context, "role", incomplete)
 
 
 def frameworks(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete names and ids of frameworks."""
     return _names(context, "framework", incomplete)
 
 
 def agents(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete hosts and ids of agents."""
     return _names(context, "agent", incomplete)
 
 
@@ -69,7 +66,6 @@ def policies(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def selections(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete how an agent is chosen."""
     del context
     from allocator.policies import SELECTIONS
 
@@ -85,8 +81,6 @@ def subtrees(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def among(*known: str) -> Completer:
-    """Complete words that are known beforehand."""
-
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         del context
         return _beginning(incomplete, known)

@@ -46,12 +46,10 @@ class Change:
 
     @property
     def low(self) -> float:
-        """The least that it may be."""
         return self.by.mean if np.isnan(self.by.half) else self.by.low
 
     @property
     def high(self) -> float:
-        """The most that it may be."""
         return self.by.mean if np.isnan(self.by.half) else self.by.high
 
 

@@ -40,7 +40,6 @@ class TaskTable:
     end: Floats
 
     def rows(self, mask: Bools) -> "TaskTable":
-        """Some of the tasks."""
         columns = ("role", "of", "need", "wanted", "start", "end")
         return replace(self, **{name: getattr(self, name)[mask] for name in columns})
 

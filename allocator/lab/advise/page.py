@@ -19,7 +19,6 @@ SHOWN = 16
 
 
 def write(path: Path, report: Report) -> None:
-    """Write the page."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )

@@ -232,7 +232,6 @@ def _bottleneck_advice(bottlenecks: Sequence[Bottleneck]) -> list[str]:
 
 
 def few(names: Sequence[str], shown: int = 4) -> str:
-    """Some names, and how many more there are."""
     return ", ".join(names[:shown]) + _more(names, shown)
 
 

@@ -142,7 +142,6 @@ def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[
 
 
 def roles(report: Report, each: Comparison) -> Table:
-    """Who gains and who loses under a candidate."""
     heads = ["role", ">tasks done", ">mean wait s", ">share %", ">fair share %"]
     heads += [">lacks of it %", ">lacks more by"]
     rows = []
@@ -167,7 +166,6 @@ def told(report: Report) -> list[Comparison]:
 
 
 def bounds(found: Sequence[Bound]) -> Table:
-    """Quotas, limits and weights."""
     heads = ["role", "what", ">set", ">most used", ">in the way %", "finding", ">would do"]
     rows = []
     for each in found:
@@ -184,7 +182,6 @@ def bounds(found: Sequence[Bound]) -> Table:
 
 
 def cuts(found: Sequence[Bottleneck]) -> Table:
-    """Constraints that are a bottleneck."""
     heads = ["agents", ">of all", "frameworks", "roles", ">time %", ">tasks waiting"]
     heads += [">agents each", ">the others have", ">free elsewhere %"]
     rows = [

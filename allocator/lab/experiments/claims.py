@@ -71,7 +71,6 @@ class Setting:
     interval_ms: int = 1_000
 
     def experiment(self, seed: int, scale: float) -> Experiment:
-        """Make the experiment of a seed."""
         jobs = max(1, round(self.jobs * scale))
         return experiment(
             seed, cluster=self.cluster, jobs=jobs, apart_ms=self.apart_ms, drivers=self.drivers
@@ -231,7 +230,6 @@ CLAIMS = (*_by_policy(), *_by_mode(), *_one_by_one())
 
 
 def run_case(case: Case, seed: int, scale: float) -> Measures:
-    """Play one case of one seed."""
     setting = case.setting
     scenario = setting.experiment(seed, scale)
     spec = PolicySpec(case.policy, setting.selection, mode=case.mode, flat=setting.flat)

@@ -52,7 +52,6 @@ class Identity:
         return self.capabilities | ({"MULTI_ROLE"} if self.several_roles else set())
 
     def labels(self) -> dict[str, str]:
-        """The labels of the FrameworkInfo."""
         labels = dict(self.more_labels)
         if self.demand:
             labels["allocator.demand"] = format_quantities(self.demand)

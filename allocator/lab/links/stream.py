@@ -128,7 +128,6 @@ class StreamLink:
         return whole(parts)
 
     def close(self) -> None:
-        """End the stream."""
         self._requests.put(None)
         if self._channel is not None:
             self._channel.close()

@@ -83,7 +83,6 @@ class Slots:
 
     @property
     def free(self) -> list[int]:
-        """Computers that run nothing."""
         return [
             computer
             for computer, (task, job) in enumerate(zip(self.on, self.root, strict=True))
@@ -97,7 +96,6 @@ class Slots:
 
 
 def empty_slots(topology: Topology, jobs: int) -> Slots:
-    """Nothing runs and nothing waits."""
     count = topology.computers
     nothing: list[dict[Task, None]] = [{} for _ in range(jobs)]
     return Slots(topology, [None] * count, [-1] * count, nothing, np.zeros(jobs, np.int64))
@@ -209,7 +207,6 @@ class ClusterRun:
 
     @property
     def now_s(self) -> float:
-        """The moment."""
         return self.transfers.now_s
 
     def play(self) -> Outcome:

@@ -85,7 +85,6 @@ class QueueScheduler:
         return _LOOKS_AGAIN_S if self.sticky else np.inf
 
     def ready(self, tasks: Sequence[Task]) -> None:
-        """Put tasks at the end of all their queues."""
         for task in tasks:
             ticket = self._tickets[task] = next(self._counter)
             for computer in task.input.preferred_computers().tolist():
@@ -95,7 +94,6 @@ class QueueScheduler:
             self._of_all.add(ticket, task)
 
     def begun(self, task: Task) -> None:
-        """Take a task out of its queues."""
         self._tickets.pop(task, None)
 
     def place_root(self, slots: Slots, now_s: float) -> int:

@@ -44,12 +44,10 @@ class Topology:
 
     @property
     def computers(self) -> int:
-        """How many computers there are."""
         return len(self.rack_of)
 
     @property
     def racks(self) -> int:
-        """How many racks there are."""
         return int(self.rack_of.max(initial=-1)) + 1
 
     def capacity(self) -> Floats:
@@ -147,7 +145,6 @@ class Transfers:
         self._changed = True
 
     def cancel(self, owner: int) -> None:
-        """Stop all transfers of an owner."""
         self._keep(self._there["owner"] != owner)
 
     def next_end_s(self) -> float:

@@ -53,7 +53,6 @@ class Input:
 
     @property
     def total_gb(self) -> float:
-        """All that is read."""
         return float(self.gb.sum())
 
     def crossing(self, computer: int) -> Crossing:
@@ -75,11 +74,9 @@ class Input:
         return self.worst_in_rack(int(self.by_rack.argmin()))
 
     def preferred_computers(self) -> Ints:
-        """Computers that hold more than `PREFERRED_PART`."""
         return self.at[self.gb > PREFERRED_PART * self.total_gb]
 
     def preferred_racks(self) -> Ints:
-        """Racks that hold more than `PREFERRED_PART`."""
         return np.flatnonzero(self.by_rack > PREFERRED_PART * self.total_gb)
 
     def reads(self, computer: int) -> Iterator[Read]:
@@ -246,7 +243,6 @@ class Progress:
     _given_out: list[NDArray[np.bool_]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Nothing is done."""
         for stage in self.plan.kind.stages:
             self.wrote_at.append(np.full(stage.tasks, -1))
             self.open_tasks.append(stage.tasks)
@@ -254,7 +250,6 @@ class Progress:
 
     @property
     def ended(self) -> bool:
-        """Whether all tasks are done."""
         return not any(self.open_tasks)
 
     def done(self, stage: int, part: int, computer: int) -> None:

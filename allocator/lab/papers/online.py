@@ -62,7 +62,6 @@ class Online:
         self.allocator.step(AddFramework(framework, info, (ROLE,)))
 
     def remove_framework(self, framework: int) -> None:
-        """Let a framework go, with all it held."""
         self.allocator.step(RemoveFramework(framework))
 
     def hold(self, framework: Ints, agent: Ints, amount: Ints) -> None:
@@ -83,7 +82,6 @@ class Online:
         return taken
 
     def release(self, framework: Ints, agent: Ints, amount: Ints) -> None:
-        """Give back what ended tasks used."""
         rows = len(framework)
         refuse, used = np.full(rows, -1), np.ones(rows, np.bool_)
         self.allocator.step(Release(self._holdings(framework, agent, amount), refuse, used))

@@ -153,7 +153,6 @@ class RandomFramework:
         self.gone = False
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master."""
         self._master = master
 
     def offered(self, offers: list[Offer]) -> None:
@@ -177,7 +176,6 @@ class RandomFramework:
         """Nothing runs again."""
 
     def leave(self) -> None:
-        """Leave, whatever runs."""
         self.gone = True
         self._master.unsubscribe(self)
 

@@ -23,7 +23,6 @@ COLUMNS = ("end_s", "finished", "jobs", "ended", "tasks", "offers", "declines", 
 
 
 def run_rows(results: Sequence[RunResult]) -> list[Row]:
-    """One flat row a run."""
     rows: list[Row] = []
     for each in results:
         row: Row = asdict(each.cell)
@@ -35,7 +34,6 @@ def run_rows(results: Sequence[RunResult]) -> list[Row]:
 
 
 def group_rows(results: Sequence[RunResult]) -> list[Row]:
-    """One flat row for each group of each run."""
     return [asdict(each.cell) | asdict(group) for each in results for group in each.groups]
 
 

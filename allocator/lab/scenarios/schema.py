@@ -184,7 +184,6 @@ class ScenarioFile(_Section):
 
     @property
     def groups(self) -> tuple[Frameworks | Spark, ...]:
-        """All groups of frameworks."""
         return (*self.frameworks, *self.spark)
 
     @model_validator(mode="after")

@@ -54,7 +54,6 @@ class Scene:
         timer.start()
 
     def soon(self, least_ms: int, most_ms: int) -> int:
-        """A while of the world's time."""
         return self.rig.chance.randint(least_ms, most_ms)
 
 
@@ -90,7 +89,6 @@ def fault(
 
 
 def has_cable(rig: Rig) -> bool:
-    """Whether there is a network to cut."""
     return rig.cable is not None
 
 

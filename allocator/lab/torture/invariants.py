@@ -121,7 +121,6 @@ class OfferRules(Inspector):
         self._findings = findings
 
     def __call__(self, offers: Sequence[Offer]) -> None:
-        """Look at the offers of one batch."""
         super().__call__(offers)
         wrong, self.wrong = self.wrong, []
         self._findings.counts["offers_looked_at"] += len(offers)
@@ -188,7 +187,6 @@ class Watch:
         self.look()
 
     def look(self) -> None:
-        """Look once."""
         rig, findings = self._rig, self._rig.findings
         code = rig.sidecar.died()
         if code is not None:
@@ -422,7 +420,6 @@ def _moment(status: pb.GetStatusResponse) -> tuple[object, ...]:
 
 
 def _differing(samples: Samples, status: pb.GetStatusResponse) -> list[str]:
-    """Compare what both speak of."""
     if samples.get(("report_age_seconds", ()), 0.0) > 0.0:
         return []  # the core was busy: these are older numbers, and say so
 

@@ -78,13 +78,11 @@ class Rig:
         thread.start()
 
     def await_threads(self) -> None:
-        """Wait until all of that is done."""
         for thread in self._threads:
             thread.join()
 
     @contextmanager
     def operator(self) -> Iterator[AdminServiceStub]:
-        """Speak as an operator does."""
         with channel(self.unix) as to_sidecar:
             yield AdminServiceStub(to_sidecar)
 
@@ -105,7 +103,6 @@ class Rig:
         return self.secure_stream(started_us)
 
     def secure_stream(self, started_us: int) -> StreamLink:
-        """Make a stream by TLS."""
         target = f"127.0.0.1:{self.secure.port}"
         return PatientLink(target, started_us, self.authority.credentials())
 

@@ -79,7 +79,6 @@ class Proxy:
         self._flows.clear()
 
     def flow(self) -> None:
-        """Let it through again."""
         self._flows.set()
 
     def tear(self) -> None:
@@ -147,8 +146,6 @@ def _cut(pair: tuple[socket.socket, socket.socket]) -> None:
 
 
 def dial_unix(path: str) -> Dial:
-    """Connect to a Unix socket."""
-
     def dial() -> socket.socket:
         found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -162,8 +159,6 @@ def dial_unix(path: str) -> Dial:
 
 
 def dial_tcp(port: int) -> Dial:
-    """Connect to a port of loopback."""
-
     def dial() -> socket.socket:
         found = socket.create_connection(("127.0.0.1", port), CONNECT_S)
         found.settimeout(None)

@@ -74,11 +74,9 @@ class Experiment:
 
     @property
     def jobs(self) -> int:
-        """How many jobs there are in all."""
         return sum(len(queue.jobs) for queue in self.queues)
 
     def begin(self, stage: Stage) -> None:
-        """Submit the first job of every queue."""
         gaps = cycle(self.gap_ms)
         for queue in self.queues:
             jobs = [partial(_submitted, stage, queue, number) for number in range(len(queue.jobs))]
@@ -155,7 +153,6 @@ DRIVERS = Drivers()
 
 
 def agents(*capacities: Quantities) -> tuple[AgentSpec, ...]:
-    """Agents of these capacities."""
     return tuple(AgentSpec(f"agent-{i + 1}", c) for i, c in enumerate(capacities))
 
 
@@ -267,7 +264,6 @@ class SparkApplication:
         return self.settings.executor
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
-        """Make the framework that the job is."""
         own = self.settings.identity(identity.name, identity.roles[0])
         if self.fine:
             return FineSpark(own, self.settings, self.stages_ms, left)

@@ -202,7 +202,6 @@ def figures() -> Report:
 
 
 def _curves(profile: Profile, ratio: float) -> tuple[Line, ...]:
-    """Both classes under both policies."""
     lines = []
     for policy in ("drf", "pf"):
         rates = [

@@ -239,7 +239,6 @@ class Pool:
 
     @property
     def count(self) -> Ints:
-        """Machines of each type."""
         return self.brought.sum(axis=0)
 
     @property

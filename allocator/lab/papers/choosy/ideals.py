@@ -68,7 +68,6 @@ class User:
 
     @property
     def wants(self) -> bool:
-        """Whether it has a task to run."""
         return bool(self.paused) or self.left > 0
 
 
@@ -108,7 +107,6 @@ class Machines:
     """Types of machines, users, and a scheduler."""
 
     def __init__(self, count: Sequence[int], scheduler: str, seed: int) -> None:
-        """Begin with idle machines."""
         self.idle = list(count)
         self._count = np.array(count, np.int64)
         self._scheduler = scheduler

@@ -128,7 +128,6 @@ def gain(cluster: Cluster, best: Floats, other: Floats, exponent: float) -> floa
 
 
 def propositions(seed: int = 0, trials: int = 50) -> Report:
-    """Propositions 1 and 2 on random clusters."""
     rows = []
     for exponent in EXPONENTS:
         rng = np.random.default_rng(seed)

@@ -244,7 +244,6 @@ class Run:
 
 
 def play(case: Case) -> Run:
-    """Run a case."""
     topology = cluster(case.uplinks, case.shrink)
     moved, large = SORT_MOVED[case.sort_moved], case.uplinks >= UPLINKS
     jobs = draw_jobs(topology, moved, case.seed, large=large, shrink=case.shrink)
@@ -318,7 +317,6 @@ def measure(run: Run, ideal_s: Mapping[str, float]) -> Measures:
 
 
 def geometric_mean(values: Floats) -> float:
-    """The geometric mean of positive numbers."""
     return float(np.exp(np.log(values).mean()))
 
 

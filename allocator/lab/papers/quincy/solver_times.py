@@ -53,7 +53,6 @@ class World:
         self.submit(int(load * computers))
 
     def submit(self, count: int) -> None:
-        """Let more tasks come."""
         new = np.zeros((count, 6))
         new[:, 0] = self.next + np.arange(count)
         new[:, 1] = self.rng.integers(0, self.jobs, count)
