@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.lab.spreading import Backend, Cluster, Jobs, spread_over
+from allocator.cli.lab.options import Backend, Cluster, Jobs, spread_over
 from allocator.cli.local.replay import journals_in
 from allocator.cli.local.warm import compile_ahead
 from allocator.cli.tree import Exit, Playing, directory, fail, shown_example

@@ -201,6 +201,13 @@ def cuts(found: Sequence[Bottleneck]) -> Table:
     return Table("Bottlenecks of constraints", heads, rows)
 
 
+def tables(report: Report) -> Iterator[Table]:
+    """All tables that have rows, in their order."""
+    every = [candidates(report), *(roles(report, each) for each in told(report))]
+    every += [bounds(report.bounds), cuts(report.bottlenecks)]
+    yield from (table for table in every if table.rows)
+
+
 def sentences(report: Report) -> Iterator[tuple[str, list[str]]]:
     """The advice: a title and its paragraphs, part by part."""
     advice = report.advice
