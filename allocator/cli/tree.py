@@ -103,6 +103,12 @@ def choose(unknown: Sequence[str], known: Iterable[str]) -> str:
     return f"choose from {', '.join(words)}{suggestion(unknown[0], words) if unknown else ''}"
 
 
+def expect(option: str, word: str, known: Iterable[str]) -> None:
+    """End where a word is none of those that an option may have."""
+    if word not in known:
+        fail(Exit.USAGE, f"{option}: {word!r}; {choose([word], known)}")
+
+
 def directory(path: Path | None) -> Path | None:
     """Refuse where no directory can be made, before anything is played for it."""
     if path is None:

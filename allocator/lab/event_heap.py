@@ -43,7 +43,6 @@ class EventHeap:
         heapq.heappush(self._heap, (when, priority, next(self._counter), action))
 
     def after(self, delay_ms: int, action: Action, priority: Priority = Priority.FACT) -> None:
-        """Plan an action for so much later."""
         self.at(self.now_ms + delay_ms, action, priority)
 
     def step(self) -> bool:

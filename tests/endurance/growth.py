@@ -17,12 +17,13 @@ from functools import partial
 
 from allocator.core import PolicySpec, Settings
 from allocator.lab.event_heap import Priority
-from allocator.lab.links.stream import WireLink
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.checks import differences, of_ledger, of_state
+from allocator.lab.random_cluster.checks import differences, of_ledger
 from allocator.lab.workloads.scenario import Progress, Stage
+from tests.lab.books import of_state
 from tests.lab.masters import wire_link
+from tests.lab.wire_link import WireLink
 
 SIZE = 6
 CUT_EVERY_MS = 20_000

@@ -8,7 +8,6 @@ from allocator.lab.frameworks.base import Identity, Master, Offer, Task
 from allocator.lab.hostile.tenants import Tenants
 from allocator.lab.hostile.words import Manner
 from allocator.lab.links.base import LinkDownError
-from allocator.lab.links.stream import WireLink
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.ledger_rows import Quota
 from allocator.lab.master.resources import AgentSpec
@@ -26,6 +25,7 @@ from tests.hostile.measuring import (
     new_loop,
     peak_mib,
 )
+from tests.lab.wire_link import WireLink
 
 GIB = 1024 * MILLI
 HONEST = Identity("honest", ("honest",), demand={"cpus": MILLI, "mem": GIB // 2})

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from allocator.lab.event_heap import Priority
-from allocator.lab.links.stream import WireLink
-from allocator.lab.random_cluster.checks import differences, of_ledger, of_state
+from allocator.lab.random_cluster.checks import differences, of_ledger
 from allocator.lab.workloads.scenario import Scenario
+from tests.lab.books import of_state
+from tests.lab.wire_link import WireLink
 
 
 @dataclass

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from allocator.core import Allocator, Decisions, PolicySpec, Settings
 from allocator.lab.event_heap import Priority
 from allocator.lab.links.base import Batch, Opening
-from allocator.lab.links.stream import WireLink
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.resources import AgentSpec, KindTable, ResourceTable
 from allocator.lab.master.session import Outbox
 from allocator.policies import build
+from tests.lab.wire_link import WireLink
 from tests.world.rows import holdings
 
 

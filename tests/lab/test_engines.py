@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.cli.lab.spreading import spread_over
+from allocator.cli.lab.options import spread_over
 from allocator.lab.experiments import spread as engines
 from allocator.lab.experiments.spread import BACKENDS, BackendError, spread
 from allocator.lab.reports import sweep_report

@@ -17,9 +17,10 @@ from allocator.lab.experiments.soak import soak_sidecar
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.master.cycles import Timing
 from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.checks import SORTS, differences, of_ledger, of_state
+from allocator.lab.random_cluster.checks import SORTS, differences, of_ledger
 from allocator.policies import MODES, POLICIES
 from tests.lab.auditing import Audited
+from tests.lab.books import of_state
 from tests.lab.masters import wire_link
 from tests.server.scraping import samples, series
 

@@ -20,8 +20,9 @@ from allocator.lab.master.resources import (
     volume,
 )
 from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger, of_state
+from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger
 from tests.lab.auditing import Audited
+from tests.lab.books import of_state
 from tests.lab.masters import run, wire_link
 
 ANY = Options(minimum=())
@@ -65,7 +66,7 @@ class Taker:
 def master_of(link, *agents, names=("cpus", "mem", "disk")):
     """A master with agents that have these resources, its session open, each offer looked at."""
     master = EmulatedMaster(link, names, ANY)
-    inspector = Inspector(master.ledger)
+    inspector = Inspector(master)
 
     def look(offers):
         inspector(offers)

@@ -12,12 +12,12 @@ from allocator.lab.experiments.runs import Run, play_on
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.frameworks.batch import TaskQueue
 from allocator.lab.links.sidecar_process import SidecarProcess
-from allocator.lab.links.stream import WireLink
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.workloads.scenario import Stage
 from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.policies import build
 from tests.lab.masters import Listener, master_for, run
+from tests.lab.wire_link import WireLink
 
 FAR_MS = 10**12
 NEED = {"cpus": 4000, "mem": 4_096_000}

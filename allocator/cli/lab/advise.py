@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.lab.spreading import Backend, Cluster, Jobs, spread_over
+from allocator.cli.lab.options import Backend, Cluster, Jobs, spread_over
 from allocator.cli.local.replay import journals_in
 from allocator.cli.local.warm import compile_ahead
 from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
@@ -28,7 +28,6 @@ configuration; or to keep what there is. It is printed, and written to OUT/advic
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     example = "advise /var/lib/mesos-allocator --out advice"
     app.command(help=HELP, cls=Playing, epilog=shown_example(example))(advise)
 
@@ -62,7 +61,6 @@ def advise(
         Path, typer.Option(metavar="DIR", callback=directory, help="Where the page goes.")
     ] = Path("advice-out"),
 ) -> None:
-    """Advise."""
     over = spread_over(jobs, backend, cluster)
     compile_ahead()
     _show(_play(_read(journals, hours), seeds, over), out)
@@ -101,7 +99,6 @@ def _play(days: list["ReadDay"], seeds: int, over: "Spread") -> "Report":
 
 
 def _show(report: "Report", out: Path) -> None:
-    """Print the advice, and write the page."""
     from allocator.cli.render.advice import print_advice
     from allocator.lab.advise import page
 

@@ -1,39 +1,34 @@
-"""`mesos-allocator demo`: an emulated master against a real sidecar, on this machine."""
+"""`mesos-allocator demo`: an emulated master against a real sidecar, on this machine.
+
+And `demo claims`, `demo demands` and `demo soak`.
+"""
 
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.lab import demo_more
+from allocator.cli.lab.options import Backend, Cluster, Jobs, Modes, Policies, chosen, spread_over
+from allocator.cli.lab.target import Force, Target, end_if_told, on_sidecar
 from allocator.cli.local.warm import compile_ahead
 from allocator.cli.remote import completing
-from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import PLAIN, Exit, PlayingGroup, choose, directory, fail
+from allocator.cli.tree import PLAIN, Exit, PlayingGroup, directory, expect, fail
+from allocator.plain import json_text
 
 if TYPE_CHECKING:
+    from allocator.lab.experiments.claims import Verdict
     from allocator.lab.experiments.runs import Result, Run
 
 WORKERS_MAX = 2
+SEEDS_MIN = 2
 SCENARIOS = ("section-v", "swim", "openb")
 HELP = "Play the Spark-on-Mesos experiment: an emulated master against a real sidecar."
 
-Policies = Annotated[
-    str,
-    typer.Option(
-        help="Names, joined by commas: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...",
-        autocompletion=completing.joined(completing.policies),
-    ),
-]
-Modes = Annotated[
-    str,
-    typer.Option(
-        help="oblivious, characterised, or both joined by a comma.",
-        autocompletion=completing.joined(completing.among(*Mode)),
-    ),
+PolicyName = Annotated[
+    str, typer.Option(help="Name of the policy.", autocompletion=completing.policies)
 ]
 Seed = Annotated[int, typer.Option(help="Where all chance of the workload begins.", min=0)]
 Scale = Annotated[
@@ -47,10 +42,10 @@ Workers = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     group = typer.Typer(cls=PlayingGroup, invoke_without_command=True, **PLAIN)
     group.callback()(demo)
-    demo_more.register(group)
+    for command in (claims, demands, soak):
+        group.command()(command)
     app.add_typer(group, name="demo", help=HELP)
 
 
@@ -75,15 +70,8 @@ def demo(
     ] = None,
     hour: Annotated[int, typer.Option(help="Hour of the SWIM sample.", min=0, max=23)] = 21,
     out: Out = Path("demo-out"),
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="A sidecar that runs already (host:port or unix:/path); else one starts."
-            " MESOS_ALLOCATOR_SESSION_TOKEN_FILE and MESOS_ALLOCATOR_TOKEN_FILE name files with"
-            " its tokens for masters and operators."
-        ),
-    ] = None,
-    force: demo_more.Force = False,
+    target: Target = None,
+    force: Force = False,
     workers: Workers = WORKERS_MAX,
 ) -> None:
     """Play section V of Kesidis et al. under several policies, and compare them."""
@@ -93,9 +81,9 @@ def demo(
     from allocator.lab.workloads.traces import TraceError
     from allocator.policies import MODES, POLICIES
 
-    names = _choose(policies, tuple(POLICIES), "--policies")
-    kinds = _choose(modes, MODES, "--modes")
-    _choose(trace, SCENARIOS, "--trace")
+    names = chosen(policies, tuple(POLICIES), "--policies")
+    kinds = chosen(modes, MODES, "--modes")
+    expect("--trace", trace, SCENARIOS)
     try:
         runs, source = _runs(trace, names, kinds, seed, scale, agents, hour)
     except TraceError as error:
@@ -103,7 +91,7 @@ def demo(
     if target is None:
         compile_ahead()
     begin_s = time.monotonic()
-    with demo_more.on_sidecar(target, force=force) as started_us:
+    with on_sidecar(target, force=force) as started_us:
         typer.echo(f"{trace}: {source}; seed {seed}; {len(runs)} runs")
         results = _play(runs, target, workers, started_us)
     _keep(out, results, {"trace": trace, "source": source, "seed": seed, "scale": scale})
@@ -111,14 +99,6 @@ def demo(
     print_conclusions(results, with_claims=trace == "section-v")
     typer.echo(f"{time.monotonic() - begin_s:.0f} s; figures and pictures are in {out}/")
     _report_rejections(results)
-
-
-def _choose(text: str, known: Sequence[str], option: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
-        fail(Exit.USAGE, f"{option}: {text!r}; {choose(unknown, known)}")
-    return names
 
 
 def _runs(
@@ -156,7 +136,7 @@ def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) 
     with progress(first, "jobs", sum(run.scenario.jobs for run in runs)) as tell:
 
         def watch(name: str, count: int) -> None:
-            demo_more.end_if_told()
+            end_if_told()
             ended[name] = max(ended[name], count)
             tell(sum(ended.values()), what="playing")
 
@@ -169,7 +149,6 @@ def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) 
 
 
 def _keep(out: Path, results: list["Result"], about: dict[str, object]) -> None:
-    """Write figures, series and pictures."""
     from allocator.lab.experiments import demo_runs as catalogue
     from allocator.lab.reports import plots
     from allocator.lab.reports import run_report as report
@@ -196,3 +175,133 @@ def _report_rejections(results: list["Result"]) -> None:
     ]
     if wrong:
         fail(Exit.FAILURE, *wrong)
+
+
+# Claims over many seeds, sources of demands, a soak.
+
+SOAK_SECONDS = "Seconds of the emulated cluster's clock, which runs faster than the wall's."
+
+
+def claims(
+    seeds: Annotated[int, typer.Option(help="Workloads to play.", min=SEEDS_MIN)] = 10,
+    scale: Annotated[float, typer.Option(help="Part of the jobs.", min=0.001, max=1.0)] = 1.0,
+    cores: Jobs = -1,
+    backend: Backend = "loky",
+    cluster: Cluster = None,
+    out: Annotated[
+        Path, typer.Option(callback=directory, help="Directory for the figures.")
+    ] = Path("demo-out"),
+) -> None:
+    """Check what the paper claims of its section V over many seeds, with confidence intervals."""
+    from allocator.cli.render.demo_tables import print_claims
+    from allocator.cli.render.terminal import progress
+    from allocator.lab.experiments.claims import check_claims
+
+    over = spread_over(cores, backend, cluster, "--cores")
+    compile_ahead()
+    with progress("playing", "runs", None) as tell:
+        verdicts = check_claims(
+            range(seeds),
+            scale,
+            spread=over,
+            watch=lambda done, total: tell(done, total=total),
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    rows = [_plain(verdict) for verdict in verdicts]
+    about = {"seeds": seeds, "scale": scale, "claims": rows}
+    (out / "claims.json").write_text(json_text(about, indent=2) + "\n", encoding="utf-8")
+    print_claims(verdicts, seeds)
+
+
+def _plain(verdict: "Verdict") -> dict[str, object]:
+    claim = verdict.claim
+    return {
+        "claim": claim.text,
+        "of": claim.about,
+        "unit": claim.unit,
+        "margin": claim.margin,
+        "outcome": verdict.outcome,
+        "mean": verdict.mean,
+        "low": verdict.low,
+        "high": verdict.high,
+        "values": list(verdict.values),
+        "cases": [asdict(case) | {"setting": case.setting.name} for case in claim.cases],
+    }
+
+
+def demands(
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="How Spark is set up: coarse (executors of a fixed size), greedy (the size left"
+            " open), dynamic (dynamic allocation), fine (fine-grained)."
+        ),
+    ] = "coarse",
+    policy: PolicyName = "drf",
+    seeds: Annotated[int, typer.Option(help="Workloads to play.", min=1)] = 3,
+    jobs: Annotated[int, typer.Option(help="Jobs of each of four queues.", min=1)] = 6,
+) -> None:
+    """Count Spark's offers and declines by where its executors' demand is known from."""
+    from allocator.cli.render.demo_tables import print_sources
+    from allocator.lab.experiments.demand_sources import SOURCES, average, play_source
+    from allocator.lab.workloads.spark_experiment import MODES
+    from allocator.policies import POLICIES
+
+    expect("--mode", mode, MODES)
+    expect("--policy", policy, POLICIES)
+    compile_ahead()
+    print_sources(
+        average(
+            play_source(source, mode, policy=policy, seed=seed, jobs=jobs) for seed in range(seeds)
+        )
+        for source in SOURCES
+    )
+
+
+def soak(
+    seconds: Annotated[int, typer.Option(help=SOAK_SECONDS, min=1)] = 300,
+    size: Annotated[
+        int, typer.Option(help="Agents, and frameworks at a time.", min=1, max=10_000)
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="Where all chance begins.", min=0)] = 0,
+    policy: PolicyName = "drf",
+    target: Target = None,
+    force: Force = False,
+) -> None:
+    """Let agents and frameworks do anything that Mesos allows, and compare the books.
+
+    The emulated cluster has a clock of its own, which does not wait for the one on the wall: some
+    minutes of it are over in some seconds. `torture` goes by the wall.
+    """
+    from allocator.core import PolicySpec
+    from allocator.lab.experiments.soak import soak_sidecar
+    from allocator.lab.links.sidecar_process import SidecarProcess, scratch_directory
+    from allocator.lab.random_cluster import RandomScenario
+    from allocator.policies import POLICIES
+
+    expect("--policy", policy, POLICIES)
+    if target is None:
+        compile_ahead()
+    begun_s = time.monotonic()
+    with on_sidecar(target, force=force) as started_us, ExitStack() as until_end:
+        if target is None:
+            directory = until_end.enter_context(scratch_directory("soak-"))
+            sidecar = SidecarProcess(directory, {"log.level": "warning"})
+            target = until_end.enter_context(sidecar).target
+        soaked = soak_sidecar(
+            target,
+            RandomScenario(seed, size, duration_ms=seconds * 1000),
+            PolicySpec(policy, mode="characterised"),
+            started_us=started_us,
+            watch=lambda _progress: end_if_told(),
+        )
+    record = soaked.played.record
+    typer.echo(
+        f"{seconds} s of the emulated cluster's clock, in {time.monotonic() - begun_s:.0f} s on the"
+        f" wall, with {size} agents and {size} frameworks, seed {seed}: {record.events}"
+        f" events, {record.offers} offers, {record.tasks} tasks;"
+        f" books compared {soaked.compared} times"
+    )
+    rejected = [f"{n} decisions were rejected as {r.name}" for r, n in record.rejected.items()]
+    if soaked.wrong or rejected:
+        fail(Exit.FAILURE, *rejected, *soaked.wrong)

@@ -1,8 +1,9 @@
 """`mesos-allocator reproduce`: the papers' tables and figures, beside what was printed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -19,160 +20,102 @@ if TYPE_CHECKING:
 class Experiment(NamedTuple):
     """One table or figure.
 
-    function: module and function that compute it; loaded when it is asked for.
+    module, function: what computes it; loaded when it is asked for.
     parameters: which of ``seed`` and ``trials`` the function takes.
     """
 
+    module: str
     function: str
-    parameters: tuple[str, ...]
     about: str
+    parameters: tuple[str, ...] = ("seed", "trials")
 
 
-_BOTH = ("seed", "trials")
+_KESIDIS_TABLES = "allocator.lab.papers.kesidis.tables"
+_CHOOSY_EXAMPLES = "allocator.lab.papers.choosy.examples"
+_CHOOSY_RAMP_UP = "allocator.lab.papers.choosy.ramp_up"
+_CHOOSY_MACRO = "allocator.lab.papers.choosy.macro"
+_CHOOSY_MICRO = "allocator.lab.papers.choosy.micro"
+_CHOOSY_JOBS = "allocator.lab.papers.choosy.jobs"
+_KESIDIS_FLUID = "allocator.lab.papers.kesidis.fluid"
+_KESIDIS_PER_SERVER_FLUID = "allocator.lab.papers.kesidis.per_server_fluid"
+_KESIDIS_SENSITIVITY = "allocator.lab.papers.kesidis.sensitivity"
+_QUINCY_SOLVER_TIMES = "allocator.lab.papers.quincy.solver_times"
+_QUINCY_FIGURES = "allocator.lab.papers.quincy.figures"
+_DRF = "allocator.lab.papers.drf"
+_BONALD_EXAMPLES = "allocator.lab.papers.bonald.examples"
+_BONALD_TRAFFIC = "allocator.lab.papers.bonald.traffic"
+_BONALD_STRATEGY = "allocator.lab.papers.bonald.strategy"
+_BONALD_TASKS = "allocator.lab.papers.bonald.tasks"
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "kesidis-table-1": Experiment(
-        "allocator.lab.papers.kesidis.tables:table_1",
-        _BOTH,
-        "task counts of six schedulers, means",
+        _KESIDIS_TABLES, "table_1", "task counts of six schedulers, means"
     ),
-    "kesidis-table-2": Experiment(
-        "allocator.lab.papers.kesidis.tables:table_2",
-        _BOTH,
-        "their sample standard deviations",
-    ),
+    "kesidis-table-2": Experiment(_KESIDIS_TABLES, "table_2", "their sample standard deviations"),
     "choosy-figures": Experiment(
-        "allocator.lab.papers.choosy.examples:figures",
-        _BOTH,
-        "Figures 1, 3, 5: the optimum, and online",
+        _CHOOSY_EXAMPLES, "figures", "Figures 1, 3, 5: the optimum, and online"
     ),
-    "choosy-theorems": Experiment(
-        "allocator.lab.papers.choosy.examples:theorems",
-        _BOTH,
-        "Theorems 1 to 3 as properties",
-    ),
+    "choosy-theorems": Experiment(_CHOOSY_EXAMPLES, "theorems", "Theorems 1 to 3 as properties"),
     "choosy-theorem-4": Experiment(
-        "allocator.lab.papers.choosy.examples:theorem_4",
-        _BOTH,
-        "how near Choosy comes from anywhere",
+        _CHOOSY_EXAMPLES, "theorem_4", "how near Choosy comes from anywhere"
     ),
-    "choosy-fig-6": Experiment(
-        "allocator.lab.papers.choosy.ramp_up:figure_6", _BOTH, "ramp-up time by pickiness"
-    ),
+    "choosy-fig-6": Experiment(_CHOOSY_RAMP_UP, "figure_6", "ramp-up time by pickiness"),
     "choosy-macrobenchmark": Experiment(
-        "allocator.lab.papers.choosy.macro:macrobenchmark",
-        _BOTH,
-        "Figures 8, 9, Tables 1, 2",
+        _CHOOSY_MACRO, "macrobenchmark", "Figures 8, 9, Tables 1, 2"
     ),
     "choosy-scaling": Experiment(
-        "allocator.lab.papers.choosy.macro:scaling",
-        ("seed",),
-        "an hour on up to 50,000 machines",
+        _CHOOSY_MACRO, "scaling", "an hour on up to 50,000 machines", ("seed",)
     ),
-    "choosy-joins": Experiment(
-        "allocator.lab.papers.choosy.micro:joins_and_leaves",
-        _BOTH,
-        "Figures 10 to 12: nine users",
-    ),
-    "choosy-empty-cluster": Experiment(
-        "allocator.lab.papers.choosy.micro:empty_cluster",
-        _BOTH,
-        "Figure 13: all at once",
-    ),
-    "choosy-fig-14": Experiment(
-        "allocator.lab.papers.choosy.jobs:figure_14", ("seed",), "four jobs on 160 cores"
-    ),
-    "choosy-fig-15": Experiment(
-        "allocator.lab.papers.choosy.examples:figure_15", _BOTH, "time of the offline optimum"
-    ),
+    "choosy-joins": Experiment(_CHOOSY_MICRO, "joins_and_leaves", "Figures 10 to 12: nine users"),
+    "choosy-empty-cluster": Experiment(_CHOOSY_MICRO, "empty_cluster", "Figure 13: all at once"),
+    "choosy-fig-14": Experiment(_CHOOSY_JOBS, "figure_14", "four jobs on 160 cores", ("seed",)),
+    "choosy-fig-15": Experiment(_CHOOSY_EXAMPLES, "figure_15", "time of the offline optimum"),
     "kesidis-pf": Experiment(
-        "allocator.lab.papers.kesidis.fluid:proportional_fairness_of_filling",
-        _BOTH,
+        _KESIDIS_FLUID,
+        "proportional_fairness_of_filling",
         "how near `pf` comes to proportional fairness over agents",
     ),
     "ps-dsf-fluid": Experiment(
-        "allocator.lab.papers.kesidis.per_server_fluid:definition_of_filling",
-        _BOTH,
+        _KESIDIS_PER_SERVER_FLUID,
+        "definition_of_filling",
         "how often `ps-dsf` meets its definition, and how far it is from it",
     ),
     "kesidis-propositions": Experiment(
-        "allocator.lab.papers.kesidis.fluid:propositions",
-        _BOTH,
+        _KESIDIS_FLUID,
+        "propositions",
         "Propositions 1 and 2 with priorities and server preferences",
     ),
     "kesidis-sensitivity": Experiment(
-        "allocator.lab.papers.kesidis.sensitivity:sensitivity",
-        _BOTH,
+        _KESIDIS_SENSITIVITY,
+        "sensitivity",
         "which modelling choice decides the claims of section V",
     ),
     "quincy-solver": Experiment(
-        "allocator.lab.papers.quincy.solver_times:solver_times",
-        _BOTH,
-        "time of Quincy's minimum-cost flow",
+        _QUINCY_SOLVER_TIMES, "solver_times", "time of Quincy's minimum-cost flow"
     ),
-    "quincy-table-2": Experiment(
-        "allocator.lab.papers.quincy.figures:table_2",
-        _BOTH,
-        "one job at a time: time and data",
-    ),
-    "quincy-table-3": Experiment(
-        "allocator.lab.papers.quincy.figures:table_3", _BOTH, "how long each job takes alone"
-    ),
-    "quincy-fig-6": Experiment(
-        "allocator.lab.papers.quincy.figures:figures_5_to_7",
-        _BOTH,
-        "Figures 5 to 7: all schedulers",
-    ),
-    "quincy-starts": Experiment(
-        "allocator.lab.papers.quincy.figures:starts",
-        _BOTH,
-        "the same by when the first jobs start",
-    ),
-    "quincy-table-4": Experiment(
-        "allocator.lab.papers.quincy.figures:figure_8",
-        _BOTH,
-        "Table 4, Figure 8: narrow uplinks",
-    ),
+    "quincy-table-2": Experiment(_QUINCY_FIGURES, "table_2", "one job at a time: time and data"),
+    "quincy-table-3": Experiment(_QUINCY_FIGURES, "table_3", "how long each job takes alone"),
+    "quincy-fig-6": Experiment(_QUINCY_FIGURES, "figures_5_to_7", "Figures 5 to 7: all schedulers"),
+    "quincy-starts": Experiment(_QUINCY_FIGURES, "starts", "the same by when the first jobs start"),
+    "quincy-table-4": Experiment(_QUINCY_FIGURES, "figure_8", "Table 4, Figure 8: narrow uplinks"),
     "quincy-departures": Experiment(
-        "allocator.lab.papers.quincy.figures:departures",
-        _BOTH,
-        "what departures from its text change",
+        _QUINCY_FIGURES, "departures", "what departures from its text change"
     ),
     "drf-example": Experiment(
-        "allocator.lab.papers.drf:example",
-        (),
-        "9 CPUs and 18 GB under DRF, asset fairness, CEEI",
+        _DRF, "example", "9 CPUs and 18 GB under DRF, asset fairness, CEEI", ()
     ),
-    "drf-properties": Experiment(
-        "allocator.lab.papers.drf:properties",
-        _BOTH,
-        "Table 2, each cell by experiment",
-    ),
-    "pf-examples": Experiment(
-        "allocator.lab.papers.bonald.examples:examples", (), "proportional fairness and DRF"
-    ),
+    "drf-properties": Experiment(_DRF, "properties", "Table 2, each cell by experiment"),
+    "pf-examples": Experiment(_BONALD_EXAMPLES, "examples", "proportional fairness and DRF", ()),
     "pf-service-rates": Experiment(
-        "allocator.lab.papers.bonald.traffic:figures",
-        (),
-        "both in dynamic traffic, by load",
+        _BONALD_TRAFFIC, "figures", "both in dynamic traffic, by load", ()
     ),
-    "pf-fig-3": Experiment(
-        "allocator.lab.papers.bonald.traffic:figure_3", _BOTH, "four classes in dynamic traffic"
-    ),
+    "pf-fig-3": Experiment(_BONALD_TRAFFIC, "figure_3", "four classes in dynamic traffic"),
     "pf-capacity-region": Experiment(
-        "allocator.lab.papers.bonald.traffic:capacity_region",
-        _BOTH,
-        "how much traffic is too much",
+        _BONALD_TRAFFIC, "capacity_region", "how much traffic is too much"
     ),
-    "pf-fig-4": Experiment(
-        "allocator.lab.papers.bonald.strategy:figure_4", (), "what one job gains by a false claim"
-    ),
-    "pf-fig-5": Experiment(
-        "allocator.lab.papers.bonald.strategy:figure_5", (), "what a class gains by false claims"
-    ),
-    "pf-fig-6": Experiment(
-        "allocator.lab.papers.bonald.tasks:figure_6", _BOTH, "whole tasks instead of a fluid"
-    ),
+    "pf-fig-4": Experiment(_BONALD_STRATEGY, "figure_4", "what one job gains by a false claim", ()),
+    "pf-fig-5": Experiment(_BONALD_STRATEGY, "figure_5", "what a class gains by false claims", ()),
+    "pf-fig-6": Experiment(_BONALD_TASKS, "figure_6", "whole tasks instead of a fluid"),
 }
 
 HELP = "Compute the papers' tables and figures with the real policies, beside the printed ones."
@@ -196,9 +139,8 @@ def run(name: str, **options: int) -> "Report":
     """
     compile_ahead()
     experiment = EXPERIMENTS[name]
-    module, _, function = experiment.function.partition(":")
     taken = {key: value for key, value in options.items() if key in experiment.parameters}
-    report: Report = getattr(import_module(module), function)(**taken)
+    report: Report = getattr(import_module(experiment.module), experiment.function)(**taken)
     return report
 
 
@@ -244,7 +186,6 @@ def write_pages(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     group = typer.Typer(cls=PlayingGroup, no_args_is_help=True, **PLAIN)
     app.add_typer(group, name="reproduce", help=HELP)
     group.command("list")(list_experiments)
@@ -257,25 +198,22 @@ def register(app: typer.Typer) -> None:
 def _register(group: typer.Typer, name: str, experiment: Experiment) -> None:
     """Add the command of one experiment, with the options that it takes."""
 
-    def repeated(
-        seed: Seed = 0, trials: Trials = None, as_json: AsJson = False, plot: Plot = None
-    ) -> None:
-        options = {"seed": seed} | ({} if trials is None else {"trials": trials})
+    def command(as_json: AsJson = False, plot: Plot = None, **given: int | None) -> None:
+        options = {key: each for key, each in given.items() if each is not None}
         _show([run(name, **options)], as_json, plot)
 
-    def drawn(seed: Seed = 0, as_json: AsJson = False, plot: Plot = None) -> None:
-        _show([run(name, seed=seed)], as_json, plot)
-
-    def certain(as_json: AsJson = False, plot: Plot = None) -> None:
-        _show([run(name)], as_json, plot)
-
-    commands: Mapping[tuple[str, ...], Callable[..., None]] = {
-        _BOTH: repeated,
-        ("seed",): drawn,
-        (): certain,
-    }
+    # Typer reads the options from the signature, in this order.
+    known = {"seed": (Seed, 0), "trials": (Trials, None)}
+    own = {key: known[key] for key in experiment.parameters}
+    options: dict[str, tuple[Any, Any]] = {**own, "as_json": (AsJson, False), "plot": (Plot, None)}
+    command.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(key, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+            for key, (kind, default) in options.items()
+        ]
+    )
     help_text = experiment.about[0].upper() + experiment.about[1:] + "."
-    group.command(name, help=help_text)(commands[experiment.parameters])
+    group.command(name, help=help_text)(command)
 
 
 def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> None:

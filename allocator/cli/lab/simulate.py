@@ -7,38 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.lab.spreading import Backend, Cluster, Jobs, spread_over
+from allocator.cli.lab.options import Backend, Cluster, Jobs, Modes, Policies, chosen, spread_over
 from allocator.cli.local.warm import compile_ahead
-from allocator.cli.remote import completing
-from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import Exit, Playing, choose, directory, fail, shown_example
+from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
 
 if TYPE_CHECKING:
     from allocator.lab.scenarios.running import RunResult
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     example = "simulate examples/scenarios/one_greedy_framework.toml --policy drf,ps-dsf --seeds 5"
     app.command(cls=Playing, epilog=shown_example(example))(simulate)
 
 
 def simulate(
     scenario: Annotated[Path, typer.Argument(help="A TOML file; see examples/scenarios.")],
-    policy: Annotated[
-        str,
-        typer.Option(
-            help="Names, joined by commas: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...",
-            autocompletion=completing.joined(completing.policies),
-        ),
-    ] = "drf,ps-dsf",
-    mode: Annotated[
-        str,
-        typer.Option(
-            help="oblivious, characterised, or both joined by a comma.",
-            autocompletion=completing.joined(completing.among(*Mode)),
-        ),
-    ] = "oblivious,characterised",
+    policy: Policies = "drf,ps-dsf",
+    mode: Modes = "oblivious,characterised",
     seeds: Annotated[int, typer.Option(help="Workloads to draw, from seed 0 on.", min=1)] = 3,
     jobs: Jobs = -1,
     backend: Backend = "loky",
@@ -57,8 +42,8 @@ def simulate(
     from allocator.lab.scenarios.schema import ScenarioError, read
     from allocator.policies import MODES, POLICIES
 
-    policies = _choose(policy, tuple(POLICIES), "--policy")
-    modes = _choose(mode, MODES, "--mode")
+    policies = chosen(policy, tuple(POLICIES), "--policy")
+    modes = chosen(mode, MODES, "--mode")
     over = spread_over(jobs, backend, cluster)
     try:
         read_scenario = read(scenario)
@@ -72,16 +57,7 @@ def simulate(
     _show(_followed(calls, len(cells)), out)
 
 
-def _choose(text: str, known: tuple[str, ...], option: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
-        fail(Exit.USAGE, f"{option}: {text!r}; {choose(unknown, known)}")
-    return list(dict.fromkeys(names))
-
-
 def _followed(calls: Iterable["RunResult"], count: int) -> list["RunResult"]:
-    """Play all with a progress bar."""
     from allocator.cli.render.terminal import progress
 
     results = []

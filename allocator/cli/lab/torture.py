@@ -16,7 +16,6 @@ HOUR_S = 3_600.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     example = "torture --hours 1 --seed 7 --out torture-out"
     app.command(cls=Playing, epilog=shown_example(example))(torture)
 

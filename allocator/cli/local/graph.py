@@ -62,7 +62,6 @@ def graph(
         typer.Option(help="Work tasks out by proportional fairness, or by PS-DSF; both fluid."),
     ] = None,
 ) -> None:
-    """Export a graph."""
     from allocator.solvers.graphs import max_min_shares
 
     if out.suffix not in ENDINGS:

@@ -100,7 +100,6 @@ def replay(
         typer.Option(metavar="DIR", callback=directory, help="Of --policy: figures and a picture."),
     ] = None,
 ) -> None:
-    """Replay a journal."""
     from allocator import policies
     from allocator.cli.local import what_if
     from allocator.core import Allocator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from allocator.cli.render.terminal import console, table_of
-from allocator.cli.tree import Exit, choose, fail
+from allocator.cli.tree import Exit, expect, fail
 from allocator.lab.reports.run_record import NAMES
 from allocator.plain import json_text
 
@@ -35,7 +35,6 @@ class Question:
     """
 
     def __init__(self, specs: Sequence["PolicySpec"], out: Path | None) -> None:
-        """Begin with nothing recorded."""
         from allocator.lab.workloads.recorded_day import DayRecorder, watched
 
         self._specs = specs
@@ -88,8 +87,7 @@ def ask(names: Sequence[str], mode: str | None, out: Path | None) -> Question | 
     from allocator.policies import MODES, POLICIES
 
     for name in names:
-        if name not in POLICIES:
-            fail(Exit.USAGE, f"--policy: {name!r}; {choose([name], POLICIES)}")
+        expect("--policy", name, POLICIES)
     return Question([PolicySpec(name, mode=mode or MODES[0]) for name in names], out)
 
 

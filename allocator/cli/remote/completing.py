@@ -38,19 +38,16 @@ class Mode(StrEnum):
     CHARACTERISED = "characterised"
 
 
-def roles(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete paths of roles."""
-    return _names(context, "role", incomplete)
+def _of_sidecar(kind: str) -> Completer:
+    """Complete names of a kind that the sidecar knows."""
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        return _names(context, kind, incomplete)
+
+    return complete
 
 
-def frameworks(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete names and ids of frameworks."""
-    return _names(context, "framework", incomplete)
-
-
-def agents(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete hosts and ids of agents."""
-    return _names(context, "agent", incomplete)
+roles, frameworks, agents = map(_of_sidecar, ("role", "framework", "agent"))
 
 
 def amounts(context: typer.Context, incomplete: str) -> list[str]:
@@ -68,9 +65,7 @@ def policies(context: typer.Context, incomplete: str) -> list[str]:
     return _beginning(incomplete, _policies(context))
 
 
-def selections(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete how an agent is chosen."""
-    del context
+def selections(_context: typer.Context, incomplete: str) -> list[str]:
     from allocator.policies import SELECTIONS
 
     return _beginning(incomplete, SELECTIONS)
@@ -85,10 +80,7 @@ def subtrees(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def among(*known: str) -> Completer:
-    """Complete words that are known beforehand."""
-
-    def complete(context: typer.Context, incomplete: str) -> list[str]:
-        del context
+    def complete(_context: typer.Context, incomplete: str) -> list[str]:
         return _beginning(incomplete, known)
 
     return complete

@@ -137,21 +137,13 @@ def _head(shares: dict[str, Any], status: dict[str, Any], rate: str, problem: st
     )
 
 
-COLUMNS = [
-    "framework",
-    "role",
-    ">waited",
-    ">share",
-    ">on offer",
-    ">offered for",
-    ">filters",
-    "needs",
-    "state",
-]
+COLUMNS = ["framework", "role", ">waited", ">share", ">on offer", ">offered for", ">filters"]
+COLUMNS += ["needs", "state"]
 
 
 def rows(shares: dict[str, Any]) -> Iterator[tuple[object, ...]]:
     """One row a framework in a role, whoever waits longest first, then whoever has least."""
+    from allocator.cli.render.share_tables import age_of, name_of, state_of
     from allocator.cli.render.terminal import in_words
 
     clients = sorted(
@@ -159,17 +151,16 @@ def rows(shares: dict[str, Any]) -> Iterator[tuple[object, ...]]:
         key=lambda each: (-each["waited_cycles"], each["weighted_share"], each["framework_id"]),
     )
     for each in clients:
-        state = "suppressed" if each["suppressed"] else "active"
         yield (
-            each["framework_name"] or each["framework_id"],
+            name_of(each),
             each["role"],
             each["waited_cycles"] or "",
             f"{each['share']:.4f}",
             f"{each['offered_share']:.4f}" if each["offered_share"] else "",
-            f"{each['offer_age_s']:.0f} s" if each["offer_age_s"] else "",
+            age_of(each),
             each["filters"] or "",
             in_words(each["demand"]) or "unknown",
-            state if each["active"] else "inactive",
+            state_of(each),
         )
 
 

@@ -23,13 +23,9 @@ def print_advice(report: "Report") -> None:
     if call := words.quota_calls(report):
         _title("For the master, by POST to /api/v1")
         _as_it_is(call)
-    tables = [words.candidates(report)]
-    tables += [words.roles(report, each) for each in words.told(report)]
-    tables += [words.bounds(report.bounds), words.cuts(report.bottlenecks)]
-    for table in tables:
-        if table.rows:
-            _title(table.title)
-            console().print(table_of(table.heads, table.rows))
+    for table in words.tables(report):
+        _title(table.title)
+        console().print(table_of(table.heads, table.rows))
     _title("What was played, and what no journal can tell")
     for line in [*words.about(report), words.model(report), *words.GUESSED]:
         console().print(as_text(line))

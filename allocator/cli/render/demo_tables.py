@@ -111,7 +111,6 @@ def print_runs(results: Sequence["Result"]) -> None:
 
 
 def print_sources(rows: Iterable["Average"]) -> None:
-    """Print what each source of demands costs."""
     a_job = ("demand", ">offers a job", ">declines a job", ">executors a job")
     heads = (*a_job, ">makespan s", ">longest wait s", ">confirmed", ">refuted", ">probes")
     console().print(table_of(heads, map(_source, rows)))

@@ -12,7 +12,6 @@ from allocator.settable import KINDS, RULES, SettingKind, Value
 
 
 def policy_in_words(policy: dict[str, Any]) -> str:
-    """Write a policy in one line."""
     return settable.policy_in_words(SimpleNamespace(**policy))
 
 
@@ -86,7 +85,6 @@ def shadow(data: dict[str, Any]) -> None:
 
 
 def shadow_in_words(spec: dict[str, Any]) -> str:
-    """Write which policy looks on."""
     if not spec["name"]:
         return "no policy looks on"
     return f"{policy_in_words(spec).replace(', hierarchical', '')} looks on"
@@ -137,7 +135,6 @@ def _match(kind: SettingKind, found: dict[str, Any]) -> str:
 
 
 def _tell(data: dict[str, Any]) -> None:
-    """Print what a change did, and whether it lasts."""
     change = data.get("change")
     if not change:
         return

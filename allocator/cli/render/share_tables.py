@@ -45,7 +45,7 @@ def shares(data: dict[str, Any], *, wide: bool = False) -> None:
     console().print()
     more = _MORE_WIDE if wide else _MORE
     rows = (
-        (_name(each), *of_role(each), *(value(each) for value in more.values()))
+        (name_of(each), *of_role(each), *(value(each) for value in more.values()))
         for each in data["clients"]
     )
     print_table(["framework", *head, *more], rows, "no frameworks")
@@ -111,24 +111,24 @@ def _dominant(share: dict[str, Any]) -> str:
     return in_words({name: share["held"][name]}) if name else ""
 
 
-def _name(share: dict[str, Any]) -> str:
+def name_of(share: dict[str, Any]) -> str:
     return share["framework_name"] or share["framework_id"]
 
 
-def _state(share: dict[str, Any]) -> str:
+def state_of(share: dict[str, Any]) -> str:
     if not share["active"]:
         return "inactive"
     return "suppressed" if share["suppressed"] else "active"
 
 
-def _age(share: dict[str, Any]) -> str:
+def age_of(share: dict[str, Any]) -> str:
     return f"{share['offer_age_s']:.0f} s" if share["offer_age_s"] else ""
 
 
 _MORE: dict[str, Callable[[dict[str, Any]], object]] = {
     "one task": lambda each: in_words(each["demand"]),
     ">waited": lambda each: each["waited_cycles"] or "",
-    "state": _state,
+    "state": state_of,
 }
 
 _MORE_WIDE: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -137,9 +137,9 @@ _MORE_WIDE: dict[str, Callable[[dict[str, Any]], object]] = {
     "from": lambda each: each["demand_source"],
     ">agents": lambda each: each["agents"],
     ">filters": lambda each: each["filters"],
-    ">offered for": _age,
+    ">offered for": age_of,
     ">waited": lambda each: each["waited_cycles"],
-    "state": _state,
+    "state": state_of,
 }
 
 
@@ -181,7 +181,7 @@ def _summary(counts: dict[str, Any]) -> str:
 def _row(name: str, each: dict[str, Any], *, fair: bool) -> list[str]:
     called = each["role"]
     if name == "framework":
-        called = f"{each['framework_name'] or each['framework_id']} ({each['role']})"
+        called = f"{name_of(each)} ({each['role']})"
     difference = each["offered_by_shadow"] - each["offered"]
     row = [
         called,

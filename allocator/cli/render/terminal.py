@@ -34,7 +34,6 @@ class Printer(Console):
     """A console that leaves it to the command line to end where nobody reads on."""
 
     def on_broken_pipe(self) -> None:
-        """Raise what any other stream would."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
@@ -42,7 +41,6 @@ class _Piped(Printer):
     """Prints each row and each sentence as one line, without blanks at its end."""
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as rich has them
-        """Print, as the console of a terminal does."""
         with self.capture() as captured:
             super().print(*objects, **options)
         for line in captured.get().removesuffix("\n").split("\n"):
@@ -50,7 +48,6 @@ class _Piped(Printer):
 
 
 def console() -> Printer:
-    """Give where tables are printed."""
     if piped():
         return _Piped(width=WIDTH_PIPED, highlight=False, color_system=None)
     return Printer(highlight=False)
@@ -135,7 +132,6 @@ class Lines:
         self(0)
 
     def __call__(self, done: int, *, what: str | None = None, total: int | None = None) -> None:
-        """Tell how many are done."""
         self._what, self._total = what or self._what, total or self._total
         now_s = self._clock_s()
         if now_s < self._next_s:

@@ -9,15 +9,16 @@ outside it have room, the constraints are what they wait for.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints
+from allocator.core import Bools, Floats
 from allocator.lab.advise.measuring import (
     NEVER,
     TaskTable,
     amounts_at,
+    count_at,
     moments,
     table_of,
 )
@@ -34,79 +35,66 @@ LOWER = 0.9
 """Whoever stands below this part of the next level stands lower."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Bottleneck:
     """Agents that are all that some frameworks may use, and too few for them.
 
     agents: host names.
     of: how many agents there are.
     frameworks, roles: who has to do with these.
-    part: of the moments looked at in which it was met.
     waiting: how many of their tasks waited then, on average.
     level: agents that each of them would have in the fairest case; `next_level`: those who stand
         next, infinite where all others have what they want.
     free: part of the other agents that was free then.
+    part: of the moments looked at in which it was met.
     """
 
     agents: tuple[str, ...]
     of: int
-    frameworks: set[str] = field(default_factory=set)
-    roles: set[str] = field(default_factory=set)
-    part: float = 0.0
-    waiting: float = 0.0
-    level: float = 0.0
-    next_level: float = 0.0
-    free: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Met:
-    """A cut at one moment."""
-
-    agents: tuple[str, ...]
-    users: tuple[int, ...]
+    frameworks: frozenset[str]
+    roles: frozenset[str]
     waiting: float
     level: float
     next_level: float
     free: float
+    part: float = 0.0
 
 
 def bottlenecks_of(days: Sequence[Day]) -> list[Bottleneck]:
     """Find the bottlenecks of some days, that which most often is one first."""
-    found: dict[tuple[str, ...], Bottleneck] = {}
+    met: defaultdict[tuple[str, ...], list[Bottleneck]] = defaultdict(list)
     looked = 0
     for day in days:
-        table = table_of(day.ran, day.kinds, day.begin_ms)
-        met, count = _of_day(day, table)
+        cuts, count = _of_day(day)
         looked += count
-        of = len(day.agents)
-        for cut in met:
-            each = found.setdefault(cut.agents, Bottleneck(cut.agents, of))
-            _add(each, cut, day, table)
-    for each in found.values():
-        times = each.part
-        for name in ("waiting", "level", "next_level", "free"):
-            setattr(each, name, getattr(each, name) / times)
-        each.part = times / looked
-    told = [each for each in found.values() if each.part >= OFTEN]
-    return sorted(told, key=lambda each: -each.part)
+        for cut in cuts:
+            met[cut.agents].append(cut)
+    found = [_together(cuts, len(cuts) / looked) for cuts in met.values()]
+    return sorted((each for each in found if each.part >= OFTEN), key=lambda each: -each.part)
 
 
-def _add(each: Bottleneck, cut: _Met, day: Day, table: TaskTable) -> None:
-    each.part += 1
-    each.waiting += cut.waiting
-    each.level += cut.level
-    each.next_level += cut.next_level
-    each.free += cut.free
-    for user in cut.users:
-        framework, role = table.who[user]
-        known = day.frameworks.get(framework)
-        each.frameworks.add(known.name if known else framework)
-        each.roles.add(role)
+def _together(cuts: Sequence[Bottleneck], part: float) -> Bottleneck:
+    """One bottleneck of all moments at which it was met."""
+
+    def mean(name: str) -> float:
+        return sum(getattr(cut, name) for cut in cuts) / len(cuts)
+
+    return Bottleneck(
+        cuts[0].agents,
+        cuts[0].of,
+        frozenset().union(*(cut.frameworks for cut in cuts)),
+        frozenset().union(*(cut.roles for cut in cuts)),
+        mean("waiting"),
+        mean("level"),
+        mean("next_level"),
+        mean("free"),
+        part,
+    )
 
 
-def _of_day(day: Day, table: TaskTable) -> tuple[list[_Met], int]:
+def _of_day(day: Day) -> tuple[list[Bottleneck], int]:
     """The cuts of a day, and at how many moments it was looked at."""
+    table = table_of(day.ran, day.kinds, day.begin_ms)
     at_ms = moments(max(day.end_ms - day.begin_ms, 1))
     if not any(each.allowed for each in day.frameworks.values()):
         return [], len(at_ms)
@@ -128,6 +116,7 @@ def _of_day(day: Day, table: TaskTable) -> tuple[list[_Met], int]:
 class _Looked:
     """A day at its moments.
 
+    names, users: of the agents; of each user its framework and role.
     there (S, A): which agents are.
     size (A, R): of each agent.
     wants, waits, count (S, U, R) (S, U, R) (S, U): what each user wants, what of that waits, and
@@ -136,6 +125,7 @@ class _Looked:
     """
 
     names: tuple[str, ...]
+    users: tuple[tuple[str, str], ...]
     there: Bools
     size: Floats
     wants: Floats
@@ -153,20 +143,15 @@ class _Looked:
         )
         there = (came <= at_ms[:, None]) & (at_ms[:, None] < left)
         users = [table.rows(table.of == user) for user in range(len(table.who))]
-        one = [np.ones((len(t.wanted), 1)) for t in users]
+        names = {framework: known.name for framework, known in day.frameworks.items()}
         return _Looked(
             names=tuple(agent.hostname for agent in agents),
+            users=tuple((names.get(framework, framework), role) for framework, role in table.who),
             there=there,
             size=size,
             wants=np.stack([amounts_at(t.need, t.wanted, t.end, at_ms) for t in users], 1),
             waits=np.stack([amounts_at(t.need, t.wanted, t.start, at_ms) for t in users], 1),
-            count=np.stack(
-                [
-                    amounts_at(ones, t.wanted, t.start, at_ms)[:, 0]
-                    for ones, t in zip(one, users, strict=True)
-                ],
-                1,
-            ),
+            count=np.stack([count_at(t.wanted, t.start, at_ms) for t in users], 1),
             free=_free(day, table, size, at_ms),
         )
 
@@ -186,7 +171,7 @@ def _free(day: Day, table: TaskTable, size: Floats, at_ms: Floats) -> Floats:
     return np.maximum(free, 0.0)
 
 
-def _lowest(looked: _Looked, eligible: Bools, moment: int) -> _Met | None:
+def _lowest(looked: _Looked, eligible: Bools, moment: int) -> Bottleneck | None:
     """The lowest cut at a moment, if it is a bottleneck."""
     there = np.flatnonzero(looked.there[moment])
     users = np.flatnonzero(looked.wants[moment].any(axis=1))
@@ -209,12 +194,12 @@ def _lowest(looked: _Looked, eligible: Bools, moment: int) -> _Met | None:
         if free < ROOM and cut.level > LOWER * following:
             continue
         names = tuple(sorted(looked.names[row] for row in there[inside].tolist()))
-        return _Met(names, _all(users[mine]), waiting, cut.level, float(following), free)
+        who = [looked.users[user] for user in users[mine].tolist()]
+        frameworks, roles = (frozenset(each) for each in zip(*who, strict=True))
+        of = len(looked.names)
+        level = cut.level, float(following)
+        return Bottleneck(names, of, frameworks, roles, waiting, *level, free)
     return None
-
-
-def _all(rows: Ints) -> tuple[int, ...]:
-    return tuple(rows.tolist())
 
 
 def _machines(wants: Floats, may: Bools, size: Floats) -> Floats:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum
+from operator import attrgetter
 
 import numpy as np
 
@@ -45,12 +46,10 @@ class Change:
 
     @property
     def low(self) -> float:
-        """The least that it may be."""
         return self.by.mean if np.isnan(self.by.half) else self.by.low
 
     @property
     def high(self) -> float:
-        """The most that it may be."""
         return self.by.mean if np.isnan(self.by.half) else self.by.high
 
 
@@ -127,14 +126,8 @@ def compare(runs: Sequence[Run], before: Sequence[Run]) -> Comparison:
     base = {(run.day, run.seed): run for run in before}
     pairs = [(run, base[run.day, run.seed]) for run in runs if (run.day, run.seed) in base]
     assert pairs, "a candidate was played where the policy in force was not"
-    befores = [pair[1] for pair in pairs]
-
-    def stay(run: Run) -> float:
-        return run.figures.stay_s
-
-    def wait(run: Run) -> float:
-        return run.figures.wait_s
-
+    afters, befores = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    stay, wait = attrgetter("figures.stay_s"), attrgetter("figures.wait_s")
     names = sorted({role for run, _ in pairs for role in run.figures.roles})
     stays = _by_day(pairs, relative(stay))
     return Comparison(
@@ -146,11 +139,11 @@ def compare(runs: Sequence[Run], before: Sequence[Run]) -> Comparison:
         packed=judge(_by_day(pairs, lambda a, b: a.figures.packed - b.figures.packed)),
         roles={role: _of_role(role, pairs) for role in names},
         stay_before_s=_mean(befores, stay),
-        stay_s=_mean([run for run, _ in pairs], stay),
+        stay_s=_mean(afters, stay),
         wait_before_s=_mean(befores, wait),
-        wait_s=_mean([run for run, _ in pairs], wait),
+        wait_s=_mean(afters, wait),
         never_began_before=sum(run.figures.never_began for run in befores),
-        never_began=sum(run.figures.never_began for run, _ in pairs),
+        never_began=sum(run.figures.never_began for run in afters),
     )
 
 

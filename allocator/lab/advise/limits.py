@@ -12,7 +12,14 @@ from enum import StrEnum
 import numpy as np
 
 from allocator.core import Bools, Floats
-from allocator.lab.advise.measuring import TaskTable, amounts_at, capacity_at, moments, table_of
+from allocator.lab.advise.measuring import (
+    TaskTable,
+    amounts_at,
+    capacity_at,
+    count_at,
+    moments,
+    table_of,
+)
 from allocator.lab.master.ledger_rows import Quota
 from allocator.lab.workloads.recorded_day import Day
 
@@ -98,9 +105,9 @@ class _Looked:
         """When some of the tasks wait, (S,), and what one of these needs on average, (S, R)."""
         t = self.table
         begin, end = t.wanted[mask], t.start[mask]
-        count = amounts_at(np.ones((int(mask.sum()), 1)), begin, end, self.at_ms)
+        count = count_at(begin, end, self.at_ms)
         need = amounts_at(t.need[mask], begin, end, self.at_ms)
-        return count[:, 0] > 0, need / np.maximum(count, 1)
+        return count > 0, need / np.maximum(count, 1)[:, None]
 
 
 def bounds_of(days: Sequence[Day]) -> list[Bound]:

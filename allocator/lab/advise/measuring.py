@@ -40,7 +40,6 @@ class TaskTable:
     end: Floats
 
     def rows(self, mask: Bools) -> "TaskTable":
-        """Some of the tasks."""
         columns = ("role", "of", "need", "wanted", "start", "end")
         return replace(self, **{name: getattr(self, name)[mask] for name in columns})
 
@@ -82,6 +81,11 @@ def amounts_at(need: Floats, begin: Floats, end: Floats, at_ms: Floats) -> Float
         sums = np.vstack([np.zeros(need.shape[1]), np.cumsum(need[order], axis=0)])
         total += sign * sums[np.searchsorted(times[order], at_ms, side="right")]
     return np.maximum(total, 0.0)
+
+
+def count_at(begin: Floats, end: Floats, at_ms: Floats) -> Floats:
+    """How many tasks are between their beginning and their end at some moments, (S,)."""
+    return amounts_at(np.ones((len(begin), 1)), begin, end, at_ms)[:, 0]
 
 
 def moments(span_ms: int) -> Floats:
@@ -201,7 +205,7 @@ def measure(day: Day, table: TaskTable, end_ms: float) -> DayFigures:
         name: _of_role(some[role], share[:, role], fair[:, role], end_ms)
         for role, name in enumerate(table.roles)
     }
-    waiting = amounts_at(np.ones((len(table.wanted), 1)), table.wanted, table.start, at_ms)[:, 0]
+    waiting = count_at(table.wanted, table.start, at_ms)
     full = part.sum(axis=1)
     wait_s = (_by(table.start, end_ms) - table.wanted) / 1000
     stays = [max(each.stay_s, 1e-3) for each in figures.values()]

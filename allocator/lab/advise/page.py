@@ -19,21 +19,17 @@ SHOWN = 16
 
 
 def write(path: Path, report: Report) -> None:
-    """Write the page."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
     environment.finalize = _clean
-    tables = [words.candidates(report)]
-    tables += [words.roles(report, each) for each in words.told(report)]
-    tables += [words.bounds(report.bounds), words.cuts(report.bottlenecks)]
     text = environment.get_template("page.html").render(
         headline=report.advice.headline,
         sentences=list(words.sentences(report)),
         configuration=words.to_paste(report),
         quotas=words.quota_calls(report),
         picture=picture(report.compared),
-        tables=[table for table in tables if table.rows],
+        tables=list(words.tables(report)),
         about=words.about(report),
         model=words.model(report),
         guessed=words.GUESSED,

@@ -151,7 +151,6 @@ class Run:
 
 
 def play_cell(days: Sequence[Day], cell: Cell) -> Run:
-    """Play a day under a candidate."""
     day = shaken(with_quotas(days[cell.day], cell.candidate.quotas), cell.seed)
     spec: PolicySpec = cell.candidate.spec
     settings = replace(settings_for(day, spec), seed=cell.seed)
@@ -194,7 +193,6 @@ def _busy_s(latency_s: Sequence[float]) -> float:
 
 
 def as_it_was(day: Day) -> DayFigures:
-    """Measure what was recorded."""
     return measure(day, table_of(day.ran, day.kinds, day.begin_ms), NEVER)
 
 

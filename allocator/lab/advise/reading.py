@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from allocator import policies
-from allocator.core import Floats
-from allocator.lab.advise.measuring import TaskTable, amounts_at, table_of
+from allocator.lab.advise.measuring import count_at, table_of
 from allocator.lab.workloads.recorded_day import Day, DayAgent, DayRecorder, Ran, watched
 from allocator.wire.journal.framing import JournalError, Torn, read_records
 from allocator.wire.journal.replay import Replay
@@ -36,9 +35,10 @@ def busiest(day: Day, hours: float) -> Day:
         return day
     table = table_of(day.ran, day.kinds, day.begin_ms)
     at_ms = np.arange(0, span_ms, STEP_MS, dtype=np.float64)
-    runs = _each_minute(table, table.start, table.end, at_ms)
+    # Each minute counts in which they run, or wait, for a moment.
+    runs = count_at(table.start - STEP_MS + 1, table.end, at_ms)
     late = table.rows(table.start - table.wanted >= WAITS_MS)
-    waits = _each_minute(late, late.wanted, late.start, at_ms)
+    waits = count_at(late.wanted - STEP_MS + 1, late.start, at_ms)
     # Those that run decide only where as many wait.
     weight = waits + runs / (runs.sum() + 1)
     steps = max(length_ms // STEP_MS, 1)
@@ -46,12 +46,6 @@ def busiest(day: Day, hours: float) -> Day:
     first = int(np.argmax(sums[steps:] - sums[:-steps])) if len(sums) > steps else 0
     begin_ms = day.begin_ms + first * STEP_MS
     return cut(day, begin_ms, begin_ms + length_ms)
-
-
-def _each_minute(table: TaskTable, begin: Floats, end: Floats, at_ms: Floats) -> Floats:
-    """How many tasks did something, from its beginning to its end, in each minute, (S,)."""
-    one = np.ones((len(table.wanted), 1))
-    return amounts_at(one, begin - STEP_MS + 1, end, at_ms)[:, 0]
 
 
 def cut(day: Day, begin_ms: int, end_ms: int) -> Day:

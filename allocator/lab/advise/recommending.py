@@ -171,24 +171,17 @@ def _why_not(compared: Sequence[Comparison], harming: Sequence[Comparison]) -> l
             f" {who}, further from the fair share than now."
         )
     rest = [each for each in compared if each not in harming]
-    noise = [each for each in rest if each.stay.verdict is Verdict.NOISE]
-    if noise:
-        told = few([each.name for each in noise])
-        found.append(f"What differs under {told} is noise: it may be none, or go either way.")
-    small = [each for each in rest if each.stay.verdict is Verdict.SAME]
-    if small:
-        told = few([each.name for each in small])
-        found.append(f"Under {told} tasks are done within {CLOSE:.0%} of when they are now.")
-    worse = [each for each in rest if each.stay.verdict is Verdict.MORE]
-    if worse:
-        told = few([each.name for each in worse])
-        found.append(f"Under {told} tasks are done later.")
-    little = [each for each in rest if each.stay.verdict is Verdict.LESS]
-    if little:
-        told = few([each.name for each in little])
-        found.append(
-            f"Under {told} tasks are done earlier, but by less than {WORTH:.0%} or {WORTH_S:.0f} s."
-        )
+    for verdict, said in (
+        (Verdict.NOISE, "What differs under {} is noise: it may be none, or go either way."),
+        (Verdict.SAME, f"Under {{}} tasks are done within {CLOSE:.0%} of when they are now."),
+        (Verdict.MORE, "Under {} tasks are done later."),
+        (
+            Verdict.LESS,
+            f"Under {{}} tasks are done earlier, but by less than {WORTH:.0%} or {WORTH_S:.0f} s.",
+        ),
+    ):
+        if names := [each.name for each in rest if each.stay.verdict is verdict]:
+            found.append(said.format(few(names)))
     return found
 
 
@@ -239,7 +232,6 @@ def _bottleneck_advice(bottlenecks: Sequence[Bottleneck]) -> list[str]:
 
 
 def few(names: Sequence[str], shown: int = 4) -> str:
-    """Some names, and how many more there are."""
     return ", ".join(names[:shown]) + _more(names, shown)
 
 

@@ -49,29 +49,17 @@ class Table(NamedTuple):
         return list(zip(self.heads, row, strict=True))
 
 
-def in_change(change: Change) -> str:
-    """A difference in percent, with its interval, and whether it is noise.
+def in_hundredths(change: Change, unit: str = "") -> str:
+    """A difference in percent, or in hundredths of the whole, with its interval, if it is any.
 
     >>> from allocator.lab.reports.run_report import Interval
-    >>> in_change(Change(Interval(-0.2, 0.05), Verdict.LESS))
+    >>> in_hundredths(Change(Interval(-0.2, 0.05), Verdict.LESS), " %")
     '-20 % (-25 to -15)'
-    >>> in_change(Change(Interval(-0.02, 0.05), Verdict.NOISE))
+    >>> in_hundredths(Change(Interval(-0.02, 0.05), Verdict.NOISE), " %")
     'noise (-7 to +3)'
-    """
-    return _in_hundredths(change, " %")
-
-
-def in_points(change: Change) -> str:
-    """A difference of two parts, in hundredths of the whole.
-
-    >>> from allocator.lab.reports.run_report import Interval
-    >>> in_points(Change(Interval(0.2, float("nan")), Verdict.ONCE))
+    >>> in_hundredths(Change(Interval(0.2, float("nan")), Verdict.ONCE))
     '+20, once'
     """
-    return _in_hundredths(change, "")
-
-
-def _in_hundredths(change: Change, unit: str) -> str:
     mean, half = change.by.mean * 100, change.by.half * 100
     if change.verdict is Verdict.SAME:
         return "the same"
@@ -139,13 +127,14 @@ def candidates(report: Report) -> Table:
 
 def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[str]:
     runs = [run for run in runs if run.seed] or runs
-    cells = [name, "", ""] if each is None else [name, in_change(each.stay), in_change(each.wait)]
+    changes = ["", ""] if each is None else [in_hundredths(c, " %") for c in (each.stay, each.wait)]
+    cells = [name, *changes]
     packed = [run.figures.packed for run in runs if not np.isnan(run.figures.packed)]
     cells.append(f"{np.mean([run.figures.wait_s for run in runs]):.1f}")
     cells.append(f"{np.mean([run.figures.wait_p95_s for run in runs]):.1f}")
     cells.append(f"{np.mean([run.figures.last_s for run in runs]):.0f}")
     cells.append(f"{np.mean(packed) * 100:.0f}" if packed else "-")
-    cells.append("" if each is None else in_points(each.packed))
+    cells.append("" if each is None else in_hundredths(each.packed))
     cells.append(str(sum(run.figures.never_began for run in runs)))
     cells.append(f"{np.median([run.decisions_per_s for run in runs]):.0f}")
     cells.append(f"{np.median([run.load for run in runs]) * 100:.2g}")
@@ -153,16 +142,15 @@ def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[
 
 
 def roles(report: Report, each: Comparison) -> Table:
-    """Who gains and who loses under a candidate."""
     heads = ["role", ">tasks done", ">mean wait s", ">share %", ">fair share %"]
     heads += [">lacks of it %", ">lacks more by"]
     rows = []
     for role, change in each.roles.items():
         was, now = change.before, change.after
-        cells = [role, in_change(change.stay), f"{was.wait_s:.1f} -> {now.wait_s:.1f}"]
+        cells = [role, in_hundredths(change.stay, " %"), f"{was.wait_s:.1f} -> {now.wait_s:.1f}"]
         cells += [f"{was.share * 100:.0f} -> {now.share * 100:.0f}", f"{was.fair * 100:.0f}"]
         cells.append(f"{was.short * 100:.0f} -> {now.short * 100:.0f}")
-        rows.append([*cells, in_points(change.short)])
+        rows.append([*cells, in_hundredths(change.short)])
     title = f"Who gains and who loses: {in_words(report.now)} -> {each.name}"
     return Table(title, heads, rows)
 
@@ -178,7 +166,6 @@ def told(report: Report) -> list[Comparison]:
 
 
 def bounds(found: Sequence[Bound]) -> Table:
-    """Quotas, limits and weights."""
     heads = ["role", "what", ">set", ">most used", ">in the way %", "finding", ">would do"]
     rows = []
     for each in found:
@@ -195,7 +182,6 @@ def bounds(found: Sequence[Bound]) -> Table:
 
 
 def cuts(found: Sequence[Bottleneck]) -> Table:
-    """Constraints that are a bottleneck."""
     heads = ["agents", ">of all", "frameworks", "roles", ">time %", ">tasks waiting"]
     heads += [">agents each", ">the others have", ">free elsewhere %"]
     rows = [
@@ -213,6 +199,13 @@ def cuts(found: Sequence[Bottleneck]) -> Table:
         for each in found
     ]
     return Table("Bottlenecks of constraints", heads, rows)
+
+
+def tables(report: Report) -> Iterator[Table]:
+    """All tables that have rows, in their order."""
+    every = [candidates(report), *(roles(report, each) for each in told(report))]
+    every += [bounds(report.bounds), cuts(report.bottlenecks)]
+    yield from (table for table in every if table.rows)
 
 
 def sentences(report: Report) -> Iterator[tuple[str, list[str]]]:

@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from allocator.core import Floats, Options, PolicySpec, Settings
 from allocator.lab.experiments.demo_runs import OBLIVIOUS, STAGED_APART_MS, STAGED_JOBS
@@ -28,7 +27,7 @@ from allocator.lab.experiments.runs import CHARACTERISED
 from allocator.lab.links.in_process import DirectLink
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.resources import AgentSpec
-from allocator.lab.reports.run_report import Figures, figures, sampled
+from allocator.lab.reports.run_report import Figures, figures, interval, sampled
 from allocator.lab.workloads.spark_experiment import (
     DRIVERS,
     HETEROGENEOUS,
@@ -40,7 +39,6 @@ from allocator.lab.workloads.spark_experiment import (
 )
 from allocator.policies import build
 
-CONFIDENCE = 0.95
 MARGIN = 2.0
 """Makespans that differ by less, in percent, count as about equal."""
 
@@ -71,7 +69,6 @@ class Setting:
     interval_ms: int = 1_000
 
     def experiment(self, seed: int, scale: float) -> Experiment:
-        """Make the experiment of a seed."""
         jobs = max(1, round(self.jobs * scale))
         return experiment(
             seed, cluster=self.cluster, jobs=jobs, apart_ms=self.apart_ms, drivers=self.drivers
@@ -231,7 +228,6 @@ CLAIMS = (*_by_policy(), *_by_mode(), *_one_by_one())
 
 
 def run_case(case: Case, seed: int, scale: float) -> Measures:
-    """Play one case of one seed."""
     setting = case.setting
     scenario = setting.experiment(seed, scale)
     spec = PolicySpec(case.policy, setting.selection, mode=case.mode, flat=setting.flat)
@@ -292,19 +288,16 @@ def judge_claim(
     claim: Claim, seeds: Sequence[int], measured: Mapping[tuple[Case, int], Measures]
 ) -> Verdict:
     """Take the differences seed by seed, and see whether the claim holds."""
-    values = np.array(
-        [claim.measure(*(measured[case, seed] for case in claim.cases)) for seed in seeds]
-    )
-    mean = float(values.mean())
-    half = float(stats.sem(values) * stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
-    low, high = mean - half, mean + half
+    values = [claim.measure(*(measured[case, seed] for case in claim.cases)) for seed in seeds]
+    by = interval(values)
+    low, high = by.low, by.high
     if claim.margin:
         holds = max(-low, high) < claim.margin
         contrary = low > claim.margin or high < -claim.margin
     else:
         holds, contrary = low > 0, high < 0
     outcome = "holds" if holds else "contrary" if contrary else "not shown"
-    return Verdict(claim, tuple(values.tolist()), mean, low, high, outcome)
+    return Verdict(claim, tuple(values), by.mean, low, high, outcome)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,6 @@ def play_source(
 
 
 def average(runs: Iterable[SourceRun]) -> Average:
-    """Average runs of one source over their seeds."""
     every = list(runs)
     jobs = sum(run.jobs for run in every)
     numbers = [run.figures for run in every]

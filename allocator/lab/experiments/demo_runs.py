@@ -109,7 +109,6 @@ def section_v(policies: Sequence[str], modes: Sequence[str], seed: int, scale: f
 def on_trace(
     scenario: Scenario, policies: Sequence[str], modes: Sequence[str], seed: int
 ) -> list[Run]:
-    """List the runs of one scenario."""
     return [
         Run(f"{name} {mode}", PolicySpec(name, mode=mode), seed, scenario)
         for mode in modes

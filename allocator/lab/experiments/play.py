@@ -35,7 +35,6 @@ class Played:
 
     @property
     def record(self) -> Record:
-        """What the master wrote down."""
         return self.master.record
 
     @property

@@ -16,7 +16,6 @@ from allocator.lab.workloads.scenario import Progress
 
 
 def main() -> None:
-    """Play what comes."""
     connection: Connection[Note, Run] = Connection(int(sys.argv[1]))
     runs: queue.SimpleQueue[Run] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(connection, runs), daemon=True).start()

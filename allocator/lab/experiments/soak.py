@@ -27,7 +27,6 @@ class _Audit:
         soak.also = self.begin
 
     def begin(self, stage: Stage) -> None:
-        """Plan the comparisons."""
         for when_ms in range(EVERY_MS, self._until_ms, EVERY_MS):
             stage.master.event_heap.at(when_ms, partial(self._compare, stage), Priority.OBSERVE)
 

@@ -64,12 +64,10 @@ class WhatIf:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Names of the resources."""
         return self._day.kinds
 
     @property
     def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
-        """When each agent registers."""
         return tuple(
             (
                 self._when(agent.came_ms),
@@ -84,7 +82,6 @@ class WhatIf:
         return len(self._tasks)
 
     def waits(self, now_ms: int) -> bool:
-        """Whether any task waits, or has yet to come."""
         return any(
             tasks[-1].wanted_ms > now_ms or who not in self._players or self._players[who].waits
             for who, tasks in self._tasks.items()
@@ -107,7 +104,6 @@ class WhatIf:
         return found
 
     def begin(self, stage: Stage) -> None:
-        """Plan everything."""
         day = self._day
         for when_ms, weights in day.weights:
             stage.at(self._when(when_ms), partial(stage.master.set_weights, weights))
@@ -239,7 +235,6 @@ class Outcome:
 
 
 def as_recorded(day: Day) -> Outcome:
-    """Describe what happened."""
     begin = day.begin_ms
     ran = [
         replace(
@@ -387,7 +382,6 @@ class RecordedFramework:
 
     @property
     def waits(self) -> bool:
-        """Whether a task waits."""
         return bool(self._waiting)
 
     def unended(self) -> list[tuple[Wanted, int]]:
@@ -493,5 +487,4 @@ class RecordedFramework:
 
 
 def _parts(amounts: Quantities, count: int) -> Quantities:
-    """What each of so many has of amounts."""
     return {name: amount // count for name, amount in amounts.items()}

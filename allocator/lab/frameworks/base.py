@@ -52,7 +52,6 @@ class Identity:
         return self.capabilities | ({"MULTI_ROLE"} if self.several_roles else set())
 
     def labels(self) -> dict[str, str]:
-        """The labels of the FrameworkInfo."""
         labels = dict(self.more_labels)
         if self.demand:
             labels["allocator.demand"] = format_quantities(self.demand)
@@ -100,23 +99,18 @@ class Master(Protocol):
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
         """Thousandths by name as a row of the plain resources."""
-        ...
 
     def resources_of(self, amount: Amount) -> dict[Resource, int]:
         """A row by resource, without zeros."""
-        ...
 
     def row(self, amounts: Mapping[Resource, int]) -> Amount:
         """Thousandths by resource as a row."""
-        ...
 
     def path(self, role: int) -> str:
         """Path of a role."""
-        ...
 
     def attributes(self, agent: int) -> Mapping[str, str]:
         """The attributes of an agent, as each of its offers shows them."""
-        ...
 
     def accept(
         self,
@@ -126,33 +120,26 @@ class Master(Protocol):
         conversions: Sequence[Conversion] = (),
     ) -> list[Task]:
         """Carry operations out, then launch one task for each amount; the rest is declined."""
-        ...
 
     def decline(self, offers: Sequence[Offer], refuse_ms: int) -> None:
         """Give offers back."""
-        ...
 
     def end(self, task: Task) -> None:
         """A task ends; its resources come back."""
-        ...
 
     def suppress(self, framework: "Framework", roles: Sequence[str] = ()) -> None:
         """No more offers in these roles; none named: in all."""
-        ...
 
     def revive(self, framework: "Framework", roles: Sequence[str] = ()) -> None:
         """Offers again in these roles, and none of the filters; none named: in all."""
-        ...
 
     def unsubscribe(self, framework: "Framework") -> None:
         """Leave for good."""
-        ...
 
     def answer_inverse_offer(
         self, framework: "Framework", agent: int, *, accept: bool, refuse_ms: int
     ) -> None:
         """Say whether it leaves an agent."""
-        ...
 
 
 class Framework(Protocol):
@@ -162,15 +149,12 @@ class Framework(Protocol):
 
     def subscribed(self, master: Master) -> None:
         """It is registered, for the first time or again."""
-        ...
 
     def offered(self, offers: list[Offer]) -> None:
         """Offers of one cycle, those that are still live; each must be answered."""
-        ...
 
     def lost(self, tasks: list[Task]) -> None:
         """These tasks are gone, with their agent."""
-        ...
 
 
 @runtime_checkable
@@ -179,7 +163,6 @@ class Leaver(Protocol):
 
     def asked_to_leave(self, agent: int) -> None:
         """An agent is wanted for others; it is to be answered."""
-        ...
 
 
 def fit(available: Amount, need: Amount) -> int:

@@ -208,7 +208,6 @@ class OpenOffer:
         return sum(amount for each, amount in self._left.items() if each.name == name)
 
     def whole(self, name: str) -> int:
-        """What is left of a resource in whole units."""
         return self.amount(name) // MILLI
 
     def take(self, **wanted: int) -> None:
@@ -289,7 +288,6 @@ class ExecutorPool:
         self._tickets = count()
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master."""
         self._master = master
 
     def _begin(self, executor: Executor) -> None:
@@ -297,7 +295,6 @@ class ExecutorPool:
         self._master.event_heap.after(self._start_ms, partial(self._ready, executor))
 
     def _ready(self, executor: Executor) -> None:
-        """The executor has started, and takes tasks."""
         if executor.task.live and not executor.ending:
             executor.idle = executor.cores
             executor.idle_since_ms = self._master.event_heap.now_ms
@@ -543,7 +540,6 @@ class FineSpark:
         self._left = left
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master; a job without tasks is over."""
         self._master = master
         if self.stages.done:
             master.event_heap.after(0, self._leave)

@@ -77,7 +77,6 @@ class Job:
     habits: Habits = field(default_factory=Habits)
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> "SparkJob":
-        """Make the framework that the job is."""
         return SparkJob(identity, self, left)
 
 
@@ -89,7 +88,6 @@ class SparkJob(ExecutorPool):
         self.job = job
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master."""
         super().subscribed(master)
         self._amount: Amount = master.amount(self.job.executor)
 

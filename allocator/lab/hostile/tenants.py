@@ -45,7 +45,6 @@ class Tenant:
         self._answers = count()
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master."""
         self._master = master
 
     def offered(self, offers: list[Offer]) -> None:
@@ -88,7 +87,6 @@ class Tenants:
         self._machines: list[tuple[int, str]] = []
 
     def arrive(self) -> None:
-        """Let them come."""
         for words in self.manner.agents():
             agent = self._master.add_agent(_spec(words))
             self._machines.append((agent, self._master.ledger.agents[agent].agent_id))
@@ -96,7 +94,6 @@ class Tenants:
             self._join(info)
 
     def turn(self, interval: int) -> None:
-        """Let them say what they say in this interval."""
         for number, call in self.manner.turn(interval):
             self._say(number, call)
 

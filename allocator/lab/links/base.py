@@ -49,20 +49,15 @@ class Link(Protocol):
 
     def open(self, opening: Opening) -> None:
         """Begin a new session; `LinkDownError` where that fails."""
-        ...
 
     def send(self, batch: Batch) -> None:
         """Tell it what happened, without a cycle, and do not wait."""
-        ...
 
     def settle(self) -> None:
         """Wait until all that was told is applied."""
-        ...
 
     def exchange(self, batch: Batch) -> Decisions:
         """Tell it what happened, and wait for what it decides."""
-        ...
 
     def close(self) -> None:
         """End the session."""
-        ...

@@ -32,7 +32,6 @@ class DirectLink:
             self.allocator.step(event)
 
     def send(self, batch: Batch) -> None:
-        """Apply the batch."""
         self.allocator.advance(batch.clock_ms)
         for message in batch.messages:
             self.allocator.step(message)
@@ -41,7 +40,6 @@ class DirectLink:
         """Nothing is ever under way."""
 
     def exchange(self, batch: Batch) -> Decisions:
-        """Apply the batch, and run its cycle."""
         self.send(batch)
         agents: Ints | None = np.array(batch.agents, np.int64) if batch.agents else None
         return self.allocator.allocate(batch.clock_ms, agents)

@@ -132,7 +132,6 @@ class SidecarProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the process, and wait until it serves."""
         try:
             self._start()
         except BaseException:  # also Ctrl-C: nobody leaves a context that was not entered
@@ -323,19 +322,16 @@ class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
     """Sends a token with each call."""
 
     def __init__(self, token: str) -> None:
-        """Send this one."""
         self._token = token
 
     def intercept_unary_unary(
         self, continuation: Callable[..., _Call], details: _Call, request: _Call
     ) -> _Call:
-        """Add the token."""
         return continuation(self._with_token(details), request)
 
     def intercept_unary_stream(
         self, continuation: Callable[..., _Call], details: _Call, request: _Call
     ) -> _Call:
-        """Add the token."""
         return continuation(self._with_token(details), request)
 
     def _with_token(self, details: _Call) -> _Call:

@@ -1,18 +1,18 @@
-"""Links that speak the real protocol: over gRPC, or to a sidecar's machine in the same process."""
+"""A link that speaks the real protocol over gRPC."""
 
 import queue
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from uuid import uuid4
 
 import grpc
 
 from allocator import __version__
-from allocator.core import Allocator, Decisions, Holdings, Settings
+from allocator.core import Decisions, Holdings
 from allocator.lab.links.base import Batch, LinkDownError, Opening
 from allocator.lab.module_protocol import ModuleSession, SessionEndedError
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.session_pb2_grpc import SessionServiceStub
-from allocator.wire import PROTOCOL_VERSION, Greeting, Sidecar, write_figures
+from allocator.wire import Greeting, write_figures
 
 CONNECT_S = 1.0
 
@@ -53,7 +53,7 @@ class Caller:
         )
 
 
-def _whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
+def whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
     """Put an answer together that came in parts."""
     groups: tuple[Holdings, ...] = ()
     for part in parts:
@@ -102,12 +102,12 @@ class StreamLink:
         self._session = self._caller.session(opening)
         self._requests.put(self._session.hello())
         self._receive()
-        for request in _snapshot(self._session, opening):
-            self._requests.put(request)
+        for each in snapshot(self._session, opening):
+            self._requests.put(each)
 
     def send(self, batch: Batch) -> None:
         """Send the batch; the answer is read later."""
-        self._requests.put(_request(self._session, batch, cycle=False))
+        self._requests.put(request(self._session, batch, cycle=False))
         if self._session.sequence - self._session.answered >= UNANSWERED_MAX:
             self._receive()
 
@@ -118,17 +118,16 @@ class StreamLink:
 
     def exchange(self, batch: Batch) -> Decisions:
         """Send the batch, and wait for the answer to it."""
-        self._requests.put(_request(self._session, batch, cycle=True))
+        self._requests.put(request(self._session, batch, cycle=True))
         # Answers to the batches before come first.
         while self._session.answered < batch.sequence - 1:
             self._receive()
         parts = [self._receive()]
         while self._session.more:
             parts.append(self._receive())
-        return _whole(parts)
+        return whole(parts)
 
     def close(self) -> None:
-        """End the stream."""
         self._requests.put(None)
         if self._channel is not None:
             self._channel.close()
@@ -155,68 +154,7 @@ class StreamLink:
             raise
 
 
-class WireLink:
-    """A session with a `Sidecar` in this process: all of the protocol, without sockets."""
-
-    def __init__(self, new_allocator: Callable[[Settings], Allocator], settings: Settings) -> None:
-        welcome = pb.Welcome(
-            protocol_version=PROTOCOL_VERSION,
-            sidecar_version=__version__,
-            sidecar_id="here",
-            kinds_max=new_allocator(settings).state.limits.kinds,
-        )
-        self.sidecar = Sidecar(new_allocator, settings, welcome)
-        self._caller = Caller()
-        self._stream = 0
-        self._broken = False
-
-    @property
-    def allocator(self) -> Allocator:
-        """The session's allocator."""
-        return self.sidecar.allocator
-
-    def open(self, opening: Opening) -> None:
-        """Say hello, send the snapshot."""
-        self.close()
-        self._stream = self.sidecar.open()
-        self._session = self._caller.session(opening)
-        self._broken = False
-        self._say(self._session.hello())
-        for request in _snapshot(self._session, opening):
-            self._say(request)
-
-    def send(self, batch: Batch) -> None:
-        """Send the batch."""
-        self._exchange(batch, cycle=False)
-
-    def settle(self) -> None:
-        """Nothing is ever under way."""
-
-    def exchange(self, batch: Batch) -> Decisions:
-        """Send the batch; the answer is there at once."""
-        return self._exchange(batch, cycle=True)
-
-    def _exchange(self, batch: Batch, *, cycle: bool) -> Decisions:
-        if self._broken:
-            raise LinkDownError("the stream was cut")
-        return _whole(self._say(_request(self._session, batch, cycle=cycle)))
-
-    def cut(self) -> None:
-        """Let the next exchange fail, as a broken connection would."""
-        self._broken = True
-
-    def close(self) -> None:
-        """End the stream."""
-        if self._stream:
-            self.sidecar.close(self._stream)
-            self._stream = 0
-
-    def _say(self, request: pb.SessionRequest) -> list[pb.Welcome | Decisions]:
-        answers = self.sidecar.receive(self._stream, request.SerializeToString())
-        return [self._session.receive(answer.SerializeToString()) for _, answer in answers]
-
-
-def _snapshot(session: ModuleSession, opening: Opening) -> Iterator[pb.SessionRequest]:
+def snapshot(session: ModuleSession, opening: Opening) -> Iterator[pb.SessionRequest]:
     assert session.welcome is not None
     return session.snapshot(
         opening.state(session.welcome.kinds_max),
@@ -226,9 +164,9 @@ def _snapshot(session: ModuleSession, opening: Opening) -> Iterator[pb.SessionRe
     )
 
 
-def _request(session: ModuleSession, batch: Batch, *, cycle: bool) -> pb.SessionRequest:
-    request = session.batch(batch.clock_ms, batch.messages, cycle=cycle, agents=batch.agents)
+def request(session: ModuleSession, batch: Batch, *, cycle: bool) -> pb.SessionRequest:
+    message = session.batch(batch.clock_ms, batch.messages, cycle=cycle, agents=batch.agents)
     if batch.figures is not None:
-        request.events.figures.CopyFrom(write_figures(batch.figures))
-    assert request.events.sequence == batch.sequence, "the master and its session count differently"
-    return request
+        message.events.figures.CopyFrom(write_figures(batch.figures))
+    assert message.events.sequence == batch.sequence, "the master and its session count differently"
+    return message

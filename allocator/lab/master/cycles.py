@@ -53,13 +53,11 @@ class RegisteredFramework:
     tasks: dict[Task, None] = field(default_factory=dict)
 
     def void_offers(self, offers: Iterable[Offer]) -> None:
-        """Let offers lapse."""
         for offer in offers:
             offer.live = False
             del self.offers[offer]
 
     def void_tasks(self, tasks: Iterable[Task]) -> None:
-        """Let tasks die."""
         for task in tasks:
             task.live = False
             del self.tasks[task]

@@ -150,7 +150,6 @@ class EmulatedMaster:
         self._cycles.begin()
 
     def close(self) -> None:
-        """End the session."""
         self.session.close()
 
     def step(self, until_ms: int | None = None) -> bool:
@@ -166,7 +165,6 @@ class EmulatedMaster:
         return self.event_heap.step()
 
     def send(self) -> None:
-        """Send the sidecar what is pending."""
         if len(self.outbox):
             self.session.send(self.event_heap.now_ms)
 
@@ -191,19 +189,15 @@ class EmulatedMaster:
     # What frameworks and others may ask.
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
-        """Thousandths by name as a row of the plain resources."""
         return self.ledger.amount(quantities)
 
     def row(self, amounts: Mapping[Resource, int]) -> Amount:
-        """Thousandths by resource as a row."""
         return self.ledger.row(amounts)
 
     def resources_of(self, amount: Amount) -> dict[Resource, int]:
-        """A row by resource, without zeros."""
         return {self.ledger.table[row]: value for row, value in enumerate(amount) if value}
 
     def path(self, role: int) -> str:
-        """Path of a role."""
         return self.roles.path[role]
 
     def attributes(self, agent: int) -> Mapping[str, str]:
@@ -220,7 +214,6 @@ class EmulatedMaster:
         (self._cycles.excused.add if excused else self._cycles.excused.discard)(handle)
 
     def member(self, framework: Framework) -> RegisteredFramework:
-        """Row of a subscribed framework."""
         return self.members[self._handle[framework]]
 
     def knows(self, framework: Framework) -> bool:
@@ -264,7 +257,6 @@ class EmulatedMaster:
     # Agents that come, change and go.
 
     def add_agent(self, spec: AgentSpec) -> int:
-        """An agent registers."""
         agent = self._agent_handles.take()
         self._agent_count += 1
         row = AgentRow(
@@ -394,7 +386,6 @@ class EmulatedMaster:
     # Frameworks that subscribe, drop out, fail over and leave.
 
     def subscribe(self, framework: Framework) -> int:
-        """A framework registers."""
         handle = self._framework_handles.take()
         self._framework_count += 1
         framework_id = f"framework-{self._framework_count:06d}"

@@ -77,7 +77,6 @@ class Ledger:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all resources, by row."""
         return tuple(resource.name for resource in self.table.resources)
 
     @property
@@ -101,7 +100,6 @@ class Ledger:
         return tuple(by_row.get(row, 0) for row in range(max(width, len(self.zero))))
 
     def by_name(self, amount: Amount) -> Counter[str]:
-        """Add a row up by name."""
         names: Counter[str] = Counter()
         for row, value in enumerate(amount):
             if value:
@@ -209,7 +207,6 @@ class Ledger:
     # Holdings.
 
     def offer(self, framework: int, place: Place, amount: Amount) -> None:
-        """Book an offer."""
         if not reaches(self.available(place[1]), amount):
             message = f"{amount} is more than is free on agent {place[1]}"
             raise LedgerError(message)
@@ -256,7 +253,6 @@ class Ledger:
             add(amounts, converted)
 
     def use(self, framework: int, place: Place, amount: Amount) -> None:
-        """Offered resources come into use."""
         holding = self.holdings[framework][place]
         _take(holding.offered, amount)
         add(holding.used, amount)
@@ -274,7 +270,6 @@ class Ledger:
             del places[place]
 
     def refuse(self, framework: int, place: Place, refusal: Refusal) -> None:
-        """Keep a filter until it expires."""
         self.filters[framework].setdefault(place, []).append(refusal)
         heapq.heappush(self._expiries, (refusal.expires_ms, framework, place))
 

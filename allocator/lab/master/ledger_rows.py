@@ -76,11 +76,9 @@ class Holding:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is held."""
         return not any(self.offered) and not any(self.used)
 
     def both(self) -> Amount:
-        """Offered and used together."""
         return plus(self.offered, self.used)
 
 
@@ -125,7 +123,6 @@ def add(row: list[int], amount: Sequence[int], sign: int = 1) -> None:
 
 
 def plus(one: Sequence[int], other: Sequence[int]) -> Amount:
-    """Add up two rows."""
     return tuple(a + b for a, b in zip_longest(one, other, fillvalue=0))
 
 
@@ -140,10 +137,8 @@ def least(one: Sequence[int], other: Sequence[int]) -> Amount:
 
 
 def padded(row: Sequence[int], width: int) -> Amount:
-    """A row with so many entries at least."""
     return (*row, *[0] * (width - len(row)))
 
 
 def same(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether two rows say the same."""
     return not any(minus(one, other))

@@ -118,7 +118,6 @@ def reserved(
 
 
 def unreserved(resource: Resource) -> Resource:
-    """The resource without its last reservation."""
     return replace(resource, reservations=resource.reservations[:-1])
 
 
@@ -322,7 +321,6 @@ class KindTable:
         return len(self.kinds) - 1
 
     def by_kind(self, amount: Sequence[int]) -> Amount:
-        """Add a row of resources up by kind."""
         # Only plain resources: their rows are their handles.
         if len(amount) <= self.usual:
             return tuple(amount)

@@ -96,7 +96,6 @@ class Outbox:
         )
 
     def holdings(self, rows: list[Row]) -> Holdings:
-        """Rows as columns by kind."""
         return holdings([(*row[:3], self.by_kind(row[3])) for row in rows], self._kinds.usual)
 
     def add(self, event: Event) -> None:
@@ -105,7 +104,6 @@ class Outbox:
         self._messages.append(event)
 
     def release(self, row: Row, *, refuse_ms: int = -1, used: bool = False) -> None:
-        """Queue resources that come back."""
         by_kind = (*row[:3], self.by_kind(row[3]))
         # Outcomes that wait belong before this release: they go first.
         if self._verdicts:
@@ -113,14 +111,12 @@ class Outbox:
         self._releases.append((by_kind, refuse_ms, used))
 
     def transition(self, row: Row) -> None:
-        """Queue offered resources that come into use."""
         by_kind = (*row[:3], self.by_kind(row[3]))
         if self._verdicts:
             self._close()
         self._transitions.append(by_kind)
 
     def outcome(self, decision: int, verdict: Verdict) -> None:
-        """Queue what became of a decision."""
         by_kind = self.by_kind(verdict.amount) if verdict.reason == Reason.PARTIAL else ()
         following = self._first_decision + len(self._verdicts)
         # One event is about consecutive decisions, with nothing in between.
@@ -272,7 +268,6 @@ def agent_event(agent: int, row: AgentRow, capacity: Mapping[int, int]) -> AddAg
 
 
 def framework_info(identity: Identity, row: FrameworkRow) -> FrameworkInfo:
-    """What Mesos would say of a framework."""
     return FrameworkInfo(
         framework_id=row.framework_id,
         name=identity.name,
@@ -447,5 +442,4 @@ class Session:
         self.open()
 
     def close(self) -> None:
-        """End the session."""
         self._link.close()

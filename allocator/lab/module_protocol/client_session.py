@@ -51,7 +51,6 @@ CHUNK_BYTES_MAX = 2**20
 
 
 def write_hello(greeting: Greeting) -> pb.Hello:
-    """Write who calls."""
     options = greeting.options
     usual = greeting.message_bytes_max == BYTES_MAX
     return pb.Hello(
@@ -197,7 +196,6 @@ class ModuleSession:
     """
 
     def __init__(self, greeting: Greeting) -> None:
-        """Begin with nothing said."""
         self.state = ModuleState.IDLE
         self.sequence = 0
         self.answered = 0
@@ -210,7 +208,6 @@ class ModuleSession:
         self._cycle_asked: deque[bool] = deque()
 
     def hello(self) -> pb.SessionRequest:
-        """Say who calls."""
         self._expect(ModuleState.IDLE)
         self.state = ModuleState.GREETING
         return pb.SessionRequest(hello=write_hello(self._greeting))
@@ -249,7 +246,6 @@ class ModuleSession:
         cycle: bool = False,
         agents: Iterable[int] = (),
     ) -> pb.SessionRequest:
-        """Send events that are written already."""
         self._expect(ModuleState.STREAMING)
         self.sequence += 1
         self._cycle_asked.append(cycle)

@@ -81,7 +81,6 @@ def _write_define(event: Define) -> pb.DefineHandles:
 
 
 def write_agent(event: AddAgent) -> types.Agent:
-    """Write a new agent."""
     info = event.info
     message = types.Agent(
         agent=event.agent,
@@ -118,7 +117,6 @@ def _write_update_agent(event: UpdateAgent) -> pb.UpdateAgent:
 
 
 def write_framework(event: AddFramework) -> types.Framework:
-    """Write a new framework."""
     message = proto_types.write_framework(
         event.framework, event.info, event.roles, event.suppressed_roles
     )
@@ -155,7 +153,6 @@ def _suppress(event: Suppress | Revive) -> pb.SuppressOffers:
 
 
 def write_exclusions(event: Exclude) -> pb.Exclusions:
-    """Write pairs that may not meet, or may again."""
     return pb.Exclusions(
         framework=event.framework.tolist(),
         role=event.role.tolist(),
@@ -165,7 +162,6 @@ def write_exclusions(event: Exclude) -> pb.Exclusions:
 
 
 def write_filters(event: Refuse) -> pb.OfferFilters:
-    """Write the filters in force."""
     return pb.OfferFilters(
         refused=proto_types.write_holdings(event.refused), expires_ms=event.expires_ms.tolist()
     )

@@ -12,14 +12,12 @@ from itertools import count
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core import Floats, Ints
 from allocator.lab.network.topology import Topology, Transfers
 from allocator.lab.network.workflow import JobPlan, Progress, Task, TaskState
 
 # How many computers each job may use.
-
-Ints = NDArray[np.int64]
 
 
 def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints:
@@ -85,7 +83,6 @@ class Slots:
 
     @property
     def free(self) -> list[int]:
-        """Computers that run nothing."""
         return [
             computer
             for computer, (task, job) in enumerate(zip(self.on, self.root, strict=True))
@@ -99,7 +96,6 @@ class Slots:
 
 
 def empty_slots(topology: Topology, jobs: int) -> Slots:
-    """Nothing runs and nothing waits."""
     count = topology.computers
     nothing: list[dict[Task, None]] = [{} for _ in range(jobs)]
     return Slots(topology, [None] * count, [-1] * count, nothing, np.zeros(jobs, np.int64))
@@ -124,28 +120,22 @@ class Scheduler(Protocol):
     @property
     def looks_again_s(self) -> float:
         """How often it wants to decide although nothing has happened; infinite: never."""
-        ...
 
     def ready(self, tasks: Sequence[Task]) -> None:
         """Take note of tasks that are new, or that wait again because they were killed."""
-        ...
 
     def begun(self, task: Task) -> None:
         """Take note that a task has been begun."""
-        ...
 
     def place_root(self, slots: Slots, now_s: float) -> int:
         """Choose a computer that runs no root for the root of a job; what runs there is killed."""
-        ...
 
     def decide(self, slots: Slots, now_s: float) -> Decision:
         """Say what is to be killed and begun; it happens at once."""
-        ...
 
 
 # A run.
 
-Floats = NDArray[np.float64]
 
 START_S = 1.0
 """From the decision until a task reads."""
@@ -217,7 +207,6 @@ class ClusterRun:
 
     @property
     def now_s(self) -> float:
-        """The moment."""
         return self.transfers.now_s
 
     def play(self) -> Outcome:

@@ -9,8 +9,8 @@ appendix).
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core import Ints
 from allocator.lab.network.cluster import Decision, Slots, fair_shares
 from allocator.lab.network.workflow import Crossing, Task, TaskState
 from allocator.solvers.flow.min_cost_flow import Solution, solve
@@ -18,7 +18,6 @@ from allocator.solvers.flow.quincy_network import Cluster, QuincyNetwork, Tasks,
 
 # Tasks as columns, by their numbers: what a network of thousands of them is built from quickly.
 
-Ints = NDArray[np.int64]
 
 _FIRST = 256
 
@@ -31,7 +30,6 @@ class Triples:
         self._new: list[tuple[int, int, int]] = []
 
     def add(self, number: int, place: int, cost: int) -> None:
-        """Put one at the end."""
         self._new.append((number, place, cost))
 
     def columns(self) -> Ints:
@@ -72,7 +70,6 @@ class TaskTable:
             self._times(task)
 
     def run(self, task: Task) -> None:
-        """Take note that a task runs."""
         self.waits[task.number], self.computer[task.number] = False, task.computer
         self.here[task.number] = self._cost(task.input.crossing(task.computer))
         self._times(task)
@@ -137,11 +134,9 @@ class FlowScheduler:
         self._before: tuple[QuincyNetwork, Solution] | None = None
 
     def ready(self, tasks: Sequence[Task]) -> None:
-        """Take note of tasks that wait."""
         self._table.wait(tasks)
 
     def begun(self, task: Task) -> None:
-        """Take note that a task runs."""
         self._table.run(task)
 
     def place_root(self, slots: Slots, now_s: float) -> int:

@@ -16,12 +16,10 @@ from collections.abc import Sequence
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core import Ints
 from allocator.lab.network.cluster import Decision, Slots, fair_shares
 from allocator.lab.network.workflow import Task
-
-Ints = NDArray[np.int64]
 
 MARGIN = 5
 """Hysteresis: how many tasks below its share a job is unblocked at once; not published."""
@@ -87,7 +85,6 @@ class QueueScheduler:
         return _LOOKS_AGAIN_S if self.sticky else np.inf
 
     def ready(self, tasks: Sequence[Task]) -> None:
-        """Put tasks at the end of all their queues."""
         for task in tasks:
             ticket = self._tickets[task] = next(self._counter)
             for computer in task.input.preferred_computers().tolist():
@@ -97,7 +94,6 @@ class QueueScheduler:
             self._of_all.add(ticket, task)
 
     def begun(self, task: Task) -> None:
-        """Take a task out of its queues."""
         self._tickets.pop(task, None)
 
     def place_root(self, slots: Slots, now_s: float) -> int:

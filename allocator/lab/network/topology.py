@@ -7,10 +7,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core import Floats, Ints
 from allocator.solvers.fluid.link_sharing import NO_LINK, fair_rates
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 PATH_LINKS_MAX = 6
 """The longest way: a disk, two network cards, two uplinks, the core."""
@@ -46,12 +44,10 @@ class Topology:
 
     @property
     def computers(self) -> int:
-        """How many computers there are."""
         return len(self.rack_of)
 
     @property
     def racks(self) -> int:
-        """How many racks there are."""
         return int(self.rack_of.max(initial=-1)) + 1
 
     def capacity(self) -> Floats:
@@ -149,7 +145,6 @@ class Transfers:
         self._changed = True
 
     def cancel(self, owner: int) -> None:
-        """Stop all transfers of an owner."""
         self._keep(self._there["owner"] != owner)
 
     def next_end_s(self) -> float:

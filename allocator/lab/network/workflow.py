@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core import Floats, Ints
 from allocator.lab.network.topology import Distance, Topology
 
 # What a task reads, and how much of it crosses which switch from where it runs.
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 PREFERRED_PART = 0.1
 """A computer, or rack, that holds more of a task's input than this part is preferred."""
@@ -54,7 +53,6 @@ class Input:
 
     @property
     def total_gb(self) -> float:
-        """All that is read."""
         return float(self.gb.sum())
 
     def crossing(self, computer: int) -> Crossing:
@@ -76,11 +74,9 @@ class Input:
         return self.worst_in_rack(int(self.by_rack.argmin()))
 
     def preferred_computers(self) -> Ints:
-        """Computers that hold more than `PREFERRED_PART`."""
         return self.at[self.gb > PREFERRED_PART * self.total_gb]
 
     def preferred_racks(self) -> Ints:
-        """Racks that hold more than `PREFERRED_PART`."""
         return np.flatnonzero(self.by_rack > PREFERRED_PART * self.total_gb)
 
     def reads(self, computer: int) -> Iterator[Read]:
@@ -247,7 +243,6 @@ class Progress:
     _given_out: list[NDArray[np.bool_]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Nothing is done."""
         for stage in self.plan.kind.stages:
             self.wrote_at.append(np.full(stage.tasks, -1))
             self.open_tasks.append(stage.tasks)
@@ -255,7 +250,6 @@ class Progress:
 
     @property
     def ended(self) -> bool:
-        """Whether all tasks are done."""
         return not any(self.open_tasks)
 
     def done(self, stage: int, part: int, computer: int) -> None:

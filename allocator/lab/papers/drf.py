@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from allocator import measures
-from allocator.core import PolicySpec
+from allocator.core import Floats, PolicySpec
 from allocator.lab.papers.report import Cell, Report, Row, exactly, paragraphs
 from allocator.policies import build
 from allocator.solvers.fluid import proportional_fairness, water_filling
@@ -90,7 +89,6 @@ def _fluid(tasks: np.ndarray, expected: tuple[float, float]) -> tuple[Cell, ...]
 #
 # Source: sec. 3 and 5, Table 2.
 
-Floats = NDArray[np.float64]
 Policy = Callable[[Floats, Floats], Floats]
 """From demands (U, R) and capacities (R,) to tasks (U,)."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from allocator.core import (
     CONSTRAINT_LABEL,
@@ -16,6 +15,7 @@ from allocator.core import (
     FrameworkInfo,
     Hold,
     Holdings,
+    Ints,
     Kind,
     Options,
     Outcomes,
@@ -26,8 +26,6 @@ from allocator.core import (
     Transition,
 )
 from allocator.policies import build
-
-Ints = NDArray[np.int64]
 
 ROLE = 1
 """The one role of all frameworks."""
@@ -64,7 +62,6 @@ class Online:
         self.allocator.step(AddFramework(framework, info, (ROLE,)))
 
     def remove_framework(self, framework: int) -> None:
-        """Let a framework go, with all it held."""
         self.allocator.step(RemoveFramework(framework))
 
     def hold(self, framework: Ints, agent: Ints, amount: Ints) -> None:
@@ -85,7 +82,6 @@ class Online:
         return taken
 
     def release(self, framework: Ints, agent: Ints, amount: Ints) -> None:
-        """Give back what ended tasks used."""
         rows = len(framework)
         refuse, used = np.full(rows, -1), np.ones(rows, np.bool_)
         self.allocator.step(Release(self._holdings(framework, agent, amount), refuse, used))

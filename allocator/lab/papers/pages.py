@@ -50,7 +50,6 @@ def page_of(name: str) -> str:
 
 
 def keep(directory: Path, report: Report, options: Mapping[str, int]) -> None:
-    """Write a result, and its figure."""
     from allocator.lab.reports.plots import draw_report as draw
 
     results = directory / RESULTS
@@ -101,7 +100,6 @@ def write(directory: Path, names: Sequence[str]) -> list[Path]:
 
 
 def render(directory: Path, page: str, names: Sequence[str]) -> str:
-    """The text of a page."""
     title, source = PAPERS[page]
     parts = [
         f"# {title}",

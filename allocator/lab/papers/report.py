@@ -86,7 +86,6 @@ class Row:
 
     @property
     def agrees(self) -> bool:
-        """Whether every cell agrees."""
         return all(cell.agrees for cell in self.cells)
 
 
@@ -147,7 +146,6 @@ class Report:
         return list(dict.fromkeys(row.departure for row in self.rows if row.departure))
 
     def row(self, name: str) -> Row:
-        """Find a row by its name."""
         return next(row for row in self.rows if row.name == name)
 
 
@@ -172,7 +170,6 @@ def judged(values: Sequence[float]) -> Cell:
 
 
 def exactly(computed: Sequence[float], published: Sequence[float]) -> tuple[Cell, ...]:
-    """Cells that must be equal."""
     return tuple(Cell(float(c), p) for c, p in zip(computed, published, strict=True))
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import grpc
 
-from allocator.core import MILLI, State
+from allocator.core import MILLI
 from allocator.lab.frameworks.base import Offer
 from allocator.lab.links.sidecar_process import channel
+from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.ledger import Ledger
 from allocator.lab.master.ledger_rows import Amount, Refusal
 from allocator.lab.master.resources import Resource
@@ -27,16 +28,6 @@ Books = dict[str, object]
 def of_ledger(ledger: Ledger, now_ms: int) -> Books:
     """Write down what the ledger says."""
     return dict(_of_ledger(ledger, now_ms))
-
-
-def of_state(state: State, now_ms: int) -> Books:
-    """Write down what an allocator's state says; it must have no decision open."""
-    assert not len(state.tentative), f"{len(state.tentative)} decisions are not settled"
-    return {
-        **dict(_of_state(state)),
-        **dict(_filters_of_state(state, now_ms)),
-        "holds_back": state.paused,
-    }
 
 
 def of_sidecar(target: str) -> Books:
@@ -75,65 +66,22 @@ def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
     yield "whitelist", ledger.whitelist
     yield "holds_back", ledger.holds_back
     for agent, row in ledger.agents.items():
-        capacity, held = _short(by_kind(row.capacity)), _short(by_kind(row.held))
+        capacity, held = short(by_kind(row.capacity)), short(by_kind(row.held))
         yield f"agent {agent}", (row.agent_id, row.active, capacity, held)
     for framework, subscriber in ledger.frameworks.items():
         yield f"framework {framework}", (subscriber.framework_id, subscriber.active)
         for role in subscriber.roles:
             yield f"subscription {framework} {role}", role in subscriber.suppressed
     for framework, role, agent, holding in ledger.rows():
-        yield f"held {framework} {role} {agent}", _short(by_kind(holding.both()))
+        yield f"held {framework} {role} {agent}", short(by_kind(holding.both()))
         if any(holding.offered):
-            yield f"offered {framework} {role} {agent}", _short(by_kind(holding.offered))
+            yield f"offered {framework} {role} {agent}", short(by_kind(holding.offered))
     for framework, places in ledger.filters.items():
         for (role, agent), refusals in places.items():
             live = [f for f in refusals if f.expires_ms >= now_ms]
             if live:
-                told = _essential(Refusal(by_kind(f.amount), f.expires_ms) for f in live)
+                told = essential(Refusal(by_kind(f.amount), f.expires_ms) for f in live)
                 yield f"filters {framework} {role} {agent}", told
-
-
-def _of_state(state: State) -> Iterator[tuple[str, object]]:
-    """The facts of an allocator's state, without its filters."""
-    agents, frameworks, clients = state.agents, state.frameworks, state.clients
-    books = state.ledger.books
-    for handle, kind in enumerate(state.space.kinds):
-        yield f"kind {handle}", kind
-    for path, quota in state.quotas.items():
-        yield f"quota {path}", (dict(quota.guarantees), dict(quota.limits))
-    yield "whitelist", state.whitelist
-    for agent, info in enumerate(agents.info):
-        if info is not None and agents.bound[agent]:
-            capacity, held = agents.capacity[agent].tolist(), books.agent_held[agent].tolist()
-            active = bool(agents.active[agent])
-            yield f"agent {agent}", (info.agent_id, active, _short(capacity), _short(held))
-    for framework, told in enumerate(frameworks.info):
-        if told is not None and frameworks.bound[framework]:
-            yield f"framework {framework}", (told.framework_id, bool(frameworks.active[framework]))
-    for client in clients.subscribed.nonzero()[0].tolist():
-        who = f"{clients.framework[client]} {clients.role[client]}"
-        yield f"subscription {who}", bool(clients.suppressed[client])
-    for row in state.ledger.rows().tolist():
-        client = int(books.client[row])
-        where = f"{clients.framework[client]} {clients.role[client]} {books.agent[row]}"
-        yield f"held {where}", _short(books.held[row].tolist())
-        if books.offered[row].any():
-            yield f"offered {where}", _short(books.offered[row].tolist())
-
-
-def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]:
-    """The filters in force, by framework, role and agent."""
-    rows, clients = state.filters.rows, state.clients
-    found: dict[str, list[Refusal]] = {}
-    for row in (rows.agent > 0).nonzero()[0].tolist():
-        expires_ms = int(rows.expires_ms[row])
-        if expires_ms >= now_ms:
-            client = int(rows.client[row])
-            where = f"{clients.framework[client]} {clients.role[client]} {rows.agent[row]}"
-            refusal = Refusal(_short(rows.amount[row].tolist()), expires_ms)
-            found.setdefault(f"filters {where}", []).append(refusal)
-    for name, refusals in found.items():
-        yield name, _essential(refusals)
 
 
 def _of_dump(dump: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -141,7 +89,7 @@ def _of_dump(dump: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     kinds = len(dump["kinds"])
 
     def row(sparse: Mapping[str, int]) -> tuple[int, ...]:
-        return _short([sparse.get(str(kind), 0) for kind in range(kinds)])
+        return short([sparse.get(str(kind), 0) for kind in range(kinds)])
 
     for agent in dump["agents"]:
         capacity, held = row(agent["capacity"]), row(agent["held"])
@@ -153,10 +101,10 @@ def _of_dump(dump: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield f"offered {where}", row(holding["offered"])
 
 
-def _essential(refusals: Iterable[Refusal]) -> list[tuple[object, ...]]:
+def essential(refusals: Iterable[Refusal]) -> list[tuple[object, ...]]:
     """Filters without those that another one makes superfluous: larger, and in force as long."""
-    short = (Refusal(_short(f.amount), f.expires_ms) for f in refusals)
-    different = {(f.amount, f.expires_ms): f for f in short}.values()
+    told = (Refusal(short(f.amount), f.expires_ms) for f in refusals)
+    different = {(f.amount, f.expires_ms): f for f in told}.values()
     return sorted(
         (f.amount, f.expires_ms)
         for f in different
@@ -167,7 +115,7 @@ def _essential(refusals: Iterable[Refusal]) -> list[tuple[object, ...]]:
     )
 
 
-def _short(row: Sequence[int]) -> Amount:
+def short(row: Sequence[int]) -> Amount:
     """A row without the zeros at its end."""
     width = max((kind + 1 for kind, value in enumerate(row) if value), default=0)
     return tuple(row[:width])
@@ -196,32 +144,60 @@ class Inspector:
     seen: how many offers had something of each of the `SORTS`.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
+    def __init__(self, master: EmulatedMaster) -> None:
         self.wrong: list[str] = []
         self.seen: Counter[str] = Counter()
+        self._master, self._ledger = master, master.ledger
 
     def __call__(self, offers: Sequence[Offer]) -> None:
         """Look at the offers of one batch; the books have them already."""
         for offer in offers:
+            self.wrong += self._barred(offer)
             for each, amount in self._parts(offer):
                 self.wrong += self._wrong(offer, each, amount)
                 self.seen.update(name for name, belongs in SORTS.items() if belongs(each))
         self.wrong += self._shared_twice(offers)
         self.wrong += self._beyond_limits(offers)
 
+    def _barred(self, offer: Offer) -> Iterator[str]:
+        """Say why the framework should not be offered anything in the role on the agent."""
+        ledger = self._ledger
+        framework, agent = ledger.frameworks[offer.framework], ledger.agents[offer.agent]
+        who = f"framework {offer.framework} in role {ledger.path[offer.role]}"
+        what = f"{offer.amount} of agent {offer.agent} to {who}"
+        place = (offer.role, offer.agent)
+        if not framework.active:
+            yield f"{what}: it is not connected"
+        if offer.role not in framework.roles:
+            yield f"{what}: it did not subscribe to the role"
+        if offer.role in framework.suppressed:
+            yield f"{what}: it has suppressed offers"
+        if not agent.active:
+            yield f"{what}: the agent is not active"
+        if place in ledger.excluded[offer.framework]:
+            yield f"{what}: its constraints exclude the agent"
+        for name, values in framework.allowed.items():
+            if agent.attributes.get(name) not in values:
+                yield f"{what}: it wants {name} of {sorted(values)}"
+        if ledger.holds_back:
+            yield f"{what}: the master holds all offers back"
+        now_ms = self._master.event_heap.now_ms
+        for filtered in ledger.filters[offer.framework].get(place, ()):
+            if filtered.expires_ms >= now_ms and filtered.covers(offer.amount):
+                yield f"{what}: refused until {filtered.expires_ms} ms, and it is {now_ms} ms"
+
     def _parts(self, offer: Offer) -> Iterator[tuple[Resource, int]]:
         for row, amount in enumerate(offer.amount):
             if amount:
-                yield self.ledger.table[row], amount
+                yield self._ledger.table[row], amount
 
     def _wrong(self, offer: Offer, each: Resource, amount: int) -> Iterator[str]:
         """Say what is wrong with one resource of an offer."""
-        path = self.ledger.path[offer.role] + "/"
-        agent = self.ledger.agents[offer.agent]
-        row = self.ledger.table.row(each)
+        path = self._ledger.path[offer.role] + "/"
+        agent = self._ledger.agents[offer.agent]
+        row = self._ledger.table.row(each)
         capacity, held = agent.capacity[row], agent.held[row]
-        has = self.ledger.frameworks[offer.framework].capabilities
+        has = self._ledger.frameworks[offer.framework].capabilities
         what = f"{amount} of {each} to role {path[:-1]}"
         if each.reservations and not path.startswith(each.role + "/"):
             yield f"{what}: it is reserved to others"
@@ -248,7 +224,7 @@ class Inspector:
 
     def _beyond_limits(self, offers: Sequence[Offer]) -> Iterator[str]:
         """Add up what the subtree of each role with a limit has, where this batch gave it more."""
-        for role, quota in self.ledger.quotas.items():
+        for role, quota in self._ledger.quotas.items():
             given = {
                 each.name
                 for offer in offers
@@ -262,21 +238,21 @@ class Inspector:
                     yield f"role {role} has {consumed} of {name}, more than {quota.limits[name]}"
 
     def _below(self, handle: int, role: str) -> bool:
-        return (self.ledger.path[handle] + "/").startswith(role + "/")
+        return (self._ledger.path[handle] + "/").startswith(role + "/")
 
     def _consumed(self, role: str, name: str) -> int:
         """What is reserved for the subtree of a role, and what it holds of all else."""
         total = 0
-        for row, each in enumerate(self.ledger.table.resources):
+        for row, each in enumerate(self._ledger.table.resources):
             if each.name != name or not each.scalar:
                 continue
             if each.reservations:
                 if (each.role + "/").startswith(role + "/"):
-                    total += sum(self.ledger.total[row : row + 1])
+                    total += sum(self._ledger.total[row : row + 1])
             elif not each.revocable:
                 total += sum(
                     sum(holding.both()[row : row + 1])
-                    for _, held_as, _, holding in self.ledger.rows()
+                    for _, held_as, _, holding in self._ledger.rows()
                     if self._below(held_as, role)
                 )
         return total

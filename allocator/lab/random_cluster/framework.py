@@ -1,6 +1,5 @@
 """A framework that does whatever Mesos lets a framework do."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -39,30 +38,33 @@ class OperationSampler:
     capabilities: frozenset[str]
 
     def draw(self, there: dict[Resource, int]) -> Conversion | None:
-        """One operation that is possible with what is there; None where none is."""
-        sorts: list[Callable[[dict[Resource, int]], Conversion | None]] = [
-            self._reserve,
-            self._unreserve,
-            self._create,
-            self._create,
-            self._destroy,
-            self._grow,
-            self._shrink,
-        ]
-        return one_of(self.chance, sorts)(there)
-
-    def _reserve(self, there: dict[Resource, int]) -> Conversion | None:
-        """Reserve what is nobody's, or refine a reservation of an ancestor."""
-        above = lineage(self.role)[:-1] if REFINEMENT in self.capabilities else []
-        one = self._any(
-            each
-            for each in there
-            if not each.revocable
-            and not each.persistence
-            and (not each.reservations or each.role in above)
+        """One operation of some sort, on any resource that allows it; None where there is none."""
+        possible, turned = one_of(
+            self.chance,
+            (
+                (self._reservable, self._reserve),
+                (self._unreservable, self._unreserve),
+                (_creatable, self._create),
+                (_creatable, self._create),
+                (_is_volume, self._destroy),
+                (lambda each, _: _elastic(each) and without_volume(each) in there, self._grow),
+                (lambda each, amount: _elastic(each) and amount > MILLI, self._shrink),
+            ),
         )
-        if one is None:
-            return None
+        some = [each for each, amount in there.items() if possible(each, amount)]
+        return turned(one_of(self.chance, some), there) if some else None
+
+    def _reservable(self, each: Resource, _amount: int) -> bool:
+        """What is nobody's, or can be refined: reserved to an ancestor."""
+        above = lineage(self.role)[:-1] if REFINEMENT in self.capabilities else []
+        free = not each.reservations or each.role in above
+        return free and not each.revocable and not each.persistence
+
+    def _unreservable(self, each: Resource, _amount: int) -> bool:
+        reserved_later = bool(each.reservations) and not each.reservations[-1].static
+        return reserved_later and not each.persistence
+
+    def _reserve(self, one: Resource, there: dict[Resource, int]) -> Conversion:
         amount = self._part(one, there[one])
         made = reserved(
             one,
@@ -72,60 +74,27 @@ class OperationSampler:
         )
         return Conversion({one: amount}, {made: amount})
 
-    def _unreserve(self, there: dict[Resource, int]) -> Conversion | None:
-        one = self._any(
-            each
-            for each in there
-            if not each.persistence and each.reservations and not each.reservations[-1].static
-        )
-        if one is None:
-            return None
+    def _unreserve(self, one: Resource, there: dict[Resource, int]) -> Conversion:
         amount = self._part(one, there[one])
         return Conversion({one: amount}, {unreserved(one): amount})
 
-    def _create(self, there: dict[Resource, int]) -> Conversion | None:
-        one = self._any(
-            each
-            for each in there
-            if each.name == "disk"
-            and each.reservations
-            and not each.persistence
-            and each.source not in {"block", "raw"}
-        )
-        if one is None:
-            return None
+    def _create(self, one: Resource, there: dict[Resource, int]) -> Conversion:
         amount = self._part(one, there[one])
         shared = SHARED in self.capabilities and self.chance.random() < 0.5
         made = volume(one, one_of(self.chance, VOLUMES), shared=shared)
         return Conversion({one: amount}, {made: amount})
 
-    def _destroy(self, there: dict[Resource, int]) -> Conversion | None:
-        one = self._any(each for each in there if each.persistence)
-        return (
-            None
-            if one is None
-            else Conversion({one: there[one]}, {without_volume(one): there[one]})
-        )
+    def _destroy(self, one: Resource, there: dict[Resource, int]) -> Conversion:
+        return Conversion({one: there[one]}, {without_volume(one): there[one]})
 
-    def _grow(self, there: dict[Resource, int]) -> Conversion | None:
-        one = self._any(each for each in there if _elastic(each) and without_volume(each) in there)
-        if one is None:
-            return None
+    def _grow(self, one: Resource, there: dict[Resource, int]) -> Conversion:
         space = without_volume(one)
         more = self._part(space, there[space])
         return Conversion({one: there[one], space: more}, {one: there[one] + more})
 
-    def _shrink(self, there: dict[Resource, int]) -> Conversion | None:
-        one = self._any(each for each in there if _elastic(each) and there[each] > MILLI)
-        if one is None:
-            return None
+    def _shrink(self, one: Resource, there: dict[Resource, int]) -> Conversion:
         less = int(self.chance.integers(1, there[one]))
         return Conversion({one: there[one]}, {one: there[one] - less, without_volume(one): less})
-
-    def _any(self, possible: Iterable[Resource]) -> Resource | None:
-        """Any of those with which it can be done; None where there is none."""
-        some = list(possible)
-        return one_of(self.chance, some) if some else None
 
     def _part(self, resource: Resource, there: int) -> int:
         """Some of it, or all; whole where it can only be whole."""
@@ -133,6 +102,15 @@ class OperationSampler:
             return there
         step = 1 if resource.scalar else MILLI
         return int(self.chance.integers(1, there // step + 1)) * step
+
+
+def _creatable(each: Resource, _amount: int) -> bool:
+    on_disk = each.name == "disk" and each.source not in {"block", "raw"}
+    return on_disk and bool(each.reservations) and not each.persistence
+
+
+def _is_volume(each: Resource, _amount: int) -> bool:
+    return bool(each.persistence)
 
 
 def _elastic(resource: Resource) -> bool:
@@ -153,7 +131,6 @@ class RandomFramework:
         self.gone = False
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master."""
         self._master = master
 
     def offered(self, offers: list[Offer]) -> None:
@@ -177,7 +154,6 @@ class RandomFramework:
         """Nothing runs again."""
 
     def leave(self) -> None:
-        """Leave, whatever runs."""
         self.gone = True
         self._master.unsubscribe(self)
 

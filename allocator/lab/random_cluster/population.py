@@ -128,7 +128,6 @@ class Population:
         )
 
     def demand(self, capabilities: frozenset[str]) -> Quantities:
-        """What one task needs."""
         some = self.chance.integers
         demand = {"cpus": int(some(100, 2_001)), "mem": int(some(32, 513)) * MILLI}
         extras = (("disk", 64 * MILLI), ("ports", MILLI))
@@ -138,7 +137,6 @@ class Population:
         return demand
 
     def roles(self, most: int) -> tuple[str, ...]:
-        """Up to so many roles."""
         count = int(self.chance.integers(1, most + 1))
         return tuple(sorted({self.one_of(ROLES) for _ in range(count)}))
 
@@ -147,10 +145,8 @@ class Population:
         return {role: self.one_of(MINIMA) for role in roles if self.chance.random() < 0.2}
 
     def one_of(self, items: Sequence[_T]) -> _T:
-        """Any of them."""
         return one_of(self.chance, items)
 
 
 def one_of(chance: np.random.Generator, items: Sequence[_T]) -> _T:
-    """Any of them."""
     return items[int(chance.integers(len(items)))]

@@ -74,7 +74,7 @@ class RandomScenario:
     def begin(self, stage: Stage) -> None:
         """Plan frameworks, what happens to them, and the end."""
         stage.master.recovery = RECOVERY
-        self.inspector = Inspector(stage.master.ledger)
+        self.inspector = Inspector(stage.master)
         stage.master.inspect(self.inspector)
         _Life(self, stage).begin()
         self.also(stage)
@@ -152,7 +152,6 @@ class _Life:
     # Whom it hits, and when it is over.
 
     def agent(self) -> int:
-        """Any agent; 0 where there is none."""
         agents = sorted(self._master.ledger.agents)
         return self._one_of(agents) if agents else 0
 
@@ -166,7 +165,6 @@ class _Life:
         return self._one_of(here) if here else None
 
     def _subscribe(self) -> None:
-        """One more framework."""
         tenant = RandomFramework(self._identity(), self._chance)
         self._stage.submit(tenant)
         self._tenants.append(tenant)

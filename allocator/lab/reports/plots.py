@@ -1,7 +1,8 @@
 """Pictures: the looks of policies and modes, runs over time, variants of a day, papers' figures."""
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,22 @@ def bar_of(name: str) -> dict[str, Any]:
 
 Series = tuple[Floats, Floats]
 
+
+@contextmanager
+def beside(path: Path, size: tuple[float, float], names: Sequence[str]) -> Iterator[list[Axes]]:
+    """Draw a PNG with one picture for each name beside each other; `size` in inches is of all."""
+    with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
+        figure = Figure(figsize=size, layout="constrained")
+        yield [figure.add_subplot(1, len(names), place + 1) for place in range(len(names))]
+        figure.savefig(path, dpi=120)
+
+
+def finish(axes: Axes, what: str, low: float, high: float) -> None:
+    """Name the axes of a picture over time, in percent."""
+    axes.set(xlabel="time (s)", ylabel=what, ylim=(low, high), xlim=(0, None))
+    axes.legend(loc="lower left", framealpha=0.85)
+
+
 SMOOTH_S = 31
 
 _ENDS = 0.04
@@ -75,10 +92,8 @@ def over_time(path: Path, title: str, runs: Mapping[str, Series], kinds: Sequenc
     runs (T,) (T, R): seconds; names begin with policy and mode, which say how the lines look.
     kinds: names of the R resources.
     """
-    with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
-        figure = Figure(figsize=(5.2 * len(kinds), 3.4), layout="constrained")
-        for place, kind in enumerate(kinds):
-            axes = figure.add_subplot(1, len(kinds), place + 1)
+    with beside(path, (5.2 * len(kinds), 3.4), kinds) as pictures:
+        for place, (kind, axes) in enumerate(zip(kinds, pictures, strict=True)):
             strong = {name: smooth(part[:, place] * 100) for name, (_, part) in runs.items()}
             low = lowest_of(strong.values())
             for name, (time_s, part) in runs.items():
@@ -86,15 +101,9 @@ def over_time(path: Path, title: str, runs: Mapping[str, Series], kinds: Sequenc
                 faint = {"color": look["color"], "linewidth": 0.4, "alpha": 0.2}
                 axes.step(time_s, percent, where="post", **faint)
                 axes.plot(time_s, strong[name], label=name, linewidth=1.3, **look)
-            axes.set(
-                xlabel="time (s)",
-                ylabel=f"allocated {NAMES.get(kind, kind)} (%)" + (f", from {low}" if low else ""),
-                ylim=(low, 102),
-                xlim=(0, None),
-            )
-            axes.legend(loc="lower left", framealpha=0.85)
-        figure.suptitle(title)
-        figure.savefig(path, dpi=120)
+            begins = f", from {low}" if low else ""
+            finish(axes, f"allocated {NAMES.get(kind, kind)} (%){begins}", low, 102)
+        pictures[0].figure.suptitle(title)
 
 
 def lowest_of(lines: Iterable[Floats]) -> int:
@@ -128,10 +137,8 @@ def draw_what_if(path: Path, outcomes: Sequence[Outcome]) -> None:
         ("dominant share (%)", largest, [_percent(each.role_share) for each in outcomes]),
         ("mean wait of a task (s)", largest, [each.role_wait_s for each in outcomes]),
     )
-    with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
-        figure = Figure(figsize=(14, 4), layout="constrained")
-        for place, (title, labels, values) in enumerate(panels):
-            axes = figure.add_subplot(1, len(panels), place + 1)
+    with beside(path, (14, 4), [title for title, _, _ in panels]) as pictures:
+        for axes, (title, labels, values) in zip(pictures, panels, strict=True):
             width, at = 0.8 / len(outcomes), np.arange(len(labels))
             for number, (each, value) in enumerate(zip(outcomes, values, strict=True)):
                 heights = [value.get(label, 0.0) for label in labels]
@@ -140,9 +147,7 @@ def draw_what_if(path: Path, outcomes: Sequence[Outcome]) -> None:
             shown = [label.replace("$", r"\$") for label in labels]
             axes.set_xticks(at + 0.4 - width / 2, shown, rotation=20)
             axes.set_title(title)
-            if place == 0:
-                axes.legend()
-        figure.savefig(path, dpi=120)
+        pictures[0].legend()
 
 
 def _percent(parts: dict[str, float]) -> dict[str, float]:

@@ -96,7 +96,6 @@ class RoleShares:
     total: list[Floats] = field(default_factory=list)
 
     def look(self, master: "EmulatedMaster") -> None:
-        """Take a sample."""
         width = len(master.ledger.zero)  # what came later is reserved, or no plain resource
         held: dict[str, Floats] = defaultdict(lambda: np.zeros(width))
         for member in master.members.values():

@@ -27,16 +27,13 @@ class Interval:
 
     @property
     def low(self) -> float:
-        """Lower end."""
         return self.mean - self.half
 
     @property
     def high(self) -> float:
-        """Upper end."""
         return self.mean + self.half
 
     def __str__(self) -> str:
-        """As ``12.3 ± 0.4``."""
         if np.isnan(self.mean):
             return "-"
         return f"{self.mean:.4g}" + ("" if np.isnan(self.half) else f" ± {self.half:.2g}")
@@ -106,7 +103,6 @@ class Figures:
 
 
 def figures(played: Played, policy: str, mode: str, seed: int) -> Figures:
-    """Describe a run."""
     record = played.record
     latency_ms = np.array(record.latency_s or [0.0]) * 1000
     share, weight = _while_loaded(played)
@@ -187,7 +183,6 @@ def write_json(path: Path, rows: Sequence[Figures], also: Mapping[str, object]) 
 
 
 def write_csv(path: Path, rows: Sequence[Figures]) -> None:
-    """Write one line for each run."""
     write_rows(path, [_flat(row) for row in rows])
 
 

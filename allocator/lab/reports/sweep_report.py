@@ -4,13 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from matplotlib.figure import Figure
 
-from allocator.lab.reports.plots import line_of
+from allocator.lab.reports.plots import beside, finish, line_of
 from allocator.lab.reports.run_record import NAMES
 from allocator.lab.reports.run_report import interval, write_rows
 from allocator.lab.scenarios.running import RunResult
@@ -23,7 +21,6 @@ COLUMNS = ("end_s", "finished", "jobs", "ended", "tasks", "offers", "declines", 
 
 
 def run_rows(results: Sequence[RunResult]) -> list[Row]:
-    """One flat row a run."""
     rows: list[Row] = []
     for each in results:
         row: Row = asdict(each.cell)
@@ -35,7 +32,6 @@ def run_rows(results: Sequence[RunResult]) -> list[Row]:
 
 
 def group_rows(results: Sequence[RunResult]) -> list[Row]:
-    """One flat row for each group of each run."""
     return [asdict(each.cell) | asdict(group) for each in results for group in each.groups]
 
 
@@ -106,20 +102,11 @@ def draw(path: Path, results: Sequence[RunResult]) -> None:
     """Draw what was in use over time in the first seed, a column for each resource."""
     kinds = results[0].kinds
     first = {key: runs[0] for key, runs in by_policy(results).items()}
-    with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
-        figure = Figure(figsize=(5.2 * len(kinds), 3.4), layout="constrained")
-        for place, kind in enumerate(kinds):
-            axes = figure.add_subplot(1, len(kinds), place + 1)
+    with beside(path, (5.2 * len(kinds), 3.4), kinds) as pictures:
+        for place, (kind, axes) in enumerate(zip(kinds, pictures, strict=True)):
             for (policy, mode), run in first.items():
                 time_s = np.append(run.time_s, run.end_s)
                 part = np.append(run.part[:, place], run.part[-1:, place]) * 100
                 name = f"{policy} {mode}"
                 axes.step(time_s, part, where="post", linewidth=0.9, label=name, **line_of(name))
-            axes.set(
-                xlabel="time (s)",
-                ylabel=f"{NAMES.get(kind, kind)} in use (%)",
-                ylim=(0, 105),
-                xlim=(0, None),
-            )
-            axes.legend(loc="lower left", framealpha=0.85)
-        figure.savefig(path, dpi=120)
+            finish(axes, f"{NAMES.get(kind, kind)} in use (%)", 0, 105)

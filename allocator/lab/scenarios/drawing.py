@@ -7,14 +7,15 @@ from typing import Protocol
 
 import numpy as np
 
-from allocator.core import parse_quantities
+from allocator.core import Bools, parse_quantities
 from allocator.lab.frameworks.base import Framework, Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
 from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, SparkSettings
 from allocator.lab.master.gates import GPU_CAPABILITY
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.scenarios.schema import Agents, Duration, Frameworks, ScenarioFile, Spark
-from allocator.lab.workloads.constraint_model import Bools, ConstraintModel
+from allocator.lab.workloads.constraint_model import ConstraintModel
+from allocator.lab.workloads.spark_experiment import lognormal_ms, stops_ms
 
 # How long tasks take, drawn by law and mean.
 
@@ -33,16 +34,13 @@ def draw_ms(duration: Duration, count: int, rng: np.random.Generator) -> list[in
         case "erlang":
             drawn = rng.gamma(duration.phases, mean / duration.phases, count)
         case "lognormal":
-            sigma = np.sqrt(np.log1p(duration.variation**2))
-            drawn = rng.lognormal(np.log(mean) - sigma**2 / 2, sigma, count)
+            return lognormal_ms(rng, mean, duration.variation, count)
         case "pareto":
             least = mean * (duration.alpha - 1) / duration.alpha
             drawn = least * (1 - rng.random(count)) ** (-1 / duration.alpha)
     return np.maximum(np.rint(drawn), 1).astype(np.int64).tolist()
 
 
-STOP_MEAN_MS = 1_500.0
-STOP_MAX_MS = 10_000
 GPUS = "gpus"
 
 
@@ -241,21 +239,19 @@ def _spark_jobs(
     jobs = []
     for number in range(group.jobs):
         stages = tuple(
-            tuple(
-                draw_ms(
-                    Duration(law="lognormal", mean_s=stage.mean_s, variation=stage.variation),
-                    stage.tasks,
-                    rng,
-                )
-            )
+            tuple(lognormal_ms(rng, stage.mean_s * 1000, stage.variation, stage.tasks))
             for stage in group.stages
         )
-        stop_ms = np.minimum(rng.exponential(STOP_MEAN_MS, 16), STOP_MAX_MS).astype(int).tolist()
         identity = settings.identity(_name(queue, number, group.jobs), group.role)
         if group.states_demand:
             identity = replace(identity, demand=settings.executor)
         driver = partial(
-            CoarseSpark, identity, settings, stages, start_ms=_ms(group.start_s), stop_ms=stop_ms
+            CoarseSpark,
+            identity,
+            settings,
+            stages,
+            start_ms=_ms(group.start_s),
+            stop_ms=stops_ms(rng),
         )
         jobs.append(Job(group.name, group.role, driver))
     return tuple(jobs)

@@ -3,7 +3,6 @@
 Times are in seconds, amounts in Mesos's form (``cpus:2;mem:2048``).
 """
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from allocator.core import parse_quantities
+from allocator.near import suggestion
 
 Law: TypeAlias = Literal["constant", "exponential", "erlang", "lognormal", "pareto"]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
@@ -184,7 +184,6 @@ class ScenarioFile(_Section):
 
     @property
     def groups(self) -> tuple[Frameworks | Spark, ...]:
-        """All groups of frameworks."""
         return (*self.frameworks, *self.spark)
 
     @model_validator(mode="after")
@@ -317,8 +316,7 @@ def _nearest(key: list[str | int]) -> str:
         if isinstance(part, str) and part in model.model_fields:
             model = _model_in(model.model_fields[part].annotation) or model
     known = list(model.model_fields)
-    near = difflib.get_close_matches(str(key[-1]), known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+    return suggestion(str(key[-1]), known, cutoff=0.5) or f"; known are {', '.join(known)}"
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:

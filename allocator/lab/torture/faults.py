@@ -54,7 +54,6 @@ class Scene:
         timer.start()
 
     def soon(self, least_ms: int, most_ms: int) -> int:
-        """A while of the world's time."""
         return self.rig.chance.randint(least_ms, most_ms)
 
 
@@ -89,13 +88,7 @@ def fault(
     return made
 
 
-def has_tls(rig: Rig) -> bool:
-    """Whether certificates can be made."""
-    return rig.authority is not None
-
-
 def has_cable(rig: Rig) -> bool:
-    """Whether there is a network to cut."""
     return rig.cable is not None
 
 
@@ -238,7 +231,7 @@ def cut_network(scene: Scene) -> None:
     scene.afterwards(CUT_S, cable.plug)
 
 
-@fault("bytes garbled under TLS", 4, has_tls)
+@fault("bytes garbled under TLS", 4)
 def garble(scene: Scene) -> None:
     """A byte is changed under TLS: the record cannot be believed, so the connection ends.
 
@@ -250,9 +243,7 @@ def garble(scene: Scene) -> None:
 @fault("garbage on sockets", 3)
 def raw_garbage(scene: Scene) -> None:
     """Peers that speak no gRPC, and leave at once or never read; some say nothing at all."""
-    ports = [scene.rig.ports.http]
-    if scene.rig.authority is not None:
-        ports.append(scene.rig.ports.grpc)
+    ports = [scene.rig.http_port, scene.rig.grpc_port]
     for number in range(CONNECTIONS):
         with suppress(OSError), dial_tcp(ports[number % len(ports)])() as connection:
             connection.settimeout(1.0)
@@ -435,7 +426,7 @@ def no_descriptors(scene: Scene) -> None:
     # Where the queue of those who wait is full, the next one would wait for long.
     with ExitStack() as stack, suppress(OSError):
         for _ in range(KNOCKS):
-            stack.enter_context(_knock(rig.ports.http))
+            stack.enter_context(_knock(rig.http_port))
 
 
 def _knock(port: int) -> socket.socket:
@@ -469,20 +460,18 @@ MARK_S = 0.01
 """Files that change within one tick of the file system's clock would look alike."""
 
 
-@fault("certificate rotated", 4, has_tls)
+@fault("certificate rotated", 4)
 def rotate(scene: Scene) -> None:
     """Another valid certificate: sessions go on, and new ones begin with it."""
-    assert scene.rig.authority is not None
     scene.rig.authority.rotate()
     scene.rig.trusted = True
     _call(scene, taken=True)
 
 
-@fault("certificate half rotated", 3, has_tls)
+@fault("certificate half rotated", 3)
 def half_rotated(scene: Scene) -> None:
     """A certificate without its key: the pair from before counts."""
     authority = scene.rig.authority
-    assert authority is not None
     # What a process shows that starts now is nothing: it refuses to. So this is over at once.
     if not scene.rig.sidecar.wanted or not scene.rig.trusted:
         return
@@ -492,18 +481,16 @@ def half_rotated(scene: Scene) -> None:
     authority.rotate()
 
 
-@fault("certificate expired", 3, has_tls)
+@fault("certificate expired", 3)
 def expire(scene: Scene) -> None:
     """The certificate's time is over: masters do not believe it, until there is another one."""
-    rig, authority = scene.rig, scene.rig.authority
-    assert authority is not None
-    authority.expire()
+    rig = scene.rig
+    rig.authority.expire()
     rig.trusted = False
     _call(scene, taken=False)
 
     def renew() -> None:
-        assert authority is not None
-        authority.rotate()
+        rig.authority.rotate()
         rig.trusted = True
 
     scene.later(scene.soon(*EXPIRED_MS), renew)

@@ -6,7 +6,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import grpc
 from prometheus_client.parser import text_string_to_metric_families
@@ -111,51 +111,20 @@ def equal(scene: Scene) -> None:
 # No offer to who must not get it: looked at without the help of the gates.
 
 
-class OfferRules:
+class OfferRules(Inspector):
     """Looks at every offer once it is booked."""
 
     name = "offers only to who may have them"
 
     def __init__(self, master: EmulatedMaster, findings: Findings) -> None:
-        self._master = master
+        super().__init__(master)
         self._findings = findings
-        self._inspector = Inspector(master.ledger)
 
     def __call__(self, offers: Sequence[Offer]) -> None:
-        """Look at the offers of one batch."""
-        self._inspector.ledger = self._master.ledger
-        self._inspector(offers)
-        wrong, self._inspector.wrong = self._inspector.wrong, []
-        wrong += [text for offer in offers for text in self._barred(offer)]
+        super().__call__(offers)
+        wrong, self.wrong = self.wrong, []
         self._findings.counts["offers_looked_at"] += len(offers)
         self._findings.check(self.name, wrong)
-
-    def _barred(self, offer: Offer) -> Iterator[str]:
-        """Say why the framework should not be offered anything in the role on the agent."""
-        ledger = self._master.ledger
-        framework, agent = ledger.frameworks[offer.framework], ledger.agents[offer.agent]
-        who = f"framework {offer.framework} in role {ledger.path[offer.role]}"
-        what = f"{offer.amount} of agent {offer.agent} to {who}"
-        place = (offer.role, offer.agent)
-        if not framework.active:
-            yield f"{what}: it is not connected"
-        if offer.role not in framework.roles:
-            yield f"{what}: it did not subscribe to the role"
-        if offer.role in framework.suppressed:
-            yield f"{what}: it has suppressed offers"
-        if not agent.active:
-            yield f"{what}: the agent is not active"
-        if place in ledger.excluded[offer.framework]:
-            yield f"{what}: its constraints exclude the agent"
-        for name, values in framework.allowed.items():
-            if agent.attributes.get(name) not in values:
-                yield f"{what}: it wants {name} of {sorted(values)}"
-        if ledger.holds_back:
-            yield f"{what}: the master holds all offers back"
-        now_ms = self._master.event_heap.now_ms
-        for filtered in ledger.filters[offer.framework].get(place, ()):
-            if filtered.expires_ms >= now_ms and filtered.covers(offer.amount):
-                yield f"{what}: refused until {filtered.expires_ms} ms, and it is {now_ms} ms"
 
 
 # What operators were told is kept is kept, whatever happened to the process.
@@ -218,7 +187,6 @@ class Watch:
         self.look()
 
     def look(self) -> None:
-        """Look once."""
         rig, findings = self._rig, self._rig.findings
         code = rig.sidecar.died()
         if code is not None:
@@ -425,7 +393,7 @@ class Metrics:
         }
 
     def _page(self, name: str) -> str:
-        url = f"http://127.0.0.1:{self._rig.ports.http}/{name}"
+        url = f"http://127.0.0.1:{self._rig.http_port}/{name}"
         with urllib.request.urlopen(url, timeout=ANSWER_S) as answer:
             return answer.read().decode()
 
@@ -452,7 +420,6 @@ def _moment(status: pb.GetStatusResponse) -> tuple[object, ...]:
 
 
 def _differing(samples: Samples, status: pb.GetStatusResponse) -> list[str]:
-    """Compare what both speak of."""
     if samples.get(("report_age_seconds", ()), 0.0) > 0.0:
         return []  # the core was busy: these are older numbers, and say so
 

@@ -34,7 +34,6 @@ class RunningClock:
 
     @property
     def now_s(self) -> float:
-        """Seconds since it began."""
         return self._now_s
 
     def _run(self) -> None:
@@ -157,7 +156,6 @@ class TorturedLink:
         self._again_s = max(AGAIN_S, self._tried_s - begin_s)
 
     def send(self, batch: Batch) -> None:
-        """Tell it, if it is there."""
         if self._stream is not None:
             self._guard(lambda stream: stream.send(batch))
 
@@ -185,7 +183,6 @@ class TorturedLink:
         return Decisions(0, 0)
 
     def close(self) -> None:
-        """End the stream."""
         self._drop()
 
     def _guard(self, act: "Callable[[StreamLink], Decisions | None]") -> Decisions:

@@ -80,7 +80,6 @@ class Findings:
 
     @property
     def elapsed_s(self) -> float:
-        """How long the run has lasted."""
         return time.monotonic() - self.begun_s
 
     def check(self, invariant: str, wrong: list[str]) -> None:
@@ -91,7 +90,6 @@ class Findings:
             self.violate(invariant, text)
 
     def violate(self, invariant: str, text: str) -> None:
-        """Write a violation down."""
         with self._lock:
             self.broken[invariant] += 1
             if len(self.violations) < DETAILS_MAX:
@@ -109,7 +107,6 @@ class Findings:
                 self.notes.append(text)
 
     def cycle_took(self, latency_s: float) -> None:
-        """Note the round trip of a cycle."""
         self.latency_ms.append(latency_s * 1000)
 
     def sample(self, age_s: float, rss_mib: float, descriptors: int, threads: int) -> None:
@@ -129,7 +126,6 @@ class Findings:
         )
 
     def as_json(self) -> dict[str, object]:
-        """Everything, for a file."""
         return {
             "elapsed_s": round(self.elapsed_s, 1),
             "counts": dict(sorted(self.counts.items())),
@@ -176,7 +172,6 @@ class Report:
 
     @property
     def violations(self) -> int:
-        """How often an invariant did not hold."""
         return sum(self.findings.broken.values())
 
 
@@ -195,7 +190,6 @@ def write(report: Report, out: Path) -> Path:
 
 
 def text(report: Report) -> str:
-    """The report for people."""
     findings = report.findings
     counts = findings.counts
     latency = sorted(findings.latency_ms)

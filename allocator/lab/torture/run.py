@@ -5,7 +5,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from allocator.lab.torture.invariants import (
 )
 from allocator.lab.torture.link import TorturedLink
 from allocator.lab.torture.report import Findings, Report
-from allocator.lab.torture.rig import Rig, rigged
+from allocator.lab.torture.rig import Rig
 from allocator.lab.workloads.scenario import Progress, Stage
 
 # One master's life: a random cluster, faults that strike, looks that are taken.
@@ -220,10 +220,8 @@ def torture(
         enough = findings.counts["cycles"] >= plan.cycles_min
         return stopped() or (enough and time.monotonic() >= end_s)
 
-    with (
-        scratch_directory("torture-") as directory,
-        rigged(directory, plan.out, findings, plan.seed) as rig,
-    ):
+    with scratch_directory("torture-") as directory, ExitStack() as stack:
+        rig = Rig(directory, plan.out, findings, plan.seed, stack)
         with Watch(rig):
             while not over():
                 _play(World(rig, findings.seed, plan.size, plan.faults), plan, rig, over)

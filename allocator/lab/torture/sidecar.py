@@ -38,7 +38,6 @@ class LogMeter:
     """
 
     def __init__(self, path: Path, clock: RunningClock | None = None) -> None:
-        """Keep the text in a file."""
         self._clock = clock or RunningClock()
         self.lines = 0
         self.bytes = 0
@@ -74,7 +73,6 @@ class LogMeter:
         return found
 
     def tail(self, lines: int = 20) -> str:
-        """Give the latest lines."""
         with self._changed:
             return "\n".join(list(self._latest)[-lines:])
 
@@ -231,7 +229,6 @@ class TorturedSidecar:
 
     @property
     def pid(self) -> int:
-        """Of the process that was started last."""
         assert self._process is not None, "the sidecar was not started"
         return self._process.pid
 

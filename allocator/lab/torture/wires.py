@@ -13,10 +13,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import grpc
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from allocator.lab.links.end_with_parent import ending_with_us
 
@@ -74,7 +79,6 @@ class Proxy:
         self._flows.clear()
 
     def flow(self) -> None:
-        """Let it through again."""
         self._flows.set()
 
     def tear(self) -> None:
@@ -142,8 +146,6 @@ def _cut(pair: tuple[socket.socket, socket.socket]) -> None:
 
 
 def dial_unix(path: str) -> Dial:
-    """Connect to a Unix socket."""
-
     def dial() -> socket.socket:
         found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -157,8 +159,6 @@ def dial_unix(path: str) -> Dial:
 
 
 def dial_tcp(port: int) -> Dial:
-    """Connect to a port of loopback."""
-
     def dial() -> socket.socket:
         found = socket.create_connection(("127.0.0.1", port), CONNECT_S)
         found.settimeout(None)
@@ -275,110 +275,79 @@ def _run(*words: str, prefix: tuple[str, ...] = ()) -> None:
         raise OSError(str(error)) from None
 
 
-# Certificates for a sidecar and its masters, made by the program openssl.
+# Certificates for a sidecar and its masters.
 
-_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-_LEAF = "basicConstraints=CA:FALSE\nsubjectAltName=IP:127.0.0.1,DNS:localhost\n"
-OPENSSL_S = 60.0
+_VALID = timedelta(days=30)
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+_HERE = x509.SubjectAlternativeName(
+    [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+)
+
+
+class _Pair(NamedTuple):
+    """A certificate and its key, as PEM."""
+
+    certificate: bytes
+    key: bytes
 
 
 class Authority:
     """Signs what a sidecar shows, and what masters show to it.
 
-    certificate, key, ca: the files that the sidecar reads; what `serve_with` puts there is what it
-        shows.
+    The sidecar reads `served.pem` and `served.key` of a directory, and believes `ca.pem` there.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Make an authority, a master's certificate, and two of a sidecar: valid, and expired."""
         self._directory = directory
-        self.certificate, self.key = directory / "served.pem", directory / "served.key"
-        self.ca = directory / "ca.pem"
-        (directory / "leaf").write_text(_LEAF, encoding="ascii")
-        self._run(
-            "req", "-x509", *_NEW_KEY, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=t"
-        )
-        self._sign("master")
-        self._sign("expired", "20200101000000Z", "20200102000000Z")
-        self._signed = 0
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "torture")])
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        own = x509.BasicConstraints(ca=True, path_length=None)
+        self._ca = self._signed(self._key.public_key(), own, datetime.now(UTC))
+        self._put("ca.pem", self._ca)
+        self._of_masters = self._pair()
+        self._expired = self._pair(_LONG_AGO)
         self.rotate()
-
-    @staticmethod
-    def possible() -> bool:
-        """Whether the program is there."""
-        return shutil.which("openssl") is not None
 
     def rotate(self) -> None:
         """Make the sidecar show another certificate, which is valid."""
-        self._signed += 1
-        name = f"sidecar-{self._signed % 4}"
-        self._sign(name)
-        self._serve_with(name, name)
+        self._serve(self._pair())
 
     def expire(self) -> None:
         """Make it show one whose time is over."""
-        self._serve_with("expired", "expired")
+        self._serve(self._expired)
 
     def half(self) -> None:
         """Put another certificate in place, and not its key: half a rotation."""
-        self._sign("half")
-        self._serve_with("half", "expired")
+        self._serve(self._pair()._replace(key=self._expired.key))
 
     def credentials(self) -> grpc.ChannelCredentials:
         """What a master calls with."""
-        files = ("ca.pem", "master.key", "master.pem")
-        return grpc.ssl_channel_credentials(*((self._directory / n).read_bytes() for n in files))
+        mine = self._of_masters
+        return grpc.ssl_channel_credentials(self._ca, mine.key, mine.certificate)
 
-    def _serve_with(self, certificate: str, key: str) -> None:
-        for target, source in ((self.certificate, f"{certificate}.pem"), (self.key, f"{key}.key")):
-            new = target.with_suffix(f"{target.suffix}.new")
-            shutil.copy(self._directory / source, new)
-            new.replace(target)
+    def _serve(self, pair: _Pair) -> None:
+        self._put("served.pem", pair.certificate)
+        self._put("served.key", pair.key)
 
-    def _sign(self, name: str, begins: str = "", ends: str = "") -> None:
-        request = (
-            *_NEW_KEY,
-            "-keyout",
-            f"{name}.key",
-            "-out",
-            f"{name}.csr",
-            "-subj",
-            f"/CN={name}",
-        )
-        self._run("req", *request)
-        signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "leaf")
-        if not ends:
-            self._run("x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", *signing)
-            return
-        # Only `openssl ca` takes dates of every version in use; it wants an index of its own.
-        (self._directory / "index").write_text("", encoding="ascii")
-        (self._directory / "ca.cnf").write_text(_CA.format(self._directory), encoding="utf-8")
-        dates = ("-startdate", begins, "-enddate", ends)
-        self._run(
-            "ca", "-batch", "-config", "ca.cnf", *dates, "-extfile", "leaf", "-in", f"{name}.csr",
-            "-out", f"{name}.pem", "-notext",
-        )  # fmt: skip
+    def _put(self, name: str, content: bytes) -> None:
+        new = self._directory / f"{name}.new"
+        new.write_bytes(content)
+        new.replace(self._directory / name)
 
-    def _run(self, *words: str) -> None:
-        subprocess.run(  # noqa: S603 - the system's openssl
-            ["openssl", *words],  # noqa: S607 - as the path has it
-            cwd=self._directory,
-            check=True,
-            capture_output=True,
-            timeout=OPENSSL_S,
-        )
+    def _pair(self, begins: datetime | None = None) -> _Pair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        leaf = x509.BasicConstraints(ca=False, path_length=None)
+        certificate = self._signed(key.public_key(), leaf, begins or datetime.now(UTC), _HERE)
+        form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        return _Pair(certificate, key.private_bytes(serialization.Encoding.PEM, *form))
 
-
-_CA = """[ca]
-default_ca = here
-[here]
-database = {0}/index
-new_certs_dir = {0}
-certificate = {0}/ca.pem
-private_key = {0}/ca.key
-rand_serial = yes
-default_md = sha256
-policy = any
-[any]
-commonName = supplied
-"""
+    def _signed(
+        self, key: ec.EllipticCurvePublicKey, kind: x509.BasicConstraints, begins: datetime,
+        *more: x509.ExtensionType,
+    ) -> bytes:  # fmt: skip
+        builder = x509.CertificateBuilder(self._name, self._name, key, x509.random_serial_number())
+        builder = builder.not_valid_before(begins).not_valid_after(begins + _VALID)
+        for each in (kind, *more):
+            builder = builder.add_extension(each, critical=each is kind)
+        certificate = builder.sign(self._key, hashes.SHA256())
+        return certificate.public_bytes(serialization.Encoding.PEM)

@@ -17,11 +17,8 @@ References
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from allocator.core import Bools, Floats
 
 _DRAWS_MAX = 1000
 

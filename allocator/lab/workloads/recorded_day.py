@@ -132,16 +132,13 @@ class Declined:
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._offers: list[tuple[int, Mapping[str, int]]] = []
 
     def add(self, now_ms: int, amounts: Mapping[str, int]) -> None:
-        """An offer was declined."""
         kept = [offer for offer in self._offers if not _holds(amounts, offer[1])]
         self._offers = [*kept[1 - KEPT_MAX :], (now_ms, dict(amounts))]
 
     def copy(self) -> "Declined":
-        """What is known now."""
         twin = Declined()
         twin._offers = self._offers  # a list that is never changed, only replaced
         return twin
@@ -260,7 +257,6 @@ class DayRecorder:
     """
 
     def __init__(self) -> None:
-        """Begin with nothing recorded."""
         self.day = Day()
         self._state: State | None = None
         self._begun: defaultdict[Place, list[_Begun]] = defaultdict(list)

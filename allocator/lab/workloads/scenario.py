@@ -26,7 +26,6 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Whether every job has left."""
         return len(self.ended_ms) >= self.jobs
 
 
@@ -46,13 +45,11 @@ class Stage:
         return Identity(name, (role,), dict(need) if self.tell_demand else {})
 
     def submit(self, framework: Framework) -> None:
-        """Register a framework now."""
         role = framework.identity.roles[0]
         self.progress.submitted_ms.append((role, self.master.event_heap.now_ms))
         self.master.subscribe(framework)
 
     def ended(self, role: str) -> None:
-        """A job has left."""
         self.progress.ended_ms.append((role, self.master.event_heap.now_ms))
 
     def exhausted(self) -> None:
@@ -60,7 +57,6 @@ class Stage:
         self.progress.exhausted_ms.append(self.master.event_heap.now_ms)
 
     def at(self, time_ms: int, action: Callable[[], None]) -> None:
-        """Plan something."""
         self.master.event_heap.at(time_ms, action)
 
 
@@ -84,7 +80,6 @@ class InTurn:
         self._gaps_ms = gaps_ms
 
     def submit(self) -> None:
-        """Submit the next job."""
         self._stage.submit(self._to_come.pop()(self._left))
         if not self._to_come:
             self._stage.exhausted()
@@ -101,18 +96,14 @@ class Scenario(Protocol):
     @property
     def kinds(self) -> tuple[str, ...]:
         """Names of the resources."""
-        ...
 
     @property
     def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
         """When each agent registers."""
-        ...
 
     @property
     def jobs(self) -> int:
         """How many jobs there are in all."""
-        ...
 
     def begin(self, stage: Stage) -> None:
         """Plan all submissions."""
-        ...

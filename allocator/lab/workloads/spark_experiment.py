@@ -45,11 +45,9 @@ class QueuedJob(Protocol):
     @property
     def executor(self) -> Quantities:
         """What one executor takes, as far as it is known before."""
-        ...
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
         """Make the framework that the job is; it calls `left` once it has left."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +74,9 @@ class Experiment:
 
     @property
     def jobs(self) -> int:
-        """How many jobs there are in all."""
         return sum(len(queue.jobs) for queue in self.queues)
 
     def begin(self, stage: Stage) -> None:
-        """Submit the first job of every queue."""
         gaps = cycle(self.gap_ms)
         for queue in self.queues:
             jobs = [partial(_submitted, stage, queue, number) for number in range(len(queue.jobs))]
@@ -157,7 +153,6 @@ DRIVERS = Drivers()
 
 
 def agents(*capacities: Quantities) -> tuple[AgentSpec, ...]:
-    """Agents of these capacities."""
     return tuple(AgentSpec(f"agent-{i + 1}", c) for i, c in enumerate(capacities))
 
 
@@ -204,7 +199,7 @@ def experiment(
     return Experiment(
         agents=tuple((apart_ms * i, spec) for i, spec in enumerate(cluster)),
         queues=tuple(made),
-        gap_ms=tuple(round(gap * drivers.gap) for gap in _times(chance, 3_000, 6_000, 97)),
+        gap_ms=tuple(round(gap * drivers.gap) for gap in _gaps_ms(chance)),
     )
 
 
@@ -220,13 +215,14 @@ def _job(application: Application, chance: np.random.Generator, drivers: Drivers
         executors_max=application.executors_max,
         stages_ms=stages,
         start_ms=round(start_ms * drivers.start),
-        stop_ms=tuple(round(stop_ms * drivers.stop) for stop_ms in _stops(chance, 16)),
+        stop_ms=tuple(round(stop_ms * drivers.stop) for stop_ms in stops_ms(chance)),
         habits=drivers.habits,
     )
 
 
-def _stops(chance: np.random.Generator, count: int) -> tuple[int, ...]:
-    drawn = np.minimum(chance.exponential(STOP_MEAN_MS, count), STOP_MAX_MS)
+def stops_ms(chance: np.random.Generator) -> tuple[int, ...]:
+    """How long executors take to stop, in turn."""
+    drawn = np.minimum(chance.exponential(STOP_MEAN_MS, 16), STOP_MAX_MS)
     return tuple(drawn.astype(int).tolist())
 
 
@@ -239,8 +235,9 @@ def lognormal_ms(
     return np.maximum(drawn.round(), 1).astype(int).tolist()
 
 
-def _times(chance: np.random.Generator, low_ms: int, high_ms: int, count: int) -> tuple[int, ...]:
-    return tuple(chance.integers(low_ms, high_ms, count, endpoint=True).tolist())
+def _gaps_ms(chance: np.random.Generator) -> tuple[int, ...]:
+    """From one driver's end to the next one's start, in turn."""
+    return tuple(chance.integers(3_000, 6_000, 97, endpoint=True).tolist())
 
 
 # Spark jobs with the settings of Spark: queues of two roles, as an operator would see them.
@@ -269,7 +266,6 @@ class SparkApplication:
         return self.settings.executor
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
-        """Make the framework that the job is."""
         own = self.settings.identity(identity.name, identity.roles[0])
         if self.fine:
             return FineSpark(own, self.settings, self.stages_ms, left)
@@ -289,18 +285,8 @@ def settings_of(mode: str) -> dict[str, SparkSettings]:
     cores_max = None if mode == "dynamic" else 12
     sizes = (None, None) if mode == "greedy" else (2, 1)
     return {
-        "Pi": SparkSettings(
-            executor_cores=sizes[0],
-            executor_memory_mib=1664,
-            cores_max=cores_max,
-            dynamic=dynamic,
-        ),
-        "WordCount": SparkSettings(
-            executor_cores=sizes[1],
-            executor_memory_mib=3200,
-            cores_max=cores_max,
-            dynamic=dynamic,
-        ),
+        role: SparkSettings(cores, memory_mib, cores_max=cores_max, dynamic=dynamic)
+        for role, cores, memory_mib in (("Pi", sizes[0], 1664), ("WordCount", sizes[1], 3200))
     }
 
 
@@ -328,6 +314,5 @@ def spark_jobs(seed: int, mode: str = "coarse", *, queues: int = 2, jobs: int = 
         for role, settings in settings_of(mode).items()
         for number in range(queues)
     ]
-    gaps_ms = tuple(chance.integers(3_000, 6_000, 97, endpoint=True).tolist())
     agents = tuple((0, spec) for spec in HETEROGENEOUS)
-    return Experiment(agents, tuple(made), gaps_ms)
+    return Experiment(agents, tuple(made), _gaps_ms(chance))

@@ -35,13 +35,11 @@ class Line:
     fields: dict[str, str]
 
     def refuse(self, field: str, wanted: str) -> NoReturn:
-        """Raise the error for a field."""
         value = self.fields[field]
         message = f"{self.path}:{self.number}: {field} is {value!r}; it must be {wanted}"
         raise TraceError(message)
 
     def integer(self, field: str, *, least: int = 0, most: int = 2**53) -> int:
-        """Read a whole number."""
         text = self.fields[field]
         value = int(text) if text.isascii() and text.isdigit() else -1
         if not least <= value <= most:
@@ -132,7 +130,6 @@ class Pod:
 
 
 def read_nodes(path: Path) -> list[Node]:
-    """Read the machines."""
     nodes = []
     for line in read_lines(path, NODE_FIELDS, ",", header=True):
         gpus = line.integer("gpu", most=64)
@@ -152,7 +149,6 @@ def read_nodes(path: Path) -> list[Node]:
 
 
 def read_pods(path: Path) -> list[Pod]:
-    """Read the pods, in the order of their creation."""
     pods = [_pod(line) for line in read_lines(path, POD_FIELDS, ",", header=True)]
     if not pods:
         message = f"{path}: no pods"
@@ -406,11 +402,9 @@ class Replay:
 
     @property
     def jobs(self) -> int:
-        """How many frameworks arrive."""
         return len(self.arrivals)
 
     def begin(self, stage: Stage) -> None:
-        """Plan all arrivals."""
         for arrival in self.arrivals:
             stage.at(arrival.time_ms, partial(_submit, stage, arrival))
         stage.at(max(arrival.time_ms for arrival in self.arrivals), stage.exhausted)

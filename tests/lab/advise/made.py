@@ -24,7 +24,6 @@ from allocator.core import (
 from allocator.lab.experiments.play import Played, play
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, TaskQueue, Work
-from allocator.lab.links.stream import WireLink
 from allocator.lab.master.ledger_rows import Quota
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.workloads.scenario import Scenario, Stage
@@ -38,6 +37,7 @@ from allocator.wire.journal.records import (
     request_record,
     start_record,
 )
+from tests.lab.wire_link import WireLink
 
 
 class JournalLink(WireLink):

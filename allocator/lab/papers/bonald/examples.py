@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from allocator.core import PolicySpec
+from allocator.core import Floats, PolicySpec
 from allocator.lab.papers.report import Cell, Report, Row, paragraphs
 from allocator.policies import build
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import placement, static_snapshot
-
-Floats = NDArray[np.float64]
 
 SOURCE = "Bonald and Roberts, Performance Evaluation 2014, sec. 2 and 4"
 POOL = 3000

@@ -14,15 +14,13 @@ from functools import lru_cache
 from math import gcd
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
+from allocator.core import Floats
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
 from allocator.lab.reports.run_report import interval
 from allocator.solvers.fluid import proportional_fairness, water_filling
-
-Floats = NDArray[np.float64]
 
 Profile = tuple[tuple[float, ...], ...]
 FIG_3: Profile = ((1, 0.1), (1, 0.5), (0.5, 1), (0.1, 1))
@@ -204,7 +202,6 @@ def figures() -> Report:
 
 
 def _curves(profile: Profile, ratio: float) -> tuple[Line, ...]:
-    """Both classes under both policies."""
     lines = []
     for policy in ("drf", "pf"):
         rates = [

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from allocator.core import PolicySpec
+from allocator.core import Bools, Floats, Ints, PolicySpec
 from allocator.lab.papers.online import Online
 from allocator.lab.papers.report import (
     Cell,
@@ -30,9 +29,6 @@ from allocator.lab.papers.report import (
 from allocator.solvers.max_min import independent, max_min
 from allocator.solvers.max_min import whole as max_min_whole
 from allocator.solvers.max_min.online import OnlineMaxMin
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 SOURCE = "Ghodsi et al., EuroSys 2013"
 TRIALS = 20
@@ -223,7 +219,6 @@ def _take(cluster: Online, owner: Ints, now_ms: int, agents: Ints | None = None)
 #
 # Source: sec. 3 and 4, Theorems 1 to 3.
 
-Floats = NDArray[np.float64]
 
 LIES = 10
 """Claims that a user tries on each cluster."""
@@ -244,7 +239,6 @@ class Pool:
 
     @property
     def count(self) -> Ints:
-        """Machines of each type."""
         return self.brought.sum(axis=0)
 
     @property
@@ -343,7 +337,7 @@ _CONSTRAINTS_PER_JOB = 1.8
 
 def constraint_graph(
     users: int, machines: int, types: int, rng: np.random.Generator
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+) -> tuple[Bools, Ints]:
     """Random users and machine types after the distributions of section 7.1."""
     frequency = np.linspace(0.07, 1.0, _CONSTRAINTS)
     meets = rng.random((types, _CONSTRAINTS)) < frequency

@@ -26,11 +26,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core import Ints
 from allocator.solvers.max_min import whole as max_min_whole
 
 # Users of Choosy's simulations, and what is kept of a run.
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +68,6 @@ class User:
 
     @property
     def wants(self) -> bool:
-        """Whether it has a task to run."""
         return bool(self.paused) or self.left > 0
 
 
@@ -109,7 +107,6 @@ class Machines:
     """Types of machines, users, and a scheduler."""
 
     def __init__(self, count: Sequence[int], scheduler: str, seed: int) -> None:
-        """Begin with idle machines."""
         self.idle = list(count)
         self._count = np.array(count, np.int64)
         self._scheduler = scheduler

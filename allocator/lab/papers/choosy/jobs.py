@@ -95,7 +95,6 @@ class Jobs:
     """The cluster with its jobs, tick by tick."""
 
     def __init__(self, seed: int) -> None:
-        """Begin with idle nodes and no jobs."""
         policy = PolicySpec(
             "choosy", "random", mode="characterised", flat=True, parameters={"unit": "tasks"}
         )
@@ -139,13 +138,11 @@ class Jobs:
                 heapq.heappush(self._ends, (due, int(framework), int(agent)))
 
     def cores(self) -> list[int]:
-        """Cores that each job uses now."""
         running = [task[1] for task in self._ends]
         return [running.count(self._framework.get(job, -1)) for job in CAN_USE]
 
 
 def play(seed: int = 0) -> Timeline:
-    """Run the script of Figure 14."""
     jobs = Jobs(seed)
     times = np.arange(0, END_MS, TICK_MS)
     cores = np.zeros((len(times), len(CAN_USE)), np.int64)
@@ -194,7 +191,6 @@ def figure_14(seed: int = 0) -> Report:
 
 
 def _panel(timeline: Timeline) -> Panel:
-    """Shares over time, each second."""
     rows = slice(None, None, _DRAWN_MS // TICK_MS)
     seconds = tuple((timeline.time_ms[rows] / 1000).tolist())
     lines = tuple(

@@ -12,14 +12,12 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core import Floats
 from allocator.lab.papers.choosy.ideals import Coming, History, Machines
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
 from allocator.lab.workloads.constraint_model import ConstraintModel, eligible
 from allocator.lab.workloads.traces import swim_jobs
-
-Floats = NDArray[np.float64]
 
 SOURCE = "Ghodsi et al., EuroSys 2013, sec. 7.1"
 MACHINES = 1_000
@@ -93,7 +91,6 @@ class Played:
 
 
 def play(hour: Hour, scheduler: str, seed: int) -> Played:
-    """Play an hour under a scheduler."""
     machines = Machines(hour.count, scheduler, seed)
     moments = np.arange(0.0, SPAN_S, SAMPLE_S).tolist()
     begin = time.process_time()
@@ -115,7 +112,6 @@ def rmse_percent(one: History, other: History, machines: int) -> Floats:
 
 
 def macrobenchmark(seed: int = 0, trials: int = 30) -> Report:
-    """Figures 8 and 9, and Tables 1 and 2."""
     found: dict[str, list[Floats]] = {name: [] for name in IDEALS}
     slow: dict[tuple[str, str], list[float]] = {(b, i): [] for b in BINS for i in IDEALS}
     seconds: dict[str, list[float]] = {name: [] for name in SECONDS}

@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from itertools import chain, repeat
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core import Floats
 from allocator.lab.papers.choosy.ideals import Coming, Machines
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
-
-Floats = NDArray[np.float64]
 
 ALPHAS = (1.9, 2.5, 3.0)
 PICKINESS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.85)

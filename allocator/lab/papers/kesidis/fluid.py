@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from allocator.core import PolicySpec
+from allocator.core import Bools, Floats, Ints, PolicySpec
 from allocator.lab.papers.report import Cell, Report, Row, paragraphs
 from allocator.policies import build
 from allocator.solvers.fluid.proportional_fairness_agents import solve
@@ -17,7 +16,6 @@ from allocator.testing import placement, planned, static_snapshot
 
 # How near progressive filling comes to proportional fairness over agents (eq. 8), by experiment.
 
-Ints = NDArray[np.int64]
 
 POLICIES = ("pf", "pf-exact")
 SELECTIONS = ("random", "round_robin", "joint")
@@ -70,8 +68,6 @@ def proportional_fairness_of_filling(seed: int = 0, trials: int = 20) -> Report:
 
 # Propositions 1 and 2, with priorities and server preferences.
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 EXPONENTS = (0.5, 1.0, 2.0)
 """The parameter a of eq. 8; 1: proportional fairness."""
@@ -132,7 +128,6 @@ def gain(cluster: Cluster, best: Floats, other: Floats, exponent: float) -> floa
 
 
 def propositions(seed: int = 0, trials: int = 50) -> Report:
-    """Propositions 1 and 2 on random clusters."""
     rows = []
     for exponent in EXPONENTS:
         rng = np.random.default_rng(seed)

@@ -13,16 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from allocator.core import PolicySpec
+from allocator.core import Bools, Ints, PolicySpec
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, paragraphs
 from allocator.policies import build
 from allocator.solvers.fluid.per_server_fairness import residual, solve
 from allocator.testing import placement, planned, static_snapshot
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _TASKS = 200  # an agent holds about so many of a framework's tasks
 _TOLERANCE = 0.05  # what whole tasks may make of levels that are equal

@@ -141,7 +141,6 @@ def settings_of(variation: Variation) -> tuple[Setting, Setting]:
 def sensitivity(
     seed: int = 0, trials: int = SEEDS, variations: Sequence[Variation] = (*VARIATIONS, *TOGETHER)
 ) -> Report:
-    """Which claims hold under which choice."""
     tables = {each.name: _claims(*settings_of(each)) for each in variations}
     cases = [
         case

@@ -74,7 +74,6 @@ TIMER_NOTE = (
 
 
 def seeds_note(trials: int) -> str:
-    """How often it was repeated."""
     return (
         f"{trials} seeds (the paper: {SEEDS} runs) with 95 % confidence intervals; a seed decides "
         "where data lies, how long tasks take, and the order of the jobs."
@@ -327,7 +326,6 @@ class Setting:
     processes: int = -1
 
     def cases(self, scheduler: str, *, alone: bool = False) -> list[Case]:
-        """A case for each seed."""
         network = self.uplinks, self.sort_moved, self.shrink
         times = self.decide_s, self.apart_s
         return [Case(scheduler, seed, alone, *network, *times) for seed in self.seeds]
@@ -387,7 +385,6 @@ def claims_5_to_7(found: ByScheduler) -> list[Row]:
 
 
 def notes_5_to_7(trials: int) -> tuple[str, ...]:
-    """What is to be known of Figures 5 to 7."""
     return (
         CLAIMS_NOTE,
         SLOWDOWN_NOTE,

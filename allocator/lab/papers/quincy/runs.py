@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core import Floats
 from allocator.lab.experiments.spread import spread
 from allocator.lab.network.cluster import DECIDE_S, ClusterRun, Outcome, Scheduler
 from allocator.lab.network.flow_scheduler import CORE_COST, FlowScheduler
@@ -187,7 +188,6 @@ def draw_jobs(
 #
 # Source: sec. 5.2 and 6.
 
-Floats = NDArray[np.float64]
 
 SCHEDULERS = ("G", "GF", "GFP", "GFH", "GFPH", "Q", "QF", "QP", "QFP", "QFPX")
 """Queues or a flow; fairness, preemption, hysteresis, and a core switch that costs more."""
@@ -244,7 +244,6 @@ class Run:
 
 
 def play(case: Case) -> Run:
-    """Run a case."""
     topology = cluster(case.uplinks, case.shrink)
     moved, large = SORT_MOVED[case.sort_moved], case.uplinks >= UPLINKS
     jobs = draw_jobs(topology, moved, case.seed, large=large, shrink=case.shrink)
@@ -318,7 +317,6 @@ def measure(run: Run, ideal_s: Mapping[str, float]) -> Measures:
 
 
 def geometric_mean(values: Floats) -> float:
-    """The geometric mean of positive numbers."""
     return float(np.exp(np.log(values).mean()))
 
 

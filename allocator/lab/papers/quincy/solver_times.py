@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core import Ints
 from allocator.lab.papers.report import Cell, Report, Row, averaged, paragraphs
 from allocator.solvers.flow.min_cost_flow import solve
 from allocator.solvers.flow.quincy_network import Cluster, Tasks, build
-
-Ints = NDArray[np.int64]
 
 _RACK = 31  # computers: eight racks hold 243
 _PREFERRED = 3  # computers that hold a task's data
@@ -55,7 +53,6 @@ class World:
         self.submit(int(load * computers))
 
     def submit(self, count: int) -> None:
-        """Let more tasks come."""
         new = np.zeros((count, 6))
         new[:, 0] = self.next + np.arange(count)
         new[:, 1] = self.rng.integers(0, self.jobs, count)

@@ -1,4 +1,4 @@
-"""What commands share that spread plays over processes, or over a cluster that is there."""
+"""Options that commands of the laboratory share, and what spreads their runs over processes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -6,9 +6,25 @@ from typing import Annotated, Any
 
 import typer
 
-from allocator.cli.tree import Exit, choose, fail
+from allocator.cli.remote import completing
+from allocator.cli.remote.completing import Mode
+from allocator.cli.tree import Exit, choose, expect, fail
 from allocator.server.system import loop_cache
 
+Policies = Annotated[
+    str,
+    typer.Option(
+        help="Names, joined by commas: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...",
+        autocompletion=completing.joined(completing.policies),
+    ),
+]
+Modes = Annotated[
+    str,
+    typer.Option(
+        help="oblivious, characterised, or both joined by a comma.",
+        autocompletion=completing.joined(completing.among(*Mode)),
+    ),
+]
 Jobs = Annotated[int, typer.Option(help="Processes; -1: one for each core.", min=-1)]
 Backend = Annotated[
     str,
@@ -26,14 +42,22 @@ Cluster = Annotated[
 ]
 
 
+def chosen(text: str, known: Sequence[str], option: str) -> list[str]:
+    """Read names that commas join, each once; end where one is not known, or none is there."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        fail(Exit.USAGE, f"{option}: {text!r}; {choose(unknown, known)}")
+    return list(dict.fromkeys(names))
+
+
 def spread_over(
     jobs: int, backend: str, cluster: str | None, option: str = "--jobs"
 ) -> Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]:
     """Give what calls a function with each argument there; end where the options are wrong."""
     from allocator.lab.experiments.spread import BACKENDS, ENGINES, LOCAL, BackendError, spread
 
-    if backend not in BACKENDS:
-        fail(Exit.USAGE, f"--backend: {backend!r}; {choose([backend], BACKENDS)}")
+    expect("--backend", backend, BACKENDS)
     if cluster is not None and backend == LOCAL:
         engines = ", ".join(ENGINES)
         fail(Exit.USAGE, f"--cluster: of which engine? Give --backend, one of {engines}, too")
