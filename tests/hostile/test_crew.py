@@ -74,10 +74,7 @@ def test_it_has_its_turns_beside_one_tenant(manner: Manner, brain_library: Path)
 
 @pytest.mark.parametrize("manner", ONE_TENANT, ids=lambda manner: manner.name)
 def test_it_has_its_turns_where_no_module_bounds_the_tenant(manner: Manner):
-    figures = wired.play(manner, PAGES_S_MAX = 5.0
-"""Of a processor, for the status page, `/metrics` and an explanation; the dearest take half."""
-
-FEW_AGENTS, LONGER, guarantee=False, pages=False)
+    figures = wired.play(manner, FEW_AGENTS, LONGER, guarantee=False, pages=False)
     assert figures.wait <= WAIT_MAX
 
 
