@@ -241,6 +241,7 @@ def load_ahead() -> None:
     """
     import_module("allocator.policies.filling.by_agent")
     import_module("allocator.policies.filling.by_client")
+    import_module("numpy.ma")  # which `np.unique` looks for the first time
 
 
 def warm_plans() -> None:

@@ -132,7 +132,8 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
     told("snapshot", lambda: next(snapshot_pieces(loop, ask)))
     told("copy for fair shares", lambda: loop.apart.ask(ask, loop.copied))
     watch = FairnessWatch(loop, every_s=1.0)
-    fair_shares.dealt_anew = fail_to_deal  # type: ignore[assignment] # it takes minutes, and none of them is the core's
+    # To deal takes minutes, and none of them is the core's.
+    fair_shares.dealt_anew = fail_to_deal  # type: ignore[assignment]
     told("fairness", watch.look)
     told("copy for a change", lambda: ask(lambda: copy_cluster(loop.allocator)))
     changes: tuple[OperatorEvent, ...] = (
