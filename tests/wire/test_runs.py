@@ -20,7 +20,8 @@ from allocator.core import (
 from allocator.lab.module_protocol import write_event
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.codec.decode import LIST_READERS, READERS, runs
+from allocator.wire.codec.decode import LIST_READERS, READERS
+from allocator.wire.codec.runs import runs
 from tests.wire import strategies
 from tests.wire.test_opening import flat, rows
 

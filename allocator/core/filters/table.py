@@ -44,6 +44,10 @@ class FilterTable:
         sizes = {"filter": 0, "agent": agents, "client": clients, "kind": kinds, "word": words}
         self.rows = grown(self.rows, COLUMNS, **sizes)
 
+    def has_room(self, count: int) -> bool:
+        """Say whether so many filters more are within the limit."""
+        return len(self) + count <= self._limit
+
     def add(self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints) -> None:
         """Keep refusals: amounts (N, K) by kind, in force up to and including `expires_ms`."""
         room = self._limit - len(self)
