@@ -135,7 +135,8 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
 def learn_from_end(state: State, client: int, amounts: list[int], *, times: int = 1) -> None:
     """Learn from so many equal tasks of a client that ended."""
     known = state.clients.learned[client].tolist()
-    unit = common_unit(known, amounts)
+    # Mostly it is as large as what is known, which is its own unit.
+    unit = tuple(known) if known == amounts and any(known) else common_unit(known, amounts)
     if unit is None:
         return
     # A task larger than what is remembered says that this is too little.

@@ -57,12 +57,11 @@ class _Merged:
         self.merge = self.message.MergeFrom
         table = self.table()
         # The columns once, for to ask for them costs as much as to look at them.
-        self._columns = [table.framework, table.role, table.agent]
-        if name == "release":
-            self._columns += [self.message.refuse_ms, self.message.allocated]
-        self._amount = table.amount
+        self._role, self._agent, self._amount = table.role, table.agent, table.amount
+        released = name == "release"
+        self._released = (self.message.refuse_ms, self.message.allocated) if released else ()
         # A column that never held anything may be another one after a merge.
-        for column in (*self._columns, self._amount):
+        for column in (self._role, self._agent, self._amount, *self._released):
             column.append(0)
             del column[:]
         self._rows = 0
@@ -75,10 +74,11 @@ class _Merged:
     def fits(self, more: int) -> bool:
         """Say whether all columns have so many more entries than when it was asked last."""
         self._rows = rows = self._rows + more
-        for column in self._columns:
+        for column in self._released:
             if len(column) != rows:
                 return False
-        return len(self._amount) == rows * len(self.kinds)
+        same = len(self._role) == rows == len(self._agent)
+        return same and len(self._amount) == rows * len(self.kinds)
 
 
 _MOVES = {"hold": Move.HOLD, "transition": Move.USE, "release": Move.RELEASE}
