@@ -58,7 +58,9 @@ def cluster(disk: int = 0) -> State:
         for row in range(1, FRAMEWORKS + 1)
     ]
     state += [
-        AddAgent(row, AgentInfo(f"agent-{row}", hostname=f"host-{row}"), {0: 64_000, 1: 2**27} | more)
+        AddAgent(
+            row, AgentInfo(f"agent-{row}", hostname=f"host-{row}"), {0: 64_000, 1: 2**27} | more
+        )
         for row in range(1, AGENTS + 1)
     ]
     return state
