@@ -86,12 +86,13 @@ def launches() -> Gauge:
     for now_ms in count(10_000, 10_000):
         agents = 1 + (np.arange(OFFERS) + now_ms // 10_000 * OFFERS) % bench_events.AGENTS
         offers = _offered(session, client, now_ms, agents)
-        said, running = [], []
+        said: list[Event] = []
+        running: list[Event] = []
         for row in range(OFFERS):
             offer = offers.cut(slice(row, row + 1))
             task = replace(offer, kind=np.array([0, 1]), amount=np.array([[1000, 1_048_576]]))
-            rest = replace(offer, amount=offer.amount - [1000, 1_048_576, 0])
-            launch = [Transition(task), given_back(rest, 5000)]
+            rest = replace(offer, amount=offer.amount - np.array([1000, 1_048_576, 0]))
+            launch: list[Event] = [Transition(task), given_back(rest, 5000)]
             said += launch if row % 2 else launch[::-1]
             said += ended[row : row + 1]
             running.append(given_back(task, used=True))

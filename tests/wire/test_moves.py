@@ -219,13 +219,12 @@ class Draw:
         info = self.state.frameworks.info[framework]
         assert info is not None
         roles = self.chance.choice([(1,), (2,), (1, 2)])
-        return self.chance.choice(
-            [
-                SetWhitelist(None),
-                UpdateFramework(framework, info, roles),
-                RemoveFramework(framework),
-            ]
-        )
+        some: list[Event] = [
+            SetWhitelist(None),
+            UpdateFramework(framework, info, roles),
+            RemoveFramework(framework),
+        ]
+        return self.chance.choice(some)
 
     def wild(self) -> Event:
         """What cannot be, mostly."""
@@ -237,7 +236,8 @@ class Draw:
         )
         count = len(table.agent)
         none, ended = np.full(count, -1), np.ones(count, np.bool_)
-        return chance.choice([Hold(table), Transition(table), Release(table, none, ended)])
+        some: list[Event] = [Hold(table), Transition(table), Release(table, none, ended)]
+        return chance.choice(some)
 
 
 def noted(trail: Trail) -> list[str]:

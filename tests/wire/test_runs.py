@@ -73,8 +73,8 @@ def parts(event) -> list:
             each = [table.cut(slice(row, row + 1)) for row in range(len(table.agent))]
             more: list = [[] for _ in each]
             if isinstance(event, Release):
-                columns = event.refuse_ms.tolist(), event.allocated.tolist()
-                more = [list(pair) for pair in zip(*columns, strict=True)]
+                refused = zip(event.refuse_ms.tolist(), event.allocated.tolist(), strict=True)
+                more = [*map(list, refused)]
             return [
                 [type(event), *some(one), *extra] for one, extra in zip(each, more, strict=True)
             ]
@@ -147,7 +147,8 @@ def test_neighbours_that_are_read_together_are_one_run():
 def test_an_event_of_many_rows_is_read_by_itself():
     column = np.full(ROWS_FEW + 1, 1)
     many = Hold(Holdings(column, column, column, np.array([0]), column[:, None]))
-    found = list(runs(map(write_event, [release(1), release(2), many, many, release(3)])))
+    events: list[Event] = [release(1), release(2), many, many, release(3)]
+    found = list(runs(map(write_event, events)))
     assert [*map(length, found)] == [2, 1, 1, 1]
 
 
@@ -174,7 +175,7 @@ def test_columns_that_do_not_fit_are_not_mended_by_their_neighbours():
 
 def test_an_event_without_a_fact_is_a_run_without_a_name():
     (run,) = runs([pb.Event()])
-    assert (run.name, run.length) == ("", 1)
+    assert run == Run(0, 1, "", None)
 
 
 def test_the_batch_itself_is_left_as_it_came():

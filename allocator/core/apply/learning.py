@@ -9,6 +9,7 @@ from allocator.core.apply.clients import refresh_client
 from allocator.core.books.state import State
 from allocator.core.demand.demand_memory import common_unit, name_topic
 from allocator.core.events import Holdings
+from allocator.core.numba.array_structures import some
 from allocator.core.snapshot import Bools, Floats, Ints
 
 
@@ -44,7 +45,7 @@ class Taken(NamedTuple):
         amounts = _by_column(state, holdings)
         total = np.maximum(state.total_by_column(), 1)
         share = (amounts / total).max(axis=1, initial=0.0)
-        return cls(amounts, amounts.tolist(), total, share, amounts.any(axis=1))
+        return cls(amounts, amounts.tolist(), total, share, some(amounts))
 
 
 def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, here: bool) -> None:

@@ -36,7 +36,7 @@ def _move_some(state: State, moves: Moves) -> int:
         rows, state.clients.role, state.clients.subscribed, now_ms=state.now_ms
     )
     if done:
-        _follow(state, moves.cut(slice(done)), Rows(*(each[:done] for each in rows)))
+        _follow(state, moves.cut(slice(done)), rows.first(done))
     return done
 
 

@@ -39,9 +39,9 @@ class AcceptedOffers:
         Returns (N,): as `take` does.
         """
         found = np.zeros(len(client), np.bool_)
-        rows = np.flatnonzero(noted | back) if self._keys or noted.any() else ()
-        if not len(rows):
+        if not (self._keys or noted.any()):
             return found
+        rows = np.flatnonzero(noted | back)
         keys = pair(agent[rows], client[rows]).tolist()
         columns = rows.tolist(), keys, noted[rows].tolist(), over[rows].tolist()
         for row, key, used, ends in zip(*columns, strict=True):

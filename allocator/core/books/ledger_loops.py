@@ -381,6 +381,11 @@ class Rows(NamedTuple):
     here: Bools
     offered: Bools
 
+    def first(self, count: int) -> "Rows":
+        """Give the first rows."""
+        kind = self.kind
+        return Rows._make(column[:count] for column in self)._replace(kind=kind)
+
 
 _HOLD, _USE, _RELEASE = int(Move.HOLD), int(Move.USE), int(Move.RELEASE)
 

@@ -43,6 +43,13 @@ class Run(NamedTuple):
     message: Any
 
 
+_EMPTY: dict[str, Callable[[], Any]] = {
+    "hold": types.Holdings,
+    "transition": types.Holdings,
+    "release": pb.Release,
+}
+
+
 class _Merged:
     """Events of one sort with the same kinds, merged.
 
@@ -53,13 +60,14 @@ class _Merged:
     def __init__(self, name: str, kinds: list[int]) -> None:
         self.name = name
         self.kinds = kinds
-        self.message: Any = pb.Release() if name == "release" else types.Holdings()
+        self.message = _EMPTY[name]()
         self.merge = self.message.MergeFrom
         table = self.table()
         # The columns once, for to ask for them costs as much as to look at them.
         self._role, self._agent, self._amount = table.role, table.agent, table.amount
-        released = name == "release"
-        self._released = (self.message.refuse_ms, self.message.allocated) if released else ()
+        self._released: tuple[Any, ...] = ()
+        if name == "release":
+            self._released = self.message.refuse_ms, self.message.allocated
         # A column that never held anything may be another one after a merge.
         for column in (self._role, self._agent, self._amount, *self._released):
             column.append(0)
@@ -188,9 +196,10 @@ class MoveRun:
             else:
                 table = said.holdings if isinstance(said, Hold) else said.used
             who[:, rows] = table.framework, table.role, table.agent
-            places = [column[kind] for kind in table.kind.tolist()]
-            amount[np.ix_(rows, places)] = table.amount
-        holdings = Holdings(*who, np.array(kinds, np.int64), amount)
+            places = np.array([column[kind] for kind in table.kind.tolist()], np.int64)
+            amount[rows[:, None], places] = table.amount
+        framework, role, agent = who
+        holdings = Holdings(framework, role, agent, np.array(kinds, np.int64), amount)
         return Moves(what, holdings, refuse_ms, allocated, event)
 
 
