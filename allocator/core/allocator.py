@@ -11,6 +11,7 @@ import numpy as np
 
 from allocator.core import events
 from allocator.core.apply import apply
+from allocator.core.apply.moves import move
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.books.quota import QuotaUse, quota_use
 from allocator.core.books.state import Limits, State
@@ -120,6 +121,17 @@ class Allocator:
         apply(self.state, event)
         if self.trail is not None:
             self.trail.note(self.state.now_ms, event)
+
+    def move(self, moves: events.Moves) -> int:
+        """Apply moves of known kinds row by row, as far as they need not come as events.
+
+        Returns how many were applied; the next one is of an event that `step` must apply, or
+        refuse.
+        """
+        done = move(self.state, moves)
+        if self.trail is not None and done:
+            self.trail.note(self.state.now_ms, moves.cut(slice(done)))
+        return done
 
     def reconfigure(self, settings: Settings) -> None:
         """Take over all that operators set, at once; the settings themselves are copied.

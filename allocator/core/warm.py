@@ -16,6 +16,8 @@ from allocator.core.events import (
     FrameworkInfo,
     Hold,
     Holdings,
+    Move,
+    Moves,
     Options,
     Outcomes,
     Release,
@@ -65,6 +67,9 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     # Tasks that run when a session begins, and resources whose framework the host cannot tell.
     allocator.step(Hold(offered))
     allocator.step(Transition(replace(offered, framework=np.zeros(len(made), np.int64))))
+    # The same row by row.
+    hold, one = np.full(len(made), int(Move.HOLD)), np.zeros(len(made), np.int64)
+    allocator.move(Moves(hold, offered, np.full(len(made), -1), yes, one))
     allocator.state.ledger.oldest_offer_ms()
     allocator.state.ledger.offered_by_agent()
     allocator.step(Revive(1))

@@ -10,10 +10,12 @@ from allocator.core import (
     CycleRecord,
     Decisions,
     Floats,
+    Hold,
+    Holdings,
     Ints,
     Kind,
+    Moves,
     Names,
-    OfferEvent,
     Outcomes,
     Reason,
     Release,
@@ -139,29 +141,41 @@ def _then(
     for each in picture.events:
         if each.stamp <= decided.stamp:
             continue
-        rows = _rows(each, framework, role, decided.agent)
-        if not len(rows):
-            continue
-        if isinstance(each.event, Transition):
-            return "accepted", each.at_ms, 0
-        if isinstance(each.event, Release) and not each.event.allocated[rows].all():
-            offered = rows[~each.event.allocated[rows]]
-            table = each.event.released
+        for event, rows in _about(each.event, framework, role, decided.agent):
+            if isinstance(event, Transition):
+                return "accepted", each.at_ms, 0
+            offered = rows[~event.allocated[rows]]
+            if not len(offered):
+                continue
+            table = event.released
             sums = table.amount[offered].sum(axis=0).tolist()
             back.update(dict(zip(table.kind.tolist(), sums, strict=True)))
             back_ms = each.at_ms
-            refused_ms = max(refused_ms, int(each.event.refuse_ms[offered].max()))
+            refused_ms = max(refused_ms, int(event.refuse_ms[offered].max()))
             if all(back[kind] >= amount for kind, amount in amounts.items()):
                 return "declined", back_ms, refused_ms
     return "held", NEVER, 0
 
 
-def _rows(each: OfferEvent, framework: int, role: int, agent: int) -> np.ndarray:
-    """Rows of an event that are about a client's offers on an agent."""
-    event = each.event
+def _about(
+    event: Moves | Outcomes | Release | Transition, framework: int, role: int, agent: int
+) -> Iterator[tuple[Release | Transition, Ints]]:
+    """Give what is said of a client's offers on an agent, and in which rows."""
     if isinstance(event, Outcomes):
-        return np.empty(0, np.int64)
+        return
+    if isinstance(event, Moves):
+        for row in _rows(event.holdings, framework, role, agent).tolist():
+            one = event.row(row)
+            if not isinstance(one, Hold):
+                yield one, np.zeros(1, np.int64)
+        return
     table = event.used if isinstance(event, Transition) else event.released
+    rows = _rows(table, framework, role, agent)
+    if len(rows):
+        yield event, rows
+
+
+def _rows(table: Holdings, framework: int, role: int, agent: int) -> Ints:
     # A framework of 0 is one that the master could not tell.
     named = (table.framework == framework) | (table.framework == 0)
     return np.flatnonzero(named & (table.role == role) & (table.agent == agent))

@@ -47,16 +47,20 @@ State = list[Event]
 Batches = Iterator[list[Event]]
 
 
-def cluster() -> State:
-    """A cluster of the size that the targets are about."""
+def cluster(disk: int = 0) -> State:
+    """A cluster of the size that the targets are about; with so much disk on each agent."""
+    more = {2: disk} if disk else {}
     roles = {role: f"role-{role}" for role in range(1, ROLES + 1)}
-    state: State = [Define({0: Kind("cpus"), 1: Kind("mem")}, roles)]
+    kinds = {0: Kind("cpus"), 1: Kind("mem"), 2: Kind("disk")}
+    state: State = [Define({kind: kinds[kind] for kind in (0, 1, *more)}, roles)]
     state += [
         AddFramework(row, FrameworkInfo(f"framework-{row}"), (1 + row % ROLES,))
         for row in range(1, FRAMEWORKS + 1)
     ]
     state += [
-        AddAgent(row, AgentInfo(f"agent-{row}", hostname=f"host-{row}"), {0: 64_000, 1: 2**27})
+        AddAgent(
+            row, AgentInfo(f"agent-{row}", hostname=f"host-{row}"), {0: 64_000, 1: 2**27} | more
+        )
         for row in range(1, AGENTS + 1)
     ]
     return state
@@ -91,7 +95,7 @@ def tasks(size: int) -> Batches:
 
 
 def accepts(size: int) -> Batches:
-    """Use and return by turns, as single ACCEPT calls make them; no two neighbours are alike."""
+    """Use and return by turns; no two neighbours are alike, and none is about an offer."""
     for batch in itertools.count():
         number = np.arange(size // 3) + batch * size
         yield [

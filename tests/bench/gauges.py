@@ -4,11 +4,21 @@ Each is a real part of what a sidecar does, small enough to be done some thousan
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
 
-from allocator.core import Allocator, PolicySpec, Settings, Trail
+from allocator.core import (
+    Allocator,
+    Decisions,
+    Event,
+    Holdings,
+    PolicySpec,
+    Settings,
+    Trail,
+    Transition,
+)
 from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
 from allocator.v1 import session_pb2 as pb
@@ -19,9 +29,13 @@ from tests.bench.bench_one_agent import hold_everything, release_all
 from tests.bench.cluster import cluster, settle
 from tests.bench.grid import Bench
 from tests.bench.yardstick import clock_ms
+from tests.world.rows import given_back, holdings_of, settled
 
 Gauge = Iterator[float]
 """Does its work again and again, and tells the processor time of each in milliseconds."""
+
+OFFERS = 128
+"""So many launches in a batch: with the ends of as many tasks most of what a module sends."""
 
 WHOLE = "characterised"
 WELCOME = pb.Welcome(protocol_version=PROTOCOL_VERSION, sidecar_id="bench", kinds_max=512)
@@ -53,11 +67,54 @@ def one_agent() -> Gauge:
 
 
 def events() -> Gauge:
-    """A batch of single events by turns, as ACCEPT calls make them, read and applied."""
+    """A batch of single events of three sorts by turns, read and applied."""
     session, client = _session(bench_events.cluster())
     for batch in bench_events.accepts(300):
         data = client.batch(1, batch).SerializeToString()
         yield clock_ms(_answered, session, data)[1]
+
+
+def launches() -> Gauge:
+    """What a module says of ACCEPT calls that launch a task, and of tasks that end, in one batch.
+
+    A master tells of an ACCEPT that the rest of the offer comes back, and then that the task's part
+    comes into use. Where nothing else waits, a module sends both as they are: a row an event, the
+    part in use first, or last where it was faster than the master. Offers are made in between.
+    """
+    session, client = _session(bench_events.cluster(disk=2**30))
+    ended: list[Event] = []
+    for now_ms in count(10_000, 10_000):
+        agents = 1 + (np.arange(OFFERS) + now_ms // 10_000 * OFFERS) % bench_events.AGENTS
+        offers = _offered(session, client, now_ms, agents)
+        said: list[Event] = []
+        running: list[Event] = []
+        for row in range(OFFERS):
+            offer = offers.cut(slice(row, row + 1))
+            task = replace(offer, kind=np.array([0, 1]), amount=np.array([[1000, 1_048_576]]))
+            rest = replace(offer, amount=offer.amount - np.array([1000, 1_048_576, 0]))
+            launch: list[Event] = [Transition(task), given_back(rest, 5000)]
+            said += launch if row % 2 else launch[::-1]
+            said += ended[row : row + 1]
+            running.append(given_back(task, used=True))
+        ended = running
+        data = client.batch(now_ms, said).SerializeToString()
+        answer, took_ms = clock_ms(_answered, session, data)
+        client.receive(answer)
+        yield took_ms
+
+
+def _offered(
+    session: SidecarSession, client: ModuleSession, now_ms: int, agents: np.ndarray
+) -> Holdings:
+    """Have some agents offered, each as a whole."""
+    asked = client.batch(now_ms, cycle=True, agents=agents.tolist())
+    made = client.receive(_answered(session, asked.SerializeToString()))
+    assert isinstance(made, Decisions)
+    assert (len(made), made.kind.tolist()) == (len(agents), [0, 1, 2])
+    client.settle(len(made))
+    told = client.batch(now_ms, [settled(made)])
+    client.receive(_answered(session, told.SerializeToString()))
+    return holdings_of(made)
 
 
 def arrivals() -> Gauge:
@@ -92,9 +149,10 @@ def _hear(session: SidecarSession, said: list[bytes]) -> None:
         assert not any(answer.HasField("error") for answer in answers), answers
 
 
-def _answered(session: SidecarSession, data: bytes) -> None:
+def _answered(session: SidecarSession, data: bytes) -> pb.SessionResponse:
     (answer,) = session.receive(data)
     assert answer.HasField("decisions"), answer
+    return answer
 
 
 GAUGES: dict[str, Callable[[], Gauge]] = {
@@ -104,5 +162,6 @@ GAUGES: dict[str, Callable[[], Gauge]] = {
     ),
     "one agent freed": one_agent,
     "single events": events,
+    "launches": launches,
     "agents arrive": arrivals,
 }

@@ -1,5 +1,7 @@
 """Events that are read together say what they say one by one."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from allocator.core import (
     Exclude,
     Hold,
     Holdings,
+    Moves,
     Release,
     SetPaused,
     Transition,
@@ -20,9 +23,10 @@ from allocator.core import (
 from allocator.lab.module_protocol import write_event
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.codec.decode import LIST_READERS, READERS, runs
+from allocator.wire.codec.decode import LIST_READERS, READERS
+from allocator.wire.codec.runs import CELLS_MAX, ROWS_FEW, MoveRun, Run, runs
 from tests.wire import strategies
-from tests.wire.test_opening import flat, rows
+from tests.wire.test_opening import flat
 
 
 def one_row(number: int, kinds=(0, 1)) -> Holdings:
@@ -35,6 +39,8 @@ def release(number: int, kinds=(0, 1)) -> Release:
 
 
 def read(run):
+    if isinstance(run, MoveRun):
+        return run.read()
     readers = LIST_READERS if isinstance(run.message, list) else READERS
     return readers[run.name](run.message)
 
@@ -43,12 +49,35 @@ def agent(number: int, kinds=(0, 1)) -> AddAgent:
     return AddAgent(number, AgentInfo(f"agent-{number}"), dict.fromkeys(kinds, number))
 
 
+def length(run: Run | MoveRun) -> int:
+    return len(run) if isinstance(run, MoveRun) else run.length
+
+
+def vars_of(event) -> list:
+    return [getattr(event, field.name) for field in fields(event)]
+
+
+def some(table: Holdings) -> list:
+    """Who, and the amounts that are not zero, of one row."""
+    amounts = zip(table.kind.tolist(), table.amount[0].tolist(), strict=True)
+    who = table.framework[0], table.role[0], table.agent[0]
+    return [*map(int, who), sorted(each for each in amounts if each[1])]
+
+
 def parts(event) -> list:
     match event:
-        case Release():
-            return rows(Release, event.released, event.refuse_ms, event.allocated)
-        case Transition():
-            return rows(Transition, event.used)
+        case Moves():
+            return [part for row in range(len(event)) for part in parts(event.row(row))]
+        case Hold() | Transition() | Release():
+            table = next(iter(vars_of(event)))
+            each = [table.cut(slice(row, row + 1)) for row in range(len(table.agent))]
+            more: list = [[] for _ in each]
+            if isinstance(event, Release):
+                refused = zip(event.refuse_ms.tolist(), event.allocated.tolist(), strict=True)
+                more = [*map(list, refused)]
+            return [
+                [type(event), *some(one), *extra] for one, extra in zip(each, more, strict=True)
+            ]
         case AddAgents():
             windows = zip(event.unavailable_from_ms, event.unavailable_for_ms, strict=True)
             columns = zip(
@@ -82,13 +111,12 @@ def test_runs_say_what_their_events_say(events):
     found = list(runs(batch.events))
     said = [part for run in found for part in parts(read(run))]
     assert said == [part for event in events for part in parts(event)]
-    assert [run.start for run in found] == np.cumsum([0, *(run.length for run in found)])[
-        : len(found)
-    ].tolist()
-    assert sum(run.length for run in found) == len(events)
+    lengths = [*map(length, found)]
+    assert [run.start for run in found] == np.cumsum([0, *lengths])[: len(found)].tolist()
+    assert sum(lengths) == len(events)
 
 
-def test_neighbours_of_one_sort_and_the_same_kinds_are_one_run():
+def test_neighbours_that_are_read_together_are_one_run():
     events: list[Event] = [
         release(1),
         release(2),
@@ -104,17 +132,34 @@ def test_neighbours_of_one_sort_and_the_same_kinds_are_one_run():
         agent(501, (1, 0)),
     ]
     found = list(runs(map(write_event, events)))
-    assert [(run.name, run.length) for run in found] == [
-        ("release", 2),
-        ("release", 1),
-        ("hold", 3),
+    names = [run.names if isinstance(run, MoveRun) else run.name for run in found]
+    assert [*zip(names, map(length, found), strict=True)] == [
+        (["release"] * 3 + ["hold"] * 3, 6),
         ("pause", 1),
         ("pause", 1),
         ("exclusions", 2),
         ("add_agent", 500),
         ("add_agent", 1),
     ]
-    assert read(found[0]).released.kind.tolist() == [0, 1]
+    assert read(found[0]).holdings.kind.tolist() == [0, 1]
+
+
+def test_an_event_of_many_rows_is_read_by_itself():
+    column = np.full(ROWS_FEW + 1, 1)
+    many = Hold(Holdings(column, column, column, np.array([0]), column[:, None]))
+    events: list[Event] = [release(1), release(2), many, many, release(3)]
+    found = list(runs(map(write_event, events)))
+    assert [*map(length, found)] == [2, 1, 1, 1]
+
+
+def test_moves_of_many_kinds_are_read_in_several_parts():
+    """Else a table of all rows and all kinds would need much memory."""
+    events = [write_event(release(1, (kind,))) for kind in range(1, 1001)]
+    found = list(runs(events))
+    assert len(found) > 1
+    tables = [run.read().holdings.amount for run in found if isinstance(run, MoveRun)]
+    assert max(table.size for table in tables) <= CELLS_MAX
+    assert sum(map(length, found)) == len(events)
 
 
 def test_columns_that_do_not_fit_are_not_mended_by_their_neighbours():
@@ -122,16 +167,15 @@ def test_columns_that_do_not_fit_are_not_mended_by_their_neighbours():
     events = [write_event(Hold(one_row(number))) for number in (1, 2, 3)]
     events[0].hold.framework.append(9)
     events[1].hold.agent.append(9)
-    found = list(runs(events))
-    assert [run.length for run in found] == [1, 1, 1]
-    for run in found[:2]:
+    (together,) = runs(events)
+    for run in (together, *(MoveRun.of(0, event) for event in events[:2])):
         with pytest.raises(WireError):
             read(run)
 
 
 def test_an_event_without_a_fact_is_a_run_without_a_name():
     (run,) = runs([pb.Event()])
-    assert (run.name, run.length) == ("", 1)
+    assert run == Run(0, 1, "", None)
 
 
 def test_the_batch_itself_is_left_as_it_came():

@@ -1,6 +1,7 @@
 """What acceptances, declines and ended tasks tell of a framework's demand."""
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,7 +9,8 @@ from allocator.core.apply.clients import refresh_client
 from allocator.core.books.state import State
 from allocator.core.demand.demand_memory import common_unit, name_topic
 from allocator.core.events import Holdings
-from allocator.core.snapshot import Bools, Ints
+from allocator.core.numba.array_structures import some
+from allocator.core.snapshot import Bools, Floats, Ints
 
 
 def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here: Bools) -> None:
@@ -18,26 +20,51 @@ def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here:
     `holdings`: what they take, N rows.
     `here` (N,): where the client uses something on the agent already.
     """
-    taken = _by_column(state, holdings)
-    total = np.maximum(state.total_by_column(), 1)
-    share = (taken / total).max(axis=1, initial=0.0)
+    taken = Taken.of(state, holdings)
+    for row in np.flatnonzero((client > 0) & taken.something).tolist():
+        learn_from_acceptance(state, int(client[row]), taken, row, here=bool(here[row]))
+
+
+class Taken(NamedTuple):
+    """What rows are about, by resource.
+
+    `amounts` (N, R): and the same as lists.
+    `total` (R,): the cluster's, at least 1.
+    `share` (N,): their dominant share of it.
+    `something` (N,): whether it is anything.
+    """
+
+    amounts: Ints
+    lists: list[list[int]]
+    total: Ints
+    share: Floats
+    something: Bools
+
+    @classmethod
+    def of(cls, state: State, holdings: Holdings) -> "Taken":
+        amounts = _by_column(state, holdings)
+        total = np.maximum(state.total_by_column(), 1)
+        share = (amounts / total).max(axis=1, initial=0.0)
+        return cls(amounts, amounts.tolist(), total, share, some(amounts))
+
+
+def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, here: bool) -> None:
+    """Learn from what one row took; something was taken."""
     clients, settings = state.clients, state.settings
-    amounts = taken.tolist()
-    for row in np.flatnonzero((client > 0) & taken.any(axis=1)).tolist():
-        one = int(client[row])
-        hasty = bool(clients.declines[one] >= settings.probe_after)
-        clients.declines[one] = 0
-        clients.accepts[one] += 1
-        accepts, changed = int(clients.accepts[one]), False
-        if accepts <= settings.learn_after:
-            changed = _judge_prior(state, one, taken[row], declined=hasty)
-        # As much as before changes nothing, unless it is the one after which what is learned
-        # counts.
-        if clients.learned[one].tolist() != amounts[row]:
-            changed |= _compare(state, one, taken[row], (share[row], total), here=bool(here[row]))
-        _teach(state, one, amounts[row])
-        if changed or accepts == settings.learn_after:
-            refresh_client(state, one)
+    amounts = taken.lists[row]
+    hasty = bool(clients.declines[client] >= settings.probe_after)
+    clients.declines[client] = 0
+    clients.accepts[client] += 1
+    accepts, changed = int(clients.accepts[client]), False
+    if accepts <= settings.learn_after:
+        changed = _judge_prior(state, client, taken.amounts[row], declined=hasty)
+    # As much as before changes nothing, unless it is the one after which what is learned counts.
+    if clients.learned[client].tolist() != amounts:
+        share_and_total = taken.share[row], taken.total
+        changed |= _compare(state, client, taken.amounts[row], share_and_total, here=here)
+    _teach(state, client, amounts)
+    if changed or accepts == settings.learn_after:
+        refresh_client(state, client)
 
 
 def _compare(
@@ -103,15 +130,21 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
     every = zip(client[rows].tolist(), _by_column(state, holdings)[rows].tolist(), strict=True)
     different = Counter((one, *amounts) for one, amounts in every)
     for (one, *amounts), times in different.items():
-        known = clients.learned[one].tolist()
-        unit = common_unit(known, amounts)
-        if unit is None:
-            continue
-        # A task larger than what is remembered says that this is too little.
-        _teach(state, one, amounts, times=times, one_task=True)
-        if unit == tuple(amounts) != tuple(known):
-            clients.learned[one] = amounts
-            refresh_client(state, one)
+        learn_from_end(state, one, amounts, times=times)
+
+
+def learn_from_end(state: State, client: int, amounts: list[int], *, times: int = 1) -> None:
+    """Learn from so many equal tasks of a client that ended."""
+    known = state.clients.learned[client].tolist()
+    # Mostly it is as large as what is known, which is its own unit.
+    unit = tuple(known) if known == amounts and any(known) else common_unit(known, amounts)
+    if unit is None:
+        return
+    # A task larger than what is remembered says that this is too little.
+    _teach(state, client, amounts, times=times, one_task=True)
+    if unit == tuple(amounts) != tuple(known):
+        state.clients.learned[client] = amounts
+        refresh_client(state, client)
 
 
 def _teach(

@@ -84,7 +84,7 @@ def hold(state: State, event: Hold) -> None:
         client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms
     )
     # A row of zeros makes no holding; then the client's row is not needed.
-    _close_idle(state, client)
+    close_idle(state, client)
 
 
 def release(state: State, event: Release) -> None:
@@ -92,7 +92,7 @@ def release(state: State, event: Release) -> None:
     holdings = event.released
     state.space.check_bound(holdings.kind.tolist(), "released.kind")
     # Unknown rows are zeros here, and the ledger passes over them.
-    client, agent = _known_rows(state, holdings)
+    client, agent = known_rows(state, holdings)
     failed = state.ledger.release(client, agent, holdings.kind, holdings.amount, event.allocated)
     if failed >= 0:
         message = (
@@ -100,7 +100,7 @@ def release(state: State, event: Release) -> None:
             f"{holdings.agent[failed]} than it holds; send a new snapshot"
         )
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
-    _refuse(state, client, agent, holdings, event)
+    keep_filters(state, client, agent, holdings, event.refuse_ms)
     # A decline: an offer that was given back with nothing kept. Many in a row without an acceptance
     # tell that the demand we assume may be wrong. Of an offer that is accepted the rest comes back,
     # too: before the tasks' part comes into use, when something is on offer still, or after that.
@@ -109,17 +109,17 @@ def release(state: State, event: Release) -> None:
     taken = state.accepted.take(client, agent, over)
     np.add.at(state.clients.declines, client[whole & ~taken], 1)
     learn_from_ends(state, client, holdings, event.allocated)
-    _close_idle(state, client)
+    close_idle(state, client)
 
 
-def _close_idle(state: State, client: Ints) -> None:
+def close_idle(state: State, client: Ints) -> None:
     """Free the rows of clients that left and have nothing any more."""
     idle = (client > 0) & ~state.clients.subscribed[client]
     for row in sorted(set(client[idle].tolist())):
         close_client_if_idle(state, row)
 
 
-def _known_rows(state: State, holdings: Holdings) -> tuple[Ints, Ints]:
+def known_rows(state: State, holdings: Holdings) -> tuple[Ints, Ints]:
     """Clients and agents of rows; both 0 where either is not known."""
     client = state.clients.rows(holdings.framework, holdings.role)
     agent = holdings.agent
@@ -129,12 +129,14 @@ def _known_rows(state: State, holdings: Holdings) -> tuple[Ints, Ints]:
     return np.where(known, client, 0), np.where(known, agent, 0)
 
 
-def _refuse(state: State, client: Ints, agent: Ints, holdings: Holdings, event: Release) -> None:
+def keep_filters(
+    state: State, client: Ints, agent: Ints, holdings: Holdings, refuse_ms: Ints
+) -> None:
     """Keep filters; each is in force at the next batch, however short it is (MESOS-4302)."""
     framework = state.clients.framework[client]
     kept = (
         (client > 0)
-        & (event.refuse_ms > 0)
+        & (refuse_ms > 0)
         & state.clients.subscribed[client]
         & state.frameworks.active[framework]
     )
@@ -142,7 +144,7 @@ def _refuse(state: State, client: Ints, agent: Ints, holdings: Holdings, event: 
         return
     amount = np.zeros((int(kept.sum()), state.filters.rows.amount.shape[1]), np.int64)
     amount[:, holdings.kind] = holdings.amount[kept]
-    life_ms = np.maximum(event.refuse_ms[kept] - 1, state.options.allocation_interval_ms)
+    life_ms = np.maximum(refuse_ms[kept] - 1, state.options.allocation_interval_ms)
     expires_ms = state.now_ms + life_ms
     state.filters.add(client[kept], agent[kept], amount, expires_ms, state.clients.framework)
 
@@ -150,7 +152,7 @@ def _refuse(state: State, client: Ints, agent: Ints, holdings: Holdings, event: 
 def refuse(state: State, event: Refuse) -> None:
     """Take over filters of a snapshot."""
     state.space.check_bound(event.refused.kind.tolist(), "refused.kind")
-    client, agent = _known_rows(state, event.refused)
+    client, agent = known_rows(state, event.refused)
     unserved = _unserved(state, event.refused.framework, event.refused.role, client == 0)
     if not (client.astype(np.bool_) | unserved).all():
         row = int(np.argmin((client > 0) | unserved))
@@ -167,7 +169,7 @@ def transition(state: State, event: Transition) -> None:
     """Offered resources come into use; learn from it what the framework takes."""
     holdings = event.used
     state.space.check_bound(holdings.kind.tolist(), "used.kind")
-    client, agent = _known_rows(state, holdings)
+    client, agent = known_rows(state, holdings)
     _find_offers(state, holdings, client, agent)
     here = state.ledger.uses_something(client, agent)
     state.ledger.use(client, agent, holdings.kind, holdings.amount)
@@ -299,4 +301,4 @@ def settle(state: State, event: Outcomes) -> None:
         as_offer=True,
         now_ms=state.now_ms,
     )
-    _close_idle(state, client[undone])
+    close_idle(state, client[undone])

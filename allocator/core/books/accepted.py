@@ -33,6 +33,26 @@ class AcceptedOffers:
         self._keys.difference_update(key for key, ends in zip(keys, over, strict=True) if ends)
         return found
 
+    def follow(self, client: Ints, agent: Ints, noted: Bools, back: Bools, over: Bools) -> Bools:
+        """Do what `note` does in some rows (N,), and `take` in others (`back`), row by row.
+
+        Returns (N,): as `take` does.
+        """
+        found = np.zeros(len(client), np.bool_)
+        if not (self._keys or noted.any()):
+            return found
+        rows = np.flatnonzero(noted | back)
+        keys = pair(agent[rows], client[rows]).tolist()
+        columns = rows.tolist(), keys, noted[rows].tolist(), over[rows].tolist()
+        for row, key, used, ends in zip(*columns, strict=True):
+            if used:
+                self._keys.add(key)
+            elif key in self._keys:
+                found[row] = True
+                if ends:
+                    self._keys.discard(key)
+        return found
+
     def forget(self, *, client: int = 0, agent: int = 0) -> None:
         """Forget a client, or an agent, that has gone."""
         if not self._keys:

@@ -7,7 +7,8 @@ a change either happens in all three or in none.
 import numpy as np
 
 from allocator.core.books import ledger_loops as loops
-from allocator.core.books.ledger_loops import COLUMNS, Books
+from allocator.core.books.ledger_loops import COLUMNS, Books, Rows, Spare
+from allocator.core.events import Move
 from allocator.core.numba.array_structures import KeyMap, pair
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.sparse_rows import SparseRows
@@ -94,6 +95,25 @@ class Ledger:
     def use(self, client: Ints, agent: Ints, kind: Ints, amount: Ints) -> None:
         """Move amounts (N, K) from offered to used, as far as they are offered."""
         loops.use(self.books, self.find(client, agent), kind, np.ascontiguousarray(amount))
+
+    def move(self, moves: Rows, role_of_client: Ints, subscribed: Bools, *, now_ms: int) -> int:
+        """Apply moves row by row, see `ledger_loops.move`; returns how many were applied."""
+        # Rows for all that may be opened: spare ones first, and then further ones.
+        most = int((moves.what == Move.HOLD).sum())
+        taken = self._spare[max(len(self._spare) - most, 0) :]
+        del self._spare[len(self._spare) - len(taken) :]
+        more = self._end + most - len(taken)
+        if more > len(self.books.agent):
+            self.books = grown(self.books, COLUMNS, holding=more)
+        stack = np.empty(len(taken) + len(moves.what), np.int64)
+        stack[: len(taken)] = taken
+        tally = np.array([len(taken), self._end, len(self)])
+        spare = Spare(*self._rows.lend(most), stack, tally)
+        done = int(loops.move(self.books, spare, moves, role_of_client, subscribed, now_ms))
+        left, self._end, count = tally.tolist()
+        self._spare.extend(stack[:left].tolist())
+        self._rows.counted(count)
+        return done
 
     def drop(self, rows: Ints) -> None:
         """Forget holdings altogether."""

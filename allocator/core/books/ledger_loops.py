@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.numba.array_structures import push, unlink
+from allocator.core.events import Move
+from allocator.core.numba.array_structures import delete_key, find_key, push, put_key, unlink
 from allocator.core.numba.columns import Column
 from allocator.core.numba.compiled import loop, part
 from allocator.core.numba.sparse_rows import SparseRows
@@ -177,15 +178,29 @@ def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> 
     return -1
 
 
+@part()
+def _use_row(books: Books, row: int, kind: Ints, amount: Ints) -> None:
+    """Have what is offered come into use, as far as it is."""
+    for k in range(len(kind)):
+        moved = min(amount[k], books.offered[row, kind[k]])
+        if moved != 0:
+            _add_cell(books, row, kind[k], 0, -moved)
+
+
 @loop
 def use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
     """Have offered amounts (N, K) come into use, as far as they are offered."""
     for i in range(len(rows)):
-        if rows[i] < 0:
-            continue
-        for k in range(len(kind)):
-            moved = min(amount[i, k], books.offered[rows[i], kind[k]])
-            _add_cell(books, rows[i], kind[k], 0, -moved)
+        if rows[i] >= 0:
+            _use_row(books, rows[i], kind, amount[i])
+
+
+@part()
+def _is_empty(held: Ints, row: int) -> bool:
+    for k in range(held.shape[1]):
+        if held[row, k] != 0:
+            return False
+    return True
 
 
 @loop
@@ -193,14 +208,7 @@ def emptied(held: Ints, rows: Ints) -> Bools:
     """Say which rows hold nothing; a row below 0 is none."""
     empty = np.zeros(len(rows), np.bool_)
     for i in range(len(rows)):
-        row = rows[i]
-        if row < 0:
-            continue
-        empty[i] = True
-        for k in range(held.shape[1]):
-            if held[row, k] != 0:
-                empty[i] = False
-                break
+        empty[i] = rows[i] >= 0 and _is_empty(held, rows[i])
     return empty
 
 
@@ -231,22 +239,32 @@ def offered_by_agent(books: Books, end: int) -> Ints:
     return offered
 
 
+@part()
+def _enlist_row(books: Books, row: int) -> None:
+    agent, client = books.agent[row], books.client[row]
+    push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+    push(books.of_client, books.next_of_client, books.previous_of_client, client, row)
+
+
 @loop
 def enlist(books: Books, rows: Ints) -> None:
     """Put new rows into the lists of their agents and clients."""
     for row in rows:
-        agent, client = books.agent[row], books.client[row]
-        push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
-        push(books.of_client, books.next_of_client, books.previous_of_client, client, row)
+        _enlist_row(books, row)
+
+
+@part()
+def _unlist_row(books: Books, row: int) -> None:
+    agent, client = books.agent[row], books.client[row]
+    unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+    unlink(books.of_client, books.next_of_client, books.previous_of_client, client, row)
 
 
 @loop
 def unlist(books: Books, rows: Ints) -> None:
     """Take rows out of the lists of their agents and clients."""
     for row in rows:
-        agent, client = books.agent[row], books.client[row]
-        unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
-        unlink(books.of_client, books.next_of_client, books.previous_of_client, client, row)
+        _unlist_row(books, row)
 
 
 @loop
@@ -292,6 +310,27 @@ def keys_of_agents(books: Books, agents: Ints) -> Ints:
     return keys
 
 
+@part()
+def _find_offer(
+    books: Books, role_of_client: Ints, role: int, agent: int, kind: Ints, amount: Ints
+) -> int:
+    """Find the client in a role that was offered so much on an agent; 0 where nobody was.
+
+    Of several that of the lowest row.
+    """
+    lowest = -1
+    row = books.of_agent[agent]
+    while row >= 0:
+        if role_of_client[books.client[row]] == role and (lowest < 0 or row < lowest):
+            enough = True
+            for k in range(len(kind)):
+                enough = enough and books.offered[row, kind[k]] >= amount[k]
+            if enough:
+                lowest = row
+        row = books.next_of_agent[row]
+    return books.client[lowest] if lowest >= 0 else 0
+
+
 @loop
 def find_offers(
     books: Books, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
@@ -299,18 +338,174 @@ def find_offers(
     """Find who was offered so much, row by row; 0 where nobody was. See `Ledger.find_offers`."""
     found = np.zeros(len(role), np.int64)
     for i in range(len(role)):
-        # Among the agent's holdings in this role that have so much on offer, the one of the
-        # lowest row.
-        lowest = -1
-        row = books.of_agent[agent[i]]
-        while row >= 0:
-            if role_of_client[books.client[row]] == role[i] and (lowest < 0 or row < lowest):
-                enough = True
-                for k in range(len(kind)):
-                    enough = enough and books.offered[row, kind[k]] >= amount[i, k]
-                if enough:
-                    lowest = row
-            row = books.next_of_agent[row]
-        if lowest >= 0:
-            found[i] = books.client[lowest]
+        found[i] = _find_offer(books, role_of_client, role[i], agent[i], kind, amount[i])
     return found
+
+
+class Spare(NamedTuple):
+    """Which rows a loop may take, and the map from keys to rows.
+
+    `keys`, `rows`: as a `KeyMap` lends them.
+    `stack` (S,): free rows; the last one is taken first.
+    `tally` (3,): how many rows are on the stack; the first row that was never taken; keys in the
+        map.
+    """
+
+    keys: Ints
+    rows: Ints
+    stack: Ints
+    tally: Ints
+
+
+class Rows(NamedTuple):
+    """Moves, as the compiled loop takes them, see `Moves`.
+
+    `client`, `agent` (N,): 0 where they are not known; a loop fills in whom it finds.
+    `role` (N,).
+    `asked` (N,): whose client is to be found among the offers on the agent.
+    `apart` (N,): which are not for this loop.
+    `here` (N,): filled in: where the client used something on the agent before.
+    `offered` (N,): filled in: where something is on offer to it there afterwards.
+    """
+
+    what: Ints
+    event: Ints
+    client: Ints
+    agent: Ints
+    role: Ints
+    kind: Ints
+    amount: Ints
+    allocated: Bools
+    asked: Bools
+    apart: Bools
+    here: Bools
+    offered: Bools
+
+    def first(self, count: int) -> "Rows":
+        """Give the first rows."""
+        kind = self.kind
+        return Rows._make(column[:count] for column in self)._replace(kind=kind)
+
+
+_HOLD, _USE, _RELEASE = int(Move.HOLD), int(Move.USE), int(Move.RELEASE)
+
+
+@loop
+def move(
+    books: Books, spare: Spare, moves: Rows, role_of_client: Ints, subscribed: Bools, now_ms: int
+) -> int:
+    """Apply moves row by row; returns how many were applied.
+
+    It ends before an event that is not for it or gives back more than is held, and after a row
+    that leaves nothing to a client that is not subscribed.
+    """
+    for i in range(len(moves.what)):
+        client, agent, amount = moves.client[i], moves.agent[i], moves.amount[i]
+        if moves.apart[i]:
+            return i
+        if moves.asked[i]:
+            role = moves.role[i]
+            client = _find_offer(books, role_of_client, role, agent, moves.kind, amount)
+            agent = agent if client > 0 else 0
+            moves.client[i], moves.agent[i] = client, agent
+        row = find_key(spare.keys, spare.rows, (agent << 32) | client)
+        if moves.what[i] == _HOLD:
+            _hold_row(books, spare, row, client, agent, moves.kind, amount, now_ms)
+        elif moves.what[i] == _USE:
+            if row >= 0:
+                moves.here[i] = _is_used(books, row)
+                _use_row(books, row, moves.kind, amount)
+                moves.offered[i] = _on_offer(books, row)
+            continue
+        else:
+            begins = i == 0 or moves.event[i] != moves.event[i - 1]
+            if begins and not _is_held(books, spare, moves, i):
+                return i
+            if row >= 0:
+                _give_back_row(books, row, moves.kind, amount, moves.allocated[i])
+                moves.offered[i] = _on_offer(books, row)
+                if _is_empty(books.held, row):
+                    _close_row(books, spare, row)
+        if client > 0 and not subscribed[client] and books.agents_held[client] == 0:
+            return i + 1
+    return len(moves.what)
+
+
+@part()
+def _is_used(books: Books, row: int) -> bool:
+    """Say whether anything of a holding is in use."""
+    for k in range(books.held.shape[1]):
+        if books.held[row, k] != books.offered[row, k]:
+            return True
+    return False
+
+
+@part()
+def _is_held(books: Books, spare: Spare, moves: Rows, first: int) -> bool:
+    """Say whether what an event gives back is held, all rows of the same holding together."""
+    i = first
+    while i < len(moves.what) and moves.event[i] == moves.event[first]:
+        client, agent = moves.client[i], moves.agent[i]
+        row = find_key(spare.keys, spare.rows, (agent << 32) | client) if client > 0 else -1
+        for k in range(len(moves.kind)):
+            wanted = 0
+            for j in range(first, i + 1):
+                if moves.client[j] == client and moves.agent[j] == agent:
+                    wanted += moves.amount[j, k]
+            if client > 0 and wanted > (books.held[row, moves.kind[k]] if row >= 0 else 0):
+                return False
+        i += 1
+    return True
+
+
+@part()
+def _hold_row(
+    books: Books,
+    spare: Spare,
+    row: int,
+    client: int,
+    agent: int,
+    kind: Ints,
+    amount: Ints,
+    now_ms: int,
+) -> None:
+    """Book what is in use; an empty amount makes no row."""
+    for k in range(len(kind)):
+        if amount[k] == 0:
+            continue
+        if row < 0:
+            row = _open_row(books, spare, client, agent, now_ms)
+        _add_cell(books, row, kind[k], amount[k], 0)
+
+
+@part()
+def _open_row(books: Books, spare: Spare, client: int, agent: int, now_ms: int) -> int:
+    """Make a holding; there is room for it."""
+    if spare.tally[0] > 0:
+        spare.tally[0] -= 1
+        row = spare.stack[spare.tally[0]]
+    else:
+        row = spare.tally[1]
+        spare.tally[1] += 1
+    spare.tally[2] += 1
+    put_key(spare.keys, spare.rows, (agent << 32) | client, row)
+    books.agent[row] = agent
+    books.client[row] = client
+    books.opened_ms[row] = now_ms
+    books.agents_held[client] += 1
+    _enlist_row(books, row)
+    return row
+
+
+@part()
+def _close_row(books: Books, spare: Spare, row: int) -> None:
+    """Free the row of a holding that is empty."""
+    agent, client = books.agent[row], books.client[row]
+    delete_key(spare.keys, spare.rows, (agent << 32) | client)
+    spare.tally[2] -= 1
+    books.agents_held[client] -= 1
+    _unlist_row(books, row)
+    books.agent[row] = 0
+    books.client[row] = 0
+    spare.stack[spare.tally[0]] = row
+    spare.tally[0] += 1

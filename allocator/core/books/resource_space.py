@@ -101,11 +101,15 @@ class ResourceSpace:
             row[handle] = amount
         return row
 
+    def has(self, kinds: Iterable[int]) -> bool:
+        """Say whether all these kinds are bound."""
+        known = self.kinds
+        return all(0 <= kind < len(known) and known[kind] is not None for kind in kinds)
+
     def check_bound(self, kinds: Iterable[int], field: str) -> None:
         """Raise an `EventError` where one of these kinds is not bound."""
-        known = self.kinds
         for handle in kinds:
-            if not 0 <= handle < len(known) or known[handle] is None:
+            if not self.has((handle,)):
                 message = f"kind {handle} is not bound; define it before it is used"
                 raise EventError("handle", field, message)
 

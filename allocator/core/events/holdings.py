@@ -76,6 +76,57 @@ class Transition:
     used: Holdings
 
 
+class Move(IntEnum):
+    """What becomes of the amounts of one row: as in `Hold`, `Transition` and `Release`."""
+
+    HOLD = 0
+    USE = 1
+    RELEASE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Holds, transitions and releases of few rows each, in the order in which they came.
+
+    It is no event, but what several of them are together, each row as if it had come by itself.
+
+    `what` (N,): of `Move`.
+    `holdings`: kinds that an event does not name are zeros in its rows.
+    `refuse_ms`, `allocated` (N,): as in `Release`; -1 and False for all others.
+    `event` (N,): which of the events each row is of, ascending.
+    """
+
+    what: Ints
+    holdings: Holdings
+    refuse_ms: Ints
+    allocated: Bools
+    event: Ints
+
+    def __post_init__(self) -> None:
+        columns = self.what, self.holdings.framework, self.refuse_ms, self.allocated, self.event
+        assert _equally_long(*columns)
+
+    def __len__(self) -> int:
+        return len(self.what)
+
+    def cut(self, rows: slice) -> "Moves":
+        return Moves(
+            self.what[rows],
+            self.holdings.cut(rows),
+            self.refuse_ms[rows],
+            self.allocated[rows],
+            self.event[rows],
+        )
+
+    def row(self, row: int) -> "Hold | Transition | Release":
+        """Give one row as an event."""
+        one = slice(row, row + 1)
+        holdings = self.holdings.cut(one)
+        if self.what[row] == Move.RELEASE:
+            return Release(holdings, self.refuse_ms[one], self.allocated[one])
+        return Hold(holdings) if self.what[row] == Move.HOLD else Transition(holdings)
+
+
 @dataclass(frozen=True, slots=True)
 class UpdateAllocation:
     """An operation on resources; framework 0: on free ones, by an operator."""

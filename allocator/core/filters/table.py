@@ -48,6 +48,10 @@ class FilterTable:
         sizes = {"filter": 0, "agent": agents, "client": clients, "kind": kinds, "word": words}
         self.rows = grown(self.rows, COLUMNS, **sizes)
 
+    def has_room(self, count: int) -> bool:
+        """Say whether so many more are kept, whoever's they are."""
+        return len(self) + count <= self._most() // 2
+
     def add(
         self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints, framework: Ints
     ) -> None:
@@ -55,9 +59,8 @@ class FilterTable:
 
         `framework` (C,): of each client.
         """
-        most = min(self._limit, FILTER_BYTES_MAX // (_ROW_BYTES + 8 * amount.shape[1]))
-        if len(self) + len(client) > most // 2:
-            kept = self._within_share(framework, client, most - len(self))
+        if not self.has_room(len(client)):
+            kept = self._within_share(framework, client, self._most() - len(self))
             self.forgotten += len(client) - len(kept)
             client, agent, amount = client[kept], agent[kept], amount[kept]
             expires_ms = expires_ms[kept]
@@ -67,6 +70,11 @@ class FilterTable:
         # What is over already goes with what will be over next.
         expires_ms = np.maximum(expires_ms, self._since_ms - 1)
         self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare)
+
+    def _most(self) -> int:
+        """How many there may be: each is as wide as all kinds."""
+        row_bytes = _ROW_BYTES + 8 * self.rows.amount.shape[1]
+        return min(self._limit, FILTER_BYTES_MAX // row_bytes)
 
     def _within_share(self, framework: Ints, client: Ints, free: int) -> Ints:
         """Which refusals are kept where little is free: nobody has more than is free after that.

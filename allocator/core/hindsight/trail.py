@@ -15,7 +15,15 @@ import numpy as np
 
 from allocator.core.books.state import State
 from allocator.core.cycle.decisions import Decisions
-from allocator.core.events import AgentInfo, Event, FrameworkInfo, Outcomes, Release, Transition
+from allocator.core.events import (
+    AgentInfo,
+    Event,
+    FrameworkInfo,
+    Moves,
+    Outcomes,
+    Release,
+    Transition,
+)
 from allocator.core.filters.refusals import excerpt
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Bools, Filters, Grants, Ints, Snapshot, Words
@@ -45,7 +53,7 @@ _SHADOW_CELLS_MAX = 2**20
 
 _NO_ROWS = np.empty(0, np.int32)
 
-_OFFER_EVENTS = (Outcomes, Release, Transition)
+_OFFER_EVENTS = (Moves, Outcomes, Release, Transition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +151,7 @@ class OfferEvent(NamedTuple):
 
     stamp: int
     at_ms: int
-    event: Outcomes | Release | Transition
+    event: Moves | Outcomes | Release | Transition
     nbytes: int
 
 
@@ -174,7 +182,7 @@ class Trail:
         filters_max = max(_FILTERS_MAX, _SHADOW_CELLS_MAX // cells)
         return see(snapshot, filters_max, max(SNAPSHOT_BYTES_MAX, self.shadow_bytes_max))
 
-    def note(self, now_ms: int, event: Event) -> None:
+    def note(self, now_ms: int, event: Event | Moves) -> None:
         """Keep an event that says what became of offers."""
         if not isinstance(event, _OFFER_EVENTS):  # as most
             return
@@ -319,8 +327,10 @@ def _size_of_record(record: CycleRecord) -> int:
     return record.nbytes + (record.seen.nbytes if record.seen else 0)
 
 
-def _size_of(event: Outcomes | Release | Transition) -> int:
+def _size_of(event: Moves | Outcomes | Release | Transition) -> int:
     if isinstance(event, Outcomes):
         return event.reason.nbytes + event.amount.nbytes
+    if isinstance(event, Moves):
+        return event.holdings.amount.nbytes + 7 * event.what.nbytes
     holdings = event.used if isinstance(event, Transition) else event.released
     return holdings.amount.nbytes + 3 * holdings.framework.nbytes

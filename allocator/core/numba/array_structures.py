@@ -143,12 +143,43 @@ def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
     return slot
 
 
+@part()
+def find_key(keys: Ints, rows: Ints, key: int) -> int:
+    """Give the row of a key; -1 where it is absent."""
+    slot = _slot(keys, key)
+    return rows[slot] if keys[slot] != -1 else -1
+
+
+@part()
+def put_key(keys: Ints, rows: Ints, key: int, row: int) -> None:
+    """Give a key that is absent a row; there is room for it."""
+    slot = _slot(keys, key)
+    keys[slot] = key
+    rows[slot] = row
+
+
+@part()
+def delete_key(keys: Ints, rows: Ints, key: int) -> None:
+    """Remove a key, if it is there."""
+    mask = len(keys) - 1
+    hole = _slot(keys, key)
+    if keys[hole] == -1:
+        return
+    keys[hole] = -1
+    # Close the gap: whatever follows without a break may have been pushed past this slot.
+    slot = (hole + 1) & mask
+    while keys[slot] != -1:
+        moved, row = keys[slot], rows[slot]
+        keys[slot] = -1
+        put_key(keys, rows, moved, row)
+        slot = (slot + 1) & mask
+
+
 @loop
 def _get_many(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
     found = np.empty(len(wanted), np.int64)
     for i in range(len(wanted)):
-        slot = _slot(keys, wanted[i])
-        found[i] = rows[slot] if keys[slot] != -1 else -1
+        found[i] = find_key(keys, rows, wanted[i])
     return found
 
 
@@ -170,21 +201,8 @@ def _claim_many(keys: Ints, rows: Ints, wanted: Ints, fresh: Ints) -> tuple[Ints
 
 @loop
 def _delete_many(keys: Ints, rows: Ints, gone: Ints) -> None:
-    mask = len(keys) - 1
-    for i in range(len(gone)):
-        hole = _slot(keys, gone[i])
-        if keys[hole] == -1:
-            continue
-        keys[hole] = -1
-        # Close the gap: whatever follows without a break may have been pushed past this slot.
-        slot = (hole + 1) & mask
-        while keys[slot] != -1:
-            key, row = keys[slot], rows[slot]
-            keys[slot] = -1
-            home = _slot(keys, key)
-            keys[home] = key
-            rows[home] = row
-            slot = (slot + 1) & mask
+    for key in gone:
+        delete_key(keys, rows, key)
 
 
 class KeyMap:
@@ -219,6 +237,15 @@ class KeyMap:
         """Remove keys that are present."""
         _delete_many(self._keys, self._rows, keys)
         self._count -= len(keys)
+
+    def lend(self, more: int) -> tuple[Ints, Ints]:
+        """Give keys and rows to a loop that puts at most `more` there, see `put_key`."""
+        self._make_room(more)
+        return self._keys, self._rows
+
+    def counted(self, count: int) -> None:
+        """Tell how many keys there are, after a loop changed that."""
+        self._count = count
 
     def _make_room(self, more: int) -> None:
         # At most half full, so that searches stay short.

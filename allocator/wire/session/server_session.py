@@ -15,13 +15,23 @@ from typing import Any, TypeAlias
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from allocator.core import Allocator, Decisions, Event, EventError, Outcomes, Reason, SetPaused
+from allocator.core import (
+    Allocator,
+    Decisions,
+    Event,
+    EventError,
+    Moves,
+    Outcomes,
+    Reason,
+    SetPaused,
+)
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec import validation
-from allocator.wire.codec.decode import LIST_READERS, NUMBER_MAX, READERS, Run, runs
+from allocator.wire.codec.decode import LIST_READERS, NUMBER_MAX, READERS
 from allocator.wire.codec.encode import write_decisions
 from allocator.wire.codec.figures import ModuleFigures, read_figures
 from allocator.wire.codec.proto_types import part
+from allocator.wire.codec.runs import MoveRun, Run, runs
 from allocator.wire.codec.sanitizing import (
     Mark,
     Told,
@@ -266,7 +276,10 @@ class SidecarSession:
         # Time first, so that filters expire before the events; then the events, in their order.
         self._tell_time(batch.clock_ms)
         for run in runs(batch.events):
-            self._apply(allocator, run, batch)
+            if isinstance(run, MoveRun):
+                self._move(allocator, run, batch)
+            else:
+                self._apply(allocator, run, batch)
         counts.batches += 1
         if batch.HasField("figures"):
             self.figures = read_figures(batch.figures)
@@ -291,6 +304,35 @@ class SidecarSession:
         assert self._allocator is not None
         self.clock_ms = validation.time_ms(clock_ms, "clock_ms")
         self._allocator.advance(clock_ms)
+
+    def _move(self, allocator: Allocator, run: MoveRun, batch: pb.EventBatch) -> None:
+        """Apply moves together, and by themselves those events that must be, or are wrong."""
+        moves = _read_moves(allocator, run)
+        if moves is None:
+            # Something is wrong: each by itself says whose it is.
+            for index in range(run.start, run.start + len(run)):
+                if len(run) == 1:
+                    self._apply_alone(allocator, index, batch)
+                else:
+                    self._move(allocator, MoveRun.of(index, batch.events[index]), batch)
+            return
+        applied = 0
+        while True:
+            # All up to the next event that must come by itself.
+            done = allocator.move(moves)
+            until = int(moves.event[done]) if done < len(moves) else len(run)
+            self._counts.events.update(run.names[applied:until])
+            if until == len(run):
+                return
+            self._apply_alone(allocator, run.start + until, batch)
+            applied = until + 1
+            moves = moves.cut(slice(int(np.searchsorted(moves.event, applied)), None))
+
+    def _apply_alone(self, allocator: Allocator, index: int, batch: pb.EventBatch) -> None:
+        event = batch.events[index]
+        name: str = event.WhichOneof("event") or ""
+        self._apply_at(allocator, index, name, getattr(event, name))
+        self._counts.events[name] += 1
 
     def _apply(self, allocator: Allocator, run: Run, batch: pb.EventBatch) -> None:
         """Apply a run as one event; where that is not possible, its events one by one.
@@ -378,6 +420,15 @@ def _parse(data: bytes) -> pb.SessionRequest:
     except DecodeError:
         message = f"{len(data)} bytes are no SessionRequest; send one in each message"
         raise WireError(pb.ERROR_CODE_PROTOCOL, "", message) from None
+
+
+def _read_moves(allocator: Allocator, run: MoveRun) -> Moves | None:
+    """Read moves; None where something is wrong with the values or the kinds of one of them."""
+    try:
+        moves = run.read()
+    except WireError:
+        return None
+    return moves if allocator.state.space.has(moves.holdings.kind.tolist()) else None
 
 
 def _read_and_step(allocator: Allocator, name: str, message: object) -> Event:
