@@ -8,6 +8,8 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +25,10 @@
 
 #include "driver_master.hpp"
 
-// Measures our allocator, with a real sidecar, beside the one that is
-// built into Mesos: both in this process, through the same interface, one
-// after the other. It says how long each took and the ratio of the two.
+// Measures our allocator, with a real sidecar and without any, beside the one
+// that is built into Mesos: all in this process, through the same interface,
+// one after the other. It says how long each took, and what part of the
+// built-in's time that is.
 //
 //     driver --target unix:/run/sidecar.sock --sizes 1000x100,10000x1000
 //
@@ -33,7 +36,7 @@
 //     --sidecar  a program to start instead; it gets `serve --listen ...`
 //     --sizes    agents x frameworks, or agents x frameworks x roles
 //     --rounds   repetitions; the least time counts
-//     --only     "ours" or "built-in"
+//     --only     which of them, of "sidecar,fallback,built-in" (else all)
 //     --measure  "times" (else), or "prices": what each step costs the caller
 //                and the allocator's thread, in processor time and calls of
 //                `new`; all actors share one thread then
@@ -42,11 +45,26 @@ namespace allocator {
 namespace driver {
 namespace {
 
+// Who decides: our allocator's sidecar, or nobody but itself; or the built-in.
+enum class Who
+{
+  SIDECAR,
+  FALLBACK,
+  BUILT_IN,
+};
+
+const std::map<std::string, Who> NAMES = {
+    {"sidecar", Who::SIDECAR},
+    {"fallback", Who::FALLBACK},
+    {"built-in", Who::BUILT_IN},
+};
+
+
 struct Settings
 {
   std::string target;
   std::string sidecar;
-  std::string only;
+  std::set<Who> only{Who::SIDECAR, Who::FALLBACK, Who::BUILT_IN};
   bool prices = false;
   std::vector<Size> sizes{{1000, 100, 1}, {10000, 1000, 1}};
   int rounds = 3;
@@ -86,6 +104,20 @@ std::vector<Size> parseSizes(const std::string& text)
 }
 
 
+std::set<Who> parseOnly(const std::string& text)
+{
+  std::set<Who> only;
+  for (const std::string& each : strings::split(text, ",")) {
+    auto name = NAMES.find(each);
+    if (name == NAMES.end()) {
+      fail("--only has '" + each + "'; sidecar,fallback would be right");
+    }
+    only.insert(name->second);
+  }
+  return only;
+}
+
+
 Settings parseArguments(int argc, char** argv)
 {
   Settings settings;
@@ -102,7 +134,7 @@ Settings parseArguments(int argc, char** argv)
     } else if (name == "--sidecar") {
       settings.sidecar = value;
     } else if (name == "--only") {
-      settings.only = value;
+      settings.only = parseOnly(value);
     } else if (name == "--measure") {
       settings.prices = value == "prices";
     } else if (name == "--sizes") {
@@ -114,7 +146,8 @@ Settings parseArguments(int argc, char** argv)
     }
   }
 
-  if (settings.target.empty() == settings.sidecar.empty()) {
+  if (settings.only.count(Who::SIDECAR) > 0 &&
+      settings.target.empty() == settings.sidecar.empty()) {
     fail("give either --target or --sidecar");
   }
 
@@ -203,18 +236,32 @@ double least(int rounds, const std::function<double()>& round)
 }
 
 
-// Adds everything to a master that has nothing.
-double populate(Master* master, bool ours)
+void waitForSession(Who who)
 {
-  if (ours && !waitForMetric("allocator/sidecar/connected", 1)) {
+  if (who == Who::SIDECAR && !waitForMetric("allocator/sidecar/connected", 1)) {
     fail("no session with the sidecar within a minute");
   }
+}
 
+
+void requireSidecar(Who who)
+{
+  if (who == Who::SIDECAR &&
+      !waitForMetric("allocator/sidecar/fallback_cycles", 0)) {
+    fail("the module decided itself; the sidecar was too slow or away");
+  }
+}
+
+
+// Adds everything to a master that has nothing.
+double populate(Master* master, Who who)
+{
+  waitForSession(who);
   return seconds([&]() { require(master->populate(), "add"); });
 }
 
 
-Times play(Master* master, int rounds, bool ours)
+Times play(Master* master, int rounds, Who who)
 {
   Times times;
 
@@ -246,59 +293,80 @@ Times play(Master* master, int rounds, bool ours)
     return seconds([&]() { require(master->reoffer(filters), "refuse"); });
   });
 
-  if (ours && !waitForMetric("allocator/sidecar/fallback_cycles", 0)) {
-    fail("the module decided itself; the sidecar was too slow or away");
-  }
-
+  requireSidecar(who);
   return times;
 }
 
 
-void printRow(const char* what, double ours, double builtIn)
+// Those that were not measured have no times.
+void printRow(
+    const char* what,
+    const std::map<Who, Times>& all,
+    const std::function<double(const Times&)>& read)
 {
-  printf("  %-34s %10.4f %10.4f %8.2f\n", what, ours, builtIn, ours / builtIn);
+  const auto timeOf = [&](Who who) {
+    return all.count(who) > 0 ? read(all.at(who)) : 0;
+  };
+  const double sidecar = timeOf(Who::SIDECAR);
+  const double fallback = timeOf(Who::FALLBACK);
+  const double builtIn = timeOf(Who::BUILT_IN);
+
+  printf(
+      "  %-34s %10.4f %6.2f %10.4f %6.2f %10.4f\n",
+      what,
+      sidecar,
+      sidecar / builtIn,
+      fallback,
+      fallback / builtIn,
+      builtIn);
 }
 
 
-void print(const Size& size, const Times& ours, const Times& builtIn)
+void print(const Size& size, const std::map<Who, Times>& all)
 {
   printf(
       "%zu agents, %zu frameworks, %zu roles\n"
-      "  %-34s %10s %10s %8s\n",
+      "  %-34s %10s %6s %10s %6s %10s\n",
       size.agents,
       size.frameworks,
       size.roles,
       "",
-      "ours",
-      "built-in",
-      "ratio");
-  printRow("add all, until all is offered, s", ours.add, builtIn.add);
-  printRow("decline all, until booked, s", ours.decline, builtIn.decline);
-  printRow("decline all, until reoffered, s", ours.reoffer, builtIn.reoffer);
-  printRow("the same with filters, s", ours.refuse, builtIn.refuse);
-  printRow("accept and end all, booked, s", ours.events, builtIn.events);
-  printRow(
-      "  events/s",
-      ours.eventCount / ours.events,
-      builtIn.eventCount / builtIn.events);
-  printRow(
-      "  us/offer, reoffered",
-      ours.reoffer / size.agents * 1e6,
-      builtIn.reoffer / size.agents * 1e6);
+      "sidecar",
+      "ratio",
+      "fallback",
+      "ratio",
+      "built-in");
+
+  const auto row = [&](const char* what, double Times::*time) {
+    printRow(what, all, [=](const Times& times) { return times.*time; });
+  };
+  row("add all, until all is offered, s", &Times::add);
+  row("decline all, until booked, s", &Times::decline);
+  row("decline all, until reoffered, s", &Times::reoffer);
+  row("the same with filters, s", &Times::refuse);
+  row("accept and end all, booked, s", &Times::events);
+  printRow("  events/s", all, [](const Times& times) {
+    return times.eventCount / times.events;
+  });
+  printRow("  us/offer, reoffered", all, [&](const Times& times) {
+    return times.reoffer / size.agents * 1e6;
+  });
   fflush(stdout);
 }
 
 
 std::unique_ptr<mesos::allocator::Allocator> create(
     const Settings& settings,
-    bool ours)
+    Who who)
 {
   session::Parameters parameters;
-  parameters.transport.channel.target = settings.target;
+  parameters.transport.channel.target = who == Who::SIDECAR
+      ? settings.target
+      : "unix:/tmp/driver-" + std::to_string(getpid()) + "-nobody.sock";
   parameters.fallbackAfter = session::Duration(60000);
   parameters.deadlines.answer = session::Duration(60000);
 
-  if (ours) {
+  if (who != Who::BUILT_IN) {
     return makeAllocator(parameters);
   }
   return std::unique_ptr<mesos::allocator::Allocator>(
@@ -307,25 +375,21 @@ std::unique_ptr<mesos::allocator::Allocator> create(
 }
 
 
-Times run(const Settings& settings, const Size& size, bool ours)
+Times run(const Settings& settings, const Size& size, Who who)
 {
-  if (settings.only == (ours ? "built-in" : "ours")) {
-    return Times();
-  }
-
   // Each round of adding needs a master of its own; the last one goes on.
   const double before = least(settings.rounds - 1, [&]() {
-    const auto allocator = create(settings, ours);
+    const auto allocator = create(settings, who);
     Master master(allocator.get(), size);
-    return populate(&master, ours);
+    return populate(&master, who);
   });
 
   std::unique_ptr<mesos::allocator::Allocator> allocator =
-      create(settings, ours);
+      create(settings, who);
   Master master(allocator.get(), size);
-  const double last = populate(&master, ours);
+  const double last = populate(&master, who);
 
-  Times times = play(&master, settings.rounds, ours);
+  Times times = play(&master, settings.rounds, who);
   times.add = std::min(before, last);
   return times;
 }
@@ -359,12 +423,12 @@ void printPrices(
 
 
 // Of several rounds the one that cost the allocator least is shown.
-void priceAll(const Settings& settings, const Size& size, bool ours)
+void priceAll(
+    const Settings& settings,
+    const Size& size,
+    const std::string& name,
+    Who who)
 {
-  if (settings.only == (ours ? "built-in" : "ours")) {
-    return;
-  }
-
   mesos::Filters filters;
   filters.set_refuse_seconds(3600);
 
@@ -392,16 +456,14 @@ void priceAll(const Settings& settings, const Size& size, bool ours)
       {"an offer past filters", offer},
   };
 
-  const auto allocator = create(settings, ours);
+  const auto allocator = create(settings, who);
   Master master(allocator.get(), size);
-  if (ours && !waitForMetric("allocator/sidecar/connected", 1)) {
-    fail("no session with the sidecar within a minute");
-  }
+  waitForSession(who);
 
   printf(
       "%s, %zu agents, %zu frameworks, %zu roles: each, in us and calls of new\n"
       "  %-26s %15s %17s %8s\n",
-      ours ? "ours" : "built-in",
+      name.c_str(),
       size.agents,
       size.frameworks,
       size.roles,
@@ -420,7 +482,7 @@ void priceAll(const Settings& settings, const Size& size, bool ours)
   // The built-in allocator takes no agent then: its first offers are in the
   // price of adding.
   master.addFrameworks();
-  if (ours) {
+  if (who != Who::BUILT_IN) {
     master.pause();
   }
   master.barrier();
@@ -446,9 +508,7 @@ void priceAll(const Settings& settings, const Size& size, bool ours)
     printPrices(again[i].first, size.agents, best[i].first, best[i].second);
   }
 
-  if (ours && !waitForMetric("allocator/sidecar/fallback_cycles", 0)) {
-    fail("the module decided itself; the sidecar was too slow or away");
-  }
+  requireSidecar(who);
   fflush(stdout);
 }
 
@@ -484,15 +544,20 @@ int main(int argc, char** argv)
   printf("load average %s\n", load.c_str());
 
   for (const Size& size : settings.sizes) {
-    if (settings.prices) {
-      priceAll(settings, size, true);
-      priceAll(settings, size, false);
-      continue;
+    std::map<Who, Times> times;
+    for (const auto& each : NAMES) {
+      if (settings.only.count(each.second) == 0) {
+        continue;
+      }
+      if (settings.prices) {
+        priceAll(settings, size, each.first, each.second);
+      } else {
+        times[each.second] = run(settings, size, each.second);
+      }
     }
-
-    const Times ours = run(settings, size, true);
-    const Times builtIn = run(settings, size, false);
-    print(size, ours, builtIn);
+    if (!settings.prices) {
+      print(size, times);
+    }
   }
 
   return 0;
