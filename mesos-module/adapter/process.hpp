@@ -17,7 +17,6 @@
 #include <process/pid.hpp>
 #include <process/process.hpp>
 
-#include "adapter/errands.hpp"
 #include "adapter/objects.hpp"
 #include "adapter/types.hpp"
 
@@ -25,6 +24,7 @@
 
 #include "brain/brain.hpp"
 
+#include "session/errands.hpp"
 #include "session/forward_clock.hpp"
 #include "session/keeper.hpp"
 #include "session/parameters.hpp"
@@ -299,7 +299,7 @@ private:
   OfferCallback offerCallback;
   InverseOfferCallback inverseOfferCallback;
 
-  std::shared_ptr<Errands> errands; // Of the session's threads.
+  std::shared_ptr<session::Errands> errands; // Of the session's threads.
   std::unique_ptr<session::Keeper> keeper;
   std::string notStarted; // Why a session could not be begun.
 

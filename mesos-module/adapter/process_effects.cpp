@@ -167,7 +167,7 @@ void AllocatorProcess::startSession()
 
   try {
     const process::PID<AllocatorProcess> pid = self();
-    const std::shared_ptr<Errands> left = errands;
+    const std::shared_ptr<session::Errands> left = errands;
     const session::Executor executor = [=](std::function<void()> function) {
       left->add([this, function]() {
         guard([&]() {

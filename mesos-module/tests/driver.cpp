@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -183,8 +184,26 @@ public:
   }
 
 private:
+  friend int64_t spentNs();
+
   pid_t pid;
 };
+
+
+std::unique_ptr<Sidecar> sidecar;
+
+
+// Of this program, and of a sidecar that it has started.
+int64_t spentNs()
+{
+  clockid_t clock;
+  timespec time;
+  const bool has = sidecar != nullptr &&
+      clock_getcpuclockid(sidecar->pid, &clock) == 0 &&
+      clock_gettime(clock, &time) == 0;
+  return processNs() +
+      (has ? int64_t(time.tv_sec) * 1000000000 + time.tv_nsec : 0);
+}
 
 
 // A sidecar serves before it has loaded its compiled loops, many times
@@ -207,12 +226,21 @@ bool waitForLoops(const std::string& program, const std::string& target)
 }
 
 
-double seconds(const std::function<void()>& work)
+Time timeOf(const std::function<void()>& work)
 {
+  const int64_t before = spentNs();
   Stopwatch watch;
   watch.start();
   work();
-  return watch.elapsed().secs();
+  const double elapsed = watch.elapsed().secs();
+  return Time{elapsed, static_cast<double>(spentNs() - before) / 1e9};
+}
+
+
+Time min(const Time& one, const Time& other)
+{
+  return Time{
+      std::min(one.elapsed, other.elapsed), std::min(one.spent, other.spent)};
 }
 
 
@@ -225,12 +253,12 @@ void require(bool done, const char* what)
 
 
 // Smallest of several rounds; the first one warms up.
-double least(int rounds, const std::function<double()>& round)
+Time least(int rounds, const std::function<Time()>& round)
 {
   round();
-  double best = round();
+  Time best = round();
   for (int i = 1; i < rounds; ++i) {
-    best = std::min(best, round());
+    best = min(best, round());
   }
   return best;
 }
@@ -254,10 +282,10 @@ void requireSidecar(Who who)
 
 
 // Adds everything to a master that has nothing.
-double populate(Master* master, Who who)
+Time populate(Master* master, Who who)
 {
   waitForSession(who);
-  return seconds([&]() { require(master->populate(), "add"); });
+  return timeOf([&]() { require(master->populate(), "add"); });
 }
 
 
@@ -266,7 +294,7 @@ Times play(Master* master, int rounds, Who who)
   Times times;
 
   times.decline = least(rounds, [&]() {
-    const double result = seconds([&]() {
+    const Time result = timeOf([&]() {
       master->decline(None());
       master->barrier();
     });
@@ -275,11 +303,11 @@ Times play(Master* master, int rounds, Who who)
   });
 
   times.reoffer = least(rounds, [&]() {
-    return seconds([&]() { require(master->reoffer(None()), "reoffer"); });
+    return timeOf([&]() { require(master->reoffer(None()), "reoffer"); });
   });
 
   times.events = least(rounds, [&]() {
-    const double result = seconds([&]() {
+    const Time result = timeOf([&]() {
       times.eventCount = master->accept() + master->end();
       master->barrier();
     });
@@ -290,7 +318,7 @@ Times play(Master* master, int rounds, Who who)
   mesos::Filters filters;
   filters.set_refuse_seconds(3600);
   times.refuse = least(rounds, [&]() {
-    return seconds([&]() { require(master->reoffer(filters), "refuse"); });
+    return timeOf([&]() { require(master->reoffer(filters), "refuse"); });
   });
 
   requireSidecar(who);
@@ -304,20 +332,20 @@ void printRow(
     const std::map<Who, Times>& all,
     const std::function<double(const Times&)>& read)
 {
-  const auto timeOf = [&](Who who) {
+  const auto figure = [&](Who who) {
     return all.count(who) > 0 ? read(all.at(who)) : 0;
   };
-  const double sidecar = timeOf(Who::SIDECAR);
-  const double fallback = timeOf(Who::FALLBACK);
-  const double builtIn = timeOf(Who::BUILT_IN);
+  const double served = figure(Who::SIDECAR);
+  const double alone = figure(Who::FALLBACK);
+  const double builtIn = figure(Who::BUILT_IN);
 
   printf(
       "  %-34s %10.4f %6.2f %10.4f %6.2f %10.4f\n",
       what,
-      sidecar,
-      sidecar / builtIn,
-      fallback,
-      fallback / builtIn,
+      served,
+      served / builtIn,
+      alone,
+      alone / builtIn,
       builtIn);
 }
 
@@ -337,8 +365,12 @@ void print(const Size& size, const std::map<Who, Times>& all)
       "ratio",
       "built-in");
 
-  const auto row = [&](const char* what, double Times::*time) {
-    printRow(what, all, [=](const Times& times) { return times.*time; });
+  const auto row = [&](const char* what, Time Times::*time) {
+    printRow(
+        what, all, [=](const Times& times) { return (times.*time).elapsed; });
+    printRow("  of the processor", all, [=](const Times& times) {
+      return (times.*time).spent;
+    });
   };
   row("add all, until all is offered, s", &Times::add);
   row("decline all, until booked, s", &Times::decline);
@@ -346,10 +378,10 @@ void print(const Size& size, const std::map<Who, Times>& all)
   row("the same with filters, s", &Times::refuse);
   row("accept and end all, booked, s", &Times::events);
   printRow("  events/s", all, [](const Times& times) {
-    return times.eventCount / times.events;
+    return times.eventCount / times.events.elapsed;
   });
   printRow("  us/offer, reoffered", all, [&](const Times& times) {
-    return times.reoffer / size.agents * 1e6;
+    return times.reoffer.elapsed / size.agents * 1e6;
   });
   fflush(stdout);
 }
@@ -378,7 +410,7 @@ std::unique_ptr<mesos::allocator::Allocator> create(
 Times run(const Settings& settings, const Size& size, Who who)
 {
   // Each round of adding needs a master of its own; the last one goes on.
-  const double before = least(settings.rounds - 1, [&]() {
+  const Time before = least(settings.rounds - 1, [&]() {
     const auto allocator = create(settings, who);
     Master master(allocator.get(), size);
     return populate(&master, who);
@@ -387,10 +419,10 @@ Times run(const Settings& settings, const Size& size, Who who)
   std::unique_ptr<mesos::allocator::Allocator> allocator =
       create(settings, who);
   Master master(allocator.get(), size);
-  const double last = populate(&master, who);
+  const Time last = populate(&master, who);
 
   Times times = play(&master, settings.rounds, who);
-  times.add = std::min(before, last);
+  times.add = min(before, last);
   return times;
 }
 
@@ -522,8 +554,6 @@ int main(int argc, char** argv)
   using namespace allocator::driver;
 
   Settings settings = parseArguments(argc, argv);
-  std::unique_ptr<Sidecar> sidecar;
-
   if (!settings.sidecar.empty()) {
     settings.target = "unix:/tmp/driver-" + std::to_string(getpid()) + ".sock";
     sidecar.reset(new Sidecar(settings.sidecar, settings.target));
@@ -560,5 +590,6 @@ int main(int argc, char** argv)
     }
   }
 
+  sidecar.reset();
   return 0;
 }

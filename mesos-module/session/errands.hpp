@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_ADAPTER_ERRANDS_HPP__
-#define __ALLOCATOR_ADAPTER_ERRANDS_HPP__
+#ifndef __ALLOCATOR_SESSION_ERRANDS_HPP__
+#define __ALLOCATOR_SESSION_ERRANDS_HPP__
 
 #include <atomic>
 #include <deque>
@@ -8,13 +8,13 @@
 #include <utility>
 
 namespace allocator {
-namespace adapter {
+namespace session {
 
-// What other threads leave for the actor to do, in their order. It does so
-// when it is called the next time, whoever calls: an answer of the sidecar
-// need not wait behind all that a master has said meanwhile. Nothing relies on
-// that order, for a decision says which facts it knew of, and the books judge
-// it by those that are booked.
+// What other threads leave for an actor to do, in their order. It does so when
+// it is called the next time, whoever calls: an answer of the sidecar need not
+// wait behind all that a master has said meanwhile. Nothing relies on that
+// order, for a decision says which facts it knew of, and the books judge it by
+// those that are booked.
 class Errands
 {
 public:
@@ -53,7 +53,7 @@ private:
   bool running = false; // Errands call the actor, too.
 };
 
-} // namespace adapter {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_ADAPTER_ERRANDS_HPP__
+#endif // __ALLOCATOR_SESSION_ERRANDS_HPP__
