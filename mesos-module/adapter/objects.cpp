@@ -58,13 +58,14 @@ bool isBare(const Resource& resource)
 }
 
 
-string roleOf(const Resource& resource)
+const string& roleOf(const Resource& resource)
 {
+  static const string* const ANY = new string("*");
   if (resource.has_allocation_info()) {
     return resource.allocation_info().role();
   }
   return Resources::isReserved(resource) ? Resources::reservationRole(resource)
-                                         : "*";
+                                         : *ANY;
 }
 
 
@@ -366,13 +367,20 @@ brain::Parts Objects::toParts(const Resources& resources)
 vector<brain::RoleParts> Objects::toRoleParts(const Resources& resources)
 {
   vector<brain::RoleParts> result;
-  hashmap<string, size_t> places;
+  hashmap<string, size_t> places; // Where they are of several roles.
+  size_t place = 0;
 
   for (const Resource& resource : resources) {
-    const string role = roleOf(resource);
-    const size_t place = places.emplace(role, result.size()).first->second;
+    const string& role = roleOf(resource);
+
+    // Mostly it is the role of the one before.
+    if (!result.empty() && result[place].role != role) {
+      places.emplace(result[place].role, place);
+      place = places.emplace(role, result.size()).first->second;
+    }
     if (place == result.size()) {
       result.push_back(brain::RoleParts{role, brain::Parts()});
+      result.back().parts.reserve(resources.size());
     }
 
     const int64_t copies = resource.has_shared()

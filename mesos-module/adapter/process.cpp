@@ -27,7 +27,8 @@ AllocatorProcess::AllocatorProcess(const session::Parameters& _parameters)
       event.resourceClass = resourceClass;
       event.traits = traits;
       brain.step(event, nowMs());
-    })
+    }),
+    errands(std::make_shared<session::Errands>())
 {
   // As with the built-in allocator, they are there before it is initialized.
   // In shadow they are its own.
@@ -45,17 +46,15 @@ AllocatorProcess::AllocatorProcess(const session::Parameters& _parameters)
 AllocatorProcess::~AllocatorProcess() {}
 
 
-string AllocatorProcess::guard(const std::function<string()>& function)
+string AllocatorProcess::failed(const char* error)
 {
-  return brain::attempt<string>(function, [this](const char* error) {
-    string why = "no memory";
-    attempt("say what was wrong", [&]() {
-      LOG(ERROR) << "The allocator could not do what it was asked: " << error;
-      why = error;
-    });
-    doWithoutSidecar(why);
-    return why;
+  string why = "no memory";
+  attempt("say what was wrong", [&]() {
+    LOG(ERROR) << "The allocator could not do what it was asked: " << error;
+    why = error;
   });
+  doWithoutSidecar(why);
+  return why;
 }
 
 
@@ -126,13 +125,19 @@ void AllocatorProcess::recover(
 
 void AllocatorProcess::pause()
 {
-  guard([this]() { return step(brain::Pause{true}); });
+  // Nothing comes of it, and it is none of the clock's business: a master does
+  // this twice for each framework that accepts offers.
+  guard([this]() { return brain.step(brain::Pause{true}, 0); });
 }
 
 
 void AllocatorProcess::resume()
 {
-  guard([this]() { return step(brain::Pause{false}); });
+  guard([this]() {
+    const string wrong = brain.step(brain::Pause{false}, 0);
+    carryOut();
+    return wrong;
+  });
 }
 
 

@@ -1,7 +1,6 @@
 #ifndef __ALLOCATOR_ADAPTER_PROCESS_HPP__
 #define __ALLOCATOR_ADAPTER_PROCESS_HPP__
 
-#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
@@ -21,8 +20,11 @@
 #include "adapter/objects.hpp"
 #include "adapter/types.hpp"
 
+#include "brain/attempt.hpp"
+
 #include "brain/brain.hpp"
 
+#include "session/errands.hpp"
 #include "session/forward_clock.hpp"
 #include "session/keeper.hpp"
 #include "session/parameters.hpp"
@@ -199,21 +201,35 @@ private:
   };
 
   // Runs what a call or an answer is about: nothing that is thrown leaves
-  // the actor. Gives what was wrong.
-  std::string guard(const std::function<std::string()>& function);
+  // the actor. Gives what was wrong. What the session has to say goes first,
+  // for it came before the call is served.
+  template <typename Function>
+  std::string guard(const Function& function)
+  {
+    errands->run();
+    return brain::attempt<std::string>(
+        function, [this](const char* error) { return failed(error); });
+  }
+
+  std::string failed(const char* error);
   void doWithoutSidecar(const std::string& why);
 
   template <typename Event>
   std::string step(Event&& event)
   {
-    const std::string wrong = brain.step(std::forward<Event>(event), nowMs());
-    carryOut();
+    const int64_t now = nowMs();
+    const std::string wrong = brain.step(std::forward<Event>(event), now);
+    carryOut(now);
     return wrong;
   }
 
   // process_effects.cpp: what the brain says is to be done.
+  bool isAnythingToDo() const;
   void carryOut();
+  void carryOut(int64_t nowMs);
+  void carryOutReady();
   void carryOut(brain::Message&& message);
+  void say(const std::vector<brain::Log>& logs) const;
   void takeEffects(brain::Ready* ready);
   std::set<FrameworkID> holdBackExcluded();
   void makeOffers();
@@ -259,6 +275,7 @@ private:
   // Of numbers that the brain has just named.
   SlaveID agentIdOf(uint32_t number) const;
   FrameworkID frameworkIdOf(uint32_t number) const;
+  void runErrands() { errands->run(); }
 
   // The books, for whoever may look at the master.
   process::http::Response showBooks(
@@ -282,6 +299,7 @@ private:
   OfferCallback offerCallback;
   InverseOfferCallback inverseOfferCallback;
 
+  std::shared_ptr<session::Errands> errands; // Of the session's threads.
   std::unique_ptr<session::Keeper> keeper;
   std::string notStarted; // Why a session could not be begun.
 

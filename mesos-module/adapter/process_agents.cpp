@@ -65,7 +65,7 @@ void AllocatorProcess::addSlave(
     event.total = objects.toParts(total);
     event.used = toUses(used);
 
-    const string wrong = step(event);
+    const string wrong = step(std::move(event));
     if (wrong.empty()) {
       Agent& agent = agents[agentId];
       agent.info = std::move(info);
@@ -345,7 +345,7 @@ void AllocatorProcess::recoverResources(
     event.parts = objects.toRoleParts(resources);
     event.refuseMs = filterMs(filters);
     event.allocated = isAllocated;
-    return step(event);
+    return step(std::move(event));
   });
 }
 

@@ -25,7 +25,42 @@ using std::vector;
 namespace allocator {
 namespace adapter {
 
+// Mostly there is nothing.
+bool AllocatorProcess::isAnythingToDo() const
+{
+  return brain.hasReady() || (brain.soon() && !wakingSoon) ||
+      brain.wakeMs() < alarmMs || !unmade.empty() || !unmadeInverse.empty() ||
+      !toForget.empty() || !notStarted.empty();
+}
+
+
+// Of a call that is none of the clock's business.
 void AllocatorProcess::carryOut()
+{
+  if (isAnythingToDo()) {
+    carryOut(nowMs());
+  }
+}
+
+
+void AllocatorProcess::carryOut(int64_t nowMs)
+{
+  if (isAnythingToDo()) {
+    carryOutReady();
+  }
+
+  if (builtin != nullptr) {
+    if (!brain.isUnderWay()) {
+      builtin->runEnds();
+    }
+    if (brain.isDue(nowMs)) {
+      builtin->runDue();
+    }
+  }
+}
+
+
+void AllocatorProcess::carryOutReady()
 {
   // Of an earlier time, when something was thrown.
   giveBack();
@@ -40,13 +75,7 @@ void AllocatorProcess::carryOut()
   }
   wakeAt(ready.wakeMs);
 
-  for (const brain::Log& log : ready.logs) {
-    switch (log.level) {
-      case brain::Log::Level::INFO: LOG(INFO) << log.text; break;
-      case brain::Log::Level::WARNING: LOG(WARNING) << log.text; break;
-      case brain::Log::Level::ERROR: LOG(ERROR) << log.text; break;
-    }
-  }
+  say(ready.logs);
 
   const std::set<FrameworkID> excludes = holdBackExcluded();
   makeOffers();
@@ -67,12 +96,17 @@ void AllocatorProcess::carryOut()
   for (const FrameworkID& each : excludes) {
     updateExclusions(each);
   }
+}
 
-  if (builtin != nullptr && !brain.isUnderWay()) {
-    builtin->runEnds();
-  }
-  if (builtin != nullptr && brain.isDue(nowMs())) {
-    builtin->runDue();
+
+void AllocatorProcess::say(const vector<brain::Log>& logs) const
+{
+  for (const brain::Log& log : logs) {
+    switch (log.level) {
+      case brain::Log::Level::INFO: LOG(INFO) << log.text; break;
+      case brain::Log::Level::WARNING: LOG(WARNING) << log.text; break;
+      case brain::Log::Level::ERROR: LOG(ERROR) << log.text; break;
+    }
   }
 }
 
@@ -133,13 +167,15 @@ void AllocatorProcess::startSession()
 
   try {
     const process::PID<AllocatorProcess> pid = self();
+    const std::shared_ptr<session::Errands> left = errands;
     const session::Executor executor = [=](std::function<void()> function) {
-      process::dispatch(pid, std::function<void()>([this, function]() {
-                          guard([&]() {
-                            function();
-                            return string();
-                          });
-                        }));
+      left->add([this, function]() {
+        guard([&]() {
+          function();
+          return string();
+        });
+      });
+      process::dispatch(pid, &AllocatorProcess::runErrands);
     };
 
     string error;

@@ -408,16 +408,35 @@ Ready Brain::ready()
     }
   }
 
-  const bool judging = !unjudged.empty() && !state.paused;
-  const bool serving = fallback.underWay() && !state.paused;
-  effects.soon =
-      sendingSoon || triggered || judging || snapshot.underWay() || serving;
-  effects.wakeMs =
-      std::min(std::min(batchMs, recoveryMs), std::min(watchMs, breakerMs));
+  effects.soon = soon();
+  effects.wakeMs = wakeMs();
 
   Ready result = std::move(effects);
   effects = Ready();
   return result;
+}
+
+
+bool Brain::hasReady() const
+{
+  return !effects.logs.empty() || !effects.messages.empty() ||
+      !effects.offers.empty() || !effects.inverseOffers.empty() ||
+      !effects.forgotten.empty() ||
+      (state.classes.anyIdle() && !snapshot.underWay());
+}
+
+
+bool Brain::soon() const
+{
+  const bool judging = !unjudged.empty() && !state.paused;
+  const bool serving = fallback.underWay() && !state.paused;
+  return sendingSoon || triggered || judging || snapshot.underWay() || serving;
+}
+
+
+int64_t Brain::wakeMs() const
+{
+  return std::min(std::min(batchMs, recoveryMs), std::min(watchMs, breakerMs));
 }
 
 

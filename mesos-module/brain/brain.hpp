@@ -54,7 +54,7 @@ public:
   std::string step(const Wake& event, int64_t nowMs);
 
   // brain_agents.cpp.
-  std::string step(const AddAgent& event, int64_t nowMs);
+  std::string step(AddAgent event, int64_t nowMs);
   std::string step(const SetWhitelist& event, int64_t nowMs);
   std::string step(const AnswerInverseOffer& event, int64_t nowMs);
 
@@ -83,11 +83,19 @@ public:
   std::string step(const NotStarted& event, int64_t nowMs);
   std::string step(Decided event, int64_t nowMs);
 
+  // brain_resources.cpp.
+  std::string step(Release event, int64_t nowMs);
+
   // brain_shadow.cpp.
   std::string step(const OfferedBeside& event, int64_t nowMs);
 
   // What is to be done since the last call.
   Ready ready();
+
+  // Whether that is anything; if not, two things of it can be asked for.
+  bool hasReady() const;
+  bool soon() const;
+  int64_t wakeMs() const;
 
   // The books, to be looked at.
   const Cluster& cluster() const { return state; }
@@ -106,15 +114,19 @@ public:
 private:
   using Level = Log::Level;
 
+  static std::string unknownAgent(const std::string& id)
+  {
+    return "Agent " + id + " is not known";
+  }
+
   // Finds whom an event is about, an agent where it names one; says so where
   // that is not known.
   template <typename Event>
   auto find(const Event& event, uint32_t* agent, int)
       -> decltype(std::string(event.agent))
   {
-    return findAgent(event.agent, agent) != nullptr
-        ? std::string()
-        : "Agent " + event.agent + " is not known";
+    return findAgent(event.agent, agent) != nullptr ? std::string()
+                                                    : unknownAgent(event.agent);
   }
 
   template <typename Event>
@@ -150,7 +162,6 @@ private:
   std::string apply(const ConvertHeld& event, uint32_t agent, int64_t nowMs);
   std::string apply(const ConvertFree& event, uint32_t agent, int64_t nowMs);
   std::string apply(const Transition& event, uint32_t agent, int64_t nowMs);
-  std::string apply(const Release& event, uint32_t agent, int64_t nowMs);
 
   // brain.cpp: cycles and the clock.
   void batch(int64_t nowMs, int64_t silentMs);
@@ -265,7 +276,7 @@ private:
   // brain_agents.cpp, brain_frameworks.cpp.
   std::string checkUses(const std::vector<Use>& used) const;
   void holdUses(uint32_t agent, const std::vector<Use>& used);
-  void describeAgent(const wire::Agent& info, Agent* agent);
+  void describeAgent(wire::Agent info, Agent* agent);
   void describeFramework(const AddFramework& event, Framework* framework);
   void setAside(
       const std::string& whose,

@@ -41,10 +41,10 @@ const Agent* Brain::findAgent(const std::string& id, uint32_t* number)
 }
 
 
-void Brain::describeAgent(const wire::Agent& said, Agent* agent)
+void Brain::describeAgent(wire::Agent said, Agent* agent)
 {
   Aside aside;
-  wire::Agent info = takeAgent(said, &aside);
+  wire::Agent info = takeAgent(std::move(said), &aside);
   setAside(
       "agent " + agent->id,
       aside.count(),
@@ -94,7 +94,7 @@ void Brain::holdUses(uint32_t agent, const std::vector<Use>& used)
 }
 
 
-std::string Brain::step(const AddAgent& event, int64_t)
+std::string Brain::step(AddAgent event, int64_t)
 {
   uint32_t number;
   if (findAgent(event.agent, &number) != nullptr) {
@@ -111,11 +111,11 @@ std::string Brain::step(const AddAgent& event, int64_t)
 
   number = state.agentHandles.bind(event.agent);
   Agent* agent = state.agents.add(number);
-  agent->id = event.agent;
+  agent->id = std::move(event.agent);
   agent->teller = toTeller(++tellers, false, number);
   state.classes.tell(event.total, agent->teller);
   agent->unavailability = event.unavailability;
-  describeAgent(event.info, agent);
+  describeAgent(std::move(event.info), agent);
   state.books.setTotal(number, event.total);
   inverse.set(number, event.unavailability.scheduled);
 

@@ -197,8 +197,13 @@ std::string Brain::apply(const Transition& event, uint32_t number, int64_t)
 }
 
 
-std::string Brain::apply(const Release& event, uint32_t number, int64_t nowMs)
+std::string Brain::step(Release event, int64_t nowMs)
 {
+  uint32_t number;
+  if (findAgent(event.agent, &number) == nullptr) {
+    return unknownAgent(event.agent);
+  }
+
   if (!areDefined(state.classes, event.parts)) {
     return misfit(
         "What comes back on agent " + event.agent +
@@ -208,14 +213,8 @@ std::string Brain::apply(const Release& event, uint32_t number, int64_t nowMs)
   const uint32_t framework = state.frameworkHandles.find(event.framework);
   const Framework* record = state.frameworks.find(framework);
 
-  for (const RoleParts& each : event.parts) {
+  for (RoleParts& each : event.parts) {
     const uint32_t role = state.roles.number(each.role);
-
-    if (event.refuseMs > 0 && record != nullptr && record->active &&
-        record->roles.count(role) > 0) {
-      state.filters.add(
-          number, framework, role, each.parts, event.refuseMs, nowMs);
-    }
 
     if (framework == Handles::NONE) {
       continue;
@@ -223,6 +222,17 @@ std::string Brain::apply(const Release& event, uint32_t number, int64_t nowMs)
 
     const Parts released =
         state.books.release(number, framework, role, each.parts);
+
+    if (event.refuseMs > 0 && record != nullptr && record->active &&
+        record->roles.count(role) > 0) {
+      state.filters.add(
+          number,
+          framework,
+          role,
+          std::move(each.parts),
+          event.refuseMs,
+          nowMs);
+    }
 
     if (following && !released.empty()) {
       coalescer.release(

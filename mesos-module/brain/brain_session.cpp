@@ -240,7 +240,7 @@ Admission Brain::decide(
     }
   }
 
-  return judge(state, *pair, wanted, nowMs);
+  return judge(state, *pair, std::move(wanted), nowMs);
 }
 
 

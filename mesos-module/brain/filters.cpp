@@ -42,7 +42,7 @@ void Filters::add(
     uint32_t number,
     uint32_t framework,
     uint32_t role,
-    const Parts& refused,
+    Parts refused,
     int64_t refuseMs,
     int64_t nowMs)
 {
@@ -66,6 +66,10 @@ void Filters::add(
     client.generation = ++generations;
   }
 
+  for (const Part& part : refused) {
+    classes->use(part.resourceClass);
+  }
+
   const size_t place = range(*agent, framework, role).second;
   agent->filters.insert(
       agent->filters.begin() + place,
@@ -74,11 +78,7 @@ void Filters::add(
           role,
           client.generation,
           expiresMs,
-          std::make_shared<const Parts>(refused)});
-
-  for (const Part& part : refused) {
-    classes->use(part.resourceClass);
-  }
+          std::make_shared<const Parts>(std::move(refused))});
 
   ++client.count;
   ++count;

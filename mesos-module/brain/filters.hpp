@@ -34,7 +34,7 @@ public:
       uint32_t agent,
       uint32_t framework,
       uint32_t role,
-      const Parts& refused,
+      Parts refused,
       int64_t refuseMs,
       int64_t nowMs);
 

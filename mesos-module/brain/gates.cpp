@@ -131,11 +131,8 @@ Parts pool(const Cluster& cluster, const Pair& pair)
 }
 
 
-Admission judge(
-    const Cluster& cluster,
-    const Pair& pair,
-    const Amounts& wanted,
-    int64_t nowMs)
+Admission
+judge(const Cluster& cluster, const Pair& pair, Amounts wanted, int64_t nowMs)
 {
   wire::OutcomeReason reason =
       admitFramework(cluster, pair.framework, pair.role);
@@ -164,8 +161,7 @@ Admission judge(
     return refuse(wire::OUTCOME_REASON_MALFORMED);
   }
 
-  Amounts left = wanted;
-  Parts taken = take(cluster, pool(cluster, pair), &left);
+  Parts taken = take(cluster, pool(cluster, pair), &wanted);
 
   if (taken.empty()) {
     return refuse(wire::OUTCOME_REASON_NOTHING_AVAILABLE);
@@ -176,8 +172,8 @@ Admission judge(
 
   if (admission.reason == wire::OUTCOME_REASON_OFFERED) {
     const bool missing = std::any_of(
-        left.begin(), left.end(), [](const Amounts::value_type& entry) {
-          return entry.second != 0;
+        wanted.begin(), wanted.end(), [](const Amounts::value_type& left) {
+          return left.second != 0;
         });
 
     if (missing || admission.bounded) {

@@ -79,11 +79,8 @@ Admission applyQuotaAndFilters(
 
 // All gates, for a wish of amounts by kind. OFFERED says that all of it
 // is given, PARTIAL that some is.
-Admission judge(
-    const Cluster& cluster,
-    const Pair& pair,
-    const Amounts& wanted,
-    int64_t nowMs);
+Admission
+judge(const Cluster& cluster, const Pair& pair, Amounts wanted, int64_t nowMs);
 
 } // namespace brain {
 } // namespace allocator {

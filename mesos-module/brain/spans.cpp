@@ -10,12 +10,17 @@ namespace brain {
 
 void normalize(Spans* spans)
 {
-  spans->erase(
+  // Mostly it is so already.
+  if (spans->size() == 1 && (*spans)[0].begin <= (*spans)[0].end) {
+    return;
+  }
+
+  spans->truncate(
       std::remove_if(
           spans->begin(),
           spans->end(),
-          [](const Span& span) { return span.end < span.begin; }),
-      spans->end());
+          [](const Span& span) { return span.end < span.begin; }) -
+      spans->begin());
 
   std::sort(spans->begin(), spans->end(), [](const Span& a, const Span& b) {
     return a.begin < b.begin;
@@ -33,14 +38,16 @@ void normalize(Spans* spans)
     }
   }
 
-  spans->resize(std::min(spans->size(), last + 1));
+  spans->truncate(std::min(spans->size(), last + 1));
 }
 
 
 Spans unite(const Spans& one, const Spans& other)
 {
   Spans result = one;
-  result.insert(result.end(), other.begin(), other.end());
+  for (const Span& span : other) {
+    result.push_back(span);
+  }
   normalize(&result);
   return result;
 }

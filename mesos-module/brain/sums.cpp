@@ -8,6 +8,9 @@ namespace {
 
 const Amounts NOTHING;
 
+// Of a framework that holds little in turn in many roles, so many are kept.
+constexpr size_t EMPTY_ROWS = 4;
+
 
 const Amounts& get(const std::vector<Amounts>& sums, uint32_t role)
 {
@@ -52,13 +55,7 @@ void Sums::changeHeld(
     return;
   }
 
-  const uint64_t key = clientKey(framework, role);
-  Amounts& client = byClient[key];
-  change(resourceClass.name, delta, &client);
-  if (client.empty()) {
-    byClient.erase(key);
-  }
-
+  changeClient(framework, role, resourceClass.name, delta);
   change(resourceClass.name, delta, &held_);
   change(resourceClass.name, delta, &place(role, &byRoleItself));
 
@@ -69,6 +66,33 @@ void Sums::changeHeld(
   if (resourceClass.traits.quotaCounts()) {
     change(resourceClass.name, -delta, &free_);
     consume(roles->top(role), resourceClass.name, delta);
+  }
+}
+
+
+// A row of which nothing is left is mostly needed again at once.
+void Sums::changeClient(
+    uint32_t framework,
+    uint32_t role,
+    uint32_t name,
+    int64_t delta)
+{
+  if (framework >= byClient.size()) {
+    byClient.resize(framework + 1);
+  }
+
+  std::vector<Client>& rows = byClient[framework];
+  auto row = std::lower_bound(
+      rows.begin(), rows.end(), role, [](const Client& each, uint32_t wanted) {
+        return each.role < wanted;
+      });
+  if (row == rows.end() || row->role != role) {
+    row = rows.insert(row, Client{role, Amounts()});
+  }
+
+  change(name, delta, &row->held);
+  if (row->held.empty() && rows.size() > EMPTY_ROWS) {
+    rows.erase(row);
   }
 }
 
@@ -182,8 +206,14 @@ const Amounts& Sums::atRole(uint32_t role) const
 
 const Amounts& Sums::ofClient(uint32_t framework, uint32_t role) const
 {
-  auto found = byClient.find(clientKey(framework, role));
-  return found == byClient.end() ? NOTHING : found->second;
+  if (framework < byClient.size()) {
+    for (const Client& each : byClient[framework]) {
+      if (each.role == role) {
+        return each.held;
+      }
+    }
+  }
+  return NOTHING;
 }
 
 

@@ -68,6 +68,15 @@ private:
     Amounts limit;
   };
 
+  // What a framework holds in a role.
+  struct Client
+  {
+    uint32_t role;
+    Amounts held;
+  };
+
+  void
+  changeClient(uint32_t framework, uint32_t role, uint32_t name, int64_t delta);
   void consume(uint32_t top, uint32_t name, int64_t delta);
   void need(const Amounts& guarantee, uint32_t top, int64_t sign);
 
@@ -80,7 +89,7 @@ private:
   std::vector<Amounts> byRole;
   std::vector<Amounts> byRoleItself;
   std::vector<Amounts> byTop;
-  std::unordered_map<uint64_t, Amounts> byClient;
+  std::vector<std::vector<Client>> byClient; // By framework; by role there.
   std::unordered_map<uint32_t, Quota> quotas;
 };
 

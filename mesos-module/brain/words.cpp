@@ -51,6 +51,15 @@ std::string informing(const char* field, const std::string& said, Aside* aside)
 template <typename Values>
 void takeCapabilities(const Values& said, Values* taken)
 {
+  // Mostly it is so already.
+  const auto isNext = [](int one, int next) { return next <= one; };
+  if (said.empty() ||
+      (said.Get(0) > 0 &&
+       std::adjacent_find(said.begin(), said.end(), isNext) == said.end())) {
+    *taken = said;
+    return;
+  }
+
   std::set<int> known{0};
   for (int each : said) {
     if (known.insert(each).second) {
@@ -419,7 +428,7 @@ FrameworkWords takeFramework(
 }
 
 
-wire::Agent takeAgent(const wire::Agent& said, Aside* aside)
+wire::Agent takeAgent(wire::Agent said, Aside* aside)
 {
   wire::Agent taken;
   taken.set_hostname(informing("hostname", said.hostname(), aside));

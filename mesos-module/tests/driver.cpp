@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +26,10 @@
 
 #include "driver_master.hpp"
 
-// Measures our allocator, with a real sidecar, beside the one that is
-// built into Mesos: both in this process, through the same interface, one
-// after the other. It says how long each took and the ratio of the two.
+// Measures our allocator, with a real sidecar and without any, beside the one
+// that is built into Mesos: all in this process, through the same interface,
+// one after the other. It says how long each took, and what part of the
+// built-in's time that is.
 //
 //     driver --target unix:/run/sidecar.sock --sizes 1000x100,10000x1000
 //
@@ -33,7 +37,7 @@
 //     --sidecar  a program to start instead; it gets `serve --listen ...`
 //     --sizes    agents x frameworks, or agents x frameworks x roles
 //     --rounds   repetitions; the least time counts
-//     --only     "ours" or "built-in"
+//     --only     which of them, of "sidecar,fallback,built-in" (else all)
 //     --measure  "times" (else), or "prices": what each step costs the caller
 //                and the allocator's thread, in processor time and calls of
 //                `new`; all actors share one thread then
@@ -42,11 +46,26 @@ namespace allocator {
 namespace driver {
 namespace {
 
+// Who decides: our allocator's sidecar, or nobody but itself; or the built-in.
+enum class Who
+{
+  SIDECAR,
+  FALLBACK,
+  BUILT_IN,
+};
+
+const std::map<std::string, Who> NAMES = {
+    {"sidecar", Who::SIDECAR},
+    {"fallback", Who::FALLBACK},
+    {"built-in", Who::BUILT_IN},
+};
+
+
 struct Settings
 {
   std::string target;
   std::string sidecar;
-  std::string only;
+  std::set<Who> only{Who::SIDECAR, Who::FALLBACK, Who::BUILT_IN};
   bool prices = false;
   std::vector<Size> sizes{{1000, 100, 1}, {10000, 1000, 1}};
   int rounds = 3;
@@ -86,6 +105,20 @@ std::vector<Size> parseSizes(const std::string& text)
 }
 
 
+std::set<Who> parseOnly(const std::string& text)
+{
+  std::set<Who> only;
+  for (const std::string& each : strings::split(text, ",")) {
+    auto name = NAMES.find(each);
+    if (name == NAMES.end()) {
+      fail("--only has '" + each + "'; sidecar,fallback would be right");
+    }
+    only.insert(name->second);
+  }
+  return only;
+}
+
+
 Settings parseArguments(int argc, char** argv)
 {
   Settings settings;
@@ -102,7 +135,7 @@ Settings parseArguments(int argc, char** argv)
     } else if (name == "--sidecar") {
       settings.sidecar = value;
     } else if (name == "--only") {
-      settings.only = value;
+      settings.only = parseOnly(value);
     } else if (name == "--measure") {
       settings.prices = value == "prices";
     } else if (name == "--sizes") {
@@ -114,7 +147,8 @@ Settings parseArguments(int argc, char** argv)
     }
   }
 
-  if (settings.target.empty() == settings.sidecar.empty()) {
+  if (settings.only.count(Who::SIDECAR) > 0 &&
+      settings.target.empty() == settings.sidecar.empty()) {
     fail("give either --target or --sidecar");
   }
 
@@ -150,8 +184,26 @@ public:
   }
 
 private:
+  friend int64_t spentNs();
+
   pid_t pid;
 };
+
+
+std::unique_ptr<Sidecar> sidecar;
+
+
+// Of this program, and of a sidecar that it has started.
+int64_t spentNs()
+{
+  clockid_t clock;
+  timespec time;
+  const bool has = sidecar != nullptr &&
+      clock_getcpuclockid(sidecar->pid, &clock) == 0 &&
+      clock_gettime(clock, &time) == 0;
+  return processNs() +
+      (has ? int64_t(time.tv_sec) * 1000000000 + time.tv_nsec : 0);
+}
 
 
 // A sidecar serves before it has loaded its compiled loops, many times
@@ -174,12 +226,21 @@ bool waitForLoops(const std::string& program, const std::string& target)
 }
 
 
-double seconds(const std::function<void()>& work)
+Time timeOf(const std::function<void()>& work)
 {
+  const int64_t before = spentNs();
   Stopwatch watch;
   watch.start();
   work();
-  return watch.elapsed().secs();
+  const double elapsed = watch.elapsed().secs();
+  return Time{elapsed, static_cast<double>(spentNs() - before) / 1e9};
+}
+
+
+Time min(const Time& one, const Time& other)
+{
+  return Time{
+      std::min(one.elapsed, other.elapsed), std::min(one.spent, other.spent)};
 }
 
 
@@ -192,34 +253,48 @@ void require(bool done, const char* what)
 
 
 // Smallest of several rounds; the first one warms up.
-double least(int rounds, const std::function<double()>& round)
+Time least(int rounds, const std::function<Time()>& round)
 {
   round();
-  double best = round();
+  Time best = round();
   for (int i = 1; i < rounds; ++i) {
-    best = std::min(best, round());
+    best = min(best, round());
   }
   return best;
 }
 
 
-// Adds everything to a master that has nothing.
-double populate(Master* master, bool ours)
+void waitForSession(Who who)
 {
-  if (ours && !waitForMetric("allocator/sidecar/connected", 1)) {
+  if (who == Who::SIDECAR && !waitForMetric("allocator/sidecar/connected", 1)) {
     fail("no session with the sidecar within a minute");
   }
-
-  return seconds([&]() { require(master->populate(), "add"); });
 }
 
 
-Times play(Master* master, int rounds, bool ours)
+void requireSidecar(Who who)
+{
+  if (who == Who::SIDECAR &&
+      !waitForMetric("allocator/sidecar/fallback_cycles", 0)) {
+    fail("the module decided itself; the sidecar was too slow or away");
+  }
+}
+
+
+// Adds everything to a master that has nothing.
+Time populate(Master* master, Who who)
+{
+  waitForSession(who);
+  return timeOf([&]() { require(master->populate(), "add"); });
+}
+
+
+Times play(Master* master, int rounds, Who who)
 {
   Times times;
 
   times.decline = least(rounds, [&]() {
-    const double result = seconds([&]() {
+    const Time result = timeOf([&]() {
       master->decline(None());
       master->barrier();
     });
@@ -228,11 +303,11 @@ Times play(Master* master, int rounds, bool ours)
   });
 
   times.reoffer = least(rounds, [&]() {
-    return seconds([&]() { require(master->reoffer(None()), "reoffer"); });
+    return timeOf([&]() { require(master->reoffer(None()), "reoffer"); });
   });
 
   times.events = least(rounds, [&]() {
-    const double result = seconds([&]() {
+    const Time result = timeOf([&]() {
       times.eventCount = master->accept() + master->end();
       master->barrier();
     });
@@ -243,62 +318,87 @@ Times play(Master* master, int rounds, bool ours)
   mesos::Filters filters;
   filters.set_refuse_seconds(3600);
   times.refuse = least(rounds, [&]() {
-    return seconds([&]() { require(master->reoffer(filters), "refuse"); });
+    return timeOf([&]() { require(master->reoffer(filters), "refuse"); });
   });
 
-  if (ours && !waitForMetric("allocator/sidecar/fallback_cycles", 0)) {
-    fail("the module decided itself; the sidecar was too slow or away");
-  }
-
+  requireSidecar(who);
   return times;
 }
 
 
-void printRow(const char* what, double ours, double builtIn)
+// Those that were not measured have no times.
+void printRow(
+    const char* what,
+    const std::map<Who, Times>& all,
+    const std::function<double(const Times&)>& read)
 {
-  printf("  %-34s %10.4f %10.4f %8.2f\n", what, ours, builtIn, ours / builtIn);
+  const auto figure = [&](Who who) {
+    return all.count(who) > 0 ? read(all.at(who)) : 0;
+  };
+  const double served = figure(Who::SIDECAR);
+  const double alone = figure(Who::FALLBACK);
+  const double builtIn = figure(Who::BUILT_IN);
+
+  printf(
+      "  %-34s %10.4f %6.2f %10.4f %6.2f %10.4f\n",
+      what,
+      served,
+      served / builtIn,
+      alone,
+      alone / builtIn,
+      builtIn);
 }
 
 
-void print(const Size& size, const Times& ours, const Times& builtIn)
+void print(const Size& size, const std::map<Who, Times>& all)
 {
   printf(
       "%zu agents, %zu frameworks, %zu roles\n"
-      "  %-34s %10s %10s %8s\n",
+      "  %-34s %10s %6s %10s %6s %10s\n",
       size.agents,
       size.frameworks,
       size.roles,
       "",
-      "ours",
-      "built-in",
-      "ratio");
-  printRow("add all, until all is offered, s", ours.add, builtIn.add);
-  printRow("decline all, until booked, s", ours.decline, builtIn.decline);
-  printRow("decline all, until reoffered, s", ours.reoffer, builtIn.reoffer);
-  printRow("the same with filters, s", ours.refuse, builtIn.refuse);
-  printRow("accept and end all, booked, s", ours.events, builtIn.events);
-  printRow(
-      "  events/s",
-      ours.eventCount / ours.events,
-      builtIn.eventCount / builtIn.events);
-  printRow(
-      "  us/offer, reoffered",
-      ours.reoffer / size.agents * 1e6,
-      builtIn.reoffer / size.agents * 1e6);
+      "sidecar",
+      "ratio",
+      "fallback",
+      "ratio",
+      "built-in");
+
+  const auto row = [&](const char* what, Time Times::*time) {
+    printRow(
+        what, all, [=](const Times& times) { return (times.*time).elapsed; });
+    printRow("  of the processor", all, [=](const Times& times) {
+      return (times.*time).spent;
+    });
+  };
+  row("add all, until all is offered, s", &Times::add);
+  row("decline all, until booked, s", &Times::decline);
+  row("decline all, until reoffered, s", &Times::reoffer);
+  row("the same with filters, s", &Times::refuse);
+  row("accept and end all, booked, s", &Times::events);
+  printRow("  events/s", all, [](const Times& times) {
+    return times.eventCount / times.events.elapsed;
+  });
+  printRow("  us/offer, reoffered", all, [&](const Times& times) {
+    return times.reoffer.elapsed / size.agents * 1e6;
+  });
   fflush(stdout);
 }
 
 
 std::unique_ptr<mesos::allocator::Allocator> create(
     const Settings& settings,
-    bool ours)
+    Who who)
 {
   session::Parameters parameters;
-  parameters.transport.channel.target = settings.target;
+  parameters.transport.channel.target = who == Who::SIDECAR
+      ? settings.target
+      : "unix:/tmp/driver-" + std::to_string(getpid()) + "-nobody.sock";
   parameters.fallbackAfter = session::Duration(60000);
   parameters.deadlines.answer = session::Duration(60000);
 
-  if (ours) {
+  if (who != Who::BUILT_IN) {
     return makeAllocator(parameters);
   }
   return std::unique_ptr<mesos::allocator::Allocator>(
@@ -307,26 +407,22 @@ std::unique_ptr<mesos::allocator::Allocator> create(
 }
 
 
-Times run(const Settings& settings, const Size& size, bool ours)
+Times run(const Settings& settings, const Size& size, Who who)
 {
-  if (settings.only == (ours ? "built-in" : "ours")) {
-    return Times();
-  }
-
   // Each round of adding needs a master of its own; the last one goes on.
-  const double before = least(settings.rounds - 1, [&]() {
-    const auto allocator = create(settings, ours);
+  const Time before = least(settings.rounds - 1, [&]() {
+    const auto allocator = create(settings, who);
     Master master(allocator.get(), size);
-    return populate(&master, ours);
+    return populate(&master, who);
   });
 
   std::unique_ptr<mesos::allocator::Allocator> allocator =
-      create(settings, ours);
+      create(settings, who);
   Master master(allocator.get(), size);
-  const double last = populate(&master, ours);
+  const Time last = populate(&master, who);
 
-  Times times = play(&master, settings.rounds, ours);
-  times.add = std::min(before, last);
+  Times times = play(&master, settings.rounds, who);
+  times.add = min(before, last);
   return times;
 }
 
@@ -359,12 +455,12 @@ void printPrices(
 
 
 // Of several rounds the one that cost the allocator least is shown.
-void priceAll(const Settings& settings, const Size& size, bool ours)
+void priceAll(
+    const Settings& settings,
+    const Size& size,
+    const std::string& name,
+    Who who)
 {
-  if (settings.only == (ours ? "built-in" : "ours")) {
-    return;
-  }
-
   mesos::Filters filters;
   filters.set_refuse_seconds(3600);
 
@@ -392,16 +488,14 @@ void priceAll(const Settings& settings, const Size& size, bool ours)
       {"an offer past filters", offer},
   };
 
-  const auto allocator = create(settings, ours);
+  const auto allocator = create(settings, who);
   Master master(allocator.get(), size);
-  if (ours && !waitForMetric("allocator/sidecar/connected", 1)) {
-    fail("no session with the sidecar within a minute");
-  }
+  waitForSession(who);
 
   printf(
       "%s, %zu agents, %zu frameworks, %zu roles: each, in us and calls of new\n"
       "  %-26s %15s %17s %8s\n",
-      ours ? "ours" : "built-in",
+      name.c_str(),
       size.agents,
       size.frameworks,
       size.roles,
@@ -420,7 +514,7 @@ void priceAll(const Settings& settings, const Size& size, bool ours)
   // The built-in allocator takes no agent then: its first offers are in the
   // price of adding.
   master.addFrameworks();
-  if (ours) {
+  if (who != Who::BUILT_IN) {
     master.pause();
   }
   master.barrier();
@@ -446,9 +540,7 @@ void priceAll(const Settings& settings, const Size& size, bool ours)
     printPrices(again[i].first, size.agents, best[i].first, best[i].second);
   }
 
-  if (ours && !waitForMetric("allocator/sidecar/fallback_cycles", 0)) {
-    fail("the module decided itself; the sidecar was too slow or away");
-  }
+  requireSidecar(who);
   fflush(stdout);
 }
 
@@ -462,8 +554,6 @@ int main(int argc, char** argv)
   using namespace allocator::driver;
 
   Settings settings = parseArguments(argc, argv);
-  std::unique_ptr<Sidecar> sidecar;
-
   if (!settings.sidecar.empty()) {
     settings.target = "unix:/tmp/driver-" + std::to_string(getpid()) + ".sock";
     sidecar.reset(new Sidecar(settings.sidecar, settings.target));
@@ -484,16 +574,22 @@ int main(int argc, char** argv)
   printf("load average %s\n", load.c_str());
 
   for (const Size& size : settings.sizes) {
-    if (settings.prices) {
-      priceAll(settings, size, true);
-      priceAll(settings, size, false);
-      continue;
+    std::map<Who, Times> times;
+    for (const auto& each : NAMES) {
+      if (settings.only.count(each.second) == 0) {
+        continue;
+      }
+      if (settings.prices) {
+        priceAll(settings, size, each.first, each.second);
+      } else {
+        times[each.second] = run(settings, size, each.second);
+      }
     }
-
-    const Times ours = run(settings, size, true);
-    const Times builtIn = run(settings, size, false);
-    print(size, ours, builtIn);
+    if (!settings.prices) {
+      print(size, times);
+    }
   }
 
+  sidecar.reset();
   return 0;
 }

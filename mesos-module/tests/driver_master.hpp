@@ -26,14 +26,22 @@ struct Size
 };
 
 
-// Seconds that a part of the play took.
+// Seconds that a part of the play took: until it was done, and of the processor
+// in all threads of this program and of its sidecar.
+struct Time
+{
+  double elapsed = 0;
+  double spent = 0;
+};
+
+
 struct Times
 {
-  double add = 0;     // From the first framework to the last first offer.
-  double decline = 0; // Decline everything, until that is booked.
-  double reoffer = 0; // Decline everything, until all is offered again.
-  double refuse = 0;  // The same, with a filter each.
-  double events = 0;  // An accept and its end for each agent, booked.
+  Time add;     // From the first framework to the last first offer.
+  Time decline; // Decline everything, until that is booked.
+  Time reoffer; // Decline everything, until all is offered again.
+  Time refuse;  // The same, with a filter each.
+  Time events;  // An accept and its end for each agent, booked.
   size_t eventCount = 0;
 };
 

@@ -59,7 +59,7 @@ public:
       add.info.set_hostname(add.agent);
       add.info.add_capabilities(allocator::v1::AGENT_CAPABILITY_MULTI_ROLE);
       add.total = parts();
-      run(add);
+      run(std::move(add));
     }
     end(agents);
   }
@@ -128,7 +128,7 @@ public:
       event.framework = *cluster.frameworkHandles.id(offer.framework);
       event.parts = {{cluster.roles.path(offer.role), offer.parts}};
       event.refuseMs = refuseMs;
-      run(event);
+      run(std::move(event));
     }
     settle();
     end(all.size());
