@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from enum import IntEnum
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NoReturn, TextIO
 
 import typer
@@ -103,9 +104,12 @@ def choose(unknown: Sequence[str], known: Iterable[str]) -> str:
     return f"choose from {', '.join(words)}{suggestion(unknown[0], words) if unknown else ''}"
 
 
-def directory(path: Path | None) -> Path | None:
-    """Refuse where no directory can be made, before anything is played for it."""
-    if path is None:
+def directory(context: typer.Context, path: Path | None) -> Path | None:
+    """Refuse where nothing can be written, before anything is played for it.
+
+    A directory is made on trial and removed again: whatever else is wrong leaves none behind.
+    """
+    if path is None or context.resilient_parsing:
         return None
     try:
         there = next(each for each in (path, *path.absolute().parents) if each.exists())
@@ -113,8 +117,19 @@ def directory(path: Path | None) -> Path | None:
         raise typer.BadParameter(f"{str(path)[:80]}: {error.strerror}") from None
     if not there.is_dir():
         raise typer.BadParameter(f"{path}: {there} is no directory")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise typer.BadParameter(f"{path}: {there} cannot be written")
+    missing = list(takewhile(lambda each: each != there, (path, *path.absolute().parents)))
+    try:
+        for each in reversed(missing):
+            each.mkdir()
+        with TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        text = f"{there} cannot be written: {error.strerror}"
+        raise typer.BadParameter(f"{path}: {text}") from None
+    finally:
+        for each in missing:
+            with suppress(OSError):  # as where it could not be made
+                each.rmdir()
     return path
 
 

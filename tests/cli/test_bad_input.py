@@ -66,10 +66,19 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("demo", "--agents 7", 2, "--agents: section-v has the paper's six agents"),
     ("demo", "--target unix:{tmp}/none --policies drf --modes oblivious", 3, "{tmp}/none"),
     ("demo", "--out {tmp}/corrupt/out", 2, "{tmp}/corrupt is no directory"),
+    ("demo", "--out /proc/x", 2, "/proc/x: /proc cannot be written: No such file"),
+    ("demo claims", "--out /proc/x/y", 2, "/proc/x/y: /proc cannot be written: No such file"),
     ("demo claims", "--out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
     ("simulate", "{tmp}/broken.toml --out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
+    ("simulate", "{tmp}/broken.toml --out /proc", 2, "/proc cannot be written: No such file"),
     ("simulate", "/dev/zero", 78, "/dev/zero: has more than"),
     ("torture", "--out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
+    ("torture", "--out /proc/x", 2, "/proc cannot be written: No such file"),
+    ("reproduce all", "--plot /proc/x", 2, "/proc cannot be written: No such file"),
+    ("reproduce pages", "--out /proc/x", 2, "/proc cannot be written: No such file"),
+    ("advise", "{tmp}/nothing --out /proc/x", 2, "/proc cannot be written: No such file"),
+    ("replay", "{tmp}/nothing --policy drf --out /proc/x", 2, "/proc cannot be written: No such"),
+    ("graph", "{tmp}/corrupt /proc/g.json", 1, "/proc/g.json cannot be written: No such file"),
     ("reproduce all", "--plot {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
     ("graph", "{tmp}/corrupt {tmp}/none/g.json", 1, "{tmp}/none is no directory"),
     ("demo", "--workers 9999", 2, "--workers"),
@@ -342,6 +351,14 @@ def test_bad_input_is_one_line_and_an_exit_code(sidecar, files, command, words, 
     assert not printed or (command, code) == ("replay", 1), "it reports what it found, too"
     if "--json" in options(LEAVES[tuple(command.split())]):
         is_one_line(call(f"{command} {words}", files, *more, "--json"), code, part)
+
+
+def test_what_is_tried_before_playing_leaves_nothing_behind(files):
+    words = f"{files}/none.toml --out {files}/new/out"
+    is_one_line(call(f"simulate {words}", files), 78, "none.toml")
+    assert not (files / "new").exists()
+    is_one_line(call(f"graph {files}/corrupt {files}/g.json", files), 1, "corrupt")
+    assert not (files / "g.json").exists()
 
 
 @pytest.mark.parametrize(
