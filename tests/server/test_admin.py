@@ -282,6 +282,30 @@ def test_constraints_are_set_and_removed_and_count_at_once(loop, stub):
     assert not answer.constraints
 
 
+def test_a_limit_below_what_is_held_warns_until_when_it_keeps_offers_back(loop, stub):
+    tell(loop, *CLUSTER)
+    limit = Quantities(name=["cpus", "mem"], amount=[1000, 13 * GIB])
+    request = spb.SetLimitRequest(limit=spb.Limit(role="eng", limit=limit), dry_run=True)
+    (warning,) = stub.SetLimit(request).change.warnings
+    assert warning == (
+        "that is less than is held there now: 1 frameworks are offered no cpus until they give"
+        " back cpus:2"
+    )
+    limit.amount[0] = 3000
+    request.limit.limit.CopyFrom(limit)
+    assert not stub.SetLimit(request).change.warnings
+
+
+def test_a_limit_of_nothing_is_refused_unless_it_is_forced(loop, stub):
+    tell(loop, *CLUSTER)
+    limit = Quantities(name=["cpus", "mem"], amount=[0, 99 * GIB])
+    request = spb.SetLimitRequest(limit=spb.Limit(role="ops", limit=limit))
+    with pytest.raises(grpc.RpcError, match=r"no cpus would be granted in 'ops'.*--force"):
+        stub.SetLimit(request)
+    request.force = True
+    assert list(stub.SetLimit(request).limits) == [request.limit]
+
+
 @pytest.mark.parametrize("expression", ["", " ; ", "zone=", "=a", "a=|"])
 def test_a_constraint_that_is_none_is_refused_and_nothing_changes(stub, expression):
     before = settings(stub)

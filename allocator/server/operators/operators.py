@@ -139,7 +139,7 @@ class Changes:
         `listed` reads on the core's thread what is answered beside it, of the moment after it.
         `force`: make it though it can't be meant. `beside`: what is about to be set with it.
         """
-        cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator))
+        cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator, change))
         audit = self.operators.audit
         changed = Changed(str(caller_of(context, self._sockets)), change)
         try:

@@ -23,6 +23,7 @@ from allocator.core import (
     SetConstraint,
     SetDemand,
     SetDrain,
+    SetLimit,
     SetPolicy,
     SetShadow,
     Settings,
@@ -56,6 +57,8 @@ class Cluster:
     """Frameworks by role: the role's path, and what a REQUEST call of theirs says."""
     roles: list[str]
     settings: Settings
+    consumed: Mapping[str, int]
+    """What the role that is asked about consumes, with those below it."""
 
     @cached_property
     def attributes(self) -> list[dict[str, str]]:
@@ -95,8 +98,8 @@ class Cluster:
         return {}
 
 
-def copy_cluster(allocator: Allocator) -> Cluster:
-    """Copy what rules are compared with; on the core's thread."""
+def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> Cluster:
+    """Copy what rules are compared with, and this change; on the core's thread."""
     state = allocator.state
     agents = np.flatnonzero(state.agents.bound)
     clients = np.flatnonzero(state.clients.subscribed)
@@ -118,6 +121,7 @@ def copy_cluster(allocator: Allocator) -> Cluster:
         ],
         roles=[path for role, path in enumerate(paths) if role and state.roles.bound[role]],
         settings=allocator.settings.copied(),
+        consumed=allocator.consumed_in(change.role) if isinstance(change, SetLimit) else {},
     )
 
 
@@ -212,8 +216,9 @@ def doubts_of(
         case SetShadow():
             if value == replace(cluster.settings.policy, flat=False, subtrees={}):
                 yield Doubted("that is the policy in force: both would decide the same")
-        case _ if kind.value is Value.AMOUNTS:
+        case SetLimit():
             yield from _about_names(cluster, value, "it would bound nothing")
+            yield from _about_what_is_left(cluster, rule, match)
         case _ if kind.value is Value.EXPRESSION:
             yield from _about_agents(cluster, parse_constraint(value), match)
 
@@ -262,6 +267,20 @@ def _about_names(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Ite
         if amount and name not in there:
             text = f"no agent has any {name!r}, {then}{suggestion(name, there)}"
             yield Doubted(text, Doubt.NO_SUCH_RESOURCE)
+
+
+def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -> Iterator[Doubted]:
+    limit = rule.limit or {}
+    if none := [name for name, amount in limit.items() if not amount]:
+        text = f"no {' and no '.join(none)} would be granted in {rule.role!r} and below it any more"
+        yield Doubted(text, Doubt.NOTHING_GRANTED)
+    over = {name: cluster.consumed.get(name, 0) - amount for name, amount in limit.items()}
+    over = {name: amount for name, amount in over.items() if amount > 0}
+    if over:
+        yield Doubted(
+            f"that is less than is held there now: {_whoever(match)} are offered no"
+            f" {' and no '.join(over)} until they give back {format_quantities(over)}"
+        )
 
 
 def _about_amounts(
