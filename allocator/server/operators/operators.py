@@ -149,6 +149,8 @@ class Changes:
             if dry_run:
                 before = cluster.settings.before(change)
                 audit.of_change(changed._replace(before=before), result="dry_run")
+                told.scope, told.would_be = scope_of(change.key), value_of(change)
+                told.is_now = value_of(before)
                 return self._ask(context, listed), told
             asked = Asked(changed.who, context.is_active, listed)
             effect = settled(self.operators.set(change, asked), left_s(context))
