@@ -119,6 +119,8 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("graph", "{tmp}/corrupt {tmp}/g.doc", 2, "'g.doc' must end in one of"),
     ("snapshot", "{tmp}/none/file", 1, "{tmp}/none/file"),
     ("dump", "--output {tmp}/none/file", 1, "{tmp}/none/file"),
+    ("dump", "--output json", 2, "write ./json if a file is meant"),
+    ("dump", "-o name", 2, "write ./name if a file is meant"),
     ("status", "--tls-ca {tmp}/none.pem", 2, "{tmp}/none.pem"),
     ("status", "--token-file {tmp}/none", 2, "{tmp}/none"),
     ("status", "--timeout 0", 2, "'--timeout': must be greater than or equal to 0.001"),

@@ -32,6 +32,7 @@ from allocator.core import (
     format_quantities,
     matches,
     parse_constraint,
+    quoted,
     read_words,
 )
 from allocator.near import suggestion
@@ -257,16 +258,22 @@ def _whoever(match: pb.RuleMatch) -> str:
     return f"{match.frameworks} frameworks" if match.frameworks else "whoever it is for"
 
 
+NAMES_TOLD = 3
+"""So many resources that there are not are named; the others are counted."""
+
+
 def _about_names(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:
     """Name the resources that there are not; `then` is what would come of it."""
     if not cluster.agents:
         return
     has = np.flatnonzero(cluster.capacity.any(axis=0)).tolist()
     there = [cluster.resources[column] for column in has]
-    for name, amount in amounts.items():
-        if amount and name not in there:
-            text = f"no agent has any {name!r}, {then}{suggestion(name, there)}"
-            yield Doubted(text, Doubt.NO_SUCH_RESOURCE)
+    wrong = [name for name, amount in amounts.items() if amount and name not in there]
+    for name in wrong[:NAMES_TOLD]:
+        text = f"no agent has any {quoted(name)}, {then}{suggestion(name, there)}"
+        yield Doubted(text, Doubt.NO_SUCH_RESOURCE)
+    if more := len(wrong[NAMES_TOLD:]):
+        yield Doubted(f"and {more:,} more", Doubt.NO_SUCH_RESOURCE)
 
 
 def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -> Iterator[Doubted]:
@@ -311,7 +318,7 @@ def _about_own_demands(rule: SetDemand, match: pb.RuleMatch) -> Iterator[Doubted
 def _about_role(cluster: Cluster, role: str, what: str) -> Iterator[Doubted]:
     if cluster.roles and role not in cluster.roles:
         near = suggestion(role, cluster.roles)
-        yield Doubted(f"{what} a role {role!r} that nobody is in now{near}")
+        yield Doubted(f"{what} a role {quoted(role)} that nobody is in now{near}")
 
 
 def _about_drained(
