@@ -5,6 +5,7 @@ Whatever a command line is wrong about is one line on standard error, or JSON un
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -243,8 +244,33 @@ def _misused(error: TyperException) -> None:
         sys.exit(error.exit_code)
     text = text.rstrip(".")
     if context is not None:
+        text = _meant(text, context)
         text += (" See" if text.endswith("?") else "; see") + f" {context.command_path} --help"
     fail(Exit(error.exit_code), text)
+
+
+_MEANT = {
+    **dict.fromkeys(("unset", "clear", "delete", "del", "rm"), ("remove", "reset", "stop")),
+    **dict.fromkeys(("list", "ls", "show", "get"), ("show", "list")),
+    **dict.fromkeys(("add", "create", "change", "replace"), ("set",)),
+}
+"""Words that people try for commands, and what these are called here."""
+
+
+def _meant(text: str, context: Any) -> str:  # noqa: ANN401 - Typer's
+    """Say what is meant by words that are common elsewhere."""
+    command = context.command
+    if found := re.search(r"No such command '([\w-]+)'", text):
+        word, known = found[1], getattr(command, "commands", {})
+        if word == "help":
+            return f"{found[0]}; give --help behind a command"
+        ours = next((each for each in _MEANT.get(word, ()) if each in known), None)
+        return f"{found[0]}; did you mean {ours!r}?" if ours else text
+    if found := re.search(r"unexpected extra argument(?:\(s\)|s)? \((\S+)\)", text):
+        options = {each for option in command.params for each in option.opts}
+        hint = next((each for each in ("--role", "--framework-name") if each in options), None)
+        return f"{text}; did you mean {hint} {found[1]}?" if hint else text
+    return text
 
 
 class _Prepared:

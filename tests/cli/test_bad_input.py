@@ -355,6 +355,24 @@ def test_bad_input_is_one_line_and_an_exit_code(sidecar, files, command, words, 
         is_one_line(call(f"{command} {words}", files, *more, "--json"), code, part)
 
 
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("weight set 2 b", "extra argument(s) (b); did you mean --role b? See"),
+        ("demand remove spark", "did you mean --role spark? See"),
+        ("policy list", "'list'; did you mean 'show'? See"),
+        ("drain show", "'show'; did you mean 'list'? See"),
+        ("help status", "'help'; give --help behind a command; see"),
+        *((f"limit {word} eng", "did you mean 'remove'?") for word in ("unset", "clear", "rm")),
+        ("limit delete eng", "did you mean 'remove'?"),
+        ("settings clear", "did you mean 'reset'?"),
+        ("wieght list", "Did you mean 'weight'?"),
+    ],
+)
+def test_words_that_are_common_elsewhere_are_answered_with_ours(words, part, tmp_path):
+    assert not is_one_line(call(words, tmp_path), 2, part)
+
+
 def test_what_is_tried_before_playing_leaves_nothing_behind(files):
     words = f"{files}/none.toml --out {files}/new/out"
     is_one_line(call(f"simulate {words}", files), 78, "none.toml")
