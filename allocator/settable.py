@@ -55,6 +55,8 @@ class Doubt(Enum):
     TOO_LARGE = auto()
     """No agent would be enough for one task."""
     NO_SUCH_AGENT = auto()
+    NOTHING_GRANTED = auto()
+    """It bounds a resource to nothing."""
     NO_AGENT_LEFT = auto()
     """Whoever it is for would be offered nothing."""
 
@@ -226,7 +228,7 @@ LIMIT = SettingKind(
     meaning="The limit.",
     hint="The limit, as in 'cpus:20;mem:65536'.",
     example="cpus:20;mem:65536",
-    refused=frozenset({Doubt.NO_SUCH_RESOURCE}),
+    refused=frozenset({Doubt.NO_SUCH_RESOURCE, Doubt.NOTHING_GRANTED}),
     column="at most",
     none="no limits",
 )

@@ -5,13 +5,15 @@ Whatever a command line is wrong about is one line on standard error, or JSON un
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from enum import IntEnum
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NoReturn, TextIO
 
 import typer
@@ -109,9 +111,12 @@ def expect(option: str, word: str, known: Iterable[str]) -> None:
         fail(Exit.USAGE, f"{option}: {word!r}; {choose([word], known)}")
 
 
-def directory(path: Path | None) -> Path | None:
-    """Refuse where no directory can be made, before anything is played for it."""
-    if path is None:
+def directory(context: typer.Context, path: Path | None) -> Path | None:
+    """Refuse where nothing can be written, before anything is played for it.
+
+    A directory is made on trial and removed again: whatever else is wrong leaves none behind.
+    """
+    if path is None or context.resilient_parsing:
         return None
     try:
         there = next(each for each in (path, *path.absolute().parents) if each.exists())
@@ -119,8 +124,19 @@ def directory(path: Path | None) -> Path | None:
         raise typer.BadParameter(f"{str(path)[:80]}: {error.strerror}") from None
     if not there.is_dir():
         raise typer.BadParameter(f"{path}: {there} is no directory")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise typer.BadParameter(f"{path}: {there} cannot be written")
+    missing = list(takewhile(lambda each: each != there, (path, *path.absolute().parents)))
+    try:
+        for each in reversed(missing):
+            each.mkdir()
+        with TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        text = f"{there} cannot be written: {error.strerror}"
+        raise typer.BadParameter(f"{path}: {text}") from None
+    finally:
+        for each in missing:
+            with suppress(OSError):  # as where it could not be made
+                each.rmdir()
     return path
 
 
@@ -234,8 +250,33 @@ def _misused(error: TyperException) -> None:
         sys.exit(error.exit_code)
     text = text.rstrip(".")
     if context is not None:
+        text = _meant(text, context)
         text += (" See" if text.endswith("?") else "; see") + f" {context.command_path} --help"
     fail(Exit(error.exit_code), text)
+
+
+_MEANT = {
+    **dict.fromkeys(("unset", "clear", "delete", "del", "rm"), ("remove", "reset", "stop")),
+    **dict.fromkeys(("list", "ls", "show", "get"), ("show", "list")),
+    **dict.fromkeys(("add", "create", "change", "replace"), ("set",)),
+}
+"""Words that people try for commands, and what these are called here."""
+
+
+def _meant(text: str, context: Any) -> str:  # noqa: ANN401 - Typer's
+    """Say what is meant by words that are common elsewhere."""
+    command = context.command
+    if found := re.search(r"No such command '([\w-]+)'", text):
+        word, known = found[1], getattr(command, "commands", {})
+        if word == "help":
+            return f"{found[0]}; give --help behind a command"
+        ours = next((each for each in _MEANT.get(word, ()) if each in known), None)
+        return f"{found[0]}; did you mean {ours!r}?" if ours else text
+    if found := re.search(r"unexpected extra argument(?:\(s\)|s)? \((\S+)\)", text):
+        options = {each for option in command.params for each in option.opts}
+        hint = next((each for each in ("--role", "--framework-name") if each in options), None)
+        return f"{text}; did you mean {hint} {found[1]}?" if hint else text
+    return text
 
 
 class _Prepared:

@@ -11,7 +11,7 @@ from allocator.core.books.relation import bits
 from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import Limits, State
-from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted
+from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted, refuse_long
 from allocator.core.checkpoint import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
 from allocator.core.constraints import (
@@ -236,6 +236,7 @@ __all__ = [
     "quoted",
     "reaches",
     "read_words",
+    "refuse_long",
     "see",
     "warm",
 ]

@@ -4,7 +4,7 @@ It has no clock, no thread and no source of chance of its own. What it does depe
 and the times that it is told, so that the same journal gives the same decisions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 import numpy as np
@@ -13,7 +13,7 @@ from allocator.core import events
 from allocator.core.apply import apply
 from allocator.core.apply.moves import move
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
-from allocator.core.books.quota import QuotaUse, quota_use
+from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import Limits, State
 from allocator.core.checkpoint import Copied, Detached, restore
 from allocator.core.cycle import cycle as cycles
@@ -336,6 +336,11 @@ class Allocator:
     def quota_use(self) -> QuotaUse:
         """Say what the roles with a quota consume and may still have, as cycles see it."""
         return quota_use(self.state, self._snapshots.quota_tree(self.state))
+
+    def consumed_in(self, path: str) -> Mapping[str, int]:
+        """What counts against quotas of a role, in it and below it, by resource; without zeros."""
+        pairs = zip(self.state.space.names, consumed_in(self.state, path).tolist(), strict=True)
+        return {name: amount for name, amount in pairs if amount}
 
     def scores(self) -> Floats:
         """Score every client as a cycle over all agents would at its start.

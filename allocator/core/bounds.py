@@ -40,6 +40,10 @@ ROLES_MAX = 4096
 FILTER_BYTES_MAX = 2**32
 """Bytes of refusals: where strangers make up kinds, each refusal is as wide as all of them."""
 
+RULE_NAME_BYTES_MAX = 4096
+"""Bytes of a role, pattern or agent that operators' rules are for: as many as the module takes of a
+role. They stand in tables, logs and files."""
+
 ROWS_MAX = 16
 """Rows about what is set aside, of a framework or an agent: they are kept, copied and shown."""
 
@@ -61,6 +65,12 @@ def harmless(text: str, length_max: int) -> str:
     """
     shown = text if len(text) <= length_max else f"{text[: length_max - 3]}..."
     return "".join(sign if sign.isprintable() else "?" for sign in shown)
+
+
+def refuse_long(text: str) -> None:
+    """Raise a ValueError where a rule would be for a name that is too long."""
+    if (length := len(text.encode())) > RULE_NAME_BYTES_MAX:
+        raise ValueError(f"has {length} bytes; at most {RULE_NAME_BYTES_MAX} are taken, shorten it")
 
 
 def quoted(text: str) -> str:

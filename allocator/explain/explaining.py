@@ -26,6 +26,9 @@ from allocator.explain.picture import Holding, Picture, Subject
 IN_FULL = 10
 """Of so many clients of a role everything is told."""
 
+REASONS_TOLD = 4
+"""So many reasons are named in one sentence, the most frequent ones."""
+
 RECENTLY_MS = 60_000
 """An offer within this time is told of first."""
 
@@ -45,10 +48,11 @@ def explain(picture: Picture, kind: str, name: str, cycles_told: int = cycles.CY
         told = cycles_told if number < IN_FULL else 0
         clients.append(_client(picture, subject, judge, told))
     if kind == "framework":
-        verdict = clients[0].verdict if len(clients) == 1 else _together(clients)
+        whole = f"in {len(clients)} roles"
+        verdict = clients[0].verdict if len(clients) == 1 else _together(clients, whole)
         paths = {client.role for client in clients}
     else:
-        verdict, paths = _together(clients), {name}
+        verdict, paths = _together(clients, _how_many(clients)), {name}
     return Answer(
         kind=kind,
         name=name,
@@ -175,12 +179,24 @@ def _verdict(picture: Picture, client: int, ranked: list[Blocker], found: blocke
     return f"{lately}{agents}: {first.reason}: {first.cause}"
 
 
-def _together(clients: list[ClientAnswer]) -> str:
+def _together(clients: list[ClientAnswer], who: str) -> str:
     if not clients:
         return "nobody is in it"
-    tops = Counter(_top(client) for client in clients)
-    parts = [f"{count} {reason}" for (reason, _), count in tops.most_common(4)]
-    return f"{len(clients)} frameworks: {', '.join(parts)}"
+    reasons = Counter(_top(client)[0] for client in clients)
+    told = reasons.most_common(REASONS_TOLD)
+    parts = [f"{count} {reason}" for reason, count in told]
+    if others := len(clients) - sum(count for _, count in told):
+        parts.append(f"{others} other")
+    return f"{who}: {', '.join(parts)}"
+
+
+def _how_many(clients: list[ClientAnswer]) -> str:
+    """Count frameworks, and clients where some of them are in several roles."""
+    frameworks = len({client.framework_id for client in clients})
+    if frameworks == len(clients):
+        return f"{frameworks} frameworks"
+    of_one = f"1 framework in {len(clients)} roles"
+    return of_one if frameworks == 1 else f"{frameworks} frameworks as {len(clients)} clients"
 
 
 def _top(client: ClientAnswer) -> tuple[str, str]:

@@ -493,11 +493,20 @@ class Change(_message.Message):
     LASTS_FIELD_NUMBER: _builtins.int
     LASTS_NOT_FIELD_NUMBER: _builtins.int
     MATCH_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    WOULD_BE_FIELD_NUMBER: _builtins.int
+    IS_NOW_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     lasts: _builtins.bool
     """The change survives a restart of the sidecar."""
     lasts_not: _builtins.str
     """Why not; empty where it does."""
+    scope: _builtins.str
+    """Of a dry run, in words: what the change is for, such as "role eng/*"; what would stand there,
+    and what stands there now. Empty: everything, or nothing.
+    """
+    would_be: _builtins.str
+    is_now: _builtins.str
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What is probably not meant."""
@@ -512,10 +521,13 @@ class Change(_message.Message):
         lasts: _builtins.bool = ...,
         lasts_not: _builtins.str = ...,
         match: Global___RuleMatch | None = ...,
+        scope: _builtins.str = ...,
+        would_be: _builtins.str = ...,
+        is_now: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["match", b"match"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "lasts", b"lasts", "lasts_not", b"lasts_not", "match", b"match", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "is_now", b"is_now", "lasts", b"lasts", "lasts_not", b"lasts_not", "match", b"match", "scope", b"scope", "warnings", b"warnings", "would_be", b"would_be"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -66,10 +66,19 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("demo", "--agents 7", 2, "--agents: section-v has the paper's six agents"),
     ("demo", "--target unix:{tmp}/none --policies drf --modes oblivious", 3, "{tmp}/none"),
     ("demo", "--out {tmp}/corrupt/out", 2, "{tmp}/corrupt is no directory"),
+    ("demo", "--out /proc/x", 2, "/proc/x: /proc cannot be written: No such file"),
+    ("demo claims", "--out /proc/x/y", 2, "/proc/x/y: /proc cannot be written: No such file"),
     ("demo claims", "--out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
     ("simulate", "{tmp}/broken.toml --out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
+    ("simulate", "{tmp}/broken.toml --out /proc", 2, "/proc cannot be written: No such file"),
     ("simulate", "/dev/zero", 78, "/dev/zero: has more than"),
     ("torture", "--out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
+    ("torture", "--out /proc/x", 2, "/proc cannot be written: No such file"),
+    ("reproduce all", "--plot /proc/x", 2, "/proc cannot be written: No such file"),
+    ("reproduce pages", "--out /proc/x", 2, "/proc cannot be written: No such file"),
+    ("advise", "{tmp}/nothing --out /proc/x", 2, "/proc cannot be written: No such file"),
+    ("replay", "{tmp}/nothing --policy drf --out /proc/x", 2, "/proc cannot be written: No such"),
+    ("graph", "{tmp}/corrupt /proc/g.json", 1, "/proc/g.json cannot be written: No such file"),
     ("reproduce all", "--plot {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
     ("graph", "{tmp}/corrupt {tmp}/none/g.json", 1, "{tmp}/none is no directory"),
     ("demo", "--workers 9999", 2, "--workers"),
@@ -110,6 +119,8 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("graph", "{tmp}/corrupt {tmp}/g.doc", 2, "'g.doc' must end in one of"),
     ("snapshot", "{tmp}/none/file", 1, "{tmp}/none/file"),
     ("dump", "--output {tmp}/none/file", 1, "{tmp}/none/file"),
+    ("dump", "--output json", 2, "write ./json if a file is meant"),
+    ("dump", "-o name", 2, "write ./name if a file is meant"),
     ("status", "--tls-ca {tmp}/none.pem", 2, "{tmp}/none.pem"),
     ("status", "--token-file {tmp}/none", 2, "{tmp}/none"),
     ("status", "--timeout 0", 2, "'--timeout': must be greater than or equal to 0.001"),
@@ -342,6 +353,32 @@ def test_bad_input_is_one_line_and_an_exit_code(sidecar, files, command, words, 
     assert not printed or (command, code) == ("replay", 1), "it reports what it found, too"
     if "--json" in options(LEAVES[tuple(command.split())]):
         is_one_line(call(f"{command} {words}", files, *more, "--json"), code, part)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("weight set 2 b", "extra argument(s) (b); did you mean --role b? See"),
+        ("demand remove spark", "did you mean --role spark? See"),
+        ("policy list", "'list'; did you mean 'show'? See"),
+        ("drain show", "'show'; did you mean 'list'? See"),
+        ("help status", "'help'; give --help behind a command; see"),
+        *((f"limit {word} eng", "did you mean 'remove'?") for word in ("unset", "clear", "rm")),
+        ("limit delete eng", "did you mean 'remove'?"),
+        ("settings clear", "did you mean 'reset'?"),
+        ("wieght list", "Did you mean 'weight'?"),
+    ],
+)
+def test_words_that_are_common_elsewhere_are_answered_with_ours(words, part, tmp_path):
+    assert not is_one_line(call(words, tmp_path), 2, part)
+
+
+def test_what_is_tried_before_playing_leaves_nothing_behind(files):
+    words = f"{files}/none.toml --out {files}/new/out"
+    is_one_line(call(f"simulate {words}", files), 78, "none.toml")
+    assert not (files / "new").exists()
+    is_one_line(call(f"graph {files}/corrupt {files}/g.json", files), 1, "corrupt")
+    assert not (files / "g.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -211,3 +211,24 @@ def test_the_directory_of_a_configuration_is_named_once(capsys):
     assert ["log.level", "2", "-", "config.toml:8"] in lines
     assert ["limits.agents", "4", "-", "/other/config.toml:5"] in lines
     assert lines[-1] == ["config.toml:", file]
+
+
+def test_each_column_of_a_forecast_has_a_name_of_its_own(capsys):
+    policy = {"name": "drf", "selection": "", "mode": "oblivious", "flat": False}
+    forecast = {"framework_name": "spark", "framework_id": "id-1", "role": "eng", "share": 0.5}
+    for name in ("offered", "agents", "fair"):
+        forecast |= {f"{name}_now": 1, f"{name}_then": 2}
+    match = {"frameworks_total": 0, "agents_total": 0}
+    change = {"dry_run": True, "would_be": "ps-dsf (its own)", "warnings": [], "match": match}
+    setting_tables.policy(
+        {
+            "policy": policy | {"parameters": {}, "subtrees": {}},
+            "change": change,
+            "forecasts": [forecast],
+            "unaffected": 1,
+        }
+    )
+    first, _, head, *_ = capsys.readouterr().out.splitlines()
+    assert first == "drf now; ps-dsf would decide:"
+    for each in ("next now", "next ps-dsf", "end now", "end ps-dsf", "change"):
+        assert head.count(each) == 1

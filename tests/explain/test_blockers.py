@@ -7,7 +7,7 @@ import pytest
 
 from allocator.core import Outcomes, PolicySpec, Reason, SetConstraint, SetDemand, Trail, Transition
 from allocator.core.checkpoint import to_columns
-from allocator.explain import Answer, Blocker, UnknownSubjectError, explain, take, warm
+from allocator.explain import Answer, Blocker, UnknownSubjectError, explain, explaining, take, warm
 from allocator.policies.filling import serving
 from allocator.wire.journal.checkpoint import mark
 from tests.world.rows import given_back, holdings
@@ -283,6 +283,41 @@ def test_a_role_is_answered_by_its_frameworks_and_those_below():
     assert sorted(client.framework_name for client in answer.clients) == ["f", "g"]
     assert answer.verdict == "2 frameworks: 2 suppressed"
     assert [(each.reason, each.frameworks) for each in answer.tallies] == [("suppressed", 2)]
+
+
+def test_the_first_line_counts_each_reason_once_and_leaves_nobody_out():
+    a = world(CHARACTERISED)
+    a.agent("cpus:4;mem:4")
+    for number in range(5):
+        a.framework("r", name=f"quiet-{number}", suppressed=["r"])
+    a.framework("r", name="large-1")
+    a.framework("r", name="large-2")
+    a.tell(SetDemand("", "large-1", {"cpus": 9000}))
+    a.tell(SetDemand("", "large-2", {"cpus": 99000}))
+    answer = ask(a, "r", "role")
+    assert answer.verdict == "7 frameworks: 5 suppressed, 2 too large"
+    assert len(answer.tallies) == 3, "the two are too large for causes of their own"
+
+
+def test_reasons_that_are_not_named_are_counted(monkeypatch):
+    monkeypatch.setattr(explaining, "REASONS_TOLD", 1)
+    a = world(CHARACTERISED)
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f", suppressed=["r"])
+    a.framework("r", name="g", suppressed=["r"])
+    a.framework("r", name="large")
+    a.tell(SetDemand("", "large", {"cpus": 9000}))
+    assert ask(a, "r", "role").verdict == "3 frameworks: 2 suppressed, 1 other"
+
+
+def test_a_framework_in_several_roles_is_one_framework():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("eng", "eng/ads", "ops", name="f", suppressed=["eng", "eng/ads", "ops"])
+    assert ask(a, "f").verdict == "in 3 roles: 3 suppressed"
+    assert ask(a, "eng", "role").verdict == "1 framework in 2 roles: 2 suppressed"
+    a.framework("eng", name="g", suppressed=["eng"])
+    assert ask(a, "eng", "role").verdict == "2 frameworks as 3 clients: 3 suppressed"
 
 
 def test_nobody_of_that_name_is_an_error_that_knows_all_names():

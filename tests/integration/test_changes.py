@@ -85,6 +85,7 @@ SENSELESS = [
     ("demand", "cpu:2 --role eng", "no agent has any 'cpu', 1 frameworks would be offered nothing"),
     ("demand", "cpus:9 --all", "no agent is large enough for cpus:9, 2 frameworks would be"),
     ("limit", "eng cpu:1", "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?"),
+    ("limit", "eng cpus:0", "no cpus would be granted in 'eng' and below it any more"),
     ("drain", "nope", "no agent has the id or host name 'nope' now"),
     ("drain", "a1 a2", "no agent would be left that is not drained: nobody would be offered"),
 ]
@@ -149,10 +150,31 @@ def test_policy_dry_run_shows_how_the_next_decisions_would_differ(session):
     names = {each["framework_name"] for each in answer["forecasts"]}
     assert len(names) + answer["unaffected"] == 2
     text = command(session.process, *words).stdout
-    assert "in the end" in text
+    assert text.splitlines()[0] == (
+        "drf (its own selection, oblivious, hierarchical) now;"
+        " drf (its own selection, characterised, hierarchical) would decide:"
+    )
+    other = command(session.process, "policy", "set", "ps-dsf", "--dry-run").stdout
+    assert other.startswith("drf now; ps-dsf would decide:\n")
     assert ask(session.process, "policy", "show")["policy"]["mode"] == "oblivious"
     done = command(session.process, "policy", "set", "drff", "--dry-run")
     assert done.returncode == 4
+
+
+def test_a_dry_run_of_a_rule_says_what_would_be_set_and_what_was(session):
+    def said(*words: str) -> str:
+        return command(session.process, *words, "--dry-run").stdout.splitlines()[0]
+
+    weight = ["weight", "set", "3", "--role", "eng"]
+    assert said(*weight) == "would set: role eng, weight 3 (was: none)"
+    ask(session.process, *weight)
+    assert said("weight", "set", "2.5", "--role", "eng") == (
+        "would set: role eng, weight 2.5 (was: 3)"
+    )
+    assert said("weight", "remove", "--role", "eng") == "would remove: role eng, weight 3"
+    assert said("weight", "set", "2", "--all") == "would set: all, weight 2 (was: none)"
+    assert said("drain", "set", "a1") == "would set: agent a1, drained (was: none)"
+    assert said("shadow", "set", "tsf").startswith("would set: shadow tsf (its own selection")
 
 
 def test_every_change_leaves_a_line_of_who_and_what(session):

@@ -89,6 +89,18 @@ def test_the_policy_is_set_back_at_the_end(command, sidecar, tmp_path):
     assert ask(sidecar)[0] == OURS
 
 
+def test_a_policy_of_the_configuration_does_not_become_an_operator_s(sidecar, tmp_path):
+    with channel(sidecar.target) as to_sidecar:
+        stub = AdminServiceStub(to_sidecar)
+        stub.ResetSettings(admin_pb2.ResetSettingsRequest(what=["policy"]), timeout=ADMIN_S)
+        before = stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=ADMIN_S)
+        run = begin("soak", sidecar, tmp_path, SHORT)
+        _, said = run.communicate(timeout=200)
+        assert run.returncode == Exit.OK, said
+        assert said.startswith(f"playing before {sidecar.target}; the emulated clock runs fast")
+        assert stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=ADMIN_S) == before
+
+
 @pytest.mark.parametrize("command", list(LONG))
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_policy_is_set_back_after_an_interruption(command, number, sidecar, tmp_path):

@@ -282,6 +282,56 @@ def test_constraints_are_set_and_removed_and_count_at_once(loop, stub):
     assert not answer.constraints
 
 
+def test_a_limit_below_what_is_held_warns_until_when_it_keeps_offers_back(loop, stub):
+    tell(loop, *CLUSTER)
+    limit = Quantities(name=["cpus", "mem"], amount=[1000, 13 * GIB])
+    request = spb.SetLimitRequest(limit=spb.Limit(role="eng", limit=limit), dry_run=True)
+    (warning,) = stub.SetLimit(request).change.warnings
+    assert warning == (
+        "that is less than is held there now: 1 frameworks are offered no cpus until they give"
+        " back cpus:2"
+    )
+    limit.amount[0] = 3000
+    request.limit.limit.CopyFrom(limit)
+    assert not stub.SetLimit(request).change.warnings
+
+
+def test_a_limit_of_nothing_is_refused_unless_it_is_forced(loop, stub):
+    tell(loop, *CLUSTER)
+    limit = Quantities(name=["cpus", "mem"], amount=[0, 99 * GIB])
+    request = spb.SetLimitRequest(limit=spb.Limit(role="ops", limit=limit))
+    with pytest.raises(grpc.RpcError, match=r"no cpus would be granted in 'ops'.*--force"):
+        stub.SetLimit(request)
+    request.force = True
+    assert list(stub.SetLimit(request).limits) == [request.limit]
+
+
+def test_what_a_rule_is_for_has_a_bound(stub):
+    role, few = 4097 * "r", Quantities(name=["cpus"], amount=[1])
+    before = settings(stub)
+    for call, request in (
+        (stub.SetLimit, spb.SetLimitRequest(limit=spb.Limit(role=role, limit=few))),
+        (stub.SetDemand, spb.SetDemandRequest(demand=spb.Demand(framework_name=role, demand=few))),
+        (stub.SetDrain, spb.SetDrainRequest(drain=spb.Drain(agent=role))),
+    ):
+        said = refusal(call, request)
+        assert "rrr...': has 4097 bytes; at most 4096 are taken, shorten it" in said
+        assert len(said) < 200
+    assert settings(stub) == before
+    assert len(refusal(stub.GetShares, pb.GetSharesRequest(role=role))) < 200
+    request = spb.SetLimitRequest(limit=spb.Limit(role=role, limit=few), remove=True)
+    assert len(refusal(stub.SetLimit, request)) < 200
+
+
+def test_of_many_wrong_resources_three_are_named(loop, stub):
+    tell(loop, *CLUSTER)
+    names = [f"nothing-{number}" for number in range(9000)]
+    limit = Quantities(name=names, amount=[1000] * len(names))
+    said = refusal(stub.SetLimit, spb.SetLimitRequest(limit=spb.Limit(role="ops", limit=limit)))
+    assert said.count("no agent has any") == 3
+    assert "; and 8,997 more; nothing has changed" in said
+
+
 @pytest.mark.parametrize("expression", ["", " ; ", "zone=", "=a", "a=|"])
 def test_a_constraint_that_is_none_is_refused_and_nothing_changes(stub, expression):
     before = settings(stub)
@@ -295,7 +345,7 @@ def test_a_rule_that_is_not_there_cannot_be_removed(stub):
         (stub.SetDemand, spb.SetDemandRequest(remove=True, all=True)),
         (stub.SetConstraint, spb.SetConstraintRequest(remove=True, all=True)),
     ):
-        assert "there is no rule for role '' and framework ''" in refusal(call, request)
+        assert "there is no rule for any role and any framework" in refusal(call, request)
 
 
 def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub):

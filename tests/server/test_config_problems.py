@@ -136,6 +136,14 @@ def test_a_file_that_is_no_toml_is_reported_and_not_more(tmp_path, text, found):
         ("[listen]\ntls_client_ca = '/etc/passwd'", "c.toml:2: listen.tls_client_ca: needs tls_"),
         ("[[demand]]\nresources = 'cpus:x'", "'x' is not a number"),
         ("[[demand]]\nresources = 'cpus:0'", "names no positive amount"),
+        (
+            f"[[limit]]\nrole = '{4097 * 'r'}'\nresources = 'cpus:1'",
+            "has 4097 bytes; at most 4096 are taken",
+        ),
+        (
+            f"[[weight]]\nframework_name = '{4097 * 'f'}'\nweight = 2",
+            "has 4097 bytes; at most 4096 are taken",
+        ),
         ("[[constraint]]\nagents = 'zone='", "'zone=' is no clause"),
         ("[[constraint]]\nagents = ' ; '", "holds for every agent"),
         (

@@ -288,6 +288,7 @@ def soak(
             directory = until_end.enter_context(scratch_directory("soak-"))
             sidecar = SidecarProcess(directory, {"log.level": "warning"})
             target = until_end.enter_context(sidecar).target
+        typer.echo(f"playing before {target}; the emulated clock runs fast", err=True)
         soaked = soak_sidecar(
             target,
             RandomScenario(seed, size, duration_ms=seconds * 1000),

@@ -68,6 +68,7 @@ def graph(
         fail(Exit.USAGE, f"FILE: {out.name!r} must end in one of {', '.join(ENDINGS)}")
     if not out.absolute().parent.is_dir():
         fail(Exit.FAILURE, f"{out} cannot be written: {out.parent} is no directory")
+    _try_to_write(out)
     allocator, damage = _replayed(journal)
     if allocator is None:
         text = f"{journal} knows of no framework that could be served at its end"
@@ -86,6 +87,18 @@ def graph(
     users = sum(data["side"] == 0 for _, data in made.nodes(data=True))
     types = len(made) - users
     typer.echo(f"{out}: {users} frameworks, {types} types of agents, {len(made.edges)} edges")
+
+
+def _try_to_write(out: Path) -> None:
+    """End where the file cannot be written, before the journal is read for it."""
+    was_there = out.exists()
+    try:
+        with out.open("ab"):
+            pass
+        if not was_there:
+            out.unlink()
+    except OSError as error:
+        fail(Exit.FAILURE, f"{out} cannot be written: {error.strerror}")
 
 
 def _replayed(journal: Path) -> tuple["Allocator | None", list[str]]:

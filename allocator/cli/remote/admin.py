@@ -20,7 +20,7 @@ from allocator.cli.remote.connection import (
     remote,
 )
 from allocator.cli.remote.options import RoleBelow
-from allocator.cli.remote.output import written
+from allocator.cli.remote.output import Form, written
 from allocator.cli.tree import Exit, fail
 
 if TYPE_CHECKING:
@@ -137,16 +137,21 @@ def shares(
 def dump(
     sidecar: Sidecar,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File; none: standard output.")
+        str | None,
+        # As text: a path does not tell ./json from json.
+        typer.Option("--output", "-o", metavar="PATH", help="File; none: standard output."),
     ] = None,
 ) -> None:
     """Write the whole state as JSON."""
     from allocator.v1 import admin_pb2
 
+    if output in set(Form):
+        text = f"--output {output} is no form here: it is always JSON, and {output!r} would be a"
+        raise typer.BadParameter(f"{text} file; write ./{output} if a file is meant")
     pieces = sidecar.pieces(sidecar.stub.Dump(admin_pb2.DumpRequest()))
     told = (piece.json for piece in pieces)
     if output is not None:
-        _write_whole(output, told)
+        _write_whole(Path(output), told)
         return
     for part in told:
         sys.stdout.buffer.write(part)

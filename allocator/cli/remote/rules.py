@@ -51,8 +51,8 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Set it though it can't be meant: it names what no agent has, or leaves nobody an"
-        " agent.",
+        help="Set it though it can't be meant: it names what no agent has, grants nothing, or"
+        " leaves nobody an agent.",
     ),
 ]
 Agents = Annotated[
@@ -220,6 +220,7 @@ def _for_each(agents: Iterable[str], ask: Callable[[str, bool], Any], dry_run: b
     response: Any = type(done[-1])()
     response.CopyFrom(done[-1])
     response.change.match.agents = sum(each.change.match.agents for each in done)
+    response.change.scope = ", ".join(each.change.scope for each in done if each.change.scope)
     del response.change.warnings[:]
     for agent, each in zip(agents, done, strict=True):
         response.change.warnings.extend(f"{agent}: {text}" for text in each.change.warnings)

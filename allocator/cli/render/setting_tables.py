@@ -17,17 +17,30 @@ def policy_in_words(policy: dict[str, Any]) -> str:
 
 def policy(data: dict[str, Any]) -> None:
     """Print the policy in force, and what a change of it did."""
+    if _is_dry(data):
+        _forecasts(data)
+        _tell(data)
+        return
     console().print(as_text(policy_in_words(data["policy"])))
     if data.get("policies"):
         console().print(as_text(f"policies:   {', '.join(data['policies'])}"))
         console().print(as_text(f"selections: {', '.join(data['selections'])}"))
-    if data.get("change", {}).get("dry_run"):
-        _forecasts(data)
     _tell(data)
+
+
+def _is_dry(data: dict[str, Any]) -> bool:
+    return bool(data.get("change", {}).get("dry_run"))
 
 
 def _forecasts(data: dict[str, Any]) -> None:
     """Print how clients would fare under another policy."""
+    now, then = policy_in_words(data["policy"]), data["change"]["would_be"]
+    name, other = now.partition(" ")[0], then.partition(" ")[0]
+    if name == other:
+        other = "then"
+    else:
+        now, then = name, other
+    console().print(as_text(f"{now} now; {then} would decide:"))
     rows = (
         (
             each["framework_name"] or each["framework_id"],
@@ -41,17 +54,23 @@ def _forecasts(data: dict[str, Any]) -> None:
         )
         for each in data["forecasts"]
     )
-    head = ["framework", "role", ">share", ">next offer", ">then", ">in the end", ">then", ">"]
+    head = ["framework", "role", ">share", ">next now", f">next {other}", ">end now"]
+    head += [f">end {other}", ">change"]
     console().print()
     print_table(head, rows, "no framework would fare otherwise")
     same = data["unaffected"]
-    text = "share: held now. next offer: of the next cycle, share and agents. in the end: share if"
-    console().print(as_text(f"{text} all were given out anew. {same} frameworks fare the same."))
+    text = "share: held now. next: offered in the next cycle, share and agents. end: share if all"
+    text += " were given out anew; change: of that."
+    console().print(as_text(f"{text} {same} frameworks fare the same."))
 
 
 def rules(data: dict[str, Any], name: str) -> None:
     """Print the rules of a kind, and what a change did."""
     kind = KINDS[name]
+    if _is_dry(data):
+        _would(kind, data["change"])
+        _tell(data)
+        return
     head = [part.removesuffix("_name") for part in kind.scope.fields]
     if kind.value is not Value.NOTHING:
         head.append(kind.column)
@@ -78,9 +97,22 @@ def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
     return row + [flag.mark if rule[flag.name] else "" for flag in kind.flags]
 
 
+def _would(kind: SettingKind, change: dict[str, Any]) -> None:
+    """Print what a dry run would change, and what stands there."""
+    named = "" if kind.value is Value.NOTHING else f"{kind.name} "
+    new, old = change["would_be"], change["is_now"]
+    verb, told = ("set", new) if new else ("remove", old)
+    text = ", ".join(filter(None, (change["scope"], f"{named}{told}" if told else "")))
+    was = f" (was: {old or 'none'})" if new else ""
+    console().print(as_text(f"would {verb}: {text}{was}"))
+
+
 def shadow(data: dict[str, Any]) -> None:
     """Print which policy looks on, and what a change of that did."""
-    console().print(as_text(shadow_in_words(data["shadow"])))
+    if _is_dry(data):
+        _would(KINDS["shadow"], data["change"])
+    else:
+        console().print(as_text(shadow_in_words(data["shadow"])))
     _tell(data)
 
 

@@ -156,14 +156,15 @@ def shadow(data: dict[str, Any]) -> None:
     for name, kind in (("role", "roles"), ("framework", "clients")):
         console().print()
         rows = (_row(name, each, fair=data["fair"]) for each in data[kind])
-        head = [name, ">share", ">offered", ">shadow", ">", ">cycles", ">shadow"]
+        head = [name, ">share", ">offered", ">by shadow", ">change", ">cycles", ">shadow's"]
         if data["fair"]:
-            head += [">in the end", ">shadow"]
+            head += [">end", ">end, shadow"]
         print_table(head, rows, "nobody is there")
     text = (
-        "share: held now. offered: share offered, added up over the cycles compared; shadow: what"
-        " the other policy would have offered in the same cycles. Nothing comes of that, so the"
-        " next cycle is compared from what was really given."
+        "share: held now. offered: share offered, added up over the cycles compared; by shadow:"
+        " what the other policy would have offered in the same cycles. cycles: in so many something"
+        " was offered; shadow's: would have been. Nothing comes of that, so the next cycle is"
+        " compared from what was really given."
     )
     console().print(as_text(text))
 

@@ -11,6 +11,7 @@ from allocator.core.apply.agents import refresh_drained
 from allocator.core.apply.clients import refresh_client
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
+from allocator.core.bounds import quoted, refuse_long
 from allocator.core.constraints import parse_constraint
 from allocator.core.demand.demand_memory import check_demand
 from allocator.core.events import (
@@ -97,15 +98,20 @@ def _nothing_there(event: OperatorChange) -> tuple[str, str]:
         case Scope.CLUSTER:
             raise AssertionError(event)  # is no rule
         case Scope.FRAMEWORKS:
-            return kind.name, f"there is no rule for role {key[0]!r} and framework {key[1]!r}"
+            return kind.name, f"there is no rule for {_whom(*key)}"
         case Scope.ROLE:
-            return kind.name, f"there is no {kind.name} of role {key[0]!r}"
+            return kind.name, f"there is no {kind.name} of role {quoted(key[0])}"
         case Scope.AGENT:
             if kind.value is Value.NOTHING:
-                return "agent", f"{key[0]!r} is not {kind.field}"
-            return "agent", f"there is no {kind.name} of agent {key[0]!r}"
+                return "agent", f"{quoted(key[0])} is not {kind.field}"
+            return "agent", f"there is no {kind.name} of agent {quoted(key[0])}"
         case _:
             assert_never(kind.scope)
+
+
+def _whom(role: str, framework: str) -> str:
+    whom = f"role {quoted(role)}" if role else "any role"
+    return f"{whom} and {f'framework {quoted(framework)}' if framework else 'any framework'}"
 
 
 def check_rule(state: State, event: OperatorChange) -> None:
@@ -113,6 +119,11 @@ def check_rule(state: State, event: OperatorChange) -> None:
     if event.takes_back:
         return
     kind, value = event.kind, getattr(event, event.kind.field)
+    for field, text in zip(kind.scope.fields, event.key[1:], strict=True):
+        try:
+            refuse_long(text)
+        except ValueError as error:
+            raise EventError("value", field, f"{field} = {quoted(text)}: {error}") from None
     if kind.scope is Scope.ROLE:
         _check_role(state, event.key[1])
     if kind.scope is Scope.AGENT and not event.key[1].strip():
@@ -138,7 +149,7 @@ def check_rule(state: State, event: OperatorChange) -> None:
 
 def _check_role(state: State, role: str) -> None:
     if not role or not all(role.split("/")):
-        message = f"{role!r} is not a role; write it as 'eng' or 'eng/ads'"
+        message = f"{quoted(role)} is not a role; write it as 'eng' or 'eng/ads'"
         raise EventError("value", "role", message)
     check_depth(role, state.limits.role_depth, "role")
 

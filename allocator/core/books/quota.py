@@ -80,11 +80,20 @@ def quota_tree(state: State) -> QuotaTree:
         above=np.array([_innermost(row, each.rpartition("/")[0]) for each in path], np.int64),
         limit=limit,
         guarantee=guarantee,
-        of_kind=np.array(
-            [_innermost(row, kind.reserved_role) if kind else -1 for kind in space.kinds], np.int64
-        ),
-        of_role=state.roles.inherit(row, -1),
+        of_kind=_of_kind(state, row),
+        of_role=_of_role(state, row),
     )
+
+
+def _of_kind(state: State, row: dict[str, int]) -> Ints:
+    return np.array(
+        [_innermost(row, kind.reserved_role) if kind else -1 for kind in state.space.kinds],
+        np.int64,
+    )
+
+
+def _of_role(state: State, row: dict[str, int]) -> Ints:
+    return state.roles.inherit(row, -1)
 
 
 def _innermost(row: dict[str, int], path: str) -> int:
@@ -117,6 +126,13 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
         if tree.above[index] >= 0:
             result[tree.above[index]] += result[index]
     return result
+
+
+def consumed_in(state: State, path: str) -> Ints:
+    """What a role consumes, whether or not it has a quota, (R,), thousandths."""
+    row, none = {path: 0}, np.zeros((1, len(state.space.names)), np.int64)
+    tree = QuotaTree([path], np.array([-1]), none, none, _of_kind(state, row), _of_role(state, row))
+    return consumed(state, tree)[0]
 
 
 def quota_use(state: State, tree: QuotaTree) -> QuotaUse:

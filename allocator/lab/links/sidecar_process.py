@@ -256,7 +256,7 @@ def borrowed(target: str, *, force: bool = False) -> Iterator[int]:
     """
     with _admin(target) as stub:
         status = stub.GetStatus(pb.GetStatusRequest(), timeout=ADMIN_S)
-        before = stub.GetPolicy(pb.GetPolicyRequest(), timeout=ADMIN_S).policy
+        before = _policy_of_operators(stub)
     if status.in_session and not force:
         message = (
             f"the sidecar at {target} serves the master {status.master_id!r}, whose offers would"
@@ -269,13 +269,29 @@ def borrowed(target: str, *, force: bool = False) -> Iterator[int]:
         _set_back(target, before)
 
 
-def _set_back(target: str, before: settings_pb2.Policy) -> None:
+def _policy_of_operators(stub: AdminServiceStub) -> settings_pb2.Policy | None:
+    """Read the policy in force where an operator set it; None: it comes from the configuration."""
+    listed = stub.ListSettings(pb.ListSettingsRequest(), timeout=ADMIN_S).settings
+    if not any(each.key == "policy.name" and each.source == "operator" for each in listed):
+        return None
+    return stub.GetPolicy(pb.GetPolicyRequest(), timeout=ADMIN_S).policy
+
+
+def _set_back(target: str, before: settings_pb2.Policy | None) -> None:
+    """Set it; what came from the configuration is not made an operator's, which outranks that."""
     try:
         with _admin(target) as stub:
-            stub.SetPolicy(pb.SetPolicyRequest(policy=before), timeout=ADMIN_S)
+            if before is None:
+                stub.ResetSettings(pb.ResetSettingsRequest(what=["policy"]), timeout=ADMIN_S)
+            else:
+                stub.SetPolicy(pb.SetPolicyRequest(policy=before), timeout=ADMIN_S)
     except LinkDownError as error:
-        message = f"{error}; the policy {before.name!r} could not be set back: set it where it runs"
-        raise LinkDownError(message) from None
+        named, mend = (
+            (f"the policy {before.name!r}", "set it where it runs")
+            if before
+            else ("the configuration's policy", "`settings reset policy` does it")
+        )
+        raise LinkDownError(f"{error}; {named} could not be set back: {mend}") from None
 
 
 @contextmanager

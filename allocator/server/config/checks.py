@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pydantic_core import PydanticCustomError
 
-from allocator.core import PolicySpec, parse_constraint, parse_quantities
+from allocator.core import PolicySpec, parse_constraint, parse_quantities, refuse_long
 from allocator.near import suggestion
 from allocator.server.system.disk import read_regular
 
@@ -63,7 +63,13 @@ def non_blank(text: str) -> str:
     return text
 
 
+def short(text: str) -> str:
+    refuse_long(text)
+    return text
+
+
 def role_path(text: str) -> str:
+    refuse_long(text)
     if not text or not all(text.split("/")):
         raise ValueError("is not a role; write it as 'eng' or 'eng/ads'")
     return text

@@ -33,6 +33,7 @@ from allocator.server.config.checks import (
     refuse_at,
     role_path,
     selection_name,
+    short,
     spec_that_builds,
     target,
 )
@@ -158,7 +159,7 @@ class AgentRule(Section):
 
     live = True
 
-    agent: Annotated[str, AfterValidator(non_blank)] = Field(
+    agent: Annotated[str, AfterValidator(non_blank), AfterValidator(short)] = Field(
         description="Its id or its host name.", examples=["node-17"]
     )
 
@@ -168,12 +169,14 @@ class FrameworksRule(Section):
 
     live = True
 
-    role: str = Field(
+    role: Annotated[str, AfterValidator(short)] = Field(
         "",
         description='Shell pattern of roles, such as "eng/*"; empty: all.',
         examples=["eng/*"],
     )
-    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
+    framework_name: Annotated[str, AfterValidator(short)] = Field(
+        "", description="Shell pattern of framework names; empty: all."
+    )
     all: bool = Field(
         False, description="true: for every framework. Needed where both patterns are empty."
     )

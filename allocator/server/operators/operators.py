@@ -139,7 +139,7 @@ class Changes:
         `listed` reads on the core's thread what is answered beside it, of the moment after it.
         `force`: make it though it can't be meant. `beside`: what is about to be set with it.
         """
-        cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator))
+        cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator, change))
         audit = self.operators.audit
         changed = Changed(str(caller_of(context, self._sockets)), change)
         try:
@@ -149,6 +149,8 @@ class Changes:
             if dry_run:
                 before = cluster.settings.before(change)
                 audit.of_change(changed._replace(before=before), result="dry_run")
+                told.scope, told.would_be = scope_of(change.key), value_of(change)
+                told.is_now = value_of(before)
                 return self._ask(context, listed), told
             asked = Asked(changed.who, context.is_active, listed)
             effect = settled(self.operators.set(change, asked), left_s(context))

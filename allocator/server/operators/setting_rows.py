@@ -23,6 +23,7 @@ from allocator.core import (
     SetConstraint,
     SetDemand,
     SetDrain,
+    SetLimit,
     SetPolicy,
     SetShadow,
     Settings,
@@ -31,6 +32,7 @@ from allocator.core import (
     format_quantities,
     matches,
     parse_constraint,
+    quoted,
     read_words,
 )
 from allocator.near import suggestion
@@ -56,6 +58,8 @@ class Cluster:
     """Frameworks by role: the role's path, and what a REQUEST call of theirs says."""
     roles: list[str]
     settings: Settings
+    consumed: Mapping[str, int]
+    """What the role that is asked about consumes, with those below it."""
 
     @cached_property
     def attributes(self) -> list[dict[str, str]]:
@@ -95,8 +99,8 @@ class Cluster:
         return {}
 
 
-def copy_cluster(allocator: Allocator) -> Cluster:
-    """Copy what rules are compared with; on the core's thread."""
+def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> Cluster:
+    """Copy what rules are compared with, and this change; on the core's thread."""
     state = allocator.state
     agents = np.flatnonzero(state.agents.bound)
     clients = np.flatnonzero(state.clients.subscribed)
@@ -118,6 +122,7 @@ def copy_cluster(allocator: Allocator) -> Cluster:
         ],
         roles=[path for role, path in enumerate(paths) if role and state.roles.bound[role]],
         settings=allocator.settings.copied(),
+        consumed=allocator.consumed_in(change.role) if isinstance(change, SetLimit) else {},
     )
 
 
@@ -212,8 +217,9 @@ def doubts_of(
         case SetShadow():
             if value == replace(cluster.settings.policy, flat=False, subtrees={}):
                 yield Doubted("that is the policy in force: both would decide the same")
-        case _ if kind.value is Value.AMOUNTS:
+        case SetLimit():
             yield from _about_names(cluster, value, "it would bound nothing")
+            yield from _about_what_is_left(cluster, rule, match)
         case _ if kind.value is Value.EXPRESSION:
             yield from _about_agents(cluster, parse_constraint(value), match)
 
@@ -252,16 +258,36 @@ def _whoever(match: pb.RuleMatch) -> str:
     return f"{match.frameworks} frameworks" if match.frameworks else "whoever it is for"
 
 
+NAMES_TOLD = 3
+"""So many resources that there are not are named; the others are counted."""
+
+
 def _about_names(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:
     """Name the resources that there are not; `then` is what would come of it."""
     if not cluster.agents:
         return
     has = np.flatnonzero(cluster.capacity.any(axis=0)).tolist()
     there = [cluster.resources[column] for column in has]
-    for name, amount in amounts.items():
-        if amount and name not in there:
-            text = f"no agent has any {name!r}, {then}{suggestion(name, there)}"
-            yield Doubted(text, Doubt.NO_SUCH_RESOURCE)
+    wrong = [name for name, amount in amounts.items() if amount and name not in there]
+    for name in wrong[:NAMES_TOLD]:
+        text = f"no agent has any {quoted(name)}, {then}{suggestion(name, there)}"
+        yield Doubted(text, Doubt.NO_SUCH_RESOURCE)
+    if more := len(wrong[NAMES_TOLD:]):
+        yield Doubted(f"and {more:,} more", Doubt.NO_SUCH_RESOURCE)
+
+
+def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -> Iterator[Doubted]:
+    limit = rule.limit or {}
+    if none := [name for name, amount in limit.items() if not amount]:
+        text = f"no {' and no '.join(none)} would be granted in {rule.role!r} and below it any more"
+        yield Doubted(text, Doubt.NOTHING_GRANTED)
+    over = {name: cluster.consumed.get(name, 0) - amount for name, amount in limit.items()}
+    over = {name: amount for name, amount in over.items() if amount > 0}
+    if over:
+        yield Doubted(
+            f"that is less than is held there now: {_whoever(match)} are offered no"
+            f" {' and no '.join(over)} until they give back {format_quantities(over)}"
+        )
 
 
 def _about_amounts(
@@ -292,7 +318,7 @@ def _about_own_demands(rule: SetDemand, match: pb.RuleMatch) -> Iterator[Doubted
 def _about_role(cluster: Cluster, role: str, what: str) -> Iterator[Doubted]:
     if cluster.roles and role not in cluster.roles:
         near = suggestion(role, cluster.roles)
-        yield Doubted(f"{what} a role {role!r} that nobody is in now{near}")
+        yield Doubted(f"{what} a role {quoted(role)} that nobody is in now{near}")
 
 
 def _about_drained(

@@ -11,7 +11,15 @@ from typing import TypeAlias
 import numpy as np
 
 from allocator import __version__, explain
-from allocator.core import Allocator, Copied, EventError, Floats, Newcomer, OperatorChange
+from allocator.core import (
+    Allocator,
+    Copied,
+    EventError,
+    Floats,
+    Newcomer,
+    OperatorChange,
+    quoted,
+)
 from allocator.explain import UnknownSubjectError
 from allocator.near import suggestion, suggestions
 from allocator.policies import POLICIES, SELECTIONS
@@ -207,7 +215,7 @@ class Views:
             path = getattr(request, field)
             if path and path not in state.roles.path:
                 near = suggestion(path, state.roles.path)
-                raise RefusedError(f"{field} = {path!r}: there is no such role{near}")
+                raise RefusedError(f"{field} = {quoted(path)}: there is no such role{near}")
         fair, newcomer = None, float("nan")
         if copied is not None and request.fair:
             fair = fair_shares.deal(self.loop, state.policy, copied)
