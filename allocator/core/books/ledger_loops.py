@@ -239,32 +239,22 @@ def offered_by_agent(books: Books, end: int) -> Ints:
     return offered
 
 
-@part()
-def _enlist_row(books: Books, row: int) -> None:
-    agent, client = books.agent[row], books.client[row]
-    push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
-    push(books.of_client, books.next_of_client, books.previous_of_client, client, row)
-
-
 @loop
 def enlist(books: Books, rows: Ints) -> None:
     """Put new rows into the lists of their agents and clients."""
     for row in rows:
-        _enlist_row(books, row)
-
-
-@part()
-def _unlist_row(books: Books, row: int) -> None:
-    agent, client = books.agent[row], books.client[row]
-    unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
-    unlink(books.of_client, books.next_of_client, books.previous_of_client, client, row)
+        agent, client = books.agent[row], books.client[row]
+        push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+        push(books.of_client, books.next_of_client, books.previous_of_client, client, row)
 
 
 @loop
 def unlist(books: Books, rows: Ints) -> None:
     """Take rows out of the lists of their agents and clients."""
     for row in rows:
-        _unlist_row(books, row)
+        agent, client = books.agent[row], books.client[row]
+        unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+        unlink(books.of_client, books.next_of_client, books.previous_of_client, client, row)
 
 
 @loop
@@ -493,7 +483,8 @@ def _open_row(books: Books, spare: Spare, client: int, agent: int, now_ms: int) 
     books.client[row] = client
     books.opened_ms[row] = now_ms
     books.agents_held[client] += 1
-    _enlist_row(books, row)
+    push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+    push(books.of_client, books.next_of_client, books.previous_of_client, client, row)
     return row
 
 
@@ -504,7 +495,8 @@ def _close_row(books: Books, spare: Spare, row: int) -> None:
     delete_key(spare.keys, spare.rows, (agent << 32) | client)
     spare.tally[2] -= 1
     books.agents_held[client] -= 1
-    _unlist_row(books, row)
+    unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+    unlink(books.of_client, books.next_of_client, books.previous_of_client, client, row)
     books.agent[row] = 0
     books.client[row] = 0
     spare.stack[spare.tally[0]] = row

@@ -179,7 +179,8 @@ def delete_key(keys: Ints, rows: Ints, key: int) -> None:
 def _get_many(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
     found = np.empty(len(wanted), np.int64)
     for i in range(len(wanted)):
-        found[i] = find_key(keys, rows, wanted[i])
+        slot = _slot(keys, wanted[i])
+        found[i] = rows[slot] if keys[slot] != -1 else -1
     return found
 
 
