@@ -82,7 +82,7 @@ def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
 import sys
 sys.modules[{missing!r}] = None
 from allocator.cli.lab import demo; from allocator.cli import main
-demo._choose = lambda *_: __import__({missing!r})
+demo.chosen = lambda *_: __import__({missing!r})
 sys.argv = ["mesos-allocator", "demo"]
 main()
 """
