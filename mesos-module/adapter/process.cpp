@@ -27,8 +27,7 @@ AllocatorProcess::AllocatorProcess(const session::Parameters& _parameters)
       event.resourceClass = resourceClass;
       event.traits = traits;
       brain.step(event, nowMs());
-    }),
-    errands(std::make_shared<session::Errands>())
+    })
 {
   // As with the built-in allocator, they are there before it is initialized.
   // In shadow they are its own.

@@ -24,7 +24,6 @@
 
 #include "brain/brain.hpp"
 
-#include "session/errands.hpp"
 #include "session/forward_clock.hpp"
 #include "session/keeper.hpp"
 #include "session/parameters.hpp"
@@ -201,12 +200,10 @@ private:
   };
 
   // Runs what a call or an answer is about: nothing that is thrown leaves
-  // the actor. Gives what was wrong. What the session has to say goes first,
-  // for it came before the call is served.
+  // the actor. Gives what was wrong.
   template <typename Function>
   std::string guard(const Function& function)
   {
-    errands->run();
     return brain::attempt<std::string>(
         function, [this](const char* error) { return failed(error); });
   }
@@ -275,7 +272,6 @@ private:
   // Of numbers that the brain has just named.
   SlaveID agentIdOf(uint32_t number) const;
   FrameworkID frameworkIdOf(uint32_t number) const;
-  void runErrands() { errands->run(); }
 
   // The books, for whoever may look at the master.
   process::http::Response showBooks(
@@ -299,7 +295,6 @@ private:
   OfferCallback offerCallback;
   InverseOfferCallback inverseOfferCallback;
 
-  std::shared_ptr<session::Errands> errands; // Of the session's threads.
   std::unique_ptr<session::Keeper> keeper;
   std::string notStarted; // Why a session could not be begun.
 

@@ -167,15 +167,13 @@ void AllocatorProcess::startSession()
 
   try {
     const process::PID<AllocatorProcess> pid = self();
-    const std::shared_ptr<session::Errands> left = errands;
     const session::Executor executor = [=](std::function<void()> function) {
-      left->add([this, function]() {
-        guard([&]() {
-          function();
-          return string();
-        });
-      });
-      process::dispatch(pid, &AllocatorProcess::runErrands);
+      process::dispatch(pid, std::function<void()>([this, function]() {
+                          guard([&]() {
+                            function();
+                            return string();
+                          });
+                        }));
     };
 
     string error;
