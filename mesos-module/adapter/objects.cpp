@@ -177,7 +177,8 @@ int64_t thousandths(const mesos::Value::Scalar& scalar)
 int64_t amountOf(const Resource& resource)
 {
   switch (resource.type()) {
-    case mesos::Value::SCALAR: return thousandths(resource.scalar());
+    case mesos::Value::SCALAR:
+      return brain::countable(thousandths(resource.scalar()));
     case mesos::Value::RANGES: {
       brain::Spans spans;
       for (const mesos::Value::Range& range : resource.ranges().range()) {
@@ -335,7 +336,7 @@ void Objects::add(const Resource& resource, int64_t copies, brain::Parts* parts)
   part.resourceClass = bind(resource);
 
   if (resource.type() == mesos::Value::SCALAR) {
-    part.amount = thousandths(resource.scalar()) * copies;
+    part.amount = brain::countable(thousandths(resource.scalar()), copies);
   } else {
     part.spans = spansOf(&rows[part.resourceClass], resource);
     part.amount = brain::amountOf(part.spans);

@@ -60,6 +60,12 @@ constexpr size_t REQUEST_BYTES_MAX = 32 << 10;
 constexpr size_t ATTRIBUTES_MAX = 1024;
 constexpr size_t ATTRIBUTE_BYTES_MAX = 64 << 10;
 
+// Of one object of a resource, in thousandths: 8 PB of disk. So sums over a
+// million objects are no larger than 64 bits hold. Of a range the numbers below
+// that count, for then it is the same however it is cut.
+constexpr size_t OBJECT_AMOUNT_MAX = size_t(1) << 43;
+constexpr size_t RANGE_NUMBERS_MAX = OBJECT_AMOUNT_MAX / 1000;
+
 // Reservations on top of each other, as a sidecar hears of them: more than one
 // is all that a decision asks about.
 constexpr size_t RESERVATION_DEPTH_MAX = ROLE_DEPTH_MAX;

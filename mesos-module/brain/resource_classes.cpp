@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "brain/bounds.hpp"
+
+#include "session/decisions.hpp"
+
 namespace allocator {
 namespace brain {
 namespace {
@@ -160,6 +164,14 @@ const Part* find(const Parts& parts, uint32_t resourceClass)
   return place == parts.end() || place->resourceClass != resourceClass
       ? nullptr
       : &*place;
+}
+
+
+int64_t countable(int64_t amount, int64_t copies)
+{
+  const int64_t each = std::min<int64_t>(amount, OBJECT_AMOUNT_MAX);
+  return each *
+      std::min(copies, session::AMOUNT_MAX / std::max<int64_t>(each, 1));
 }
 
 

@@ -75,6 +75,9 @@ struct Part
 };
 
 
+// What counts of a scalar of which there are so many objects, in thousandths.
+int64_t countable(int64_t amount, int64_t copies = 1);
+
 // Sorted by resource class, each once, every amount above 0.
 using Parts = std::vector<Part>;
 

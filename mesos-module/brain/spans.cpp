@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "brain/bounds.hpp"
+
 #include "session/decisions.hpp"
 
 namespace allocator {
@@ -11,7 +13,8 @@ namespace brain {
 void normalize(Spans* spans)
 {
   // Mostly it is so already.
-  if (spans->size() == 1 && (*spans)[0].begin <= (*spans)[0].end) {
+  if (spans->size() == 1 && (*spans)[0].begin <= (*spans)[0].end &&
+      (*spans)[0].end < RANGE_NUMBERS_MAX) {
     return;
   }
 
@@ -19,8 +22,14 @@ void normalize(Spans* spans)
       std::remove_if(
           spans->begin(),
           spans->end(),
-          [](const Span& span) { return span.end < span.begin; }) -
+          [](const Span& span) {
+            return span.end < span.begin || span.begin >= RANGE_NUMBERS_MAX;
+          }) -
       spans->begin());
+
+  for (Span& span : *spans) {
+    span.end = std::min<uint64_t>(span.end, RANGE_NUMBERS_MAX - 1);
+  }
 
   std::sort(spans->begin(), spans->end(), [](const Span& a, const Span& b) {
     return a.begin < b.begin;

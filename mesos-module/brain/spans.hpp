@@ -92,7 +92,7 @@ private:
 };
 
 // Sorts, and joins what overlaps or touches. Spans that end before they
-// begin are dropped.
+// begin are dropped, and numbers beyond `RANGE_NUMBERS_MAX`.
 void normalize(Spans* spans);
 
 Spans unite(const Spans& one, const Spans& other);

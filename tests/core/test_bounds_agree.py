@@ -52,6 +52,10 @@ def test_the_limits_of_the_configuration_hold_what_the_module_lets_through():
     assert 2 * module["PAIRS_OF_PRINCIPAL_MAX"] == limits.clients
 
 
+def test_an_agent_of_one_object_is_counted_alike_on_both_sides():
+    assert of_module()["OBJECT_AMOUNT_MAX"] == bounds.CAPACITY_MAX
+
+
 def test_the_emulated_master_shares_kinds_as_the_module_does():
     module = of_module()
     assert module["KINDS_NAMED_EIGHTHS"] == resources.NAMED_EIGHTHS

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "brain/bounds.hpp"
 #include "brain/brain.hpp"
 #include "tests/script/script.hpp"
 
@@ -159,6 +160,34 @@ TEST(SpansTest, TheyAreSetsOfNumbers)
   EXPECT_TRUE(subtract(all, all).empty());
   EXPECT_EQ((Spans{{0, 0}}), lowest(all, 1));
   EXPECT_EQ(session::AMOUNT_MAX / 1000 * 1000, amountOf(all));
+}
+
+
+TEST(SpansTest, HoweverManyNumbersThereAreTheyAddUp)
+{
+  Spans all = {{5, UINT64_MAX - 5}};
+  normalize(&all);
+  EXPECT_LE(amountOf(all), int64_t(OBJECT_AMOUNT_MAX));
+
+  Spans many = {{0, 9}, {UINT64_MAX - 5, UINT64_MAX}};
+  normalize(&many);
+  EXPECT_EQ((Spans{{0, 9}}), many);
+
+  for (uint64_t cut : {uint64_t(6), uint64_t(1) << 30, uint64_t(1) << 60}) {
+    Spans above = {{cut, UINT64_MAX}};
+    normalize(&above);
+    EXPECT_EQ(amountOf(all), amountOf(above) + amountOf(subtract(all, above)));
+  }
+}
+
+
+TEST(ResourceClassesTest, SumsOverAMillionObjectsStayInSixtyFourBits)
+{
+  const int64_t most = countable(session::AMOUNT_MAX);
+  EXPECT_EQ(int64_t(OBJECT_AMOUNT_MAX), most);
+  EXPECT_GE(INT64_MAX / most, 1000000);
+  EXPECT_EQ(6000, countable(2000, 3));
+  EXPECT_LE(countable(session::AMOUNT_MAX, INT64_MAX), session::AMOUNT_MAX);
 }
 
 

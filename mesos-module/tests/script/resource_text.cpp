@@ -231,6 +231,8 @@ std::string ResourceText::parseItem(
     return "the amount should be like 1.5, [1-9] or {a,b}";
   }
 
+  part.amount = part.spans.empty() ? countable(part.amount) : part.amount;
+
   if (whole || traits.shared) {
     traits.unit = part.amount;
     key += "=" + value;
