@@ -134,7 +134,7 @@ void AllocatorProcess::resume()
 {
   guard([this]() {
     const string wrong = brain.step(brain::Pause{false}, 0);
-    carryOut();
+    carryOut(nowMs());
     return wrong;
   });
 }

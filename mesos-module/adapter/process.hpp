@@ -221,8 +221,6 @@ private:
   }
 
   // process_effects.cpp: what the brain says is to be done.
-  bool isAnythingToDo() const;
-  void carryOut();
   void carryOut(int64_t nowMs);
   void carryOutReady();
   void carryOut(brain::Message&& message);

@@ -25,29 +25,9 @@ using std::vector;
 namespace allocator {
 namespace adapter {
 
-// Mostly there is nothing.
-bool AllocatorProcess::isAnythingToDo() const
-{
-  return brain.hasReady() || (brain.soon() && !wakingSoon) ||
-      brain.wakeMs() < alarmMs || !unmade.empty() || !unmadeInverse.empty() ||
-      !toForget.empty() || !notStarted.empty();
-}
-
-
-// Of a call that is none of the clock's business.
-void AllocatorProcess::carryOut()
-{
-  if (isAnythingToDo()) {
-    carryOut(nowMs());
-  }
-}
-
-
 void AllocatorProcess::carryOut(int64_t nowMs)
 {
-  if (isAnythingToDo()) {
-    carryOutReady();
-  }
+  carryOutReady();
 
   if (builtin != nullptr) {
     if (!brain.isUnderWay()) {

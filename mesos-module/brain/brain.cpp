@@ -417,15 +417,6 @@ Ready Brain::ready()
 }
 
 
-bool Brain::hasReady() const
-{
-  return !effects.logs.empty() || !effects.messages.empty() ||
-      !effects.offers.empty() || !effects.inverseOffers.empty() ||
-      !effects.forgotten.empty() ||
-      (state.classes.anyIdle() && !snapshot.underWay());
-}
-
-
 bool Brain::soon() const
 {
   const bool judging = !unjudged.empty() && !state.paused;

@@ -92,8 +92,6 @@ public:
   // What is to be done since the last call.
   Ready ready();
 
-  // Whether that is anything; if not, two things of it can be asked for.
-  bool hasReady() const;
   bool soon() const;
   int64_t wakeMs() const;
 
