@@ -45,15 +45,17 @@ AllocatorProcess::AllocatorProcess(const session::Parameters& _parameters)
 AllocatorProcess::~AllocatorProcess() {}
 
 
-string AllocatorProcess::failed(const char* error)
+string AllocatorProcess::guard(const std::function<string()>& function)
 {
-  string why = "no memory";
-  attempt("say what was wrong", [&]() {
-    LOG(ERROR) << "The allocator could not do what it was asked: " << error;
-    why = error;
+  return brain::attempt<string>(function, [this](const char* error) {
+    string why = "no memory";
+    attempt("say what was wrong", [&]() {
+      LOG(ERROR) << "The allocator could not do what it was asked: " << error;
+      why = error;
+    });
+    doWithoutSidecar(why);
+    return why;
   });
-  doWithoutSidecar(why);
-  return why;
 }
 
 
@@ -124,19 +126,13 @@ void AllocatorProcess::recover(
 
 void AllocatorProcess::pause()
 {
-  // Nothing comes of it, and it is none of the clock's business: a master does
-  // this twice for each framework that accepts offers.
-  guard([this]() { return brain.step(brain::Pause{true}, 0); });
+  guard([this]() { return step(brain::Pause{true}); });
 }
 
 
 void AllocatorProcess::resume()
 {
-  guard([this]() {
-    const string wrong = brain.step(brain::Pause{false}, 0);
-    carryOut(nowMs());
-    return wrong;
-  });
+  guard([this]() { return step(brain::Pause{false}); });
 }
 
 

@@ -1,6 +1,7 @@
 #ifndef __ALLOCATOR_ADAPTER_PROCESS_HPP__
 #define __ALLOCATOR_ADAPTER_PROCESS_HPP__
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
@@ -19,8 +20,6 @@
 
 #include "adapter/objects.hpp"
 #include "adapter/types.hpp"
-
-#include "brain/attempt.hpp"
 
 #include "brain/brain.hpp"
 
@@ -201,30 +200,20 @@ private:
 
   // Runs what a call or an answer is about: nothing that is thrown leaves
   // the actor. Gives what was wrong.
-  template <typename Function>
-  std::string guard(const Function& function)
-  {
-    return brain::attempt<std::string>(
-        function, [this](const char* error) { return failed(error); });
-  }
-
-  std::string failed(const char* error);
+  std::string guard(const std::function<std::string()>& function);
   void doWithoutSidecar(const std::string& why);
 
   template <typename Event>
   std::string step(Event&& event)
   {
-    const int64_t now = nowMs();
-    const std::string wrong = brain.step(std::forward<Event>(event), now);
-    carryOut(now);
+    const std::string wrong = brain.step(std::forward<Event>(event), nowMs());
+    carryOut();
     return wrong;
   }
 
   // process_effects.cpp: what the brain says is to be done.
-  void carryOut(int64_t nowMs);
-  void carryOutReady();
+  void carryOut();
   void carryOut(brain::Message&& message);
-  void say(const std::vector<brain::Log>& logs) const;
   void takeEffects(brain::Ready* ready);
   std::set<FrameworkID> holdBackExcluded();
   void makeOffers();

@@ -25,22 +25,7 @@ using std::vector;
 namespace allocator {
 namespace adapter {
 
-void AllocatorProcess::carryOut(int64_t nowMs)
-{
-  carryOutReady();
-
-  if (builtin != nullptr) {
-    if (!brain.isUnderWay()) {
-      builtin->runEnds();
-    }
-    if (brain.isDue(nowMs)) {
-      builtin->runDue();
-    }
-  }
-}
-
-
-void AllocatorProcess::carryOutReady()
+void AllocatorProcess::carryOut()
 {
   // Of an earlier time, when something was thrown.
   giveBack();
@@ -55,7 +40,13 @@ void AllocatorProcess::carryOutReady()
   }
   wakeAt(ready.wakeMs);
 
-  say(ready.logs);
+  for (const brain::Log& log : ready.logs) {
+    switch (log.level) {
+      case brain::Log::Level::INFO: LOG(INFO) << log.text; break;
+      case brain::Log::Level::WARNING: LOG(WARNING) << log.text; break;
+      case brain::Log::Level::ERROR: LOG(ERROR) << log.text; break;
+    }
+  }
 
   const std::set<FrameworkID> excludes = holdBackExcluded();
   makeOffers();
@@ -76,17 +67,12 @@ void AllocatorProcess::carryOutReady()
   for (const FrameworkID& each : excludes) {
     updateExclusions(each);
   }
-}
 
-
-void AllocatorProcess::say(const vector<brain::Log>& logs) const
-{
-  for (const brain::Log& log : logs) {
-    switch (log.level) {
-      case brain::Log::Level::INFO: LOG(INFO) << log.text; break;
-      case brain::Log::Level::WARNING: LOG(WARNING) << log.text; break;
-      case brain::Log::Level::ERROR: LOG(ERROR) << log.text; break;
-    }
+  if (builtin != nullptr && !brain.isUnderWay()) {
+    builtin->runEnds();
+  }
+  if (builtin != nullptr && brain.isDue(nowMs())) {
+    builtin->runDue();
   }
 }
 

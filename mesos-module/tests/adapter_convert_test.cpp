@@ -6,6 +6,8 @@
 
 #include "adapter_world.hpp"
 
+#include "brain/bounds.hpp"
+
 namespace allocator {
 namespace adapter {
 namespace {
@@ -92,7 +94,7 @@ TEST(ConvertTest, WordsAreHandedOnAsTheyAreSaid)
   resource->mutable_scalar()->set_value(1e300);
   const wire::ResourceRequest requests = toRequest({request});
   EXPECT_EQ("", requests.requests(0).name(0));
-  EXPECT_EQ(session::AMOUNT_MAX + 0, requests.requests(0).amount(0));
+  EXPECT_EQ(int64_t(brain::OBJECT_AMOUNT_MAX), requests.requests(0).amount(0));
 }
 
 
