@@ -92,5 +92,9 @@ def test_a_tree_is_laid_out_once_and_as_it_was(tmp_path, monkeypatch):
 def test_without_history_nothing_is_compared_and_that_is_said(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(gate, "ROOT", tmp_path)
     monkeypatch.setattr(sys, "argv", ["gate", "--baseline", "0" * 40])
+    monkeypatch.delenv("CI", raising=False)
     gate.main()
     assert "nothing to compare with" in capsys.readouterr().out
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(SystemExit, match="clone without --depth"):
+        gate.main()

@@ -166,7 +166,7 @@ def test_a_constraint_counts_in_the_next_cycle(session):
     assert removed["constraints"] == []
     again = session.command("constraint", "remove", "--framework-name", "sp*")
     assert again.returncode == 4
-    assert "there is no rule for role '' and framework 'sp*'" in again.stderr
+    assert "there is no rule for any role and framework 'sp*'" in again.stderr
 
 
 def test_rules_outlive_the_session(session):

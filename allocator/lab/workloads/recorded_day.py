@@ -20,6 +20,7 @@ from allocator.core import (
     Hold,
     Holdings,
     Ints,
+    Moves,
     Options,
     Release,
     RemoveAgent,
@@ -532,6 +533,10 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
                 super().step(event)
             else:
                 recorder.step(self.state, event, lambda: Allocator.step(self, event))
+
+        def move(self, moves: Moves) -> int:
+            """None together: each comes as an event, which the recorder is told of."""
+            return 0
 
         def advance(self, now_ms: int) -> None:
             super().advance(now_ms)
