@@ -274,7 +274,7 @@ private:
   // brain_agents.cpp, brain_frameworks.cpp.
   std::string checkUses(const std::vector<Use>& used) const;
   void holdUses(uint32_t agent, const std::vector<Use>& used);
-  void describeAgent(wire::Agent info, Agent* agent);
+  void describeAgent(const wire::Agent& info, Agent* agent);
   void describeFramework(const AddFramework& event, Framework* framework);
   void setAside(
       const std::string& whose,

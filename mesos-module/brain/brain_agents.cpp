@@ -41,10 +41,10 @@ const Agent* Brain::findAgent(const std::string& id, uint32_t* number)
 }
 
 
-void Brain::describeAgent(wire::Agent said, Agent* agent)
+void Brain::describeAgent(const wire::Agent& said, Agent* agent)
 {
   Aside aside;
-  wire::Agent info = takeAgent(std::move(said), &aside);
+  wire::Agent info = takeAgent(said, &aside);
   setAside(
       "agent " + agent->id,
       aside.count(),
@@ -115,7 +115,7 @@ std::string Brain::step(AddAgent event, int64_t)
   agent->teller = toTeller(++tellers, false, number);
   state.classes.tell(event.total, agent->teller);
   agent->unavailability = event.unavailability;
-  describeAgent(std::move(event.info), agent);
+  describeAgent(event.info, agent);
   state.books.setTotal(number, event.total);
   inverse.set(number, event.unavailability.scheduled);
 

@@ -428,7 +428,7 @@ FrameworkWords takeFramework(
 }
 
 
-wire::Agent takeAgent(wire::Agent said, Aside* aside)
+wire::Agent takeAgent(const wire::Agent& said, Aside* aside)
 {
   wire::Agent taken;
   taken.set_hostname(informing("hostname", said.hostname(), aside));

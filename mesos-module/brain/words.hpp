@@ -85,7 +85,7 @@ FrameworkWords takeFramework(
     Aside* aside);
 
 // The host's name, attributes, domain and capabilities.
-wire::Agent takeAgent(wire::Agent said, Aside* aside);
+wire::Agent takeAgent(const wire::Agent& said, Aside* aside);
 
 wire::ResourceRequest takeRequest(
     const wire::ResourceRequest& said,
