@@ -106,10 +106,13 @@ protected:
 
   void await(const std::string& name, double value)
   {
-    for (int i = 0; i < 2000 && metric(name) != value; ++i) {
+    // What was seen once may be over when it is asked for again.
+    double seen = metric(name);
+    for (int i = 0; i < 2000 && seen != value; ++i) {
       std::this_thread::sleep_for(session::Duration(5));
+      seen = metric(name);
     }
-    ASSERT_EQ(value, metric(name)) << name;
+    ASSERT_EQ(value, seen) << name;
   }
 
   session::Parameters parameters;
