@@ -197,9 +197,6 @@ public:
   void use(uint32_t resourceClass) { ++rows[resourceClass].uses; }
   void disuse(uint32_t resourceClass);
 
-  // Whether any was defined or disused since `takeUnused` was called.
-  bool anyIdle() const { return !idle.empty(); }
-
   // Resource classes that nobody uses any more; their numbers are free now.
   std::vector<uint32_t> takeUnused();
 

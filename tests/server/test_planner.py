@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.core import Allocator, Policy, PolicySpec, Problem, SetPolicy
+from allocator.core import AddAgent, AgentInfo, Allocator, Policy, PolicySpec, Problem, SetPolicy
 from allocator.policies import build
 from allocator.policies.plan_guided import PlanGuided
 from allocator.server.config import Config
@@ -194,7 +194,8 @@ def waiting(tmp_path: Path, slow: Slow):
         journal=JournalSection(path=str(tmp_path / "journal")),
     )
     loop = CoreLoop(config, build_policy=slow.build)
-    planner = Planner(loop, budget_s=WAIT_S, interval_s=0.0, first_wait_s=WAIT_S)
+    # Only first plans: others would come at any time after an answer.
+    planner = Planner(loop, budget_s=WAIT_S, interval_s=WAIT_S, first_wait_s=WAIT_S)
     loop.start()
     planner.start()
     yield loop, planner
@@ -275,6 +276,21 @@ def test_a_first_plan_that_cannot_be_made_holds_nobody_up(waiting, slow):
     assert len(module.batch(10))
     assert planner.counts.failed == 1
     assert planner.age_s is None
+
+
+def test_what_a_plan_followed_is_not_kept_with_it(started, slow):
+    """Each problem is as large as the cluster."""
+    loop, planner = started
+    slow.go.set()
+    Heard.kept = []
+    module = Heard(loop).begin()
+    for agent in (8, 9):
+        module.batch(1000 * agent, AddAgent(agent, AgentInfo(f"agent-{agent}"), {0: 64_000}))
+        settle(loop, planner)
+    assert planner.counts.adopted == 2, "more agents, another plan"
+    last = loop.call(lambda: planner._last).result(WAIT_S)
+    assert last is not None
+    assert last.before is None
 
 
 def test_where_a_process_fails_the_next_problem_is_made_here(monkeypatch, started, slow):

@@ -249,6 +249,7 @@ class Planner:
             if run.before is self._last is not None and not self._last.failed:
                 self._good_s = run.taken_s
             return
+        run.before = None  # or each run would keep all problems before its own
         self._note_late(run, run.begun_s + run.took_s)
         self.counts.total_s += run.took_s
         self.counts.last_s = run.took_s
