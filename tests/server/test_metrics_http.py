@@ -206,16 +206,30 @@ def gone(crowd: list[socket.socket]) -> list[socket.socket]:
     return found
 
 
-def test_who_reads_no_answer_leaves_room_for_probes_and_scrapes(loop, monkeypatch):
-    """Each such answer waits for its reader until its time is up."""
-    monkeypatch.setattr(listener, "OTHERS_MAX", 2)
-    big = Route("/big", lambda _request: plain_text(200, "x" * 50_000_000))
+BIG = 50_000_000
+
+
+@contextlib.contextmanager
+def read_by_nobody(loop: CoreLoop, readers: int) -> Iterator[tuple[MetricsServer, list]]:
+    """Give a listener, and those who asked it for a large answer and do not read on."""
+    big = Route("/big", lambda _request: plain_text(200, "x" * BIG))
     server = start_http(CONFIG, loop, pages=[big])
-    crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2)]
+    crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(readers)]
     try:
         for member in crowd:
             member.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert member.recv(15) == b"HTTP/1.1 200 OK"
+        yield server, crowd
+    finally:
+        for member in crowd:
+            member.close()
+        server.close()
+
+
+def test_who_reads_no_answer_leaves_room_for_probes_and_scrapes(loop, monkeypatch):
+    """Each such answer waits for its reader until its time is up."""
+    monkeypatch.setattr(listener, "OTHERS_MAX", 2)
+    with read_by_nobody(loop, 2) as (server, crowd):
         status, _, headers = get(server, "/big")
         assert (status, headers["Retry-After"]) == (503, "1")
         assert get(server, "/healthz")[0] == 200
@@ -224,29 +238,15 @@ def test_who_reads_no_answer_leaves_room_for_probes_and_scrapes(loop, monkeypatc
             member.close()
         while get(server, "/big")[0] != 200:
             time.sleep(0.01)
-    finally:
-        for member in crowd:
-            member.close()
-        server.close()
 
 
 def test_whoever_scrapes_comes_before_one_that_does_not_read(loop, monkeypatch):
     """The oldest such ends; the sidecar is not blind for as long as a connection may last."""
     monkeypatch.setattr(listener, "SCRAPES_MAX", 2)
     monkeypatch.setattr(listener, "SCRAPED", "/big")
-    big = Route("/big", lambda _request: plain_text(200, "x" * 50_000_000))
-    server = start_http(CONFIG, loop, pages=[big])
-    crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2)]
-    try:
-        for member in crowd:
-            member.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert member.recv(15) == b"HTTP/1.1 200 OK"
+    with read_by_nobody(loop, 2) as (server, crowd):
         assert get(server, "/big")[0] == 200
         assert cut_off(crowd[0])
-    finally:
-        for member in crowd:
-            member.close()
-        server.close()
 
 
 def cut_off(member: socket.socket) -> bool:
@@ -256,7 +256,7 @@ def cut_off(member: socket.socket) -> bool:
     with contextlib.suppress(ConnectionError):
         while piece := member.recv(1 << 20):
             read += len(piece)
-    return read < 50_000_000
+    return read < BIG
 
 
 def test_silence_is_cut_off(server, monkeypatch):
