@@ -283,7 +283,8 @@ def test_what_a_plan_followed_is_not_kept_with_it(started, slow):
     loop, planner = started
     slow.go.set()
     Heard.kept = []
-    module = Heard(loop).begin()
+    module = Heard(loop)
+    module.begin()
     for agent in (8, 9):
         module.batch(1000 * agent, AddAgent(agent, AgentInfo(f"agent-{agent}"), {0: 64_000}))
         settle(loop, planner)
