@@ -1,5 +1,6 @@
 """Who may take the sidecar from its master: tokens, clocks, what a configuration leaves open."""
 
+import contextlib
 import time
 import urllib.error
 import urllib.request
@@ -74,8 +75,16 @@ def test_a_token_that_cannot_be_read_is_told_of_once(token):
         assert "No such file" in told[0]
         assert "is no regular file" in told[1]
         # Nor does a look at it leave anything open.
-        files = Path(f"/proc/{sidecar.process.pid}/fd").iterdir()
-        assert not [each for each in files if str(token) in str(each.readlink())]
+        assert not [each for each in open_files(sidecar.process.pid) if str(token) in each]
+
+
+def open_files(pid: int) -> list[str]:
+    """What a process has open; what it closes while we look is passed by."""
+    found = []
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(str(each.readlink()))
+    return found
 
 
 def asked(sidecar: SidecarProcess) -> tuple[int, str]:
