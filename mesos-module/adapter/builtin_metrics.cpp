@@ -169,11 +169,29 @@ void BuiltinMetrics::setSuppressed(
                   .first;
       process::metrics::add(gauge->second);
     }
-    gauge->second = role.second ? 1.0 : 0.0;
   }
+  updateSuppressed(framework, roles);
 
   if (gauges.empty()) {
     suppressed.erase(framework);
+  }
+}
+
+
+void BuiltinMetrics::updateSuppressed(
+    const string& framework,
+    const std::map<string, bool>& roles)
+{
+  const auto found = suppressed.find(framework);
+  if (found == suppressed.end()) {
+    return;
+  }
+
+  for (const auto& role : roles) {
+    const auto gauge = found->second.find(role.first);
+    if (gauge != found->second.end()) {
+      gauge->second = role.second ? 1.0 : 0.0;
+    }
   }
 }
 

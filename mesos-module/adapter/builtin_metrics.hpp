@@ -56,6 +56,11 @@ public:
       const std::string& framework,
       const std::map<std::string, bool>& suppressed);
 
+  // Of some of its roles.
+  void updateSuppressed(
+      const std::string& framework,
+      const std::map<std::string, bool>& suppressed);
+
   // An empty quota is none.
   void setQuota(const std::string& role, const mesos::Quota& quota);
 

@@ -302,7 +302,30 @@ uint32_t Objects::bind(const Resource& resource)
 }
 
 
-brain::Spans Objects::spansOf(Row* row, const Resource& resource) const
+// Gives whether it has one: there is no room for items without end.
+bool Objects::number(Row* row, const string& item, uint64_t* result)
+{
+  const auto found = row->numbers.find(item);
+  if (found != row->numbers.end()) {
+    *result = found->second;
+    return true;
+  }
+
+  const size_t bytes = 2 * item.size() + brain::ITEM_BYTES_MORE;
+  if (row->itemBytes + bytes > brain::ITEM_BYTES_MAX - itemBytes) {
+    return false;
+  }
+
+  row->itemBytes += bytes;
+  itemBytes += bytes;
+  *result = row->items.size();
+  row->numbers[item] = *result;
+  row->items.push_back(item);
+  return true;
+}
+
+
+brain::Spans Objects::spansOf(Row* row, const Resource& resource)
 {
   brain::Spans spans;
 
@@ -311,14 +334,10 @@ brain::Spans Objects::spansOf(Row* row, const Resource& resource) const
   }
 
   for (const string& item : resource.set().item()) {
-    auto found = row->numbers.find(item);
-    const uint64_t number =
-        found == row->numbers.end() ? row->items.size() : found->second;
-    if (found == row->numbers.end()) {
-      row->numbers[item] = number;
-      row->items.push_back(item);
+    uint64_t place = 0;
+    if (number(row, item, &place)) {
+      spans.push_back(brain::Span{place, place});
     }
-    spans.push_back(brain::Span{number, number});
   }
 
   brain::normalize(&spans);
@@ -462,6 +481,7 @@ void Objects::forget(const vector<uint32_t>& classes)
       }
     }
 
+    itemBytes -= row.itemBytes;
     row = Row();
     free.push_back(resourceClass);
     ++generation_;

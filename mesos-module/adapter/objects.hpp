@@ -61,13 +61,15 @@ private:
     uint64_t key = 0;
     std::vector<std::string> items; // Of a set, by number.
     hashmap<std::string, uint64_t> numbers;
+    size_t itemBytes = 0;
   };
 
   uint32_t bind(const Resource& resource);
   uint32_t append(const Resource& resource, uint64_t key);
   bool isSame(const Row& row, const Resource& resource) const;
   void add(const Resource& resource, int64_t copies, brain::Parts* parts);
-  brain::Spans spansOf(Row* row, const Resource& resource) const;
+  brain::Spans spansOf(Row* row, const Resource& resource);
+  bool number(Row* row, const std::string& item, uint64_t* result);
   void addTo(const brain::Part& part, Resources* resources) const;
 
   const Define define;
@@ -75,6 +77,7 @@ private:
   std::vector<Row> rows;
   std::vector<uint32_t> free;
   uint64_t generation_ = 0;
+  size_t itemBytes = 0; // Of all rows.
 
   // By name for each type of value, for most objects are bare; the others
   // by all that tells them apart, as a number that is hardly ever that of two.

@@ -1,8 +1,10 @@
 #ifndef __ALLOCATOR_ADAPTER_PROCESS_HPP__
 #define __ALLOCATOR_ADAPTER_PROCESS_HPP__
 
+#include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -159,6 +161,9 @@ public:
   void pause();
   void resume();
 
+  // Of a framework's role and an agent, whose offer constraints were evaluated.
+  size_t evaluatedPairs() const { return evaluated; }
+
   // process_shadow.cpp: what the allocator that decides beside did.
   void offeredBeside(const FrameworkID& frameworkId, const Offers& offers);
   void convertedBeside(
@@ -178,6 +183,11 @@ private:
     SlaveInfo info;
     std::vector<SlaveInfo::Capability> capabilities;
     Option<Unavailability> unavailability;
+
+    // The constraints of those who exclude agents are to be evaluated on it,
+    // from this framework on; none: from the first.
+    bool waits = false;
+    Option<FrameworkID> nextFramework;
   };
 
   // Parts that were offered in a role, and as which objects: an idle agent
@@ -196,6 +206,10 @@ private:
     std::set<std::string> roles;
     mesos::allocator::OfferConstraintsFilter constraints;
     std::string metrics; // What the names of its metrics begin with.
+
+    // Its constraints are to be evaluated on agents from this handle on.
+    bool waits = false;
+    uint32_t nextAgent = 0;
   };
 
   // Runs what a call or an answer is about: nothing that is thrown leaves
@@ -215,7 +229,6 @@ private:
   void carryOut();
   void carryOut(brain::Message&& message);
   void takeEffects(brain::Ready* ready);
-  std::set<FrameworkID> holdBackExcluded();
   void makeOffers();
   void makeInverseOffers();
   void giveBack();
@@ -239,20 +252,33 @@ private:
       mesos::allocator::FrameworkOptions&& settings);
   std::set<std::string> rolesOf(const FrameworkID& frameworkId) const;
   void showSuppressed(const FrameworkID& frameworkId);
+  void showSuppressed(
+      const FrameworkID& frameworkId, const std::set<std::string>& roles);
+  std::map<std::string, bool> suppressedOf(
+      const FrameworkID& frameworkId,
+      const std::set<std::string>& roles) const;
 
-  // Evaluates offer constraints anew, for a framework on all agents or on an
-  // agent for all frameworks that ever excluded one. Hardly any does: whether
-  // another one excludes an agent that is new, or has changed, is seen when
-  // it is to be offered.
+  // process_constraints.cpp: evaluates offer constraints anew, for a framework
+  // on all agents or on an agent for all frameworks that ever excluded one.
+  // Hardly any does: whether another one excludes an agent that is new, or has
+  // changed, is seen when it is to be offered.
+  //
+  // A stranger says how often, so this waits in a queue, of which an interval
+  // takes as much as a bound allows. Mostly that is all of it, at once.
   void updateExclusions(const FrameworkID& frameworkId);
   void updateExclusions(const SlaveID& agentId);
-  bool isExcluded(const brain::Offer& offer);
-  void evaluate(
+  void evaluateSome();
+  void evaluateFramework();
+  void evaluateAgent();
+  size_t evaluate(
       const FrameworkID& frameworkId,
-      const Framework& framework,
       const SlaveID& agentId,
-      const Agent& agent,
       brain::Exclude* event);
+  void tell(const brain::Exclude& event, size_t pairs);
+  void ignoreConstraints(const FrameworkID& frameworkId);
+  bool isExcluded(const brain::Offer& offer);
+  brain::Exclude holdBackExcluded();
+  void tellHeldBack(const brain::Exclude& held);
 
   Statuses inverseOfferStatuses() const;
 
@@ -278,6 +304,12 @@ private:
   std::unordered_map<uint64_t, Offered> offered; // By a hash of them.
   hashmap<FrameworkID, Framework> frameworks;
   std::set<FrameworkID> excluding; // Those that ever excluded an agent.
+  std::deque<FrameworkID> frameworksToEvaluate;
+  std::deque<SlaveID> agentsToEvaluate;
+  bool evaluating = false;
+  size_t evaluated = 0; // Pairs, so far.
+  size_t pairsLeft = 0; // That may be evaluated until `pairsUntilMs`.
+  int64_t pairsUntilMs = 0;
 
   OfferCallback offerCallback;
   InverseOfferCallback inverseOfferCallback;

@@ -48,7 +48,7 @@ void AllocatorProcess::carryOut()
     }
   }
 
-  const std::set<FrameworkID> excludes = holdBackExcluded();
+  const brain::Exclude held = holdBackExcluded();
   makeOffers();
   makeInverseOffers();
 
@@ -64,9 +64,7 @@ void AllocatorProcess::carryOut()
     return;
   }
 
-  for (const FrameworkID& each : excludes) {
-    updateExclusions(each);
-  }
+  tellHeldBack(held);
 
   if (builtin != nullptr && !brain.isUnderWay()) {
     builtin->runEnds();
@@ -224,24 +222,6 @@ const Resources& AllocatorProcess::toOffer(const brain::Offer& offer)
 }
 
 
-// Gives back what is to be offered of agents that offer constraints exclude,
-// and was not known to be; with whose constraints they are.
-std::set<FrameworkID> AllocatorProcess::holdBackExcluded()
-{
-  std::set<FrameworkID> result;
-  const auto excluded = std::partition(
-      unmade.begin(), unmade.end(), [this](const brain::Offer& offer) {
-        return !isExcluded(offer);
-      });
-
-  for (auto left = unmade.end() - excluded; left > 0; --left) {
-    result.insert(frameworkIdOf(unmade.back().framework));
-    giveBackOffer();
-  }
-  return result;
-}
-
-
 // Where something is thrown, those that the master has not are left.
 void AllocatorProcess::makeOffers()
 {
@@ -390,6 +370,7 @@ void AllocatorProcess::wake()
     if (builtin != nullptr && brain.isDue(nowMs())) {
       builtin->runBegins();
     }
+    evaluateSome();
 
     brain::Wake event;
     event.silentMs = keeper == nullptr ? 0 : keeper->waiting().count();

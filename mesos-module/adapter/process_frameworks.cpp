@@ -1,6 +1,5 @@
 #include "adapter/process.hpp"
 
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -99,26 +98,55 @@ set<string> AllocatorProcess::rolesOf(const FrameworkID& frameworkId) const
 }
 
 
+// Of all roles of a framework.
 void AllocatorProcess::showSuppressed(const FrameworkID& frameworkId)
+{
+  auto found = frameworks.find(frameworkId);
+
+  if (builtin != nullptr && options.publishPerFrameworkMetrics &&
+      found != frameworks.end()) {
+    builtin->setSuppressed(
+        found->second.metrics, suppressedOf(frameworkId, found->second.roles));
+  }
+}
+
+
+// Of those that a call is about, and no others: a framework of many roles may
+// call for one of them as often as it likes. None named: of all.
+void AllocatorProcess::showSuppressed(
+    const FrameworkID& frameworkId,
+    const set<string>& roles)
+{
+  auto found = frameworks.find(frameworkId);
+
+  if (roles.empty()) {
+    showSuppressed(frameworkId);
+  } else if (
+      builtin != nullptr && options.publishPerFrameworkMetrics &&
+      found != frameworks.end()) {
+    builtin->updateSuppressed(
+        found->second.metrics, suppressedOf(frameworkId, roles));
+  }
+}
+
+
+// Whether each of these roles is suppressed, as far as they are the framework's.
+std::map<string, bool> AllocatorProcess::suppressedOf(
+    const FrameworkID& frameworkId,
+    const set<string>& roles) const
 {
   const brain::Cluster& cluster = brain.cluster();
   const brain::Framework* record = cluster.frameworks.find(
       cluster.frameworkHandles.find(frameworkId.value()));
-  auto found = frameworks.find(frameworkId);
 
-  if (builtin == nullptr || !options.publishPerFrameworkMetrics ||
-      found == frameworks.end()) {
-    return;
-  }
-
-  std::map<string, bool> suppressed;
-  if (record != nullptr) {
-    for (uint32_t role : record->roles) {
-      suppressed[cluster.roles.path(role)] = record->suppressed.count(role) > 0;
+  std::map<string, bool> result;
+  for (const string& path : roles) {
+    const uint32_t role = cluster.roles.find(path);
+    if (record != nullptr && record->roles.count(role) > 0) {
+      result[path] = record->suppressed.count(role) > 0;
     }
   }
-
-  builtin->setSuppressed(found->second.metrics, suppressed);
+  return result;
 }
 
 
@@ -171,7 +199,7 @@ void AllocatorProcess::suppressOffers(
 {
   guard([&]() {
     const string wrong = step(brain::Suppress{frameworkId.value(), roles});
-    showSuppressed(frameworkId);
+    showSuppressed(frameworkId, roles);
     return wrong;
   });
 }
@@ -183,7 +211,7 @@ void AllocatorProcess::reviveOffers(
 {
   guard([&]() {
     const string wrong = step(brain::Revive{frameworkId.value(), roles});
-    showSuppressed(frameworkId);
+    showSuppressed(frameworkId, roles);
     return wrong;
   });
 }
@@ -211,104 +239,6 @@ void AllocatorProcess::updateWeights(const vector<mesos::WeightInfo>& weights)
     }
     return step(event);
   });
-}
-
-
-// Of so many roles that the cost is bounded; the brain hears of the others.
-void AllocatorProcess::evaluate(
-    const FrameworkID& frameworkId,
-    const Framework& framework,
-    const SlaveID& agentId,
-    const Agent& agent,
-    brain::Exclude* event)
-{
-  size_t left = brain::constrainedRoles(agents.size());
-
-  for (const string& role : framework.roles) {
-    if (left-- == 0) {
-      break;
-    }
-
-    const bool now = framework.constraints.isAgentExcluded(role, agent.info);
-    if (now) {
-      excluding.insert(frameworkId);
-    }
-
-    // Mostly nobody is excluded, and the brain need not hear of it.
-    if (excluding.count(frameworkId) > 0) {
-      event->rows.push_back(
-          brain::Exclude::Row{frameworkId.value(), role, agentId.value(), now});
-    }
-  }
-
-  // So many names take little memory at a time.
-  if (event->rows.size() >= brain::EventCoalescer::ROWS_MAX) {
-    step(*event);
-    event->rows.clear();
-  }
-}
-
-
-void AllocatorProcess::updateExclusions(const FrameworkID& frameworkId)
-{
-  brain::Exclude event;
-  const Framework& framework = frameworks.at(frameworkId);
-
-  for (const auto& entry : agents) {
-    evaluate(frameworkId, framework, entry.first, entry.second, &event);
-  }
-
-  if (!event.rows.empty()) {
-    step(event);
-  }
-
-  const size_t seen = brain::constrainedRoles(agents.size());
-  if (excluding.count(frameworkId) > 0 && framework.roles.size() > seen) {
-    brain::IgnoreConstraints ignore;
-    ignore.framework = frameworkId.value();
-    ignore.roles.assign(
-        std::next(framework.roles.begin(), seen), framework.roles.end());
-    step(ignore);
-  }
-}
-
-
-void AllocatorProcess::updateExclusions(const SlaveID& agentId)
-{
-  brain::Exclude event;
-  const auto agent = agents.find(agentId);
-
-  for (const FrameworkID& each : excluding) {
-    evaluate(each, frameworks.at(each), agentId, agent->second, &event);
-  }
-
-  if (!event.rows.empty()) {
-    step(event);
-  }
-}
-
-
-bool AllocatorProcess::isExcluded(const brain::Offer& offer)
-{
-  const brain::Cluster& cluster = brain.cluster();
-  const FrameworkID frameworkId = frameworkIdOf(offer.framework);
-  const SlaveID agentId = agentIdOf(offer.agent);
-
-  const auto framework = frameworks.find(frameworkId);
-  const auto agent = agents.find(agentId);
-  if (framework == frameworks.end() || agent == agents.end()) {
-    return false;
-  }
-
-  const string& role = cluster.roles.path(offer.role);
-  const set<string>& roles = framework->second.roles;
-  const size_t seen = brain::constrainedRoles(agents.size());
-
-  return framework->second.constraints.isAgentExcluded(
-             role, agent->second.info) &&
-      (roles.size() <= seen ||
-       std::distance(roles.begin(), roles.find(role)) <
-           static_cast<ptrdiff_t>(seen));
 }
 
 } // namespace adapter {

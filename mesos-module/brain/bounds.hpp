@@ -66,6 +66,13 @@ constexpr size_t ATTRIBUTE_BYTES_MAX = 64 << 10;
 constexpr size_t OBJECT_AMOUNT_MAX = size_t(1) << 43;
 constexpr size_t RANGE_NUMBERS_MAX = OBJECT_AMOUNT_MAX / 1000;
 
+// Items of resources of the type SET: their texts, and what each takes beside
+// its text. They keep their numbers while anybody has the resource. No resource
+// has more of this room than is left to the others; items beyond are not
+// offered.
+constexpr size_t ITEM_BYTES_MAX = size_t(256) << 20;
+constexpr size_t ITEM_BYTES_MORE = 128;
+
 // Reservations on top of each other, as a sidecar hears of them: more than one
 // is all that a decision asks about.
 constexpr size_t RESERVATION_DEPTH_MAX = ROLE_DEPTH_MAX;
@@ -88,6 +95,13 @@ constexpr size_t KINDS_WORN_OF_ROOM = 4;
 // Pairs of a role and an agent for which a framework's offer constraints are
 // evaluated: a quarter of a second of the actor. Always one role at least.
 constexpr size_t CONSTRAINT_PAIRS_MAX = size_t(1) << 18;
+
+// Those that are evaluated in one allocation interval, and in one go before
+// others have their turn. The rest waits for the next interval: a framework may
+// change its constraints with each call, and whether an agent is excluded is
+// asked again before it is offered.
+constexpr size_t CONSTRAINT_PAIRS_AT_ONCE = CONSTRAINT_PAIRS_MAX / 4;
+constexpr size_t CONSTRAINT_PAIRS_IN_A_ROW = 256;
 
 // What is told of words that are set aside: rows of a message (the protocol's
 // bound), bytes of a row's text (it allows 200 characters), bytes of what is

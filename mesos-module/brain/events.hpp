@@ -203,9 +203,9 @@ struct SetWeights
 
 
 // What offer constraints say, as the adapter evaluated them, for so many roles
-// as `constrainedRoles` allows. It is told in the same breath as what made it
-// say so; of a framework that has excluded nobody yet, when it would be offered
-// what it excludes.
+// as `constrainedRoles` allows. It is told with what made it say so, or in a
+// later interval where that is more than one may take; of a framework that has
+// excluded nobody yet, when it would be offered what it excludes.
 struct Exclude
 {
   struct Row

@@ -181,6 +181,44 @@ TEST_F(ObjectsTest, AForgottenNumberNamesSomethingElse)
 
 
 // How the module says what can be split is how Mesos splits.
+// An agent may come again and again with other items.
+TEST_F(ObjectsTest, ItemsWithoutEndTakeABoundedRoom)
+{
+  const auto setOf = [](const std::string& name, int first, int count) {
+    Resource resource;
+    resource.set_name(name);
+    resource.set_type(mesos::Value::SET);
+    for (int i = first; i < first + count; ++i) {
+      resource.mutable_set()->add_item(
+          std::to_string(i) + std::string(size_t(1) << 16, 'x'));
+    }
+    return resource;
+  };
+  const auto amountOf = [this](const Resource& resource) {
+    const brain::Parts parts = objects.toParts(resource);
+    return parts.empty() ? 0 : parts.front().amount / 1000;
+  };
+
+  // Half of the room is for the first; what it has had room for stays.
+  const int most = brain::ITEM_BYTES_MAX / (2 * ((size_t(1) << 17) + 256)) + 1;
+  int taken = 0;
+  for (int i = 0; i < 2 * most; i += 100) {
+    taken += amountOf(setOf("zones", i, 100));
+  }
+  EXPECT_LT(most / 2, taken);
+  EXPECT_GE(most, taken);
+  EXPECT_EQ(100, amountOf(setOf("zones", 0, 100)));
+  EXPECT_EQ(
+      Resources(setOf("zones", 0, 100)), through(setOf("zones", 0, 100)));
+  EXPECT_EQ(0, amountOf(setOf("zones", 3 * most, 1)));
+
+  // There is room for another one, and for all once it is forgotten.
+  EXPECT_EQ(100, amountOf(setOf("racks", 0, 100)));
+  objects.forget({classOf(setOf("zones", 0, 1))});
+  EXPECT_EQ(1, amountOf(setOf("zones", 3 * most, 1)));
+}
+
+
 TEST_F(ObjectsTest, IndivisibleIsWhatMesosDoesNotShrink)
 {
   using Source = Resource::DiskInfo::Source;

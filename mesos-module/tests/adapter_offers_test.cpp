@@ -435,16 +435,28 @@ mesos::allocator::FrameworkOptions only(const std::string& zone)
 }
 
 
-TEST_F(OffersTest, ConstraintsHoldForAgentsBeforeAndAfterThem)
+class ConstraintsTest : public OffersTest
 {
-  addFramework(ONE, "eng");
-  const auto update = [this](mesos::allocator::FrameworkOptions&& options) {
+protected:
+  void SetUp() override
+  {
+    OffersTest::SetUp();
+    addFramework(ONE, "eng");
+  }
+
+  void update(mesos::allocator::FrameworkOptions&& options)
+  {
     call([&](AllocatorProcess* allocator) {
       allocator->updateFramework(ONE, info("eng"), std::move(options));
     });
     revive(ONE);
-  };
-  const auto add = [this](const std::string& zone, const std::string& total) {
+  }
+
+  void add(
+      const std::string& zone,
+      const std::string& total,
+      const std::string& id)
+  {
     AgentInfo agent;
     mesos::Attribute* attribute = agent.add_attributes();
     attribute->set_name("zone");
@@ -454,15 +466,29 @@ TEST_F(OffersTest, ConstraintsHoldForAgentsBeforeAndAfterThem)
     capabilities[0].set_type(AgentInfo::Capability::MULTI_ROLE);
     call([&](AllocatorProcess* allocator) {
       allocator->addSlave(
-          agentId(zone), agent, capabilities, None(), parse(total), {});
+          agentId(id), agent, capabilities, None(), parse(total), {});
     });
     settle();
-  };
+  }
+
+  size_t evaluated()
+  {
+    size_t result = 0;
+    call([&](AllocatorProcess* allocator) {
+      result = allocator->evaluatedPairs();
+    });
+    return result;
+  }
+};
+
+
+TEST_F(ConstraintsTest, HoldForAgentsBeforeAndAfterThem)
+{
 
   // Agents that come later; then those that are there.
   update(only("b"));
-  add("a", "cpus:1");
-  add("b", "cpus:2");
+  add("a", "cpus:1", "a");
+  add("b", "cpus:2", "b");
   EXPECT_EQ(allocated("cpus:2", "eng"), take(ONE));
 
   update(only("a"));
@@ -476,6 +502,64 @@ TEST_F(OffersTest, ConstraintsHoldForAgentsBeforeAndAfterThem)
 
   update({});
   EXPECT_EQ(allocated("cpus:2", "eng"), take(ONE));
+}
+
+
+// A framework may say others with each call.
+TEST_F(ConstraintsTest, ThatChangeAllTheTimeCostABoundedTime)
+{
+  constexpr int OF_A_ZONE = 64;
+  constexpr size_t AGENTS = 2 * OF_A_ZONE;
+  constexpr size_t MOST = brain::CONSTRAINT_PAIRS_AT_ONCE +
+      brain::CONSTRAINT_PAIRS_IN_A_ROW;
+
+  process::Clock::pause();
+  update(only("nowhere"));
+  for (int i = 0; i < OF_A_ZONE; ++i) {
+    add("a", "cpus:1", "a" + std::to_string(i));
+    add("b", "cpus:1", "b" + std::to_string(i));
+  }
+  EXPECT_TRUE(take(ONE).empty());
+
+  call([&](AllocatorProcess* allocator) {
+    for (size_t i = 0; i < 2 * MOST / AGENTS; ++i) {
+      allocator->updateFramework(
+          ONE, info("eng"), only(i % 2 == 0 ? "a" : "b"));
+    }
+    allocator->updateFramework(ONE, info("eng"), only("a"));
+  });
+  EXPECT_LE(brain::CONSTRAINT_PAIRS_AT_ONCE, evaluated());
+  EXPECT_GE(MOST, evaluated());
+
+  // What is not evaluated yet holds all the same: none of the others is
+  // offered, then or when all is known.
+  const Resources all = parse("cpus:" + std::to_string(OF_A_ZONE));
+  revive(ONE);
+  Resources taken = take(ONE);
+  taken.unallocate();
+  EXPECT_TRUE(all.contains(taken));
+
+  const size_t before = evaluated();
+  process::Clock::advance(Hours(1));
+  settle();
+  EXPECT_LT(before, evaluated());
+  revive(ONE);
+  Resources rest = take(ONE);
+  rest.unallocate();
+  EXPECT_EQ(all, taken + rest);
+  process::Clock::resume();
+}
+
+
+// Whoever has none costs nothing with each agent, and little with each update.
+TEST_F(ConstraintsTest, OfWhomHasNoneAreHardlyEvaluated)
+{
+  for (int i = 0; i < 600; ++i) {
+    add("a", "cpus:1", std::to_string(i));
+  }
+  EXPECT_EQ(0u, evaluated());
+  update({});
+  EXPECT_EQ(brain::CONSTRAINT_PAIRS_IN_A_ROW, evaluated());
 }
 
 

@@ -12,6 +12,7 @@ from allocator.core import (
     Settings,
     SetWeight,
 )
+from allocator.core.apply import clients, settings
 from tests.core.session import Session
 
 DRF = PolicySpec("drf", "listed", "characterised", flat=True)
@@ -179,3 +180,27 @@ def test_below_a_role_the_mode_may_be_another_one():
 def test_a_subtree_that_is_none_is_refused(text, said):
     with pytest.raises(ValueError, match=said):
         Session(PolicySpec("drf", subtrees={"a": text}))
+
+
+@pytest.mark.parametrize(
+    ("role", "framework_name", "whom"),
+    [("", "", {1, 2}), ("", "spark-*", {1}), ("role-2", "", {2}), ("role-2", "spark-1", set())],
+)
+def test_a_rule_is_worked_out_for_those_alone_whom_it_is_about(
+    role, framework_name, whom, monkeypatch
+):
+    """There may be thousands of others, and all wait meanwhile."""
+    made, about = two(), set()
+
+    def noting(state, client):
+        about.add(int(state.clients.framework[client]))
+        clients.refresh_client(state, client)
+
+    monkeypatch.setattr(settings, "refresh_client", noting)
+    pattern = role and made.paths[int(role[-1])]
+    for weight in (2.0, None):
+        about.clear()
+        made.allocator.step(SetWeight(pattern, framework_name, weight))
+        assert about == whom
+    weights = made.allocator.state.clients.weight
+    assert set(weights[made.allocator.state.clients.framework > 0].tolist()) == {1.0}

@@ -24,7 +24,7 @@ from allocator.core.events import (
 )
 from allocator.core.plans.planning import PlanningPolicy
 from allocator.core.policy import Policy, PolicySpec
-from allocator.core.settings import Settings
+from allocator.core.settings import Settings, matches
 from allocator.settable import Scope, SettingKind, Value
 
 BuildPolicy = Callable[[PolicySpec], Policy]
@@ -88,7 +88,7 @@ def set_rule(state: State, event: OperatorChange) -> None:
     if event.takes_back and state.settings.before(event) is None:
         raise EventError("value", *_nothing_there(event))
     state.settings.put(event)
-    _REFRESH[event.kind.scope](state)
+    _REFRESH[event.kind.scope](state, event)
 
 
 def _nothing_there(event: OperatorChange) -> tuple[str, str]:
@@ -178,15 +178,15 @@ def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
         state.plan = None  # it was another policy's
     state.settings = new.copied()
     for refresh in _REFRESH.values():
-        refresh(state)
+        refresh(state, None)
     return policy
 
 
-def _refresh_nothing(_: State) -> None:
+def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
     """Who decides is asked anew in every cycle."""
 
 
-def _refresh_roles(state: State) -> None:
+def _refresh_roles(state: State, _change: OperatorChange | None) -> None:
     """Take over what bounds roles; make columns for resources that only that names."""
     for limit in state.settings.limits.values():
         state.space.quantities(limit)
@@ -194,17 +194,25 @@ def _refresh_roles(state: State) -> None:
     state.quota_version += 1
 
 
-def _refresh_clients(state: State) -> None:
+def _refresh_clients(state: State, change: OperatorChange | None) -> None:
     for client in np.flatnonzero(state.clients.framework).tolist():
-        refresh_client(state, client)
+        if change is None or _is_about(change, state, client):
+            refresh_client(state, client)
 
 
-def _refresh_agents(state: State) -> None:
+def _is_about(change: OperatorChange, state: State, client: int) -> bool:
+    _, role, framework_name = change.key
+    info = state.frameworks.info[state.clients.framework[client]]
+    path = state.roles.path[state.clients.role[client]]
+    return info is not None and matches(role, path) and matches(framework_name, info.name)
+
+
+def _refresh_agents(state: State, _change: OperatorChange | None) -> None:
     for agent in np.flatnonzero(state.agents.bound).tolist():
         refresh_drained(state, agent)
 
 
-_REFRESH: Mapping[Scope, Callable[[State], None]] = MappingProxyType(
+_REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = MappingProxyType(
     {
         Scope.CLUSTER: _refresh_nothing,
         Scope.ROLE: _refresh_roles,
@@ -212,6 +220,6 @@ _REFRESH: Mapping[Scope, Callable[[State], None]] = MappingProxyType(
         Scope.AGENT: _refresh_agents,
     }
 )
-"""What is worked out anew where a rule of a scope was set."""
+"""What is worked out anew where a rule of a scope was set; where all may be others: everything."""
 
 assert _REFRESH.keys() == set(Scope), "a scope of which nothing is worked out"
