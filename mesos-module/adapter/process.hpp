@@ -253,7 +253,8 @@ private:
   std::set<std::string> rolesOf(const FrameworkID& frameworkId) const;
   void showSuppressed(const FrameworkID& frameworkId);
   void showSuppressed(
-      const FrameworkID& frameworkId, const std::set<std::string>& roles);
+      const FrameworkID& frameworkId,
+      const std::set<std::string>& roles);
   std::map<std::string, bool> suppressedOf(
       const FrameworkID& frameworkId,
       const std::set<std::string>& roles) const;

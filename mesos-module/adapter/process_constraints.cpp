@@ -56,8 +56,7 @@ void AllocatorProcess::evaluateSome()
   const int64_t now = nowMs();
   if (now >= pairsUntilMs) {
     pairsLeft = brain::CONSTRAINT_PAIRS_AT_ONCE;
-    pairsUntilMs =
-        now + static_cast<int64_t>(options.allocationInterval.ms());
+    pairsUntilMs = now + static_cast<int64_t>(options.allocationInterval.ms());
   }
 
   while (pairsLeft > 0 &&
@@ -184,8 +183,8 @@ size_t AllocatorProcess::evaluate(
     }
 
     ++pairs;
-    const bool now = framework->second.constraints.isAgentExcluded(
-        role, agent->second.info);
+    const bool now =
+        framework->second.constraints.isAgentExcluded(role, agent->second.info);
     if (now) {
       excluding.insert(frameworkId);
     }

@@ -208,8 +208,7 @@ TEST_F(ObjectsTest, ItemsWithoutEndTakeABoundedRoom)
   EXPECT_LT(most / 2, taken);
   EXPECT_GE(most, taken);
   EXPECT_EQ(100, amountOf(setOf("zones", 0, 100)));
-  EXPECT_EQ(
-      Resources(setOf("zones", 0, 100)), through(setOf("zones", 0, 100)));
+  EXPECT_EQ(Resources(setOf("zones", 0, 100)), through(setOf("zones", 0, 100)));
   EXPECT_EQ(0, amountOf(setOf("zones", 3 * most, 1)));
 
   // There is room for another one, and for all once it is forgotten.

@@ -452,10 +452,8 @@ protected:
     revive(ONE);
   }
 
-  void add(
-      const std::string& zone,
-      const std::string& total,
-      const std::string& id)
+  void
+  add(const std::string& zone, const std::string& total, const std::string& id)
   {
     AgentInfo agent;
     mesos::Attribute* attribute = agent.add_attributes();
@@ -484,7 +482,6 @@ protected:
 
 TEST_F(ConstraintsTest, HoldForAgentsBeforeAndAfterThem)
 {
-
   // Agents that come later; then those that are there.
   update(only("b"));
   add("a", "cpus:1", "a");
@@ -510,8 +507,8 @@ TEST_F(ConstraintsTest, ThatChangeAllTheTimeCostABoundedTime)
 {
   constexpr int OF_A_ZONE = 64;
   constexpr size_t AGENTS = 2 * OF_A_ZONE;
-  constexpr size_t MOST = brain::CONSTRAINT_PAIRS_AT_ONCE +
-      brain::CONSTRAINT_PAIRS_IN_A_ROW;
+  constexpr size_t MOST =
+      brain::CONSTRAINT_PAIRS_AT_ONCE + brain::CONSTRAINT_PAIRS_IN_A_ROW;
 
   process::Clock::pause();
   update(only("nowhere"));
@@ -541,7 +538,7 @@ TEST_F(ConstraintsTest, ThatChangeAllTheTimeCostABoundedTime)
 
   const size_t before = evaluated();
   process::Clock::advance(Hours(1));
-  settle();
+  process::Clock::settle();
   EXPECT_LT(before, evaluated());
   revive(ONE);
   Resources rest = take(ONE);
