@@ -12,8 +12,11 @@ from typing import TypeAlias
 Amounts: TypeAlias = Mapping[str, float]
 """By resource name."""
 
+Spans: TypeAlias = Sequence[tuple[int, int]]
+"""First and last numbers of ranges, in any order, as they are said."""
+
 REFUSE_USUAL_S = 5.0
-_YEAR_S = 365.0 * 24 * 3600
+YEAR_S = 365.0 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,24 @@ class Info:
 
 
 @dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk of an agent's beside its root: 1 MiB of it, so that many fit anywhere.
+
+    source: ``PATH``, ``MOUNT``, ``BLOCK`` or ``RAW``.
+    which: the root of the first two, the id of the others.
+    """
+
+    source: str
+    which: str
+    profile: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AgentWords:
     """What an agent registers with.
 
     reserved: CPUs by the role that the agent's flags reserve them to.
+    ranges, sets: resources of these types by name; a set has its items.
     """
 
     hostname: str = "hostile"
@@ -53,6 +70,9 @@ class AgentWords:
     attributes: tuple[tuple[str, str], ...] = ()
     resources: Amounts = field(default_factory=lambda: {"cpus": 4.0, "mem": 4096.0})
     reserved: Amounts = field(default_factory=dict)
+    ranges: Mapping[str, Spans] = field(default_factory=dict)
+    sets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    disks: tuple[Disk, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +146,9 @@ class Manner:
     refuse_s: the filters that offers are declined with, one after the other.
     reserves: so many CPUs of the first offers are reserved one thousandth at a time, each with
         another label, before the rest is declined; 0: offers are declined.
+    volumes: so many persistent volumes are made of the first offers in the same way, of a
+        thousandth of a MiB of disk each.
+    guarantees: by role, what an operator has guaranteed to it before they come.
     policy: of those that the sidecar has, one that reads what is said.
     """
 
@@ -136,6 +159,8 @@ class Manner:
     turn: Callable[[int], Said] = _nothing
     refuse_s: tuple[float, ...] = (REFUSE_USUAL_S,)
     reserves: int = 0
+    volumes: int = 0
+    guarantees: Mapping[str, Amounts] = field(default_factory=dict)
     policy: str = "drf"
 
 
@@ -161,4 +186,4 @@ def refusal_ms(seconds: float) -> int:
     """
     if math.isnan(seconds) or seconds < 0:
         seconds = REFUSE_USUAL_S
-    return math.ceil(min(seconds, _YEAR_S) * 1000)
+    return math.ceil(min(seconds, YEAR_S) * 1000)
