@@ -119,6 +119,7 @@ def _coming_and_going(interval: int) -> Said:
 
 
 MOST = float(2**53)
+OWED = ("hostile", "owed")
 SINGLE_PORTS = tuple((2 * n, 2 * n) for n in range(10_000))
 ODD_RANGES = ((2**63 - 3, 2**63 - 1), (0, 2**63), (9, 1), (2**63, 0), (5, 10), (7, 12), (5, 10))
 
@@ -487,10 +488,10 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "agents-enormous-and-owed",
-        "the same agents, where a tenant declines all that is guaranteed to its role, too",
-        _one,
+        "the same agents, and two tenants that suppress the roles to which something is guaranteed",
+        lambda: [Info(roles=(role,), suppressed=(role,)) for role in OWED],
         agents=_enormous,
-        guarantees={"hostile": {"cpus": 4.0, "mem": 4096.0}},
+        guarantees={role: {"cpus": 1.0, "mem": 512.0} for role in OWED},
     ),
     Manner(
         "agents-tiny",
@@ -533,12 +534,13 @@ CREW: tuple[Manner, ...] = (
     Manner(
         "agent-ranges",
         "an agent of 10,000 single ports, and one whose ranges are reversed, overlap or end at"
-        " 2^63, beside a framework that wants one port after the other",
-        lambda: [Info(labels=((DEMAND_LABEL, "cpus:0.1;ports:1"),))],
+        " 2^63, beside 20 frameworks that are offered so many CPUs with a port each",
+        lambda: [Info(labels=((DEMAND_LABEL, "cpus:0.1;ports:1"),)) for _ in range(20)],
         agents=lambda: [
             AgentWords(ranges={"ports": SINGLE_PORTS}),
             AgentWords(ranges={"ports": ODD_RANGES, "odd": ODD_RANGES, "none": ((9, 1),)}),
         ],
+        mode="characterised",
     ),
     Manner(
         "agent-sets",

@@ -5,13 +5,13 @@ sidecar's own defence is tried: only what no message can say is left out, and a 
 parts, of which each ancestor has a name, too.
 """
 
-import math
 from collections.abc import Iterable
 from itertools import count, product
 
 from allocator.core import MILLI
 from allocator.lab.frameworks.base import Conversion, Identity, Master, Offer, Task
 from allocator.lab.hostile.words import (
+    SAID_MAX,
     AgentWords,
     Amounts,
     Call,
@@ -92,20 +92,25 @@ class Tenants:
 
     below: a role that all of theirs are put below, as an operator's ACL would have it: so however
         many roles they have, beside others they are one. Empty: they are what they say.
+    most: thousandths of a resource that an agent has at most. A sidecar counts no more than a
+        module says, so where books are compared the master must not have more.
     """
 
-    def __init__(self, master: EmulatedMaster, manner: Manner, below: str = "") -> None:
+    def __init__(
+        self, master: EmulatedMaster, manner: Manner, below: str = "", most: int = SAID_MAX
+    ) -> None:
         self.manner = manner
         self._master = master
         self._below = f"{below}/" if below else ""
+        self._most = most
         self._tenants: list[Tenant] = []
         self._machines: list[tuple[int, str]] = []
 
     def arrive(self) -> None:
         for role, amounts in self.manner.guarantees.items():
-            self._master.set_quota(self._path(role), Quota(_quantities(amounts)))
+            self._master.set_quota(self._top(role), Quota(_quantities(amounts)))
         for words in self.manner.agents():
-            agent = self._master.add_agent(_spec(words))
+            agent = self._master.add_agent(_spec(words, self._most))
             self._machines.append((agent, self._master.ledger.agents[agent].agent_id))
         for info in self.manner.frameworks():
             self._join(info)
@@ -121,7 +126,7 @@ class Tenants:
         for agent, agent_id in self._machines:
             self._remove(agent, agent_id)
         for role in self.manner.guarantees:
-            self._master.set_quota(self._path(role), Quota())
+            self._master.set_quota(self._top(role), Quota())
 
     def _say(self, number: int, call: Call) -> None:
         match call:
@@ -130,7 +135,7 @@ class Tenants:
             case Reregister():
                 agent, agent_id = self._machines[number]
                 if self._is_there(agent, agent_id):
-                    self._master.reregister_agent(agent, _spec(call.words))
+                    self._master.reregister_agent(agent, _spec(call.words, self._most))
             case Leave():
                 self._leave(self._tenants[number])
             case Update() | Request() | Suppress() | Revive():
@@ -203,6 +208,10 @@ class Tenants:
     def _paths(self, roles: Iterable[str]) -> set[str]:
         return set(map(self._path, roles))
 
+    def _top(self, role: str) -> str:
+        """The role that a guarantee can be given to."""
+        return self._path(role).partition("/")[0]
+
     def _path(self, role: str) -> str:
         parts = clean(role).split("/", PARTS_MAX)[:PARTS_MAX]
         return self._below + "/".join(parts)
@@ -213,23 +222,25 @@ def _quantities(amounts: Amounts) -> dict[str, int]:
 
 
 def _numbers(spans: Spans) -> int:
-    """How many numbers are in ranges that may overlap or end before they begin."""
+    """How many numbers are in ranges, which may overlap or end before they begin."""
     numbers, seen = 0, -1
     for first, last in sorted(spans):
         numbers += max(0, last - max(first - 1, seen))
         seen = max(seen, last)
-    return min(numbers, thousandths(math.inf) // MILLI)
+    return numbers
 
 
-def _spec(words: AgentWords) -> AgentSpec:
+def _spec(words: AgentWords, most: int) -> AgentSpec:
     """What an agent registers with, as the emulated master takes it."""
-    special = {Resource(clean(name)): thousandths(each) for name, each in words.resources.items()}
+    special = {
+        Resource(clean(name)): thousandths(each, most) for name, each in words.resources.items()
+    }
     special |= {
         reserved(_CPUS, clean(role), static=True): thousandths(each)
         for role, each in words.reserved.items()
     }
     special |= {
-        Resource(clean(name), scalar=False): _numbers(spans) * MILLI
+        Resource(clean(name), scalar=False): min(_numbers(spans), most // MILLI) * MILLI
         for name, spans in words.ranges.items()
     }
     special |= {

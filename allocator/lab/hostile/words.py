@@ -15,6 +15,9 @@ Amounts: TypeAlias = Mapping[str, float]
 Spans: TypeAlias = Sequence[tuple[int, int]]
 """First and last numbers of ranges, in any order, as they are said."""
 
+SAID_MAX = 2**53
+"""Thousandths: the protocol takes no more of anything."""
+
 REFUSE_USUAL_S = 5.0
 YEAR_S = 365.0 * 24 * 3600
 
@@ -149,7 +152,7 @@ class Manner:
     volumes: so many persistent volumes are made of the first offers in the same way, of a
         thousandth of a MiB of disk each.
     guarantees: by role, what an operator has guaranteed to it before they come.
-    policy: of those that the sidecar has, one that reads what is said.
+    policy, mode: of those that the sidecar has, such as read what is said.
     """
 
     name: str
@@ -162,6 +165,7 @@ class Manner:
     volumes: int = 0
     guarantees: Mapping[str, Amounts] = field(default_factory=dict)
     policy: str = "drf"
+    mode: str = "oblivious"
 
 
 def clean(text: str) -> str:
@@ -169,7 +173,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def thousandths(amount: float, most: int = 2**53) -> int:
+def thousandths(amount: float, most: int = SAID_MAX) -> int:
     """An amount as the protocol has it, cut to what it takes; nothing where it makes no sense."""
     if math.isnan(amount) or amount <= 0:
         return 0
