@@ -646,7 +646,7 @@ TURNS = 5
 BELOW = "tenants"
 
 COUNTED_MAX = 2**43
-"""Thousandths of a resource that a module counts of an agent, and so a sidecar."""
+"""Thousandths of an object that a module counts at most, so that a sidecar counts all of it."""
 
 
 @fault("hostile tenants", 8)
