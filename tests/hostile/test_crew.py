@@ -24,7 +24,7 @@ ALONE_MIB_MAX = 300
 
 LINES_MAX = 20_000
 CORE_S_MAX = 5.0
-"""Of a processor, for six intervals with the tenants; the dearest take a tenth of it."""
+"""Of a processor, for six intervals with the tenants; the dearest take a third of it."""
 
 PAGES_S_MAX = 5.0
 """Of a processor, for the status page, `/metrics` and an explanation; the dearest take half."""

@@ -69,6 +69,7 @@ def _in_all_texts(text: str) -> Info:
 NAN, INF = math.nan, math.inf
 LITTLE: tuple[Amounts, ...] = ({"cpus": 0.01},)
 MANY = tuple(f"r{n}" for n in range(200))
+BARRED = tuple(f"r{n}" for n in range(500))
 
 
 def _one() -> list[Info]:
@@ -109,8 +110,7 @@ def _changing_labels(interval: int) -> Said:
 
 
 def _changing_constraints(_interval: int) -> Said:
-    roles = tuple(f"r{n}" for n in range(1_000))
-    return [(0, Update(Info(roles=roles, excludes=way))) for way in (True, False)] * 20
+    return [(0, Update(Info(roles=BARRED, excludes=way))) for way in (True, False)] * 20
 
 
 def _coming_and_going(interval: int) -> Said:
@@ -441,8 +441,8 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "update-constraints",
-        "1,000 roles barred from every agent and let back, 20 times an interval",
-        lambda: [Info(roles=tuple(f"r{n}" for n in range(1_000)))],
+        "500 roles barred from every agent and let back, 20 times an interval",
+        lambda: [Info(roles=BARRED)],
         turn=_changing_constraints,
     ),
     Manner(
