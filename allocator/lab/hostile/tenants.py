@@ -8,10 +8,9 @@ parts, of which each ancestor has a name, too.
 from collections.abc import Iterable
 from itertools import count, product
 
-from allocator.core import MILLI
+from allocator.core import AMOUNT_MAX, MILLI
 from allocator.lab.frameworks.base import Conversion, Identity, Master, Offer, Task
 from allocator.lab.hostile.words import (
-    SAID_MAX,
     AgentWords,
     Amounts,
     Call,
@@ -97,7 +96,7 @@ class Tenants:
     """
 
     def __init__(
-        self, master: EmulatedMaster, manner: Manner, below: str = "", most: int = SAID_MAX
+        self, master: EmulatedMaster, manner: Manner, below: str = "", most: int = AMOUNT_MAX
     ) -> None:
         self.manner = manner
         self._master = master

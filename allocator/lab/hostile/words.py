@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from allocator.core import AMOUNT_MAX
+
 Amounts: TypeAlias = Mapping[str, float]
 """By resource name."""
 
 Spans: TypeAlias = Sequence[tuple[int, int]]
 """First and last numbers of ranges, in any order, as they are said."""
-
-SAID_MAX = 2**53
-"""Thousandths: the protocol takes no more of anything."""
 
 REFUSE_USUAL_S = 5.0
 YEAR_S = 365.0 * 24 * 3600
@@ -173,7 +172,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def thousandths(amount: float, most: int = SAID_MAX) -> int:
+def thousandths(amount: float, most: int = AMOUNT_MAX) -> int:
     """An amount as the protocol has it, cut to what it takes; nothing where it makes no sense."""
     if math.isnan(amount) or amount <= 0:
         return 0
