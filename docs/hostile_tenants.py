@@ -44,7 +44,8 @@ MEASURED = """\
 The tables have processor time of the core and of the module, and memory, in six intervals with the
 tenants. *Wait* is the most intervals in a row in which the honest framework was offered nothing.
 *Lines* are those of the longest page. In each cell stands what was before there were bounds, and
-what is now.
+what is now. A dash stands for no figure: the manner is younger than the bounds, and was never
+played without them. A question mark stands where a manner did not come to its end.
 
 `python -m tests.hostile.table` measures it, one process for each, with 120 s of a processor and
 6 GiB.
@@ -53,11 +54,11 @@ what is now.
 AN_HOUR = """\
 ## An hour before a real master
 
-Here all manners meet in one life of a Mesos master (1.12.0-dev), one after the other, with one
-sidecar and one honest framework. No session may end in it. *Wait* is again in intervals. Memory is
-what the processes had when the manner's tenants had left. Mesos itself keeps frameworks that have
-completed. The flag `max_completed_frameworks=0` leaves that out, so that what grows is ours.
-*Refused* is what the master itself did not take, by its answer.
+Here all manners that there were by then meet in one life of a Mesos master (1.12.0-dev), one after
+the other, with one sidecar and one honest framework. No session may end in it. *Wait* is again in
+intervals. Memory is what the processes had when the manner's tenants had left. Mesos itself keeps
+frameworks that have completed. The flag `max_completed_frameworks=0` leaves that out, so that what
+grows is ours. *Refused* is what the master itself did not take, by its answer.
 
 There are two agents and no guarantee. Each framework has its turn once before another one has its
 second, and a turn is a cycle. In this hour a framework of very many roles could still take all
@@ -68,6 +69,8 @@ intervals, and 1 to 3 beside `revive-role-by-role`.
 
 `python -m tests.cluster.hour --seconds 3600 --flag max_completed_frameworks=0` plays it.
 """
+
+NOTHING = "\N{EN DASH}"
 
 SAME = "Before the sidecar alone no module bounds first what it is told.\n"
 
@@ -120,7 +123,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     if "failed" in row:
         return [_cell(row["failed"]), *["?"] * 5]
     if not row:
-        return ["?"] * 6
+        return [NOTHING] * 6
     return [
         f"{row['core_s']:.2f}",
         f"{row['brain_s']:.2f}",

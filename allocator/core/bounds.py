@@ -7,8 +7,10 @@ clients and kinds a session has is bounded by `limits` in the configuration; how
 be at all, by `wire.errors.TEXT_LENGTH_MAX`.
 """
 
-CAPACITY_MAX = 2**43
-"""Thousandths of one kind on one agent (8 PB of disk): the sum over all agents stays an int64."""
+CAPACITY_MAX = 2**43 + 1
+"""Thousandths of one kind on one agent: the sum over all agents stays an int64. A module says one
+less of an object at most (8 PB of disk), so that what it says is counted as it is said: of what is
+beyond this nobody knows how much there is once some of it was turned into something else."""
 
 LABELS_MAX = 256
 """Labels of a framework that are kept: each is copied with every checkpoint. Ours are first."""

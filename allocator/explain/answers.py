@@ -94,7 +94,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Loss:
-    """Agents that a client could have been served on, and that went to another."""
+    """Agents that a client could have been served on, and that went to another.
+
+    `winner_role`: empty where they went to many others, who are told of together.
+    """
 
     winner: Standing
     loser: Standing

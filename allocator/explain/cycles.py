@@ -189,6 +189,9 @@ CYCLES = 10
 OTHERS = 3
 """So many offers to others are told of each."""
 
+WINNERS = 10
+"""So many of those who came first are told of each, and the rest of them together."""
+
 
 @dataclass(frozen=True)
 class Competitor:
@@ -317,13 +320,43 @@ def _losses(
             at.setdefault(first[agent], []).append(agent)
         else:
             left.append(agent)
-    losses = [_loss(picture, record, judge, client, winner, where) for winner, where in at.items()]
+    # A cluster may have as many winners as it has agents.
+    winners = sorted(at, key=lambda winner: (winner != client, -len(at[winner])))
+    losses = [
+        _loss(picture, record, judge, client, winner, at[winner]) for winner in winners[:WINNERS]
+    ]
+    if len(winners) > WINNERS:
+        rest = [at[winner] for winner in winners[WINNERS:]]
+        losses.append(_rest(picture, record, judge, client, rest))
     # Nobody got these: so what quotas leave was given away on others.
     if left and len(record.grants):
         winner = _consumer(record, judge, client)
         why = "what limits or guarantees leave was given to it on another agent before"
         losses.append(_loss(picture, record, judge, client, winner, left, why))
     return tuple(sorted(losses, key=lambda loss: -loss.agents))
+
+
+def _rest(
+    picture: Picture, record: CycleRecord, judge: Judge, client: int, agents: list[list[int]]
+) -> Loss:
+    """What went to many others, as one: `agents` of each."""
+    all_of_them = [each for several in agents for each in several]
+    return Loss(
+        winner=Standing("", float("nan"), 0.0),
+        loser=rivals(record, judge, client, client)[0],
+        winner_framework=f"{len(agents)} others",
+        winner_role="",
+        agents=len(all_of_them),
+        examples=_examples(picture, record, judge, all_of_them),
+        why="each got fewer of them",
+    )
+
+
+def _examples(
+    picture: Picture, record: CycleRecord, judge: Judge, agents: Sequence[int]
+) -> tuple[str, ...]:
+    handles = [int(judge.snapshot.handle[agent]) for agent in agents[:3]]
+    return tuple(_agent_name(picture, record, handle) for handle in handles)
 
 
 def _consumer(record: CycleRecord, judge: Judge, client: int) -> int:
@@ -343,21 +376,20 @@ def _loss(
     agents: Sequence[int],
     why: str = "",
 ) -> Loss:
-    names, snapshot = record.names, judge.snapshot
+    names = record.names
     mine, its = rivals(record, judge, client, winner)
     if winner == client:
         # It was granted less than the minimum of an offer, which is dropped.
         why = "what it would have been given is less than the minimum of an offer"
     elif not why:
         why = _why(judge, client, winner, (mine.score, its.score))
-    handles = [int(snapshot.handle[agent]) for agent in agents[:3]]
     return Loss(
         winner=its,
         loser=mine,
         winner_framework=name_of(names, winner),
         winner_role=names.path[int(names.role[winner])],
         agents=len(agents),
-        examples=tuple(_agent_name(picture, record, handle) for handle in handles),
+        examples=_examples(picture, record, judge, agents),
         why=why,
     )
 

@@ -126,6 +126,8 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
     latest: dict[str, tuple[Loss, int]] = {}
     for account in history:
         for loss in account.losses:
+            if not loss.winner_role:
+                continue  # many together, each with less
             lost[loss.winner_framework] += loss.agents
             latest.setdefault(loss.winner_framework, (loss, account.at_ms))
     found = []

@@ -186,7 +186,9 @@ Global___Standing: _TypeAlias = Standing  # noqa: Y015
 
 @_typing.final
 class Loss(_message.Message):
-    """Agents that a framework could have been served on, and that went to another."""
+    """Agents that a framework could have been served on, and that went to another. Without a
+    winner_role they went to many others, who are told of together.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

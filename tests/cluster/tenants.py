@@ -11,12 +11,14 @@ import math
 import shutil
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from allocator.lab.hostile.words import (
     AgentWords,
     Amounts,
+    Disk,
     Info,
     Join,
     Leave,
@@ -28,17 +30,19 @@ from allocator.lab.hostile.words import (
     Update,
 )
 from allocator.lab.links.sidecar_process import figures_of
+from tests.cluster.amounts import plain, reserved, scalar
 from tests.cluster.framework import Framework, Offer
 from tests.cluster.framework_behaviours import refuse, role_of
 from tests.cluster.mesos import Mesos
 from tests.cluster.processes import until
+from tests.cluster.scenarios_operator import set_quota
 from tests.cluster.sidecar import START_S
 from tests.cluster.world import World
 
 FRAMEWORKS_MAX, AGENTS_MAX, CALLS_MAX = 30, 3, 200
 """At a time, and in an interval: each framework takes two connections, each agent a process."""
 
-RESERVED_AT_ONCE = 50
+RESERVED_AT_ONCE = VOLUMES_AT_ONCE = 50
 AGENT = "hostile-"
 INTERVALS = 8
 SERVED_S = 120.0
@@ -79,13 +83,19 @@ class Tenants:
         self.refused: Counter[str] = Counter()
         self._world, self._manner = world, manner
         self._members: list[Framework | None] = []
-        self._left = manner.reserves
+        self._left, self._volumes_left = manner.reserves, manner.volumes
         self._answers = itertools.count()
 
     def arrive(self) -> None:
         """Let them come."""
+        for role, amounts in self._manner.guarantees.items():
+            set_quota(self._world, role, amounts)
         for number, words in enumerate(itertools.islice(self._manner.agents(), AGENTS_MAX)):
-            self._world.add_agent(f"{AGENT}{number}", **_flags(words))
+            name = f"{AGENT}{number}"
+            # In a file, for what an agent has may be longer than an argument can be.
+            resources = self._world.directory / f"{name}.json"
+            resources.write_text(json.dumps(_resources_of(words)), encoding="ascii")
+            self._world.add_agent(name, resources=f"file://{resources}", **_flags(words))
         for info in itertools.islice(self._manner.frameworks(), FRAMEWORKS_MAX):
             self._join(info)
 
@@ -135,6 +145,8 @@ class Tenants:
             agent.crash()
             self._world.agents.remove(agent)
             shutil.rmtree(agent.directory, ignore_errors=True)
+        for role in self._manner.guarantees:
+            set_quota(self._world, role)
 
     def _say(self, member: Framework, number: int, call: object) -> None:
         match call:
@@ -144,7 +156,9 @@ class Tenants:
                 self._members[number] = None
             case Update():
                 info = {**member._info, **_info(call.info), "id": {"value": member.framework_id}}
-                member.call("UPDATE_FRAMEWORK", framework_info=info, suppressed_roles=[])
+                # Who says no constraints has none any more.
+                more = {"offer_constraints": _constraints(call.info)} if call.info.excludes else {}
+                member.call("UPDATE_FRAMEWORK", framework_info=info, suppressed_roles=[], **more)
             case Request():
                 needs = [{"resources": _resources(each)} for each in call.needs]
                 member.call("REQUEST", requests=needs)
@@ -178,12 +192,15 @@ class Tenants:
         wait_s = waits[next(self._answers) % len(waits)]
         cpus = [each for each in offer["resources"] if each["name"] == "cpus"]
         several = min(self._left, RESERVED_AT_ONCE) if cpus else 0
+        self._left -= several
+        operations = [_reserve(self._left + each, role_of(offer)) for each in range(several)]
+        if any(plain(each) and each["name"] == "disk" for each in offer["resources"]):
+            volumes = min(self._volumes_left, VOLUMES_AT_ONCE)
+            self._volumes_left -= volumes
+            numbers = range(self._volumes_left, self._volumes_left + volumes)
+            operations += _volumes(numbers, role_of(offer)) if volumes else []
         with contextlib.suppress(OSError, http.client.HTTPException):
-            if several:
-                self._left -= several
-                operations = [
-                    _reserve(self._left + each, role_of(offer)) for each in range(several)
-                ]
+            if operations:
                 framework.accept(offer, operations, 0.0)
             else:
                 framework.decline(offer, wait_s)
@@ -282,14 +299,53 @@ def _reserve(number: int, role: str) -> dict[str, Any]:
     return {"type": "RESERVE", "reserve": {"resources": [cpus]}}
 
 
-def _flags(words: AgentWords) -> dict[str, str]:
-    """Flags of an agent; what no argument can have in it is left out."""
-    resources = _resources(words.resources)
-    resources += [
+def _volumes(numbers: Sequence[int], role: str) -> list[dict[str, Any]]:
+    """Space that is reserved for volumes, and as many volumes of a thousandth of a MiB on it."""
+
+    def space(mib: float, **more: Any) -> dict[str, Any]:
+        return reserved(scalar("disk", mib, role, **more), role)
+
+    volumes = [
+        space(
+            0.001,
+            disk={
+                "persistence": {"id": f"v{number}"},
+                "volume": {"container_path": "v", "mode": "RW"},
+            },
+        )
+        for number in numbers
+    ]
+    return [
+        {"type": "RESERVE", "reserve": {"resources": [space(0.001 * len(numbers))]}},
+        {"type": "CREATE", "create": {"volumes": volumes}},
+    ]
+
+
+def _resources_of(words: AgentWords) -> list[dict[str, Any]]:
+    """What an agent has."""
+    found = _resources(words.resources)
+    found += [
         {**_resources({"cpus": each})[0], "reservations": [{"type": "STATIC", "role": role}]}
         for role, each in words.reserved.items()
     ]
-    flags = {"resources": json.dumps(resources)}
+    for name, spans in words.ranges.items():
+        pairs = [{"begin": first, "end": last} for first, last in spans]
+        found.append({"name": name, "type": "RANGES", "ranges": {"range": pairs}})
+    for name, items in words.sets.items():
+        found.append({"name": name, "type": "SET", "set": {"item": list(items)}})
+    found += [scalar("disk", 1.0, disk={"source": _source(each)}) for each in words.disks]
+    return found
+
+
+def _source(disk: Disk) -> dict[str, Any]:
+    if disk.source in {"PATH", "MOUNT"}:
+        return {"type": disk.source, disk.source.lower(): {"root": disk.which}}
+    return {"type": disk.source, "id": disk.which, "profile": disk.profile}
+
+
+def _flags(words: AgentWords) -> dict[str, str]:
+    """More flags of an agent; what no argument can have in it is left out."""
+    flags = {}
     if words.hostname:
         flags["hostname"] = words.hostname
     pairs = [(name, value) for name, value in words.attributes if name and value]

@@ -284,3 +284,14 @@ def test_sums_over_agents_that_say_to_have_more_than_there_is_stay_in_range():
     assert session.state.agents.capacity[2000].tolist()[:3] == [CAPACITY_MAX, 0, CAPACITY_MAX]
     session.allocator.step(UpdateAgent(1, capacity={1: 1000}, attributes={}))
     assert 1 not in session.state.agents.aside
+
+
+def test_what_a_module_says_of_an_object_at_most_is_counted_exactly():
+    """Else what was reserved of it would be there twice, and be granted in vain in each cycle."""
+    session = Session(TASKS)
+    session.allocator.step(Define(kinds={2: Kind("cpus", reserved_role="a", depth=1)}))
+    most = CAPACITY_MAX - 1
+    session.allocator.step(AddAgent(1, AgentInfo("a"), {0: most}))
+    session.allocator.step(UpdateAllocation(0, 0, 1, {0: most - 1000}, {2: most - 1000}))
+    assert session.state.agents.capacity[1].tolist()[:3] == [1000, 0, most - 1000]
+    assert 1 not in session.state.agents.aside

@@ -7,7 +7,16 @@ import pytest
 
 from allocator.core import Outcomes, PolicySpec, Reason, SetConstraint, SetDemand, Trail, Transition
 from allocator.core.checkpoint import to_columns
-from allocator.explain import Answer, Blocker, UnknownSubjectError, explain, explaining, take, warm
+from allocator.explain import (
+    Answer,
+    Blocker,
+    UnknownSubjectError,
+    cycles,
+    explain,
+    explaining,
+    take,
+    warm,
+)
 from allocator.policies.filling import serving
 from allocator.wire.journal.checkpoint import mark
 from tests.world.rows import given_back, holdings
@@ -261,6 +270,24 @@ def test_whoever_was_outranked_is_told_by_whom_and_with_which_scores():
     (account,) = ask(a, "host-2", "agent").cycles
     assert [given.framework for given in account.given] == ["g"]
     assert [loss.loser.name for loss in account.losses] == ["r"]
+
+
+def test_of_many_that_came_first_the_rest_is_told_together():
+    """An answer stays short, however many frameworks the agents of a cycle went to."""
+    a = world()
+    f = a.framework("r", name="f")
+    one = a.agent("cpus:4;mem:4")
+    a.hold(f, "r", one, "cpus:4;mem:4")
+    for number in range(30):
+        a.agent("cpus:4;mem:4")
+        a.framework("r", name=f"g-{number}")
+    a.cycle()
+    (client,) = ask(a, "f").clients
+    *named, rest = sorted(client.cycles[0].losses, key=lambda loss: not loss.winner_role)
+    assert len(named) == cycles.WINNERS
+    assert (rest.winner_framework, rest.agents) == ("20 others", 20)
+    assert sum(loss.agents for loss in client.cycles[0].losses) == 30
+    assert "others" not in blockers(a, "f")["outranked"].cause
 
 
 def test_a_pause_is_told_to_everybody():

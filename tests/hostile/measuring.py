@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from allocator import policies
 from allocator.core import Allocator, PolicySpec, Settings
+from allocator.lab.hostile import Manner
 from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.metrics.metrics import start_http
@@ -110,14 +111,14 @@ class PlanningLoop(CoreLoop):
         return allocator
 
 
-def new_loop(policy: str) -> CoreLoop:
+def new_loop(manner: Manner) -> CoreLoop:
     """Make a sidecar that has not begun; it is driven by whoever asks for it."""
     return PlanningLoop(
         Config(),
         build_policy=policies.build,
         fallback=policies.fallback(),
         sidecar_id="sidecar",
-        settings=Settings(policy=PolicySpec(policy)),
+        settings=Settings(policy=PolicySpec(manner.policy, mode=manner.mode)),
     )
 
 

@@ -10,6 +10,7 @@ from allocator.lab.hostile.words import (
     Info,
     Request,
     Revive,
+    Spans,
     Suppress,
     thousandths,
 )
@@ -61,7 +62,15 @@ def framework(framework_id: str, info: Info) -> str:
 def agent(agent_id: str, words: AgentWords) -> str:
     """What an agent registers with, behind the command."""
     reserved = {f"cpus({quoted(role)})": each for role, each in words.reserved.items()}
-    total = [*filter(None, [amounts(words.resources)]), *_raw(reserved)]
+    total = [
+        *filter(None, [amounts(words.resources)]),
+        *_raw(reserved),
+        *(f"{quoted(name)}:[{_ranges(spans)}]" for name, spans in words.ranges.items()),
+        *(f"{quoted(name)}:{{{_listed(items)}}}" for name, items in words.sets.items()),
+        # What it is and all that tells it from others: to the brain it is opaque.
+        *(f"disk[{each.source.lower()}:{quoted(f'{each.which}:{each.profile}')}]:1"
+          for each in words.disks),
+    ]  # fmt: skip
     attributes = ",".join(f"{quoted(name)}:{quoted(value)}" for name, value in words.attributes)
     parts = [
         agent_id,
@@ -83,6 +92,17 @@ def call(framework_id: str, said: Request | Suppress | Revive) -> str:
             return f"suppress {framework_id} roles={_listed(said.roles)}"
         case Revive():
             return f"revive {framework_id} roles={_listed(said.roles)}"
+
+
+def exclude(framework_id: str, places: Iterable[tuple[str, str]], *, excluded: bool) -> str:
+    """Offer constraints that have come to bar roles from agents, or bar them no more."""
+    way = "on" if excluded else "off"
+    rows = (f"{quoted(role)} {agent_id} {way}" for role, agent_id in places)
+    return " ".join(["exclude", framework_id, *rows])
+
+
+def _ranges(spans: Spans) -> str:
+    return ",".join(f"{first}-{last}" for first, last in spans)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -111,7 +111,7 @@ class Stage(Simulation):
         return brain
 
     def _new_sidecar(self) -> Sidecar:
-        loop = new_loop(self.manner.policy)
+        loop = new_loop(self.manner)
         self._loops.append(loop)
         sidecar = loop._sidecar
         sidecar.receive = self.core.metered(sidecar.receive)  # type: ignore[method-assign]

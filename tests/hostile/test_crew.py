@@ -24,7 +24,7 @@ ALONE_MIB_MAX = 300
 
 LINES_MAX = 20_000
 CORE_S_MAX = 5.0
-"""Of a processor, for six intervals with the tenants; the dearest take a tenth of it."""
+"""Of a processor, for six intervals with the tenants; the dearest take a third of it."""
 
 PAGES_S_MAX = 5.0
 """Of a processor, for the status page, `/metrics` and an explanation; the dearest take half."""
@@ -78,6 +78,18 @@ def test_it_has_its_turns_where_no_module_bounds_the_tenant(manner: Manner):
     assert figures.wait <= WAIT_MAX
 
 
+OWED = [each for each in CREW if each.guarantees]
+
+
+@pytest.mark.parametrize("manner", OWED, ids=lambda manner: manner.name)
+def test_it_has_its_turns_beside_guarantees_that_are_never_met(manner: Manner, brain_library: Path):
+    """What is kept back for them is no more than they are owed, however much there is in all."""
+    stage = Stage(manner, brain_library, guarantee=False)
+    assert stage.play(pages=False).wait <= WAIT_MAX
+    stage.close()
+    assert wired.play(manner, guarantee=False, pages=False).wait <= WAIT_MAX
+
+
 GREEDY = [each for each in CREW if "reserv" in each.name or "kinds" in each.name]
 
 
@@ -100,6 +112,10 @@ def test_who_reserves_beside_it_is_served_as_ever(manner: Manner, brain_library:
 
 def test_there_are_those_who_are_greedy():
     assert len(GREEDY) >= 6
+
+
+def test_there_are_those_who_are_owed():
+    assert OWED
 
 
 def _hold(figures: Figures, memory_mib_max: int = MEMORY_MIB_MAX) -> None:

@@ -88,7 +88,7 @@ def play(
     pages: bool = True,
 ) -> Figures:
     """Play so many intervals with the tenants, and ask for pages; gives what they did."""
-    core, loop = Meter(), new_loop(manner.policy)
+    core, loop = Meter(), new_loop(manner)
     loop._sidecar.receive = core.metered(loop._sidecar.receive)  # type: ignore[method-assign]
     link = Link(loop)
     master = EmulatedMaster(link, ("cpus", "mem", "disk"))

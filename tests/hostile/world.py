@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, product
 
 from allocator.lab.hostile.words import (
     AgentWords,
@@ -19,6 +19,7 @@ from allocator.lab.hostile.words import (
 from tests.hostile import script
 
 HONEST = Info(name="honest", roles=("honest",), labels=(("allocator.demand", "cpus:1;mem:512"),))
+VOLUMES_AT_ONCE = 200
 _OFFER = re.compile(r"offer (\S+) in (\S+) on (\S+): (.*)", re.DOTALL)
 
 
@@ -65,9 +66,11 @@ class World:
     _ids: list[str] = field(default_factory=list)
     _infos: dict[str, Info] = field(default_factory=dict)
     _left: int = 0
+    _volumes_left: int = 0
 
     def __post_init__(self) -> None:
         self._left = self.manner.reserves
+        self._volumes_left = self.manner.volumes
         self._declined = count()
         self._names = count()
         self._machines: list[str] = []
@@ -78,8 +81,12 @@ class World:
             "initialize minimum=cpus:0.01|mem:32 interval=1000 fallback-after=1000"
             " slice-decisions=64"
         )
-        quota = " guarantee.honest=cpus:2;mem:1024" if self.guarantee else ""
-        self._say(f"recover agents=0{quota}")
+        guarantees = {"honest": {"cpus": 2.0, "mem": 1024.0}} if self.guarantee else {}
+        quotas = (
+            f" guarantee.{role}={script.amounts(amounts)}"
+            for role, amounts in (guarantees | dict(self.manner.guarantees)).items()
+        )
+        self._say(f"recover agents=0{''.join(quotas)}")
         for number in range(self.agents):
             words = AgentWords(
                 f"host-{number}", attributes=(("rack", f"r{number % 4}"),),
@@ -124,6 +131,7 @@ class World:
                 self._release(offer, 0)
             elif offer.framework in self._infos:
                 self._reserve(offer)
+                self._make_volumes(offer)
                 waits = self.manner.refuse_s
                 self._release(offer, refusal_ms(waits[next(self._declined) % len(waits)]))
 
@@ -150,13 +158,12 @@ class World:
         for offer in [each for each in self._offers if each.framework == framework_id]:
             self._offers.remove(offer)
             self._release(offer, -1)
+        before = self._infos.get(framework_id)
         self._infos[framework_id] = info
         self._say(f"{verb}-framework {script.framework(framework_id, info)}")
-        if info.excludes:
-            places = [f"A{number}" for number in range(self.agents)]
-            for role in info.roles:
-                for agent in places:
-                    self._say(f"exclude {framework_id} {script.quoted(role)} {agent} on")
+        if info.excludes or (before is not None and before.excludes):
+            places = product(info.roles, (f"A{number}" for number in range(self.agents)))
+            self._say(script.exclude(framework_id, places, excluded=info.excludes))
 
     def _leave(self, framework_id: str) -> None:
         for offer in [each for each in self._offers if each.framework == framework_id]:
@@ -174,6 +181,23 @@ class World:
         for _ in range(min(self._left, 200) if whole else 0):
             self._left -= 1
             self._convert(offer, self._infos[offer.framework].principal)
+
+    def _make_volumes(self, offer: Offer) -> None:
+        """Make persistent volumes, many with one call: each is an object of its own."""
+        has_space = re.search(r"(?:^|;)disk:([\d.]+)", offer.amounts)
+        several = min(self._volumes_left, VOLUMES_AT_ONCE) if has_space else 0
+        if not several:
+            return
+        numbers = range(self._volumes_left - several, self._volumes_left)
+        self._volumes_left -= several
+        role = script.quoted(offer.role)
+        volumes = [f"disk({role})[volume:v{number}]:0.001" for number in numbers]
+        self._say(
+            f"convert {offer.agent} {offer.framework} {role} offered={offer.amounts} "
+            + " ".join(f"disk:0.001->{each}" for each in volumes)
+        )
+        left = _less(offer.amounts, "disk", 0.001 * several)
+        offer.amounts = ";".join(filter(None, [left, *volumes]))
 
     def _convert(self, offer: Offer, principal: str, cpus: float = 0.001) -> None:
         role = script.quoted(offer.role)
@@ -202,7 +226,13 @@ def _behind(text: str) -> str:
 
 def _reserved(amounts: str, mine: str, cpus: float) -> str:
     """What an offer is once some of its CPUs are reserved."""
-    parts = dict(each.rsplit(":", 1) for each in amounts.split(";"))
-    parts["cpus"] = f"{float(parts['cpus']) - cpus:.3f}"
-    parts[mine] = f"{float(parts.get(mine, 0)) + cpus:.3f}"
-    return ";".join(f"{name}:{value}" for name, value in parts.items() if float(value) > 0)
+    return _less(_less(amounts, "cpus", cpus), mine, -cpus)
+
+
+def _less(amounts: str, name: str, value: float) -> str:
+    """What an offer is with so much less of a scalar, which there may be none of."""
+    parts = dict(each.rsplit(":", 1) for each in filter(None, amounts.split(";")))
+    left = float(parts.pop(name, 0)) - value
+    if left > 0.0005:
+        parts[name] = f"{left:.3f}"
+    return ";".join(f"{each}:{amount}" for each, amount in parts.items())

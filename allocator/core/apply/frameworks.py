@@ -5,6 +5,8 @@ Each function validates the whole event before it changes anything.
 
 from collections.abc import Collection, Iterable
 
+import numpy as np
+
 from allocator.core.apply.agents import close_client_if_idle, holds_nothing
 from allocator.core.apply.clients import derive, note_aside, refit, take
 from allocator.core.apply.priors import begin_with_prior, teach_others
@@ -117,7 +119,21 @@ def add_framework(state: State, event: AddFramework) -> None:
 
 def update_framework(state: State, event: UpdateFramework) -> None:
     check_framework(state, event.framework)
-    _subscribe(state, event, active=None)
+    if not _says_the_same(state, event):
+        _subscribe(state, event, active=None)
+
+
+def _says_the_same(state: State, event: UpdateFramework) -> bool:
+    """Whether nothing is new: a framework may say what it is as often as it likes."""
+    table, clients, framework = state.frameworks, state.clients, event.framework
+    if table.info[framework] != event.info or table.unserved.get(framework):
+        return False
+    rows = np.array(sorted(table.clients[framework]), dtype=np.int64)
+    rows = rows[clients.subscribed[rows]]
+    suppressed = clients.role[rows[clients.suppressed[rows]]]
+    return set(clients.role[rows].tolist()) == set(event.roles) and set(
+        suppressed.tolist()
+    ) == set(event.suppressed_roles)
 
 
 def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, ...]:

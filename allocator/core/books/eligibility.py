@@ -197,22 +197,27 @@ class Eligibility:
         self.excluding |= column != 0
 
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
-        """Take note of exclusions (N,) that begin or end, in order."""
-        for one, where, begins in zip(
-            client.tolist(), agent.tolist(), excluded.tolist(), strict=True
-        ):
-            word, bit = one // _BITS, _BIT[one % _BITS]
-            if begins:
-                self._marked.add(one)
-                self._told[where, word] |= bit
-                self.excluded[where, word] |= bit
-                self.excluding[where] = True
-            else:
-                # The host takes it back, but the client's rule may bar the pair all the same.
-                self._told[where, word] &= ~bit
-                rule = self._rule.get(one)
-                if rule is None or not self._classes[rule].bars[where]:
-                    self.excluded[where, word] &= ~bit
+        """Take note of exclusions (N,) that begin or end, in order.
+
+        There is one for each role of a framework and each agent whenever the framework says other
+        offer constraints, so a row must cost little.
+        """
+        # Of a pair that is told of several times the last row counts.
+        pairs = client * len(self._told) + agent
+        last = len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1]
+        client, agent, excluded = client[last], agent[last], excluded[last]
+        word, bit = client // _BITS, np.uint64(1) << (client % _BITS).astype(np.uint64)
+        begins, ends = np.flatnonzero(excluded), np.flatnonzero(~excluded)
+        for words in (self._told, self.excluded):
+            np.bitwise_or.at(words, (agent[begins], word[begins]), bit[begins])
+            np.bitwise_and.at(words, (agent[ends], word[ends]), ~bit[ends])
+        self.excluding[agent[begins]] = True
+        self._marked.update(client[begins].tolist())
+        # The host takes it back, but the client's rule may bar the pair all the same.
+        for one in np.unique(client[ends]).tolist():
+            rule = self._rule.get(one)
+            if rule is not None and (bars := self._classes[rule].bars).any():
+                self.excluded[bars, one // _BITS] |= _BIT[one % _BITS]
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
         """Which pairs (N,) are excluded."""

@@ -1,13 +1,16 @@
 """The crew: every manner to be hostile, by what it is about."""
 
 import math
-from itertools import product
+from collections.abc import Iterable
+from itertools import cycle, islice, product
 
 from allocator.core import CONSTRAINT_LABEL, DEMAND_LABEL
 from allocator.lab.hostile.words import (
+    YEAR_S,
     AgentWords,
     Amounts,
     Call,
+    Disk,
     Info,
     Join,
     Leave,
@@ -66,6 +69,7 @@ def _in_all_texts(text: str) -> Info:
 NAN, INF = math.nan, math.inf
 LITTLE: tuple[Amounts, ...] = ({"cpus": 0.01},)
 MANY = tuple(f"r{n}" for n in range(200))
+BARRED = tuple(f"r{n}" for n in range(500))
 
 
 def _one() -> list[Info]:
@@ -105,12 +109,19 @@ def _changing_labels(interval: int) -> Said:
     ]
 
 
+def _changing_constraints(_interval: int) -> Said:
+    return [(0, Update(Info(roles=BARRED, excludes=way))) for way in (True, False)] * 20
+
+
 def _coming_and_going(interval: int) -> Said:
     before = [(100 * (interval - 1) + each, Leave()) for each in range(100)] if interval else []
     return [*before, *((0, Join(Info(name=f"guest-{interval}"))) for _ in range(100))]
 
 
 MOST = float(2**53)
+OWED = ("hostile", "owed")
+SINGLE_PORTS = tuple((2 * n, 2 * n) for n in range(10_000))
+ODD_RANGES = ((2**63 - 3, 2**63 - 1), (0, 2**63), (9, 1), (2**63, 0), (5, 10), (7, 12), (5, 10))
 
 
 def _changing(interval: int) -> Said:
@@ -119,6 +130,21 @@ def _changing(interval: int) -> Said:
                                                    for n in range(100)))))
         for each in range(20)
     ]  # fmt: skip
+
+
+def _enormous() -> list[AgentWords]:
+    return [
+        AgentWords(hostname=f"huge-{n}", resources={"cpus": MOST, "mem": MOST})
+        for n in range(1_500)
+    ]
+
+
+def _disks(*sources: str, which: Iterable[str]) -> tuple[Disk, ...]:
+    """Disks of several sources in turn, each with a profile of its own."""
+    return tuple(
+        Disk(source, text, f"profile-{number}")
+        for number, (source, text) in enumerate(zip(cycle(sources), which, strict=False))
+    )
 
 
 CREW: tuple[Manner, ...] = (
@@ -414,6 +440,12 @@ CREW: tuple[Manner, ...] = (
         turn=_changing_labels,
     ),
     Manner(
+        "update-constraints",
+        "500 roles barred from every agent and let back, 20 times an interval",
+        lambda: [Info(roles=BARRED)],
+        turn=_changing_constraints,
+    ),
+    Manner(
         "coming-and-going",
         "100 frameworks come each interval, and leave in the next",
         turn=_coming_and_going,
@@ -425,20 +457,41 @@ CREW: tuple[Manner, ...] = (
         refuse_s=(INF, NAN, -1.0, -INF, 1e308, 1e-308, 0.0),
     ),
     Manner(
+        "decline-for-a-year",
+        "5 frameworks of 200 roles each, which decline all of 300 small agents for a year",
+        lambda: [Info(roles=tuple(f"{each}/{role}" for role in MANY)) for each in range(5)],
+        agents=lambda: [
+            AgentWords(hostname=f"small-{n}", resources={"cpus": 1.0, "mem": 1024.0})
+            for n in range(300)
+        ],
+        refuse_s=(YEAR_S,),
+    ),
+    Manner(
         "reserve-labelled",
         "reservations made one by one, each with a label of its own",
         lambda: [Info(roles=("hostile",), capabilities=("RESERVATION_REFINEMENT",))],
         reserves=400,
         refuse_s=(0.0,),
     ),
+    Manner(
+        "reserve-volumes",
+        "2,000 persistent volumes, made of what is offered, each with an id of its own",
+        lambda: [Info(capabilities=("RESERVATION_REFINEMENT",))],
+        volumes=2_000,
+        refuse_s=(0.0,),
+    ),
     # Agents.
     Manner(
         "agents-enormous",
         "1,500 agents with 2^53 of a resource each, which together no int64 holds",
-        agents=lambda: [
-            AgentWords(hostname=f"huge-{n}", resources={"cpus": MOST, "mem": MOST})
-            for n in range(1_500)
-        ],
+        agents=_enormous,
+    ),
+    Manner(
+        "agents-enormous-and-owed",
+        "the same agents, and two tenants that suppress the roles to which something is guaranteed",
+        lambda: [Info(roles=(role,), suppressed=(role,)) for role in OWED],
+        agents=_enormous,
+        guarantees={role: {"cpus": 1.0, "mem": 512.0} for role in OWED},
     ),
     Manner(
         "agents-tiny",
@@ -477,6 +530,39 @@ CREW: tuple[Manner, ...] = (
         "agent-odd-kinds",
         "an agent with resources of odd names",
         agents=lambda: [AgentWords(resources=dict.fromkeys(ODD, 1.0) | {"cpus": 1.0})],
+    ),
+    Manner(
+        "agent-ranges",
+        "an agent of 10,000 single ports, and one whose ranges are reversed, overlap or end at"
+        " 2^63, beside 20 frameworks that are offered so many CPUs with a port each",
+        lambda: [Info(labels=((DEMAND_LABEL, "cpus:0.1;ports:1"),)) for _ in range(20)],
+        agents=lambda: [
+            AgentWords(ranges={"ports": SINGLE_PORTS}),
+            AgentWords(ranges={"ports": ODD_RANGES, "odd": ODD_RANGES, "none": ((9, 1),)}),
+        ],
+        mode="characterised",
+    ),
+    Manner(
+        "agent-sets",
+        f"an agent with a set of 10,000 items, and one with {len(ODD)} sets of odd items",
+        agents=lambda: [
+            AgentWords(sets={"zones": tuple(f"zone-{n}" for n in range(10_000))}),
+            AgentWords(sets=dict.fromkeys(ODD, (*ODD, *ODD))),
+        ],
+    ),
+    Manner(
+        "agent-disks",
+        "agents of 500 disks each: directories, and mounts, blocks and raw disks with odd roots"
+        " and ids",
+        agents=lambda: [
+            AgentWords(disks=_disks("PATH", which=(f"disks/{n}" for n in range(500)))),
+            AgentWords(
+                disks=_disks(
+                    "MOUNT", "BLOCK", "RAW",
+                    which=(f"{text}{n}" for n, text in enumerate(islice(cycle(ODD), 500))),
+                )
+            ),
+        ],
     ),
     Manner(
         "agent-attributes",

@@ -6,8 +6,9 @@ parts, of which each ancestor has a name, too.
 """
 
 from collections.abc import Iterable
-from itertools import count
+from itertools import count, product
 
+from allocator.core import AMOUNT_MAX, MILLI
 from allocator.lab.frameworks.base import Conversion, Identity, Master, Offer, Task
 from allocator.lab.hostile.words import (
     AgentWords,
@@ -20,6 +21,7 @@ from allocator.lab.hostile.words import (
     Request,
     Reregister,
     Revive,
+    Spans,
     Suppress,
     Update,
     clean,
@@ -27,21 +29,22 @@ from allocator.lab.hostile.words import (
     thousandths,
 )
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.resources import AgentSpec, Resource, reserved
+from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.resources import AgentSpec, Resource, disk, reserved, volume
 
 PARTS_MAX = 500
-RESERVED_AT_ONCE = 100
+RESERVED_AT_ONCE = VOLUMES_AT_ONCE = 100
 
-_CPUS = Resource("cpus")
+_CPUS, _DISK = Resource("cpus"), Resource("disk")
 
 
 class Tenant:
-    """One framework: it declines what it is offered, or makes labelled reservations of it."""
+    """One framework: it declines what it is offered, or makes reservations or volumes of it."""
 
     def __init__(self, identity: Identity, manner: Manner) -> None:
         self.identity = identity
         self._refuse_s = manner.refuse_s
-        self._reserves = manner.reserves
+        self._reserves, self._volumes = manner.reserves, manner.volumes
         self._answers = count()
 
     def subscribed(self, master: Master) -> None:
@@ -51,7 +54,7 @@ class Tenant:
         """Give offers back."""
         for offer in offers:
             refuse_ms = refusal_ms(self._refuse_s[next(self._answers) % len(self._refuse_s)])
-            conversions = self._reservations(offer)
+            conversions = self._reservations(offer) + self._made_volumes(offer)
             if conversions:
                 self._master.accept(offer, [], refuse_ms, conversions)
             else:
@@ -71,24 +74,42 @@ class Tenant:
             for each in range(self._reserves, self._reserves + several)
         ]
 
+    def _made_volumes(self, offer: Offer) -> list[Conversion]:
+        """Persistent volumes of a thousandth of a MiB, each with an id of its own."""
+        there = self._master.resources_of(offer.amount).get(_DISK, 0)
+        several = min(self._volumes, there, VOLUMES_AT_ONCE)
+        self._volumes -= several
+        mine = reserved(_DISK, self._master.path(offer.role))
+        return [
+            Conversion({_DISK: 1}, {volume(mine, f"v{each}"): 1})
+            for each in range(self._volumes, self._volumes + several)
+        ]
+
 
 class Tenants:
     """All tenants of a manner, in one master.
 
     below: a role that all of theirs are put below, as an operator's ACL would have it: so however
         many roles they have, beside others they are one. Empty: they are what they say.
+    most: thousandths of a resource that an agent has at most. A sidecar counts no more than a
+        module says, so where books are compared the master must not have more.
     """
 
-    def __init__(self, master: EmulatedMaster, manner: Manner, below: str = "") -> None:
+    def __init__(
+        self, master: EmulatedMaster, manner: Manner, below: str = "", most: int = AMOUNT_MAX
+    ) -> None:
         self.manner = manner
         self._master = master
         self._below = f"{below}/" if below else ""
+        self._most = most
         self._tenants: list[Tenant] = []
         self._machines: list[tuple[int, str]] = []
 
     def arrive(self) -> None:
+        for role, amounts in self.manner.guarantees.items():
+            self._master.set_quota(self._top(role), Quota(_quantities(amounts)))
         for words in self.manner.agents():
-            agent = self._master.add_agent(_spec(words))
+            agent = self._master.add_agent(_spec(words, self._most))
             self._machines.append((agent, self._master.ledger.agents[agent].agent_id))
         for info in self.manner.frameworks():
             self._join(info)
@@ -103,6 +124,8 @@ class Tenants:
             self._leave(tenant)
         for agent, agent_id in self._machines:
             self._remove(agent, agent_id)
+        for role in self.manner.guarantees:
+            self._master.set_quota(self._top(role), Quota())
 
     def _say(self, number: int, call: Call) -> None:
         match call:
@@ -111,7 +134,7 @@ class Tenants:
             case Reregister():
                 agent, agent_id = self._machines[number]
                 if self._is_there(agent, agent_id):
-                    self._master.reregister_agent(agent, _spec(call.words))
+                    self._master.reregister_agent(agent, _spec(call.words, self._most))
             case Leave():
                 self._leave(self._tenants[number])
             case Update() | Request() | Suppress() | Revive():
@@ -125,6 +148,7 @@ class Tenants:
             case Update():
                 tenant.identity = self._identity(call.info)
                 self._master.reconnect(tenant)
+                self._exclude(tenant, excluded=call.info.excludes)
             case Request():
                 self._master.request(tenant, *map(_quantities, call.needs))
             # A master refuses roles that are not the framework's.
@@ -139,11 +163,15 @@ class Tenants:
         self._master.subscribe(tenant)
         self._master.excuse(tenant)
         if info.excludes:
-            handle = self._master.member(tenant).handle
-            agents = sorted(self._master.ledger.agents)
-            roles = sorted(self._master.ledger.frameworks[handle].roles)
-            places = [(handle, role, agent) for role in roles for agent in agents]
-            self._master.exclude(places, excluded=True)
+            self._exclude(tenant, excluded=True)
+
+    def _exclude(self, tenant: Tenant, *, excluded: bool) -> None:
+        """Bar a framework from every agent, or no more from any; only what is new is told."""
+        handle, ledger = self._master.member(tenant).handle, self._master.ledger
+        before = ledger.excluded[handle]
+        places = product(sorted(ledger.frameworks[handle].roles), sorted(ledger.agents))
+        new = [(handle, *place) for place in places if (place in before) != excluded]
+        self._master.exclude(new, excluded=excluded)
 
     def _leave(self, tenant: Tenant) -> None:
         self._master.return_framework(tenant)
@@ -179,6 +207,10 @@ class Tenants:
     def _paths(self, roles: Iterable[str]) -> set[str]:
         return set(map(self._path, roles))
 
+    def _top(self, role: str) -> str:
+        """The role that a guarantee can be given to."""
+        return self._path(role).partition("/")[0]
+
     def _path(self, role: str) -> str:
         parts = clean(role).split("/", PARTS_MAX)[:PARTS_MAX]
         return self._below + "/".join(parts)
@@ -188,12 +220,35 @@ def _quantities(amounts: Amounts) -> dict[str, int]:
     return {clean(name): thousandths(amount) for name, amount in amounts.items()}
 
 
-def _spec(words: AgentWords) -> AgentSpec:
+def _numbers(spans: Spans) -> int:
+    """How many numbers are in ranges, which may overlap or end before they begin."""
+    numbers, seen = 0, -1
+    for first, last in sorted(spans):
+        numbers += max(0, last - max(first - 1, seen))
+        seen = max(seen, last)
+    return numbers
+
+
+def _spec(words: AgentWords, most: int) -> AgentSpec:
     """What an agent registers with, as the emulated master takes it."""
-    special = {Resource(clean(name)): thousandths(each) for name, each in words.resources.items()}
+    special = {
+        Resource(clean(name)): thousandths(each, most) for name, each in words.resources.items()
+    }
     special |= {
         reserved(_CPUS, clean(role), static=True): thousandths(each)
         for role, each in words.reserved.items()
+    }
+    special |= {
+        Resource(clean(name), scalar=False): min(_numbers(spans), most // MILLI) * MILLI
+        for name, spans in words.ranges.items()
+    }
+    special |= {
+        Resource(clean(name), scalar=False): len(set(items)) * MILLI
+        for name, items in words.sets.items()
+    }
+    special |= {
+        disk(each.source.lower(), clean(f"{each.which}:{each.profile}")): MILLI
+        for each in words.disks
     }
     return AgentSpec(
         hostname=clean(words.hostname),

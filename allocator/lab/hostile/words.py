@@ -9,11 +9,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from allocator.core import AMOUNT_MAX
+
 Amounts: TypeAlias = Mapping[str, float]
 """By resource name."""
 
+Spans: TypeAlias = Sequence[tuple[int, int]]
+"""First and last numbers of ranges, in any order, as they are said."""
+
 REFUSE_USUAL_S = 5.0
-_YEAR_S = 365.0 * 24 * 3600
+YEAR_S = 365.0 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,24 @@ class Info:
 
 
 @dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk of an agent's beside its root: 1 MiB of it, so that many fit anywhere.
+
+    source: ``PATH``, ``MOUNT``, ``BLOCK`` or ``RAW``.
+    which: the root of the first two, the id of the others.
+    """
+
+    source: str
+    which: str
+    profile: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AgentWords:
     """What an agent registers with.
 
     reserved: CPUs by the role that the agent's flags reserve them to.
+    ranges, sets: resources of these types by name; a set has its items.
     """
 
     hostname: str = "hostile"
@@ -53,6 +72,9 @@ class AgentWords:
     attributes: tuple[tuple[str, str], ...] = ()
     resources: Amounts = field(default_factory=lambda: {"cpus": 4.0, "mem": 4096.0})
     reserved: Amounts = field(default_factory=dict)
+    ranges: Mapping[str, Spans] = field(default_factory=dict)
+    sets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    disks: tuple[Disk, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +148,10 @@ class Manner:
     refuse_s: the filters that offers are declined with, one after the other.
     reserves: so many CPUs of the first offers are reserved one thousandth at a time, each with
         another label, before the rest is declined; 0: offers are declined.
-    policy: of those that the sidecar has, one that reads what is said.
+    volumes: so many persistent volumes are made of the first offers in the same way, of a
+        thousandth of a MiB of disk each.
+    guarantees: by role, what an operator has guaranteed to it before they come.
+    policy, mode: of those that the sidecar has, such as read what is said.
     """
 
     name: str
@@ -136,7 +161,10 @@ class Manner:
     turn: Callable[[int], Said] = _nothing
     refuse_s: tuple[float, ...] = (REFUSE_USUAL_S,)
     reserves: int = 0
+    volumes: int = 0
+    guarantees: Mapping[str, Amounts] = field(default_factory=dict)
     policy: str = "drf"
+    mode: str = "oblivious"
 
 
 def clean(text: str) -> str:
@@ -144,7 +172,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def thousandths(amount: float, most: int = 2**53) -> int:
+def thousandths(amount: float, most: int = AMOUNT_MAX) -> int:
     """An amount as the protocol has it, cut to what it takes; nothing where it makes no sense."""
     if math.isnan(amount) or amount <= 0:
         return 0
@@ -161,4 +189,4 @@ def refusal_ms(seconds: float) -> int:
     """
     if math.isnan(seconds) or seconds < 0:
         seconds = REFUSE_USUAL_S
-    return math.ceil(min(seconds, _YEAR_S) * 1000)
+    return math.ceil(min(seconds, YEAR_S) * 1000)

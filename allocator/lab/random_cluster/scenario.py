@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from allocator.core import MILLI, Options
+from allocator.core import AMOUNT_MAX, MILLI, Options
 from allocator.lab.frameworks.base import Conversion, Identity, Quantities
 from allocator.lab.master.emulated import Recovery
 from allocator.lab.master.ledger_rows import Quota
@@ -317,10 +317,12 @@ class _Life:
         limits: Quantities = {}
         total = self._master.ledger.by_name(tuple(self._master.ledger.total))
         for name in QUOTA_NAMES:
+            # Agents may say to have more than any quota can be.
+            most = min(total[name], AMOUNT_MAX)
             if self._chance.random() < 0.5:
-                guarantees[name] = int(total[name] * self._chance.random() * 0.3)
+                guarantees[name] = int(most * self._chance.random() * 0.3)
             if self._chance.random() < 0.6:
-                room = int(total[name] * self._chance.random() * 0.6)
+                room = int(most * self._chance.random() * 0.6)
                 limits[name] = guarantees.get(name, 0) + room
         self._master.set_quota(self._one_of(TOP_ROLES), Quota(guarantees, limits))
 

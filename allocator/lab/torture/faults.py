@@ -645,13 +645,16 @@ TURNS = 5
 
 BELOW = "tenants"
 
+COUNTED_MAX = 2**43
+"""Thousandths of an object that a module counts at most, so that a sidecar counts all of it."""
+
 
 @fault("hostile tenants", 8)
 def hostile_tenants(scene: Scene) -> None:
     """Frameworks and agents of one manner of the crew; no session may end for their sake."""
     master = scene.master
     manner = scene.rig.chance.choice(CREW)
-    tenants = Tenants(master, manner, BELOW)
+    tenants = Tenants(master, manner, BELOW, COUNTED_MAX)
     scene.rig.findings.manners[manner.name] += 1
     tenants.arrive()
     every_ms = master.options.allocation_interval_ms

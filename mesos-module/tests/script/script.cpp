@@ -446,9 +446,17 @@ void Script::addMasterCommands()
     return step(event);
   };
 
+  // exclude FRAMEWORK ROLE AGENT on|off, and more of the last three.
   commands["exclude"] = [this](const Line& line) {
-    return step(Exclude{
-        {{line.word(1), line.word(2), line.word(3), line.word(4) != "off"}}});
+    Exclude event;
+    for (size_t place = 2; place + 1 < line.words.size(); place += 3) {
+      event.rows.push_back(
+          {line.word(1),
+           fromPercent(line.word(place)),
+           line.word(place + 1),
+           line.word(place + 2) != "off"});
+    }
+    return step(event);
   };
 }
 

@@ -1,0 +1,68 @@
+"""What a host tells of pairs that may not meet: many rows at once do what they do one by one."""
+
+import time
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core.books.eligibility import AgentTraits, Eligibility, Rule
+from allocator.core.constraints import parse_constraint
+
+AGENTS, CLIENTS = 64, 70
+ROWS_MAX = 1 << 18
+"""So many pairs a module evaluates when a framework says other offer constraints."""
+
+ROWS_S_MAX = 0.2
+
+_rows = st.lists(
+    st.tuples(st.integers(0, CLIENTS - 1), st.integers(0, 4), st.booleans()), max_size=40
+)
+
+
+def _relation(agents: int, clients: int) -> Eligibility:
+    """Some clients have a rule that bars every other agent."""
+    relation = Eligibility()
+    relation.reserve(agents=agents, clients=clients)
+    traits = [
+        AgentTraits({"rack": str(agent % 2)}, gpus=False, remote=False, many_roles=True,
+                    nested_roles=True)
+        for agent in range(agents)
+    ]  # fmt: skip
+    relation.set_agents(np.arange(agents), traits)
+    for client in range(clients):
+        clauses = tuple(parse_constraint("rack=1")) if client % 3 == 0 else ()
+        relation.set_rule(client, Rule(clauses))
+    return relation
+
+
+def _columns(rows: list[tuple[int, int, bool]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    client, agent, excluded = zip(*rows, strict=True) if rows else ((), (), ())
+    return np.array(client, np.int64), np.array(agent, np.int64), np.array(excluded, np.bool_)
+
+
+@given(st.lists(_rows, max_size=4))
+def test_many_rows_do_what_they_do_one_by_one(events):
+    relation, slow = _relation(AGENTS, CLIENTS), _relation(AGENTS, CLIENTS)
+    for rows in events:
+        relation.tell(*_columns(rows))
+        for row in rows:
+            slow.tell(*_columns([row]))
+        relation.check()
+        assert all(
+            relation.told_of(client).tolist() == slow.told_of(client).tolist()
+            for client in range(CLIENTS)
+        )
+        assert relation.excluded.tolist() == slow.excluded.tolist()
+
+
+def test_a_row_costs_little():
+    """Else constraints that are told anew all the time take the core's time from all others."""
+    agents, clients = 1 << 10, 1 << 8
+    relation = _relation(agents, clients)
+    agent, client = (each.ravel() for each in np.mgrid[:agents, :clients])
+    assert len(agent) == ROWS_MAX
+    begun_s = time.process_time()
+    relation.tell(client, agent, np.ones(ROWS_MAX, np.bool_))
+    assert time.process_time() - begun_s < ROWS_S_MAX
+    relation.check()
