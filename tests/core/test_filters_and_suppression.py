@@ -3,6 +3,7 @@
 import pytest
 
 from allocator.core import ActivateFramework, Limits, Revive, Suppress, UpdateAgent, UpdateFramework
+from allocator.core.apply import frameworks
 from allocator.core.events import FrameworkInfo
 from tests.core.session import Session
 
@@ -125,3 +126,41 @@ def test_filters_beyond_the_limit_are_forgotten_and_counted():
     assert len(session.state.filters) == 1
     assert session.state.filters.forgotten == 1
     assert len(session.cycle(2000)) == 1
+
+
+OTHERS = (
+    UpdateFramework(1, FrameworkInfo("y"), (1, 2), (2,)),
+    UpdateFramework(1, FrameworkInfo("x"), (1, 2), (1,)),
+    UpdateFramework(1, FrameworkInfo("x"), (1, 2)),
+    UpdateFramework(1, FrameworkInfo("x"), (2,), (2,)),
+)
+
+
+def test_an_update_that_says_the_same_is_not_worked_out(monkeypatch):
+    """A framework may say it as often as it likes, in very many roles."""
+    session, worked_out = Session(), []
+    derive = frameworks.derive
+
+    def noting(*given):
+        worked_out.append(given)
+        return derive(*given)
+
+    session.framework(1, 1, 2)
+    monkeypatch.setattr(frameworks, "derive", noting)
+    as_it_is = UpdateFramework(1, FrameworkInfo("x"), (1, 2), (2,))
+    for other in OTHERS:
+        for event, times in ((as_it_is, 1), (as_it_is, 0), (other, 1), (other, 0)):
+            worked_out.clear()
+            session.allocator.step(event)
+            assert len(worked_out) == times
+            clients = session.state.clients
+            rows = [clients.row(1, role) for role in event.roles]
+            suppressed = [role in event.suppressed_roles for role in event.roles]
+            assert clients.suppressed[rows].tolist() == suppressed
+    # Nor where it suppressed a role itself, and says now that it does.
+    for role, times in ((1, 0), (2, 1)):
+        session.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2)))
+        session.allocator.step(Suppress(1, (role,)))
+        worked_out.clear()
+        session.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2), (1,)))
+        assert len(worked_out) == times
