@@ -34,6 +34,12 @@ constexpr size_t ROLE_DEPTH_MAX = 64;
 constexpr size_t ROLES_OF_FRAMEWORK_MAX = 1024;
 constexpr size_t LEVELS_OF_FRAMEWORK_MAX = 4096;
 
+// Roles that a sidecar works out anew in an allocation interval for what the
+// frameworks of one principal (of a user, where it says none) say: at most some
+// 40 microseconds each. Beyond that it hears of roles that they leave or
+// suppress, and of all else in the next interval.
+constexpr size_t WORKED_OUT_MAX = 8192;
+
 // Roles of the cluster, ancestors too: a sidecar binds 65,536 in a session, and
 // some are left for those that resources in use name.
 constexpr size_t ROLES_MAX = 49152;

@@ -202,6 +202,7 @@ void Brain::batch(int64_t nowMs, int64_t silentMs)
   boundRoles(nowMs);
   boundKinds(nowMs);
   asideLines = 0;
+  tellWhatIsLate(nowMs);
   candidates.clear();
   candidatesAll = triggered = false;
 

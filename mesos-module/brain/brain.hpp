@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -276,6 +277,15 @@ private:
   void holdUses(uint32_t agent, const std::vector<Use>& used);
   void describeAgent(const wire::Agent& info, Agent* agent);
   void describeFramework(const AddFramework& event, Framework* framework);
+
+  // brain_late.cpp
+  size_t workLeft(const std::string& payer) const;
+  bool mayTell(const Framework& framework, size_t roles);
+  void tellUpdate(uint32_t framework);
+  void tellLater(uint32_t framework, const std::set<uint32_t>& suppressed);
+  void tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles);
+  void tellWhatIsLate(int64_t nowMs);
+  void forgetLate(uint32_t framework, const std::string& id);
   void setAside(
       const std::string& whose,
       size_t count,
@@ -365,6 +375,16 @@ private:
   bool breakerOpen = false;
 
   size_t asideLines = 0; // Of the log, in this interval.
+
+  // Roles that the sidecar worked out anew in this interval, by who pays.
+  std::unordered_map<std::string, size_t> workedOut;
+
+  // What is told later, for too much was said: frameworks, with the roles that
+  // the sidecar believes to be suppressed; their last requests; and ids of
+  // those some of whose roles wait.
+  std::map<uint32_t, std::set<uint32_t>> lateUpdates;
+  std::map<uint32_t, wire::Event> lateRequests;
+  std::set<std::string> lateRoles;
 
   Stats counted;
 };

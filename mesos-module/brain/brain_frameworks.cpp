@@ -1,5 +1,7 @@
 #include "brain/brain.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -37,7 +39,12 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   payBack(*framework);
   const std::string payer = payerOf(event.info);
   Footprint* paid = &payers[payer];
-  const FrameworkWords words = takeFramework(event, state.roles, *paid, &aside);
+  const FrameworkWords words = takeFramework(
+      event,
+      state.roles,
+      *paid,
+      Newcomers{framework->roles, workLeft(payer)},
+      &aside);
   paid->levels += words.footprint.levels;
   paid->pairs += words.footprint.pairs;
   setAside(
@@ -46,6 +53,10 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
       words.info.set_aside(),
       framework->info == nullptr ? Aside::Rows()
                                  : framework->info->set_aside());
+
+  if (words.late) {
+    lateRoles.insert(event.framework);
+  }
 
   if (words.crowded) {
     static_cast<AddFramework&>(crowded[event.framework]) = event;
@@ -138,6 +149,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
     wire::Event message;
     *message.mutable_add_framework() =
         toWire(*state.frameworks.find(number), number, &state);
+    mayTell(*framework, framework->roles.size());
     state.frameworkHandles.sent(number, send(std::move(message)));
   }
 
@@ -157,6 +169,7 @@ std::string Brain::apply(const RemoveFramework& event, uint32_t number, int64_t)
   fallback.forget(number);
   comparison.forgetFramework(number);
   crowded.erase(event.framework);
+  forgetLate(number, event.framework);
 
   state.filters.dropFramework(number);
 
@@ -221,10 +234,18 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
     }
   }
 
-  if (following) {
-    wire::Event message;
-    *message.mutable_update_framework() = toWire(*framework, number, &state);
-    send(std::move(message));
+  if (mayTell(*framework, framework->roles.size())) {
+    tellUpdate(number);
+  } else {
+    std::set<uint32_t> silent = framework->suppressed;
+    std::set_difference(
+        oldRoles.begin(),
+        oldRoles.end(),
+        framework->roles.begin(),
+        framework->roles.end(),
+        std::inserter(silent, silent.end()));
+    tellLater(number, oldSuppressed);
+    tellSuppressed(number, silent);
   }
 
   return std::string();
@@ -243,29 +264,56 @@ std::string Brain::apply(const Request& event, uint32_t number, int64_t)
       aside.count(),
       aside.rows(),
       Aside::Rows());
-  send(std::move(message));
+
+  const Framework& framework = *state.frameworks.find(number);
+  lateRequests.erase(number);
+  if (mayTell(framework, framework.roles.size())) {
+    send(std::move(message));
+  } else {
+    lateRequests[number].Swap(&message);
+  }
   return std::string();
 }
+
+
+namespace {
+
+// Those of a framework's roles that a call names; all, where it names none. A
+// call for one role costs that of one.
+std::set<uint32_t> rolesOf(
+    const Cluster& state,
+    const Framework& framework,
+    const std::set<std::string>& paths)
+{
+  if (paths.empty()) {
+    return framework.roles;
+  }
+
+  std::set<uint32_t> result;
+  for (const std::string& path : paths) {
+    const uint32_t role = state.roles.find(path);
+    if (framework.roles.count(role) > 0) {
+      result.insert(role);
+    }
+  }
+  return result;
+}
+
+} // namespace {
 
 
 std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
 {
   Framework* framework = state.frameworks.edit(number);
-  wire::Event message;
-  message.mutable_suppress()->set_framework(number);
+  const std::set<uint32_t> before = framework->suppressed;
+  const std::set<uint32_t> roles = rolesOf(state, *framework, event.roles);
+  framework->suppressed.insert(roles.begin(), roles.end());
 
-  for (uint32_t role : framework->roles) {
-    if (event.roles.empty() || event.roles.count(state.roles.path(role)) > 0) {
-      framework->suppressed.insert(role);
-      message.mutable_suppress()->add_roles(state.roles.handle(role));
-    }
+  // Of those that are suppressed already the sidecar need not hear again.
+  if (!mayTell(*framework, roles.size())) {
+    tellLater(number, before);
   }
-
-  // Without a role it would mean all of them.
-  if (message.suppress().roles_size() > 0) {
-    send(std::move(message));
-  }
-
+  tellSuppressed(number, roles);
   return std::string();
 }
 
@@ -273,19 +321,21 @@ std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
 std::string Brain::apply(const Revive& event, uint32_t number, int64_t)
 {
   Framework* framework = state.frameworks.edit(number);
+  const std::set<uint32_t> before = framework->suppressed;
+  const std::set<uint32_t> roles = rolesOf(state, *framework, event.roles);
   inverse.clearFilters(number);
   wire::Event message;
   message.mutable_revive()->set_framework(number);
 
-  for (uint32_t role : framework->roles) {
-    if (event.roles.empty() || event.roles.count(state.roles.path(role)) > 0) {
-      framework->suppressed.erase(role);
-      state.filters.drop(number, role);
-      message.mutable_revive()->add_roles(state.roles.handle(role));
-    }
+  for (uint32_t role : roles) {
+    framework->suppressed.erase(role);
+    state.filters.drop(number, role);
+    message.mutable_revive()->add_roles(state.roles.handle(role));
   }
 
-  if (message.revive().roles_size() > 0) {
+  if (!mayTell(*framework, roles.size()) || lateUpdates.count(number) > 0) {
+    tellLater(number, before);
+  } else if (!roles.empty()) {
     send(std::move(message));
   }
 

@@ -43,6 +43,10 @@ void Brain::forgetSession()
   cycleAsked = cycleWanted = cycleAll = false;
   cycleAgents.clear();
   watchMs = INT64_MAX;
+
+  // The next snapshot tells of frameworks as they are.
+  workedOut.clear();
+  lateUpdates.clear();
 }
 
 

@@ -112,6 +112,7 @@ void takeRoles(
     const std::set<std::string>& said,
     const Roles& roles,
     const Footprint& others,
+    Newcomers newcomers,
     Aside* aside,
     FrameworkWords* words)
 {
@@ -151,7 +152,8 @@ void takeRoles(
       levels = std::min<size_t>(levels, 2);
     }
 
-    const bool known = roles.find(role) != 0;
+    const uint32_t number = roles.find(role);
+    const bool known = number != 0;
     if (!known && levels > rolesLeft) {
       aside->add(
           "roles", TOO_MANY, quote(role) + " waits: there are too many roles");
@@ -171,6 +173,17 @@ void takeRoles(
       continue;
     }
 
+    const bool comes = newcomers.before.count(number) == 0;
+    if (comes && newcomers.left == 0) {
+      aside->add(
+          "roles",
+          TOO_MANY,
+          quote(role) + " waits for the next interval: too many came in this");
+      words->crowded = words->late = true;
+      continue;
+    }
+
+    newcomers.left -= comes ? 1 : 0;
     footprint->levels += levels;
     ++footprint->pairs;
     levelsLeft -= std::min(levels, levelsLeft);
@@ -402,6 +415,7 @@ FrameworkWords takeFramework(
     const AddFramework& said,
     const Roles& roles,
     const Footprint& others,
+    Newcomers newcomers,
     Aside* aside)
 {
   FrameworkWords taken;
@@ -411,7 +425,7 @@ FrameworkWords takeFramework(
       informing("principal", said.info.principal(), aside));
   takeCapabilities(said.info.capabilities(), taken.info.mutable_capabilities());
   takeLabels(said.info, aside, &taken.info);
-  takeRoles(said.roles, roles, others, aside, &taken);
+  takeRoles(said.roles, roles, others, newcomers, aside, &taken);
 
   for (const std::string& role : said.suppressed) {
     if (taken.roles.count(role) > 0) {

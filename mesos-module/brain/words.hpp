@@ -69,8 +69,18 @@ struct FrameworkWords
   std::set<std::string> suppressed;
   std::map<std::string, std::vector<Quantities>> minimum;
 
-  // Whether a role was left out for want of room in the cluster.
+  // Whether a role was left out for want of room in the cluster, or for too
+  // many came in one interval.
   bool crowded = false;
+  bool late = false;
+};
+
+
+// Roles that come to a framework: those it has already, and how many may come.
+struct Newcomers
+{
+  const std::set<uint32_t>& before;
+  size_t left;
 };
 
 
@@ -82,6 +92,7 @@ FrameworkWords takeFramework(
     const AddFramework& said,
     const Roles& roles,
     const Footprint& others,
+    Newcomers newcomers,
     Aside* aside);
 
 // The host's name, attributes, domain and capabilities.

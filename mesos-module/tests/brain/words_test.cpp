@@ -93,6 +93,8 @@ protected:
     if (event.has_request()) {
       request = event.request();
     }
+    silenced += event.suppress().roles_size();
+    revived += event.revive().roles_size();
     for (const wire::Role& role : event.define().roles()) {
       note(role);
     }
@@ -118,6 +120,13 @@ protected:
     }
   }
 
+  // Lets an allocation interval pass.
+  void interval()
+  {
+    nowMs += 1000;
+    step(Wake());
+  }
+
   AddFramework framework(const string& id = "one")
   {
     AddFramework event;
@@ -136,6 +145,8 @@ protected:
 
   Brain brain;
   int64_t nowMs = 0;
+  int silenced = 0; // Roles, as the sidecar was told.
+  int revived = 0;
   bool soon = false;
   bool isLeft = false; // A session.
   int lines = 0;
@@ -333,6 +344,7 @@ TEST_F(WordsTest, NoPrincipalTakesTheRoomForRolesOfAllOthers)
       event.roles.insert("r" + std::to_string(1000 * i + k));
     }
     step(event);
+    interval();
   }
   EXPECT_EQ(LEVELS_OF_PRINCIPAL_MAX, brain.cluster().roles.count());
   ASSERT_EQ(1, told.set_aside_size());
@@ -371,7 +383,8 @@ TEST_F(WordsTest, PairsOfAUserAreBounded)
   roles.number("eng");
   roles.number("ops");
   Aside aside;
-  const FrameworkWords words = takeFramework(event, roles, others, &aside);
+  const FrameworkWords words =
+      takeFramework(event, roles, others, Newcomers{{}, 10}, &aside);
   EXPECT_EQ(1u, words.roles.size());
   EXPECT_EQ(1u, words.roles.count("eng"));
   EXPECT_TRUE(words.crowded);
@@ -395,6 +408,7 @@ TEST_F(WordsTest, WhoFindsNoRoomForARoleGetsItLater)
       event.roles.insert(std::to_string(i) + "-" + std::to_string(role));
     }
     step(event);
+    interval();
   }
   step(framework());
   EXPECT_GE(ROLES_MAX, brain.cluster().roles.count());
@@ -600,6 +614,140 @@ TEST_F(WordsTest, WhateverIsSaidASnapshotCanBeTaken)
   step(again);
   EXPECT_GT(size_t(64 << 10) - 2048, largest);
   EXPECT_EQ(1024, told.roles_size());
+}
+
+
+// A sidecar works out anew each role of a framework with each update.
+class LateTest : public WordsTest
+{
+protected:
+  LateTest()
+  {
+    AddFramework event = framework();
+    event.roles.clear();
+    for (int i = 0; i < 100; ++i) {
+      event.roles.insert("role-" + std::to_string(i));
+    }
+    step(event);
+    static_cast<AddFramework&>(update) = event;
+
+    // What may be said in this interval.
+    for (size_t i = 2; i <= WORKED_OUT_MAX / event.roles.size(); ++i) {
+      EXPECT_TRUE(say(std::to_string(i)));
+    }
+  }
+
+  // Gives whether the sidecar heard of it.
+  bool say(const string& name)
+  {
+    update.info.set_name(name);
+    step(update);
+    return told.name() == name;
+  }
+
+  UpdateFramework update;
+};
+
+
+TEST_F(LateTest, UpdatesWithoutEndAreToldABoundedNumberOfTimes)
+{
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_FALSE(say("more-" + std::to_string(i)));
+  }
+
+  // Without this it would decide in vain, and once is enough.
+  for (int i = 0; i < 10; ++i) {
+    update.suppressed = {"role-1"};
+    EXPECT_FALSE(say("suppressed"));
+    step(Suppress{"one", {"role-3"}});
+    EXPECT_EQ(2, silenced);
+    step(Revive{"one", {"role-1", "role-3"}});
+    EXPECT_EQ(0, revived);
+  }
+  update.roles.erase("role-2");
+  EXPECT_FALSE(say("fewer"));
+  EXPECT_EQ(3, silenced);
+
+  // What comes waits, also what was there before.
+  update.roles.insert("role-2");
+  update.roles.insert("new");
+  EXPECT_FALSE(say("last"));
+  EXPECT_EQ(99u, known().roles.size());
+
+  // In the next interval it is known as it is.
+  interval();
+  EXPECT_EQ("last", told.name());
+  EXPECT_EQ(101u, known().roles.size());
+  EXPECT_EQ(101, told.roles_size());
+  EXPECT_EQ(1, told.suppressed_roles_size());
+  EXPECT_EQ(0, told.set_aside_size());
+  EXPECT_TRUE(say("anew"));
+  step(Revive{"one", {"role-1"}});
+  EXPECT_EQ(1, revived);
+}
+
+
+TEST_F(LateTest, OtherFrameworksOfThePrincipalWaitAndThoseOfOthersDoNot)
+{
+  // What was left is for the first one alone.
+  say("more");
+  step(framework("two"));
+  EXPECT_EQ(0, told.roles_size());
+  AddFramework other = framework("other");
+  other.info.set_principal("other");
+  step(other);
+  EXPECT_EQ(1, told.roles_size());
+
+  interval();
+  const Cluster& cluster = brain.cluster();
+  const uint32_t two = cluster.frameworkHandles.find("two");
+  EXPECT_EQ(1u, cluster.frameworks.find(two)->roles.size());
+}
+
+
+TEST_F(LateTest, TheLastRequestIsToldLater)
+{
+  say("more");
+  for (int i = 1; i < 10; ++i) {
+    wire::ResourceRequest each;
+    wire::Quantities* needs = each.add_requests();
+    needs->add_name("cpus");
+    needs->add_amount(i);
+    step(Request{"one", each});
+    EXPECT_EQ(0, request.requests_size());
+  }
+  interval();
+  ASSERT_EQ(1, request.requests_size());
+  EXPECT_EQ(9, request.requests(0).amount(0));
+}
+
+
+TEST_F(LateTest, OfWhoeverGoesNothingIsToldLater)
+{
+  EXPECT_FALSE(say("before it goes"));
+  step(Request{"one", wire::ResourceRequest()});
+  step(RemoveFramework{"one"});
+  told.Clear();
+  interval();
+  EXPECT_EQ("", told.name());
+}
+
+
+TEST_F(LateTest, AnotherSessionHearsOfAllAtOnce)
+{
+  EXPECT_FALSE(say("last"));
+  update.suppressed = {"role-1"};
+  say("last");
+  paths.clear();
+  step(Ended{true, "gone", 0});
+  step(Welcomed());
+  settle();
+  EXPECT_EQ("last", told.name());
+  silenced = 0;
+  step(Revive{"one", {"role-1"}});
+  step(Suppress{"one", {"role-1"}});
+  EXPECT_EQ(1, revived);
+  EXPECT_EQ(1, silenced);
 }
 
 
