@@ -1,6 +1,7 @@
-"""The README and the pages of `docs/`: short, in plain English, and true where that can be asked.
+"""All pages of the repository: short, in plain English, and true where that can be asked.
 
-Whether links lead somewhere `mkdocs build` asks, for all pages of the site.
+Whether links lead somewhere is asked here of pages outside the site, and by `mkdocs build` of the
+others.
 """
 
 import doctest
@@ -14,6 +15,7 @@ import pytest
 
 from allocator.policies import POLICIES
 from tests.cli.command_tree import commands, options
+from tests.test_tidy import tracked
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -26,8 +28,7 @@ COLUMNS_MAX = 100
 WORDS_MAX = 25
 """About twenty words make a sentence; where some of them are names it may have a few more."""
 
-DESIGNS = (ROOT / "allocator/DESIGN.md", ROOT / "mesos-module/DESIGN.md")
-PAGES = sorted([README, ROOT / "CONTRIBUTING.md", *DESIGNS, *DOCS.rglob("*.md")])
+PAGES = sorted(ROOT / name for name in tracked() if name.endswith(".md"))
 WRITTEN_BY_US = [
     page
     for page in PAGES
@@ -60,17 +61,31 @@ def test_the_readme_is_read_in_one_go():
     assert len(README.read_text("utf-8").splitlines()) <= README_LINES_MAX
 
 
-def test_every_link_and_picture_of_the_readme_is_there():
+def test_the_readme_has_its_pictures():
     text = README.read_text("utf-8")
     references = dict(re.findall(r"(?m)^\[(\w+)\]: (\S+)$", text))
     pictures = [references[name] for name in re.findall(r"!\[[^\]]*\]\[(\w+)\]", text)]
-    links = re.findall(r"\]\(([^)\s]+)\)", text)
     assert {"architecture.svg", "status-page.png", "explain.svg", "comparison.png"} == {
         Path(picture).name for picture in pictures
     }
-    assert len(links) > 5
-    for target in [*references.values(), *links]:
-        assert (ROOT / target.partition("#")[0]).is_file(), target
+
+
+def anchors(page: Path) -> set[str]:
+    """Names by which links find the headings of a page."""
+    headings = re.findall(r"(?m)^#+ (.*)$", page.read_text("utf-8"))
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+# `mkdocs build` asks the same of the pages of the site.
+@pytest.mark.parametrize("page", [each for each in PAGES if DOCS not in each.parents], ids=name_of)
+def test_links_outside_the_site_lead_somewhere(page: Path):
+    text = re.sub(r"(?ms)^ *```.*?^ *```$|`[^`]*`", "", page.read_text("utf-8"))
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"(?m)^\[\w+\]: (\S+)$", text)
+    for link in (each for each in links if not each.startswith("https://")):
+        path, _, heading = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.is_file(), link
+        assert not heading or heading in anchors(target), link
 
 
 def test_pictures_are_small_and_load_nothing():
@@ -98,8 +113,8 @@ def test_sentences_are_understood_at_the_first_reading(page: Path):
 @pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)
 def test_lines_fit_a_screen(page: Path):
     lines = page.read_text("utf-8").splitlines()
-    # Rows of tables are lines, and so are commands.
-    free = re.compile(r" *(\||\$ |# [a-z]|    |\S+$)")
+    # Rows of tables are lines, and so are commands and headings: they cannot be broken.
+    free = re.compile(r" *(\||\$ |# [a-z]|##+ |    |\S+$)")
     long = [line for line in lines if len(line) > COLUMNS_MAX and not free.match(line)]
     assert not long, "\n".join(long)
 

@@ -17,14 +17,21 @@ TABLE = HERE.parent / "conformance.md"
 
 HEAD = """# Conformance
 
-What answers here to Mesos's own tests of its allocator, and to the bugs that it had. Written by
-`python -m tests.conformance.table`; a test sees to it that it is up to date.
+This page lists Mesos's own tests of its allocator, and bugs that it had. For each it names the test
+in this repository that covers the same. `python -m tests.conformance.table` writes this page, and a
+test fails if it is out of date.
 
-Kinds: P, any allocator must do so; D, so does the built-in, with its policy or its quotas; W, looks
-inside the built-in. Where Mesos's names have its older word for an agent, they have Agent here.
-Scenarios of kind P run with every policy; those of kind D with `drf`, hierarchical and oblivious,
-or with every policy where it makes no difference. Those named like `filters: ...` are scripts in
-`tests/scenarios/mesos/`, the others tests in `tests/conformance/`.
+There are three kinds:
+
+- P: any allocator must do so.
+- D: the built-in allocator does so, with its policy or its quotas.
+- W: the test looks inside the built-in allocator.
+
+Scenarios of kind P run with every policy. Those of kind D run with `drf`, hierarchical and
+oblivious, or with every policy if the policy makes no difference. Names like `filters: ...` are
+scripts in `tests/scenarios/mesos/`. The others are tests in `tests/conformance/`.
+
+Where Mesos's names have its older word for an agent, they have Agent here.
 """
 
 
@@ -137,7 +144,7 @@ def _summary(
     other = [subject.name for subject in subjects if subject.name not in ours]
     tested = sum(bool(elsewhere[name].tests) for name in other)
     return (
-        f"Of {len(subjects)} names, scenarios here answer to {shown}, other tests to {tested}; "
+        f"Of {len(subjects)} names, scenarios here cover {shown}, and other tests {tested}. "
         f"{len(other) - tested} are not applicable."
     )
 
