@@ -3,7 +3,7 @@
 import pytest
 
 from allocator.core import ActivateFramework, Limits, Revive, Suppress, UpdateAgent, UpdateFramework
-from allocator.core.apply import frameworks
+from allocator.core.apply import clients, frameworks
 from allocator.core.events import FrameworkInfo
 from tests.core.session import Session
 
@@ -139,11 +139,10 @@ OTHERS = (
 def test_an_update_that_says_the_same_is_not_worked_out(monkeypatch):
     """A framework may say it as often as it likes, in very many roles."""
     session, worked_out = Session(), []
-    derive = frameworks.derive
 
     def noting(*given):
         worked_out.append(given)
-        return derive(*given)
+        return clients.derive(*given)
 
     session.framework(1, 1, 2)
     monkeypatch.setattr(frameworks, "derive", noting)
@@ -153,10 +152,10 @@ def test_an_update_that_says_the_same_is_not_worked_out(monkeypatch):
             worked_out.clear()
             session.allocator.step(event)
             assert len(worked_out) == times
-            clients = session.state.clients
-            rows = [clients.row(1, role) for role in event.roles]
+            table = session.state.clients
+            rows = [table.row(1, role) for role in event.roles]
             suppressed = [role in event.suppressed_roles for role in event.roles]
-            assert clients.suppressed[rows].tolist() == suppressed
+            assert table.suppressed[rows].tolist() == suppressed
     # Nor where it suppressed a role itself, and says now that it does.
     for role, times in ((1, 0), (2, 1)):
         session.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2)))

@@ -130,10 +130,9 @@ def _says_the_same(state: State, event: UpdateFramework) -> bool:
         return False
     rows = np.array(sorted(table.clients[framework]), dtype=np.int64)
     rows = rows[clients.subscribed[rows]]
-    suppressed = clients.role[rows[clients.suppressed[rows]]]
-    return set(clients.role[rows].tolist()) == set(event.roles) and set(
-        suppressed.tolist()
-    ) == set(event.suppressed_roles)
+    roles = set(clients.role[rows].tolist())
+    suppressed = set(clients.role[rows[clients.suppressed[rows]]].tolist())
+    return roles == set(event.roles) and suppressed == set(event.suppressed_roles)
 
 
 def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, ...]:
