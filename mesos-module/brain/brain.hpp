@@ -286,6 +286,10 @@ private:
   void tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles);
   void tellWhatIsLate(int64_t nowMs);
   void forgetLate(uint32_t framework, const std::string& id);
+  void noteWaiting(
+      const std::string& id,
+      const std::set<std::string>& roles,
+      bool suppressed);
   void setAside(
       const std::string& whose,
       size_t count,

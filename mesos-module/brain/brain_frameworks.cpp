@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "brain/bounds.hpp"
 #include "brain/text.hpp"
 #include "brain/words.hpp"
 
@@ -39,11 +40,15 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   payBack(*framework);
   const std::string payer = payerOf(event.info);
   Footprint* paid = &payers[payer];
+
+  // None where not all could be told at once: a sidecar knows of each role that
+  // is here.
+  const size_t most = std::min(event.roles.size(), ROLES_OF_FRAMEWORK_MAX);
   const FrameworkWords words = takeFramework(
       event,
       state.roles,
       *paid,
-      Newcomers{framework->roles, workLeft(payer)},
+      Newcomers{framework->roles, workLeft(payer) >= most},
       &aside);
   paid->levels += words.footprint.levels;
   paid->pairs += words.footprint.pairs;
@@ -308,6 +313,7 @@ std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
   const std::set<uint32_t> before = framework->suppressed;
   const std::set<uint32_t> roles = rolesOf(state, *framework, event.roles);
   framework->suppressed.insert(roles.begin(), roles.end());
+  noteWaiting(event.framework, event.roles, true);
 
   // Of those that are suppressed already the sidecar need not hear again.
   if (!mayTell(*framework, roles.size())) {
@@ -324,6 +330,7 @@ std::string Brain::apply(const Revive& event, uint32_t number, int64_t)
   const std::set<uint32_t> before = framework->suppressed;
   const std::set<uint32_t> roles = rolesOf(state, *framework, event.roles);
   inverse.clearFilters(number);
+  noteWaiting(event.framework, event.roles, false);
   wire::Event message;
   message.mutable_revive()->set_framework(number);
 

@@ -125,6 +125,28 @@ void Brain::tellWhatIsLate(int64_t nowMs)
 }
 
 
+// Of roles that wait for room a framework may be said to want no offers, too.
+void Brain::noteWaiting(
+    const std::string& id,
+    const std::set<std::string>& roles,
+    bool suppressed)
+{
+  const auto found = crowded.find(id);
+  if (found == crowded.end()) {
+    return;
+  }
+
+  UpdateFramework& said = found->second;
+  for (const std::string& role : roles.empty() ? said.roles : roles) {
+    if (suppressed && said.roles.count(role) > 0) {
+      said.suppressed.insert(role);
+    } else {
+      said.suppressed.erase(role);
+    }
+  }
+}
+
+
 void Brain::forgetLate(uint32_t framework, const std::string& id)
 {
   lateUpdates.erase(framework);

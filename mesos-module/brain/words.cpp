@@ -173,8 +173,7 @@ void takeRoles(
       continue;
     }
 
-    const bool comes = newcomers.before.count(number) == 0;
-    if (comes && newcomers.left == 0) {
+    if (!newcomers.mayCome && newcomers.before.count(number) == 0) {
       aside->add(
           "roles",
           TOO_MANY,
@@ -183,7 +182,6 @@ void takeRoles(
       continue;
     }
 
-    newcomers.left -= comes ? 1 : 0;
     footprint->levels += levels;
     ++footprint->pairs;
     levelsLeft -= std::min(levels, levelsLeft);

@@ -76,11 +76,12 @@ struct FrameworkWords
 };
 
 
-// Roles that come to a framework: those it has already, and how many may come.
+// Roles that come to a framework: those it has already, and whether others may
+// come now.
 struct Newcomers
 {
   const std::set<uint32_t>& before;
-  size_t left;
+  bool mayCome;
 };
 
 

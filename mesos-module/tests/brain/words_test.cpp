@@ -384,7 +384,7 @@ TEST_F(WordsTest, PairsOfAUserAreBounded)
   roles.number("ops");
   Aside aside;
   const FrameworkWords words =
-      takeFramework(event, roles, others, Newcomers{{}, 10}, &aside);
+      takeFramework(event, roles, others, Newcomers{{}, true}, &aside);
   EXPECT_EQ(1u, words.roles.size());
   EXPECT_EQ(1u, words.roles.count("eng"));
   EXPECT_TRUE(words.crowded);
@@ -684,6 +684,26 @@ TEST_F(LateTest, UpdatesWithoutEndAreToldABoundedNumberOfTimes)
   EXPECT_TRUE(say("anew"));
   step(Revive{"one", {"role-1"}});
   EXPECT_EQ(1, revived);
+}
+
+
+// A sidecar ends a session where a role is named that it has not heard of.
+TEST_F(LateTest, NoRoleIsTakenThatCannotBeToldAtOnce)
+{
+  for (int i = 0; i < 200; ++i) {
+    update.roles.insert("new-" + std::to_string(i));
+  }
+  update.suppressed = {"new-0"};
+  EXPECT_FALSE(say("more"));
+  EXPECT_EQ(100u, known().roles.size());
+  step(Suppress{"one", {"new-0", "new-1"}});
+  step(Suppress{"one", {}});
+  EXPECT_EQ(100, silenced);
+  step(Revive{"one", {"new-2", "role-2"}});
+
+  interval();
+  EXPECT_EQ(300, told.roles_size());
+  EXPECT_EQ(298, told.suppressed_roles_size());
 }
 
 
