@@ -40,6 +40,10 @@ constexpr size_t LEVELS_OF_FRAMEWORK_MAX = 4096;
 // suppress, and of all else in the next interval.
 constexpr size_t WORKED_OUT_MAX = 8192;
 
+// So many that are suppressed or revived cost as much as one of those, and less
+// than the call itself costs the master.
+constexpr size_t SUPPRESSED_AS_ONE = 4;
+
 // Roles of the cluster, ancestors too: a sidecar binds 65,536 in a session, and
 // some are left for those that resources in use name.
 constexpr size_t ROLES_MAX = 49152;

@@ -316,7 +316,7 @@ std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
   noteWaiting(event.framework, event.roles, true);
 
   // Of those that are suppressed already the sidecar need not hear again.
-  if (!mayTell(*framework, roles.size())) {
+  if (!mayTell(*framework, roles.size() / SUPPRESSED_AS_ONE)) {
     tellLater(number, before);
   }
   tellSuppressed(number, roles);
@@ -340,7 +340,8 @@ std::string Brain::apply(const Revive& event, uint32_t number, int64_t)
     message.mutable_revive()->add_roles(state.roles.handle(role));
   }
 
-  if (!mayTell(*framework, roles.size()) || lateUpdates.count(number) > 0) {
+  if (!mayTell(*framework, roles.size() / SUPPRESSED_AS_ONE) ||
+      lateUpdates.count(number) > 0) {
     tellLater(number, before);
   } else if (!roles.empty()) {
     send(std::move(message));

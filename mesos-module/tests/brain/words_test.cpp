@@ -707,6 +707,24 @@ TEST_F(LateTest, NoRoleIsTakenThatCannotBeToldAtOnce)
 }
 
 
+TEST_F(LateTest, CallsForOneRoleAreToldHoweverManyThereAre)
+{
+  for (size_t i = 0; i < 2 * WORKED_OUT_MAX; ++i) {
+    step(Suppress{"one", {"role-1"}});
+    step(Revive{"one", {"role-1"}});
+  }
+  EXPECT_EQ(2 * WORKED_OUT_MAX, size_t(silenced));
+  EXPECT_EQ(2 * WORKED_OUT_MAX, size_t(revived));
+
+  // Those for many are told until they are too much.
+  for (size_t i = 0; i < 1000; ++i) {
+    step(Suppress{"one", {}});
+    step(Revive{"one", {}});
+  }
+  EXPECT_GT(2 * WORKED_OUT_MAX + 1000, size_t(silenced));
+}
+
+
 TEST_F(LateTest, OtherFrameworksOfThePrincipalWaitAndThoseOfOthersDoNot)
 {
   // What was left is for the first one alone.
