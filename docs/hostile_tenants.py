@@ -57,8 +57,8 @@ AN_HOUR = """\
 Here all manners that there were by then meet in one life of a Mesos master (1.12.0-dev), one after
 the other, with one sidecar and one honest framework. No session may end in it. *Wait* is again in
 intervals. Memory is what the processes had when the manner's tenants had left. Mesos itself keeps
-frameworks that have completed. The flag `max_completed_frameworks=0` leaves that out, so that what
-grows is ours. *Refused* is what the master itself did not take, by its answer.
+frameworks that have completed. The flag `max_completed_frameworks=0` leaves that out. *Refused*
+is what the master itself did not take, by its answer.
 
 There are two agents and no guarantee. Each framework has its turn once before another one has its
 second, and a turn is a cycle. In this hour a framework of very many roles could still take all
