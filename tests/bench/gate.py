@@ -38,7 +38,6 @@ names, _ = json.loads(sys.argv[1])
 for name in names:
     if name in GAUGES:
         next(GAUGES[name]())
-print("{}")
 """
 _MEASURE = """
 import json, sys
@@ -64,10 +63,8 @@ def ratio(gauge: Gauge, planted: float = 0.0) -> float:
     return min(took_ms) / min(yard_ms)
 
 
-def measured(
-    tree: Path, names: list[str], planted: float = 0.0, code: str = _MEASURE
-) -> dict[str, float]:
-    """Ratios of gauges in a tree, in a process of its own; those that it has."""
+def run(tree: Path, code: str, names: list[str], planted: float = 0.0) -> str:
+    """What a tree's own code says of gauges, in a process of its own."""
     cache = os.environ.get("NUMBA_CACHE_DIR") if tree == ROOT else None
     environment = os.environ | {
         "PYTHONPATH": str(tree),
@@ -77,7 +74,12 @@ def measured(
     said = subprocess.run(
         command, cwd=tree, env=environment, check=True, stdout=subprocess.PIPE, text=True
     )
-    result: dict[str, float] = json.loads(said.stdout)
+    return said.stdout
+
+
+def measured(tree: Path, names: list[str], planted: float = 0.0) -> dict[str, float]:
+    """Ratios of gauges in a tree; those that it has."""
+    result: dict[str, float] = json.loads(run(tree, _MEASURE, names, planted))
     return result
 
 
@@ -108,8 +110,6 @@ def slower(before: Path, names: list[str], planted: float) -> list[str]:
     then: dict[str, float] = {}
     now: dict[str, float] = {}
     left = names
-    for tree in (before, ROOT):
-        measured(tree, names, code=_COMPILE)
     for _ in range(TRIES):
         for least, found in (
             (then, measured(before, left)),
@@ -152,6 +152,8 @@ def main() -> None:
             sys.exit(f"{lacks}: clone without --depth")
         print(lacks)
         return
+    for tree in (before, ROOT):
+        run(tree, _COMPILE, given.gauges)
     print(f"compared with {given.baseline}; a yardstick is {yardstick_ms():.1f} ms now\n")
     if found := slower(before, given.gauges, given.planted):
         mend = "make it fast again, or say why it costs more and compare with that: gate --record"
