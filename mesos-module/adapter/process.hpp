@@ -251,7 +251,6 @@ private:
       const FrameworkInfo& info,
       mesos::allocator::FrameworkOptions&& settings);
   std::set<std::string> rolesOf(const FrameworkID& frameworkId) const;
-  void showSuppressed(const FrameworkID& frameworkId);
   void showSuppressed(
       const FrameworkID& frameworkId,
       const std::set<std::string>& roles);

@@ -76,7 +76,7 @@ void AllocatorProcess::subscribe(
 
   framework.roles = roles;
   framework.constraints = std::move(settings.offerConstraintsFilter);
-  showSuppressed(frameworkId);
+  showSuppressed(frameworkId, {});
   updateExclusions(frameworkId);
 }
 
@@ -98,34 +98,26 @@ set<string> AllocatorProcess::rolesOf(const FrameworkID& frameworkId) const
 }
 
 
-// Of all roles of a framework.
-void AllocatorProcess::showSuppressed(const FrameworkID& frameworkId)
-{
-  auto found = frameworks.find(frameworkId);
-
-  if (builtin != nullptr && options.publishPerFrameworkMetrics &&
-      found != frameworks.end()) {
-    builtin->setSuppressed(
-        found->second.metrics, suppressedOf(frameworkId, found->second.roles));
-  }
-}
-
-
-// Of those that a call is about, and no others: a framework of many roles may
-// call for one of them as often as it likes. None named: of all.
+// Of those roles that a call is about, and no others: a framework of many may
+// call for one of them as often as it likes. None named: of all that it has.
 void AllocatorProcess::showSuppressed(
     const FrameworkID& frameworkId,
     const set<string>& roles)
 {
   auto found = frameworks.find(frameworkId);
 
+  if (builtin == nullptr || !options.publishPerFrameworkMetrics ||
+      found == frameworks.end()) {
+    return;
+  }
+
+  const Framework& framework = found->second;
   if (roles.empty()) {
-    showSuppressed(frameworkId);
-  } else if (
-      builtin != nullptr && options.publishPerFrameworkMetrics &&
-      found != frameworks.end()) {
+    builtin->setSuppressed(
+        framework.metrics, suppressedOf(frameworkId, framework.roles));
+  } else {
     builtin->updateSuppressed(
-        found->second.metrics, suppressedOf(frameworkId, roles));
+        framework.metrics, suppressedOf(frameworkId, roles));
   }
 }
 
