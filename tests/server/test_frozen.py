@@ -109,7 +109,7 @@ def assert_ended(child: list[int]) -> None:
 
 
 BESIDE_GRPC = """
-import time
+import contextlib, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from allocator.server.system.frozen import frozen
 import grpc
@@ -119,15 +119,28 @@ server.start()
 channel = grpc.insecure_channel(f"127.0.0.1:{port}")
 grpc.channel_ready_future(channel).result(20)
 
+def ask():
+    while True:
+        with contextlib.suppress(grpc.RpcError):
+            channel.unary_unary("/nobody/knows")(b"")
+
+threading.Thread(target=ask, daemon=True).start()
+
 def make():
-    time.sleep(0.3)  # in which threads of gRPC, if there are any, find their files closed
+    time.sleep(0.03)  # in which threads of gRPC, if there are any, find their files closed
     yield b"x"
 
-assert b"".join(frozen(make)) == b"x"
+for _ in range(20):
+    assert b"".join(frozen(make)) == b"x"
 """
 
 
-def test_grpc_starts_no_threads_in_a_child():
-    command = [sys.executable, "-c", BESIDE_GRPC]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
+@pytest.mark.parametrize("first", ["allocator.server", "allocator.lab.links.stream"])
+def test_grpc_has_no_hand_in_a_child(first):
+    """Whichever room imports gRPC first. Its handlers would tell that they were skipped."""
+    command = [sys.executable, "-c", f"import {first}\n{BESIDE_GRPC}"]
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("GRPC_")}
+    ran = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, env=bare
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
