@@ -140,10 +140,14 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
         SetWeight("role-7", "", 2.0),
         SetDemand("role-7", "", {"cpus": 1000}),
         SetConstraint("role-7", "", "zone=a|b"),
+        SetWeight("", "", 2.0),
+        SetDemand("", "", {"cpus": 1000}),
+        SetConstraint("", "", "zone=a|b"),
         SetDrain("agent-7"),
     )
     for change in changes:
-        told(type(change).__name__, lambda: loop.operate(change).result(WAIT_S))  # noqa: B023
+        name = f"{type(change).__name__} {change.key[1] or 'of all'}"
+        told(name, lambda: loop.operate(change).result(WAIT_S))  # noqa: B023
     cmmf = SetPolicy(PolicySpec("cmmf"))
     told("change of the policy", lambda: loop.operate(cmmf).result(WAIT_S))
     planner = Planner(loop, budget_s=60.0, interval_s=0.0)

@@ -32,7 +32,7 @@ from allocator.core import (
     SetQuota,
     Settings,
 )
-from allocator.core.books.eligibility import AgentTraits, Rule
+from allocator.core.books.agent_rules import AgentTraits, Rule
 from allocator.core.books.state import State
 from allocator.core.checkpoint import (
     CheckpointError,

@@ -192,11 +192,11 @@ def test_a_rule_is_worked_out_for_those_alone_whom_it_is_about(
     """There may be thousands of others, and all wait meanwhile."""
     made, about = two(), set()
 
-    def noting(state, client):
-        about.add(int(state.clients.framework[client]))
-        clients.refresh_client(state, client)
+    def noting(state, rows):
+        about.update(state.clients.framework[rows].tolist())
+        clients.refresh_clients(state, rows)
 
-    monkeypatch.setattr(settings, "refresh_client", noting)
+    monkeypatch.setattr(settings, "refresh_clients", noting)
     pattern = role and made.paths[int(role[-1])]
     for weight in (2.0, None):
         about.clear()

@@ -1,4 +1,4 @@
-"""What a host tells of pairs that may not meet: many rows at once do what they do one by one."""
+"""Pairs that may not meet: many rows, or rules, at once do what they do one by one."""
 
 import time
 
@@ -6,7 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.books.eligibility import AgentTraits, Eligibility, Rule
+from allocator.core.books import agent_rules
+from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule
+from allocator.core.books.eligibility import Eligibility
 from allocator.core.constraints import parse_constraint
 
 AGENTS, CLIENTS = 64, 70
@@ -66,3 +68,55 @@ def test_a_row_costs_little():
     relation.tell(client, agent, np.ones(ROWS_MAX, np.bool_))
     assert time.process_time() - begun_s < ROWS_S_MAX
     relation.check()
+
+
+_clauses = st.sampled_from(
+    ["", "rack=1", "rack!=1", "rack=0|1; disk", "!disk", "disk=ssd; rack!=0|2", "rack=7", "none!=a"]
+)
+_rules = st.builds(
+    lambda text, *flags: Rule(parse_constraint(text), *flags),
+    _clauses,
+    *[st.booleans()] * 4,
+)
+_attributes = st.fixed_dictionaries(
+    {}, optional={"rack": st.sampled_from("012"), "disk": st.sampled_from(["ssd", "hdd"])}
+)
+_traits = st.builds(AgentTraits, _attributes, *[st.booleans()] * 4)
+
+
+@given(st.lists(st.none() | _traits, max_size=20), st.lists(_rules, max_size=8))
+def test_columns_of_agents_say_what_each_agent_says(traits, rules):
+    columns = AgentColumns(traits)
+    for rule in rules:
+        slow = [its is not None and not rule.allows(its) for its in traits]
+        assert columns.barred_by(rule).tolist() == slow
+
+
+def test_columns_of_agents_are_bounded(monkeypatch):
+    """Frameworks' own labels may ask for any number of attributes."""
+    monkeypatch.setattr(agent_rules, "COLUMNS_MAX", 2)
+    traits = [AgentTraits({name: "1"}, *[False] * 4) for name in "abcd"]
+    columns = AgentColumns(traits)
+    for name in "abcdabcd":
+        rule = Rule(parse_constraint(name))
+        assert columns.barred_by(rule).tolist() == [not rule.allows(its) for its in traits]
+        assert len(columns.attributes) <= 2
+
+
+@given(
+    st.lists(_traits, min_size=5, max_size=5),
+    st.lists(st.dictionaries(st.integers(0, CLIENTS - 1), st.none() | _rules), max_size=4),
+    _rows,
+)
+def test_many_rules_at_once_do_what_they_do_one_by_one(traits, batches, rows):
+    at_once, slow = _relation(AGENTS, CLIENTS), _relation(AGENTS, CLIENTS)
+    for relation in (at_once, slow):
+        relation.set_agents(np.arange(5), traits)
+        relation.tell(*_columns(rows))
+    for rules in batches:
+        at_once.set_rules(rules)
+        for client, rule in rules.items():
+            slow.set_rule(client, rule)
+        at_once.check()
+        assert at_once.excluded.tolist() == slow.excluded.tolist()
+        assert not np.any(at_once.excluded.any(axis=1) & ~at_once.excluding)

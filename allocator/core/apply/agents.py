@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from allocator.core.books.eligibility import AgentTraits
+from allocator.core.books.agent_rules import AgentTraits
 from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.constraints import attributes_of

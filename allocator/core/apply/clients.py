@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.apply.priors import begin_with_prior, unstated_source
-from allocator.core.books.eligibility import Rule
+from allocator.core.books.agent_rules import Rule
 from allocator.core.books.state import State
 from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
 from allocator.core.constraints import Clause, parse_constraint
@@ -80,18 +80,27 @@ def _of_operators(state: State, path: str, name: str) -> tuple[Clause, ...]:
     return clauses
 
 
-def refresh_client(state: State, client: int) -> None:
-    """Derive anew what depends on a framework's information: its demand, and where it may go."""
-    framework, role = int(state.clients.framework[client]), int(state.clients.role[client])
-    info = state.frameworks.info[framework]
-    if info is not None:
-        request = state.frameworks.request.get(framework)
-        words = state.frameworks.words[framework]
-        take(state, client, derive(state, info, words, request, (role,))[role])
+def refresh_clients(state: State, clients: Iterable[int]) -> None:
+    """Derive anew what depends on frameworks' information: demands, and where clients may go."""
+    table, derived = state.frameworks, {}
+    for client in clients:
+        framework, role = int(state.clients.framework[client]), int(state.clients.role[client])
+        info = table.info[framework]
+        if info is not None:
+            words, request = table.words[framework], table.request.get(framework)
+            derived[client] = derive(state, info, words, request, (role,))[role]
+    take(state, derived)
 
 
-def take(state: State, client: int, derived: Derived) -> None:
-    """Take over what was derived for a client."""
+def take(state: State, derived: Mapping[int, Derived]) -> None:
+    """Take over what was derived for each client."""
+    for client, its in derived.items():
+        _take(state, client, its)
+    state.eligibility.set_rules({client: its.rule for client, its in derived.items()})
+
+
+def _take(state: State, client: int, derived: Derived) -> None:
+    """Take over what was derived for a client, but for its rule."""
     clients, space = state.clients, state.space
     # What is stated comes first. Otherwise the learned demand counts, after enough acceptances, or
     # the first that agrees with the prior. Before that, the prior counts.
@@ -117,7 +126,6 @@ def take(state: State, client: int, derived: Derived) -> None:
         unknown = unknown.union(*map(space.unknown, derived.minimum))
     _note_unfit(state, client, unknown)
     _take_minimum(state, client, derived.minimum)
-    state.eligibility.set_rule(client, derived.rule)
 
 
 def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
@@ -155,8 +163,7 @@ def refit(state: State, names: set[str]) -> None:
             info = state.frameworks.info[int(clients.framework[client])]
             if info is not None and begin_with_prior(state, client, info):
                 found.add(client)
-    for client in sorted(found):
-        refresh_client(state, client)
+    refresh_clients(state, sorted(found))
     for framework in sorted({int(clients.framework[client]) for client in found}):
         note_aside(state, framework)
 

@@ -197,8 +197,8 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
         clients.suppressed[client] = suppressed
     clients.version += 1
     # Demand, capabilities and rules follow from the framework's information.
-    for client in sorted(table.clients[framework]):
-        take(state, client, derived[int(clients.role[client])])
+    its = sorted(table.clients[framework])
+    take(state, {client: derived[int(clients.role[client])] for client in its})
     note_aside(state, framework)
 
 
@@ -298,8 +298,7 @@ def request(state: State, event: Request) -> None:
     else:
         table.request[framework] = stated
     table.request_aside[framework] = bounded([*aside, *event.set_aside])
-    for client, role in zip(rows, roles, strict=True):
-        take(state, client, derived[role])
+    take(state, {client: derived[role] for client, role in zip(rows, roles, strict=True)})
     note_aside(state, framework)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from allocator import settable
 from allocator.core.apply.agents import refresh_drained
-from allocator.core.apply.clients import refresh_client
+from allocator.core.apply.clients import refresh_clients
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.bounds import quoted, refuse_long
@@ -195,16 +195,15 @@ def _refresh_roles(state: State, _change: OperatorChange | None) -> None:
 
 
 def _refresh_clients(state: State, change: OperatorChange | None) -> None:
-    for client in np.flatnonzero(state.clients.framework).tolist():
-        if change is None or _is_about(change, state, client):
-            refresh_client(state, client)
-
-
-def _is_about(change: OperatorChange, state: State, client: int) -> bool:
-    _, role, framework_name = change.key
-    info = state.frameworks.info[state.clients.framework[client]]
-    path = state.roles.path[state.clients.role[client]]
-    return info is not None and matches(role, path) and matches(framework_name, info.name)
+    clients, about = state.clients, state.clients.framework > 0
+    if change is not None:
+        # Patterns are compared once with each role and each framework.
+        _, role, framework_name = change.key
+        roles = [matches(role, path) for path in state.roles.path]
+        infos = state.frameworks.info
+        frameworks = [info is not None and matches(framework_name, info.name) for info in infos]
+        about &= np.array(roles)[clients.role] & np.array(frameworks)[clients.framework]
+    refresh_clients(state, np.flatnonzero(about).tolist())
 
 
 def _refresh_agents(state: State, _change: OperatorChange | None) -> None:

@@ -11,54 +11,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocator.core.constraints import Clause, conditions
+from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule
 from allocator.core.numba.array_structures import grow
 from allocator.core.snapshot import Bools, Ints, Words
 
 _BITS = 64
-_HOSTNAME = "hostname"
 _BIT = tuple(np.uint64(1 << bit) for bit in range(_BITS))
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What a client requires of agents, beside enough resources.
-
-    `gpus`: the framework can take agents that have GPUs.
-    `any_region`: the framework can take agents outside the master's region.
-    `many_roles`: the framework needs agents that know several roles.
-    `nested_role`: the role is below another one, which the agent must understand.
-    """
-
-    clauses: tuple[Clause, ...] = ()
-    gpus: bool = True
-    any_region: bool = True
-    many_roles: bool = False
-    nested_role: bool = False
-
-    def allows(self, agent: "AgentTraits") -> bool:
-        """Whether the agent satisfies the rule."""
-        return self.takes(agent) and all(clause.holds(agent.attributes) for clause in self.clauses)
-
-    def takes(self, agent: "AgentTraits") -> bool:
-        """Whether the agent satisfies all but the clauses."""
-        return (
-            (self.gpus or not agent.gpus)
-            and (self.any_region or not agent.remote)
-            and (not self.many_roles or agent.many_roles)
-            and (not self.nested_role or agent.nested_roles)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class AgentTraits:
-    """What rules look at."""
-
-    attributes: Mapping[str, str]
-    gpus: bool
-    remote: bool
-    many_roles: bool
-    nested_roles: bool
+_NONE = np.uint64(0)
+_FEW = 8
+"""So few agents are judged one by one: columns of them would cost more."""
+_BLOCK = 512
+"""So many agents' words are painted at a time: they stay near the processor."""
 
 
 @dataclass(slots=True)
@@ -69,34 +32,15 @@ class _RuleClass:
     mask: Words = field(default_factory=lambda: np.zeros(0, np.uint64))
     bars: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
 
+    def bars_some(self) -> bool:
+        """Whether it bars any agent."""
+        return bool(np.count_nonzero(self.bars))
 
-def _barred_by(rule: Rule, traits: Sequence[AgentTraits | None]) -> Bools:
-    """Which agents (N,) a rule bars; None is an agent that is not there, and not barred.
 
-    Agents that are alike in what the rule asks for are judged once. Hosts are all different, so
-    what is asked of them is looked up for each.
-    """
-    asked = conditions(rule.clauses) if rule.clauses else {}
-    host = asked.pop(_HOSTNAME, None)
-    names, each = tuple(asked), tuple(asked.values())
-    barred: dict[tuple[object, ...], bool] = {}
-    bars = np.zeros(len(traits), np.bool_)
-    for row, its in enumerate(traits):
-        if its is None:
-            continue
-        get = its.attributes.get
-        if host is not None and not host.holds(get(_HOSTNAME)):
-            bars[row] = True
-            continue
-        alike = its.gpus, its.remote, its.many_roles, its.nested_roles, *map(get, names)
-        found = barred.get(alike)
-        if found is None:
-            found = not rule.takes(its) or not all(
-                condition.holds(get(name)) for name, condition in zip(names, each, strict=True)
-            )
-            barred[alike] = found
-        bars[row] = found
-    return bars
+def _spanned(mask: Words) -> slice:
+    """The words from the first to the last one that has a bit."""
+    some = np.flatnonzero(mask)
+    return slice(int(some[0]), int(some[-1]) + 1)
 
 
 def _column(words: Words, client: int) -> Bools:
@@ -138,8 +82,12 @@ class Eligibility:
             self._traits[agent] = its
         # Begin with what the host said, then paint each rule that bars an agent over it.
         self.excluded[agents] = self._told[agents]
+        columns = AgentColumns(traits)
         for rule, entry in self._classes.items():
-            bars = _barred_by(rule, traits)
+            if len(traits) > _FEW:
+                bars = columns.barred_by(rule)
+            else:
+                bars = np.array([not rule.allows(its) for its in traits], np.bool_)
             entry.bars[agents] = bars
             self.excluded[agents[bars]] |= entry.mask
         self.excluding[agents] = self.excluded[agents].any(axis=1)
@@ -155,27 +103,54 @@ class Eligibility:
 
     def set_rule(self, client: int, rule: Rule | None) -> None:
         """Give a client its rule; None: it is gone, with the exclusions of it."""
-        word, bit = client // _BITS, _BIT[client % _BITS]
-        before = self._rule.get(client)
-        if rule is None:
-            self._told[:, word] &= ~bit
-            self._marked.discard(client)
-        elif before == rule:
-            return
-        # Leave the old rule, then work the client's column out again.
-        self._leave(client)
-        if rule is not None:
-            entry = self._class(rule)
+        self.set_rules({client: rule})
+
+    def set_rules(self, rules: Mapping[int, Rule | None]) -> None:
+        """Give many clients their rules at once, which costs little more than one."""
+        columns = AgentColumns(self._traits)
+        # Clients, as bits (W,): those whose exclusions may change, and those that go.
+        changed, gone = np.zeros((2, self.excluded.shape[1]), np.uint64)
+        barring: dict[Rule, Words] = {}
+        for client, rule in rules.items():
+            if rule is not None and self._rule.get(client) == rule:
+                continue
+            word, bit = client // _BITS, _BIT[client % _BITS]
+            # The usual newcomer: nobody barred it so far, and nothing bars it now.
+            if self._leave(client):
+                changed[word] |= bit
+            if rule is None:
+                if client in self._marked:
+                    gone[word] |= bit
+                self._marked.discard(client)
+                continue
+            entry = self._class(rule, columns)
             entry.clients.add(client)
             entry.mask[word] |= bit
             self._rule[client] = rule
-            # The usual newcomer: nobody barred it so far, and nothing bars it now.
-            if before is None and client not in self._marked and not np.count_nonzero(entry.bars):
-                return
-        column = self._told[:, word] & bit
-        if rule is not None:
-            column[entry.bars] = bit
-        self._exclude(word, bit, column)
+            if entry.bars_some():
+                changed[word] |= bit
+                barring.setdefault(rule, np.zeros_like(changed))[word] |= bit
+        self._paint(changed | gone, gone, barring)
+
+    def _paint(self, changed: Words, gone: Words, barring: Mapping[Rule, Words]) -> None:
+        """Work clients' exclusions out again: what the host said, and what their rules bar.
+
+        `changed`, `gone` and the masks of rules (W,): clients as bits.
+        """
+        if not changed.any():
+            return
+        words = _spanned(changed)
+        for start in range(0, len(self.excluded), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            excluded, told = self.excluded[block, words], self._told[block, words]
+            told &= ~gone[words]
+            excluded &= ~changed[words]
+            excluded |= told & changed[words]
+            for rule, mask in barring.items():
+                bars = self._classes[rule].bars[block]
+                theirs = _spanned(mask)
+                self.excluded[block, theirs] |= np.where(bars[:, None], mask[theirs], _NONE)
+            self.excluding[block] |= excluded.any(axis=1)
 
     def forget(self, client: int) -> None:
         """Take back every exclusion of a client that the host told us of."""
@@ -240,25 +215,28 @@ class Eligibility:
         """Where that is so because the host said it, (A,)."""
         return _column(self._told, client)
 
-    def _leave(self, client: int) -> None:
-        """Take a client out of its rule; a rule that nobody has is forgotten."""
+    def _leave(self, client: int) -> bool:
+        """Take a client out of its rule, and say whether that barred any agent.
+
+        A rule that nobody has is forgotten.
+        """
         rule = self._rule.pop(client, None)
         if rule is None:
-            return
+            return False
         entry = self._classes[rule]
         entry.clients.discard(client)
         if not entry.clients:
             del self._classes[rule]
         else:
             entry.mask[client // _BITS] &= ~_BIT[client % _BITS]
+        return entry.bars_some()
 
-    def _class(self, rule: Rule) -> _RuleClass:
+    def _class(self, rule: Rule, columns: AgentColumns) -> _RuleClass:
         """Return the class of a rule; one that is met first is evaluated on every agent."""
         entry = self._classes.get(rule)
         if entry is None:
             entry = self._classes[rule] = _RuleClass(
-                mask=np.zeros(self.excluded.shape[1], np.uint64),
-                bars=_barred_by(rule, self._traits),
+                mask=np.zeros(self.excluded.shape[1], np.uint64), bars=columns.barred_by(rule)
             )
         return entry
 

@@ -121,14 +121,13 @@ class ResourceSpace:
 
     def demanded(self, quantities: Mapping[str, int]) -> Ints:
         """What a framework names as a row of columns; whatever has none is `NOWHERE`."""
-        unknown = self.unknown(quantities)
-        if unknown and self._nowhere < 0:
+        if self._nowhere < 0 and self.unknown(quantities):
             self._nowhere = len(self.names)
             self.names.append(NOWHERE)
         row = np.zeros(len(self.names), np.int64)
         for name, amount in quantities.items():
-            column = self._column.get(name, self._nowhere)
             if amount:
+                column = self._column.get(name, self._nowhere)
                 row[column] = max(row[column], amount)
         return row
 
