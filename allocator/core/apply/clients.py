@@ -17,6 +17,7 @@ from allocator.core.constraints import Clause, parse_constraint
 from allocator.core.demand.demand_memory import declared_demand, own_demand
 from allocator.core.demand.own_words import Minimum, OwnWords, fits_nowhere
 from allocator.core.events import TOO_MANY, FrameworkInfo, SetAside, bounded
+from allocator.core.snapshot import Ints
 
 Stated = tuple[str, Mapping[str, int]] | None
 
@@ -80,11 +81,11 @@ def _of_operators(state: State, path: str, name: str) -> tuple[Clause, ...]:
     return clauses
 
 
-def refresh_clients(state: State, clients: Iterable[int]) -> None:
+def refresh_clients(state: State, clients: Ints) -> None:
     """Derive anew what depends on frameworks' information: demands, and where clients may go."""
     table, derived = state.frameworks, {}
-    for client in clients:
-        framework, role = int(state.clients.framework[client]), int(state.clients.role[client])
+    pairs = state.clients.framework[clients].tolist(), state.clients.role[clients].tolist()
+    for client, framework, role in zip(clients.tolist(), *pairs, strict=True):
         info = table.info[framework]
         if info is not None:
             words, request = table.words[framework], table.request.get(framework)
@@ -94,43 +95,53 @@ def refresh_clients(state: State, clients: Iterable[int]) -> None:
 
 def take(state: State, derived: Mapping[int, Derived]) -> None:
     """Take over what was derived for each client."""
+    clients, rows = state.clients, np.array(list(derived), np.int64)
+    clients.takes[rows] = [its.takes for its in derived.values()]
+    clients.weight[rows] = [its.weight for its in derived.values()]
+    _take_demands(state, derived)
+    sources = [clients.demand_source[client] for client in derived]
+    clients.by_prior[rows] = [source == "prior" for source in sources]
+    clients.guessed[rows] = [source in {"prior", "learned"} for source in sources]
+    clients.hungry[rows[~clients.guessed[rows]]] = 0
     for client, its in derived.items():
-        _take(state, client, its)
+        _take_minimum(state, client, its.minimum)
     state.eligibility.set_rules({client: its.rule for client, its in derived.items()})
 
 
-def _take(state: State, client: int, derived: Derived) -> None:
-    """Take over what was derived for a client, but for its rule."""
+def _take_demands(state: State, derived: Mapping[int, Derived]) -> None:
+    """Take over demands, and note what of them nobody has.
+
+    What is stated comes first. Otherwise the learned demand counts, after enough acceptances, or
+    the first that agrees with the prior. Before that, the prior counts.
+    """
     clients, space = state.clients, state.space
-    # What is stated comes first. Otherwise the learned demand counts, after enough acceptances, or
-    # the first that agrees with the prior. Before that, the prior counts.
-    stated, unknown = derived.stated, frozenset[str]()
-    if stated is not None:
-        unknown = space.unknown(stated[1])
-        row = space.demanded(stated[1])
-        state.reserve()
-        clients.demand[client] = row
-        clients.demand_source[client] = stated[0] if row.any() else ""
-    else:
-        source = unstated_source(state, client)
+    stated: list[int] = []
+    rows: list[list[int]] = []
+    # What nobody has makes a column when it is met first, so all is looked through before.
+    for client, its in derived.items():
+        unknown = frozenset[str]() if its.stated is None else space.unknown(its.stated[1])
+        if its.minimum:
+            unknown = unknown.union(*map(space.unknown, its.minimum))
+        _note_unfit(state, client, unknown)
+    state.reserve()
+    for client, its in derived.items():
+        if its.stated is not None:
+            source, amounts = its.stated
+            stated.append(client)
+            rows.append(space.demanded(amounts))
+            clients.demand_source[client] = source if any(amounts.values()) else ""
+            continue
+        source = clients.demand_source[client] = unstated_source(state, client)
         known = {"learned": clients.learned, "prior": clients.prior}.get(source)
         clients.demand[client] = 0 if known is None else known[client]
-        clients.demand_source[client] = source
-    clients.by_prior[client] = clients.demand_source[client] == "prior"
-    clients.guessed[client] = clients.demand_source[client] in {"prior", "learned"}
-    if not clients.guessed[client]:
-        clients.hungry[client] = 0
-    clients.takes[client] = derived.takes
-    clients.weight[client] = derived.weight
-    if derived.minimum:
-        unknown = unknown.union(*map(space.unknown, derived.minimum))
-    _note_unfit(state, client, unknown)
-    _take_minimum(state, client, derived.minimum)
+    if stated:
+        clients.demand[stated] = rows
 
 
 def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
     """Note what a client asks for that nobody has: it may come."""
     if unknown:
+        state.space.make_nowhere()
         state.clients.unfit[client] = unknown
     else:
         state.clients.unfit.pop(client, None)
@@ -144,9 +155,6 @@ def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
     if minimum is None:
         del state.clients.minimum[client]
         return
-    for row in minimum:
-        state.space.demanded(row)
-    state.reserve()
     state.clients.minimum[client] = minimum
 
 
@@ -163,7 +171,7 @@ def refit(state: State, names: set[str]) -> None:
             info = state.frameworks.info[int(clients.framework[client])]
             if info is not None and begin_with_prior(state, client, info):
                 found.add(client)
-    refresh_clients(state, sorted(found))
+    refresh_clients(state, np.array(sorted(found), np.int64))
     for framework in sorted({int(clients.framework[client]) for client in found}):
         note_aside(state, framework)
 

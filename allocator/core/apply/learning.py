@@ -64,7 +64,7 @@ def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, 
         changed |= _compare(state, client, taken.amounts[row], share_and_total, here=here)
     _teach(state, client, amounts)
     if changed or accepts == settings.learn_after:
-        refresh_clients(state, (client,))
+        refresh_clients(state, np.array([client]))
 
 
 def _compare(
@@ -144,7 +144,7 @@ def learn_from_end(state: State, client: int, amounts: list[int], *, times: int 
     _teach(state, client, amounts, times=times, one_task=True)
     if unit == tuple(amounts) != tuple(known):
         state.clients.learned[client] = amounts
-        refresh_clients(state, (client,))
+        refresh_clients(state, np.array([client]))
 
 
 def _teach(

@@ -203,7 +203,7 @@ def _refresh_clients(state: State, change: OperatorChange | None) -> None:
         infos = state.frameworks.info
         frameworks = [info is not None and matches(framework_name, info.name) for info in infos]
         about &= np.array(roles)[clients.role] & np.array(frameworks)[clients.framework]
-    refresh_clients(state, np.flatnonzero(about).tolist())
+    refresh_clients(state, np.flatnonzero(about))
 
 
 def _refresh_agents(state: State, _change: OperatorChange | None) -> None:

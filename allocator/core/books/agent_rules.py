@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.constraints import Clause, Condition, conditions
-from allocator.core.snapshot import Bools, Ints
+from allocator.core.snapshot import Bools
 
 COLUMNS_MAX = 64
 """So many attributes are kept as columns at once; frameworks' own labels may name any number."""
@@ -87,7 +87,7 @@ class AgentColumns:
 
     def _flag(self, name: str, has: Callable[[AgentTraits], bool]) -> Bools:
         if name not in self._flags:
-            self._flags[name] = np.fromiter(map(has, self._there), np.bool_, len(self._there))
+            self._flags[name] = np.array(list(map(has, self._there)), np.bool_)
         return self._flags[name]
 
     def _attribute(self, name: str) -> "_Attribute":
@@ -108,7 +108,7 @@ class _Attribute:
     def __init__(self, values: Iterable[str | None]) -> None:
         self._code: dict[str | None, int] = {None: 0}
         code = self._code
-        self._of: Ints = np.array([code.setdefault(each, len(code)) for each in values], np.int64)
+        self._of = np.array([code.setdefault(each, len(code)) for each in values], np.int32)
 
     def holds(self, condition: Condition) -> Bools:
         """Which agents (N,) satisfy a condition."""

@@ -8,6 +8,8 @@ agent, and painted with the rule's mask of clients.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +26,7 @@ _BLOCK = 512
 """So many agents' words are painted at a time: they stay near the processor."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _RuleClass:
     """The clients with one rule, and the agents that it bars."""
 
@@ -56,11 +58,14 @@ class Eligibility:
     `excluding` (A,): agents with such a bit; some whose bits were taken back may be among them.
     """
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("_columns",)
+
     def __init__(self) -> None:
         self.excluded: Words = np.zeros((0, 0), np.uint64)
         self.excluding: Bools = np.zeros(0, np.bool_)
         self._told: Words = np.zeros((0, 0), np.uint64)
         self._traits: list[AgentTraits | None] = []
+        self._columns: AgentColumns | None = None  # of these traits, until one changes
         self._marked: set[int] = set()  # clients that the host may have told us of
         self._rule: dict[int, Rule] = {}
         self._classes: dict[Rule, _RuleClass] = {}
@@ -71,6 +76,7 @@ class Eligibility:
         self.excluding = grow(self.excluding, agents)
         self._told = grow(self._told, agents, words)
         self._traits.extend([None] * (agents - len(self._traits)))
+        self._columns = None
         # Masks and bars of the rules keep exactly the size of the relation.
         for entry in self._classes.values():
             entry.mask = grow(entry.mask, words)[:words]
@@ -78,6 +84,7 @@ class Eligibility:
 
     def set_agents(self, agents: Ints, traits: Sequence[AgentTraits]) -> None:
         """Tell what agents (N,) are like."""
+        self._columns = None
         for agent, its in zip(agents.tolist(), traits, strict=True):
             self._traits[agent] = its
         # Begin with what the host said, then paint each rule that bars an agent over it.
@@ -94,7 +101,7 @@ class Eligibility:
 
     def drop_agent(self, agent: int) -> None:
         """Forget an agent, with the exclusions on it."""
-        self._traits[agent] = None
+        self._traits[agent] = self._columns = None
         self._told[agent] = 0
         self.excluded[agent] = 0
         self.excluding[agent] = False
@@ -107,50 +114,55 @@ class Eligibility:
 
     def set_rules(self, rules: Mapping[int, Rule | None]) -> None:
         """Give many clients their rules at once, which costs little more than one."""
-        columns = AgentColumns(self._traits)
+        bars_some = cache(_RuleClass.bars_some)
         # Clients, as bits (W,): those whose exclusions may change, and those that go.
         changed, gone = np.zeros((2, self.excluded.shape[1]), np.uint64)
-        barring: dict[Rule, Words] = {}
+        barring: dict[_RuleClass, Words] = {}
         for client, rule in rules.items():
             if rule is not None and self._rule.get(client) == rule:
                 continue
             word, bit = client // _BITS, _BIT[client % _BITS]
             # The usual newcomer: nobody barred it so far, and nothing bars it now.
-            if self._leave(client):
+            left = self._leave(client)
+            if left is not None and bars_some(left):
                 changed[word] |= bit
             if rule is None:
                 if client in self._marked:
                     gone[word] |= bit
                 self._marked.discard(client)
                 continue
-            entry = self._class(rule, columns)
+            entry = self._class(rule)
             entry.clients.add(client)
             entry.mask[word] |= bit
             self._rule[client] = rule
-            if entry.bars_some():
+            if bars_some(entry):
                 changed[word] |= bit
-                barring.setdefault(rule, np.zeros_like(changed))[word] |= bit
+                if entry not in barring:
+                    barring[entry] = np.zeros_like(changed)
+                barring[entry][word] |= bit
         self._paint(changed | gone, gone, barring)
 
-    def _paint(self, changed: Words, gone: Words, barring: Mapping[Rule, Words]) -> None:
+    def _paint(self, changed: Words, gone: Words, barring: Mapping[_RuleClass, Words]) -> None:
         """Work clients' exclusions out again: what the host said, and what their rules bar.
 
         `changed`, `gone` and the masks of rules (W,): clients as bits.
         """
         if not changed.any():
             return
-        words = _spanned(changed)
+        words, some_told = _spanned(changed), bool(self._marked) or gone.any()
         for start in range(0, len(self.excluded), _BLOCK):
             block = slice(start, start + _BLOCK)
             excluded, told = self.excluded[block, words], self._told[block, words]
-            told &= ~gone[words]
             excluded &= ~changed[words]
-            excluded |= told & changed[words]
-            for rule, mask in barring.items():
-                bars = self._classes[rule].bars[block]
-                theirs = _spanned(mask)
+            # Mostly the host has said nothing of anybody.
+            if some_told:
+                told &= ~gone[words]
+                excluded |= told & changed[words]
+                self.excluding[block] |= excluded.any(axis=1)
+            for entry, mask in barring.items():
+                bars, theirs = entry.bars[block], _spanned(mask)
                 self.excluded[block, theirs] |= np.where(bars[:, None], mask[theirs], _NONE)
-            self.excluding[block] |= excluded.any(axis=1)
+                self.excluding[block] |= bars
 
     def forget(self, client: int) -> None:
         """Take back every exclusion of a client that the host told us of."""
@@ -215,28 +227,28 @@ class Eligibility:
         """Where that is so because the host said it, (A,)."""
         return _column(self._told, client)
 
-    def _leave(self, client: int) -> bool:
-        """Take a client out of its rule, and say whether that barred any agent.
-
-        A rule that nobody has is forgotten.
-        """
+    def _leave(self, client: int) -> _RuleClass | None:
+        """Take a client out of the class of its rule; one that nobody is in is forgotten."""
         rule = self._rule.pop(client, None)
         if rule is None:
-            return False
+            return None
         entry = self._classes[rule]
         entry.clients.discard(client)
         if not entry.clients:
             del self._classes[rule]
         else:
             entry.mask[client // _BITS] &= ~_BIT[client % _BITS]
-        return entry.bars_some()
+        return entry
 
-    def _class(self, rule: Rule, columns: AgentColumns) -> _RuleClass:
+    def _class(self, rule: Rule) -> _RuleClass:
         """Return the class of a rule; one that is met first is evaluated on every agent."""
         entry = self._classes.get(rule)
         if entry is None:
+            if self._columns is None:
+                self._columns = AgentColumns(self._traits)
             entry = self._classes[rule] = _RuleClass(
-                mask=np.zeros(self.excluded.shape[1], np.uint64), bars=columns.barred_by(rule)
+                mask=np.zeros(self.excluded.shape[1], np.uint64),
+                bars=self._columns.barred_by(rule),
             )
         return entry
 

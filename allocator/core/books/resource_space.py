@@ -115,19 +115,26 @@ class ResourceSpace:
 
     def unknown(self, quantities: Mapping[str, int]) -> frozenset[str]:
         """Names of amounts that have no column."""
-        return frozenset(
-            name for name, amount in quantities.items() if amount and name not in self._column
-        )
+        column = self._column
+        found = [name for name, amount in quantities.items() if amount and name not in column]
+        return frozenset(found)
 
-    def demanded(self, quantities: Mapping[str, int]) -> Ints:
-        """What a framework names as a row of columns; whatever has none is `NOWHERE`."""
-        if self._nowhere < 0 and self.unknown(quantities):
+    def make_nowhere(self) -> None:
+        """Make the column of what no agent has."""
+        if self._nowhere < 0:
             self._nowhere = len(self.names)
             self.names.append(NOWHERE)
-        row = np.zeros(len(self.names), np.int64)
+
+    def demanded(self, quantities: Mapping[str, int]) -> list[int]:
+        """What a framework names as a row of columns (R,); whatever has none is `NOWHERE`.
+
+        That column must be there: see `make_nowhere`.
+        """
+        row = [0] * len(self.names)
         for name, amount in quantities.items():
             if amount:
                 column = self._column.get(name, self._nowhere)
+                assert column >= 0, f"make the column for {name} first"
                 row[column] = max(row[column], amount)
         return row
 
