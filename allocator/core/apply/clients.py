@@ -95,15 +95,11 @@ def refresh_clients(state: State, clients: Ints) -> None:
 
 def take(state: State, derived: Mapping[int, Derived]) -> None:
     """Take over what was derived for each client."""
-    clients, rows = state.clients, np.array(list(derived), np.int64)
-    clients.takes[rows] = [its.takes for its in derived.values()]
-    clients.weight[rows] = [its.weight for its in derived.values()]
     _take_demands(state, derived)
-    sources = [clients.demand_source[client] for client in derived]
-    clients.by_prior[rows] = [source == "prior" for source in sources]
-    clients.guessed[rows] = [source in {"prior", "learned"} for source in sources]
-    clients.hungry[rows[~clients.guessed[rows]]] = 0
+    clients = state.clients
     for client, its in derived.items():
+        clients.takes[client] = its.takes
+        clients.weight[client] = its.weight
         _take_minimum(state, client, its.minimum)
     state.eligibility.set_rules({client: its.rule for client, its in derived.items()})
 
@@ -115,8 +111,6 @@ def _take_demands(state: State, derived: Mapping[int, Derived]) -> None:
     the first that agrees with the prior. Before that, the prior counts.
     """
     clients, space = state.clients, state.space
-    stated: list[int] = []
-    rows: list[list[int]] = []
     # What nobody has makes a column when it is met first, so all is looked through before.
     for client, its in derived.items():
         unknown = frozenset[str]() if its.stated is None else space.unknown(its.stated[1])
@@ -127,15 +121,17 @@ def _take_demands(state: State, derived: Mapping[int, Derived]) -> None:
     for client, its in derived.items():
         if its.stated is not None:
             source, amounts = its.stated
-            stated.append(client)
-            rows.append(space.demanded(amounts))
-            clients.demand_source[client] = source if any(amounts.values()) else ""
-            continue
-        source = clients.demand_source[client] = unstated_source(state, client)
-        known = {"learned": clients.learned, "prior": clients.prior}.get(source)
-        clients.demand[client] = 0 if known is None else known[client]
-    if stated:
-        clients.demand[stated] = rows
+            clients.demand[client] = space.demanded(amounts)
+            source = source if any(amounts.values()) else ""
+        else:
+            source = unstated_source(state, client)
+            known = {"learned": clients.learned, "prior": clients.prior}.get(source)
+            clients.demand[client] = 0 if known is None else known[client]
+        clients.demand_source[client] = source
+        clients.by_prior[client] = source == "prior"
+        guessed = clients.guessed[client] = source in {"prior", "learned"}
+        if not guessed:
+            clients.hungry[client] = 0
 
 
 def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:

@@ -115,40 +115,45 @@ class Eligibility:
     def set_rules(self, rules: Mapping[int, Rule | None]) -> None:
         """Give many clients their rules at once, which costs little more than one."""
         bars_some = cache(_RuleClass.bars_some)
-        # Clients, as bits (W,): those whose exclusions may change, and those that go.
-        changed, gone = np.zeros((2, self.excluded.shape[1]), np.uint64)
-        barring: dict[_RuleClass, Words] = {}
+        # Clients that go, though the host told us of them; whose exclusions may change otherwise;
+        # and those that are barred.
+        gone, changed = list[int](), list[int]()
+        barred: dict[_RuleClass, list[int]] = {}
         for client, rule in rules.items():
             if rule is not None and self._rule.get(client) == rule:
                 continue
-            word, bit = client // _BITS, _BIT[client % _BITS]
-            # The usual newcomer: nobody barred it so far, and nothing bars it now.
             left = self._leave(client)
-            if left is not None and bars_some(left):
-                changed[word] |= bit
-            if rule is None:
-                if client in self._marked:
-                    gone[word] |= bit
+            if rule is None and client in self._marked:
                 self._marked.discard(client)
+                gone.append(client)
+            elif left is not None and bars_some(left):
+                changed.append(client)
+            if rule is None:
                 continue
             entry = self._class(rule)
             entry.clients.add(client)
-            entry.mask[word] |= bit
+            entry.mask[client // _BITS] |= _BIT[client % _BITS]
             self._rule[client] = rule
             if bars_some(entry):
-                changed[word] |= bit
-                if entry not in barring:
-                    barring[entry] = np.zeros_like(changed)
-                barring[entry][word] |= bit
-        self._paint(changed | gone, gone, barring)
+                barred.setdefault(entry, []).append(client)
+        # The usual newcomer: nobody barred it so far, and nothing bars it now.
+        if gone or changed or barred:
+            masks = {entry: self._mask(some) for entry, some in barred.items()}
+            self._paint(self._mask(changed), self._mask(gone), masks)
 
-    def _paint(self, changed: Words, gone: Words, barring: Mapping[_RuleClass, Words]) -> None:
+    def _mask(self, clients: Sequence[int]) -> Words:
+        """Clients as bits (W,)."""
+        rows = np.array(clients, np.uint64)
+        mask = np.zeros(self.excluded.shape[1], np.uint64)
+        np.bitwise_or.at(mask, rows // _BITS, np.uint64(1) << rows % _BITS)
+        return mask
+
+    def _paint(self, changed: Words, gone: Words, barred: Mapping[_RuleClass, Words]) -> None:
         """Work clients' exclusions out again: what the host said, and what their rules bar.
 
-        `changed`, `gone` and the masks of rules (W,): clients as bits.
+        All are clients as bits (W,), in a part each; those of a rule come under its class.
         """
-        if not changed.any():
-            return
+        changed = np.bitwise_or.reduce([changed, gone, *barred.values()])
         words, some_told = _spanned(changed), bool(self._marked) or gone.any()
         for start in range(0, len(self.excluded), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -159,7 +164,7 @@ class Eligibility:
                 told &= ~gone[words]
                 excluded |= told & changed[words]
                 self.excluding[block] |= excluded.any(axis=1)
-            for entry, mask in barring.items():
+            for entry, mask in barred.items():
                 bars, theirs = entry.bars[block], _spanned(mask)
                 self.excluded[block, theirs] |= np.where(bars[:, None], mask[theirs], _NONE)
                 self.excluding[block] |= bars
