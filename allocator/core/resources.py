@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from allocator.core.bounds import AMOUNT_LENGTH_MAX, QUOTED_MAX, harmless, quoted
 
@@ -64,6 +65,7 @@ class Kind:
         return self.indivisible or self.rest
 
 
+@lru_cache(maxsize=1024)
 def parse_amount(text: str) -> int:
     """Read a decimal amount into thousandths.
 

@@ -8,7 +8,6 @@ agent, and painted with the rule's mask of clients.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -33,10 +32,6 @@ class _RuleClass:
     clients: set[int] = field(default_factory=set)
     mask: Words = field(default_factory=lambda: np.zeros(0, np.uint64))
     bars: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
-
-    def bars_some(self) -> bool:
-        """Whether it bars any agent."""
-        return bool(np.count_nonzero(self.bars))
 
 
 def _spanned(mask: Words) -> slice:
@@ -114,32 +109,26 @@ class Eligibility:
 
     def set_rules(self, rules: Mapping[int, Rule | None]) -> None:
         """Give many clients their rules at once, which costs little more than one."""
-        bars_some = cache(_RuleClass.bars_some)
-        # Clients that go, though the host told us of them; whose exclusions may change otherwise;
-        # and those that are barred.
-        gone, changed = list[int](), list[int]()
-        barred: dict[_RuleClass, list[int]] = {}
+        # Clients that go, though the host told us of them; and all by what they leave and join.
+        gone = list[int]()
+        left: dict[_RuleClass, list[int]] = {}
+        joined: dict[_RuleClass, list[int]] = {}
         for client, rule in rules.items():
-            if rule is not None and self._rule.get(client) == rule:
+            before = self._rule.get(client)
+            if rule is not None and before == rule:
                 continue
-            left = self._leave(client)
-            if rule is None and client in self._marked:
+            if before is not None:
+                left.setdefault(self._leave(client, before), []).append(client)
+            if rule is not None:
+                joined.setdefault(self._join(client, rule), []).append(client)
+            elif client in self._marked:
                 self._marked.discard(client)
                 gone.append(client)
-            elif left is not None and bars_some(left):
-                changed.append(client)
-            if rule is None:
-                continue
-            entry = self._class(rule)
-            entry.clients.add(client)
-            entry.mask[client // _BITS] |= _BIT[client % _BITS]
-            self._rule[client] = rule
-            if bars_some(entry):
-                barred.setdefault(entry, []).append(client)
         # The usual newcomer: nobody barred it so far, and nothing bars it now.
-        if gone or changed or barred:
-            masks = {entry: self._mask(some) for entry, some in barred.items()}
-            self._paint(self._mask(changed), self._mask(gone), masks)
+        freed = [client for entry, some in left.items() if entry.bars.any() for client in some]
+        barred = {entry: self._mask(some) for entry, some in joined.items() if entry.bars.any()}
+        if gone or freed or barred:
+            self._paint(self._mask(freed), self._mask(gone), barred)
 
     def _mask(self, clients: Sequence[int]) -> Words:
         """Clients as bits (W,)."""
@@ -148,12 +137,13 @@ class Eligibility:
         np.bitwise_or.at(mask, rows // _BITS, np.uint64(1) << rows % _BITS)
         return mask
 
-    def _paint(self, changed: Words, gone: Words, barred: Mapping[_RuleClass, Words]) -> None:
+    def _paint(self, freed: Words, gone: Words, barred: Mapping[_RuleClass, Words]) -> None:
         """Work clients' exclusions out again: what the host said, and what their rules bar.
 
-        All are clients as bits (W,), in a part each; those of a rule come under its class.
+        `freed`, `gone`, `barred` (W,): clients as bits, whose old rule barred some agent; who are
+        no more; whose new rule bars some.
         """
-        changed = np.bitwise_or.reduce([changed, gone, *barred.values()])
+        changed = np.bitwise_or.reduce([freed, gone, *barred.values()])
         words, some_told = _spanned(changed), bool(self._marked) or gone.any()
         for start in range(0, len(self.excluded), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -232,11 +222,9 @@ class Eligibility:
         """Where that is so because the host said it, (A,)."""
         return _column(self._told, client)
 
-    def _leave(self, client: int) -> _RuleClass | None:
+    def _leave(self, client: int, rule: Rule) -> _RuleClass:
         """Take a client out of the class of its rule; one that nobody is in is forgotten."""
-        rule = self._rule.pop(client, None)
-        if rule is None:
-            return None
+        del self._rule[client]
         entry = self._classes[rule]
         entry.clients.discard(client)
         if not entry.clients:
@@ -245,16 +233,17 @@ class Eligibility:
             entry.mask[client // _BITS] &= ~_BIT[client % _BITS]
         return entry
 
-    def _class(self, rule: Rule) -> _RuleClass:
-        """Return the class of a rule; one that is met first is evaluated on every agent."""
+    def _join(self, client: int, rule: Rule) -> _RuleClass:
+        """Put a client into the class of its rule; one met first is evaluated on every agent."""
         entry = self._classes.get(rule)
         if entry is None:
             if self._columns is None:
                 self._columns = AgentColumns(self._traits)
-            entry = self._classes[rule] = _RuleClass(
-                mask=np.zeros(self.excluded.shape[1], np.uint64),
-                bars=self._columns.barred_by(rule),
-            )
+            mask = np.zeros(self.excluded.shape[1], np.uint64)
+            entry = self._classes[rule] = _RuleClass(mask=mask, bars=self._columns.barred_by(rule))
+        entry.clients.add(client)
+        entry.mask[client // _BITS] |= _BIT[client % _BITS]
+        self._rule[client] = rule
         return entry
 
     def check(self) -> None:

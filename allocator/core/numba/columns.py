@@ -94,6 +94,9 @@ class Table:
 
     def reserve(self, rows: int, width: int = 0) -> None:
         """Make room for so many rows, and columns of what is wide."""
+        # Often called; the first column has as many rows as all others.
+        if not width and rows <= len(getattr(self, next(iter(self.COLUMNS)))):
+            return
         sizes = {"row": rows, "width": width}
         size = 0
         for name, each in self.COLUMNS.items():
