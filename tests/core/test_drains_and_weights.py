@@ -194,9 +194,9 @@ def test_a_rule_is_worked_out_for_those_alone_whom_it_is_about(
 
     def noting(state, rows):
         about.update(state.clients.framework[rows].tolist())
-        clients.refresh_clients(state, rows)
+        clients.refresh_weights(state, rows)
 
-    monkeypatch.setattr(settings, "refresh_clients", noting)
+    monkeypatch.setattr(settings, "_OF_FRAMEWORKS", {"weight": noting})
     pattern = role and made.paths[int(role[-1])]
     for weight in (2.0, None):
         about.clear()

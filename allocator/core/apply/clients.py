@@ -1,10 +1,10 @@
 """What follows from a framework's information for each of its clients: derived, then taken over.
 
 `derive` changes nothing, so that whatever a framework's own words come to, even to an error, the
-books stay as they were.
+books stay as they were. What follows from one kind of operators' rule is derived anew by itself.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +13,10 @@ from allocator.core.apply.priors import begin_with_prior, unstated_source
 from allocator.core.books.agent_rules import Rule
 from allocator.core.books.state import State
 from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
-from allocator.core.constraints import Clause, parse_constraint
+from allocator.core.constraints import parse_constraint
 from allocator.core.demand.demand_memory import declared_demand, own_demand
 from allocator.core.demand.own_words import Minimum, OwnWords, fits_nowhere
 from allocator.core.events import TOO_MANY, FrameworkInfo, SetAside, bounded
-from allocator.core.snapshot import Ints
 
 Stated = tuple[str, Mapping[str, int]] | None
 
@@ -45,66 +44,83 @@ def derive(
     roles: Iterable[int],
 ) -> dict[int, Derived]:
     """Derive what a framework's information comes to in some roles (handles)."""
-    own, name = own_demand(words.demand, request), info.name
-    several_roles = "MULTI_ROLE" in info.capabilities
-    # Capabilities say which resources the client may have, and where it may go.
-    gpus = "GPU_RESOURCES" in info.capabilities or not state.options.filter_gpus
+    own, settings, found = own_demand(words.demand, request), state.settings, {}
+    # Capabilities say which resources the client may have.
     takes = (
         REVOCABLE * ("REVOCABLE_RESOURCES" in info.capabilities)
         + SHARED * ("SHARED_RESOURCES" in info.capabilities)
         + REFINED * ("RESERVATION_REFINEMENT" in info.capabilities)
     )
-    found = {}
     for role in roles:
         path = state.roles.path[role]
-        rule = Rule(
-            clauses=words.clauses + _of_operators(state, path, name),
-            gpus=gpus,
-            any_region="REGION_AWARE" in info.capabilities,
-            many_roles=several_roles,
-            nested_role="/" in path,
-        )
         found[role] = Derived(
-            stated=declared_demand(state.settings, own, name, path),
+            stated=declared_demand(settings, own, info.name, path),
             takes=takes,
-            weight=state.settings.framework_weight(path, name),
+            weight=settings.framework_weight(path, info.name),
             minimum=words.minimum.get(role),
-            rule=rule,
+            rule=_rule(state, info, words, path),
         )
     return found
 
 
-def _of_operators(state: State, path: str, name: str) -> tuple[Clause, ...]:
-    clauses: tuple[Clause, ...] = ()
-    for expression in state.settings.constraint_rules(path, name):
+def _rule(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> Rule:
+    """Where a framework may go in a role (path), by its capabilities, its words and operators."""
+    clauses = words.clauses
+    for expression in state.settings.constraint_rules(path, info.name):
         clauses += parse_constraint(expression)
-    return clauses
-
-
-def refresh_clients(state: State, clients: Ints) -> None:
-    """Derive anew what depends on frameworks' information: demands, and where clients may go."""
-    table, derived = state.frameworks, {}
-    pairs = state.clients.framework[clients].tolist(), state.clients.role[clients].tolist()
-    for client, framework, role in zip(clients.tolist(), *pairs, strict=True):
-        info = table.info[framework]
-        if info is not None:
-            words, request = table.words[framework], table.request.get(framework)
-            derived[client] = derive(state, info, words, request, (role,))[role]
-    take(state, derived)
+    return Rule(
+        clauses=clauses,
+        gpus="GPU_RESOURCES" in info.capabilities or not state.options.filter_gpus,
+        any_region="REGION_AWARE" in info.capabilities,
+        many_roles="MULTI_ROLE" in info.capabilities,
+        nested_role="/" in path,
+    )
 
 
 def take(state: State, derived: Mapping[int, Derived]) -> None:
     """Take over what was derived for each client."""
-    _take_demands(state, derived)
     clients = state.clients
     for client, its in derived.items():
         clients.takes[client] = its.takes
         clients.weight[client] = its.weight
         _take_minimum(state, client, its.minimum)
+    _take_demands(state, {client: its.stated for client, its in derived.items()})
     state.eligibility.set_rules({client: its.rule for client, its in derived.items()})
 
 
-def _take_demands(state: State, derived: Mapping[int, Derived]) -> None:
+def refresh_demands(state: State, clients: Sequence[int]) -> None:
+    """Derive demands anew; clients (rows) of frameworks that are not known stay as they are."""
+    table, settings, stated = state.frameworks, state.settings, {}
+    for client, framework, info, path in _known(state, clients):
+        own = own_demand(table.words[framework].demand, table.request.get(framework))
+        stated[client] = declared_demand(settings, own, info.name, path)
+    _take_demands(state, stated)
+
+
+def refresh_weights(state: State, clients: Sequence[int]) -> None:
+    """Derive weights anew, as `refresh_demands` does."""
+    for client, _, info, path in _known(state, clients):
+        state.clients.weight[client] = state.settings.framework_weight(path, info.name)
+
+
+def refresh_rules(state: State, clients: Sequence[int]) -> None:
+    """Derive anew where clients may go, as `refresh_demands` does."""
+    words, rules = state.frameworks.words, {}
+    for client, framework, info, path in _known(state, clients):
+        rules[client] = _rule(state, info, words[framework], path)
+    state.eligibility.set_rules(rules)
+
+
+def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, FrameworkInfo, str]]:
+    """Give each client with its framework, that one's information, and the path of its role."""
+    frameworks, roles = state.clients.framework[clients], state.clients.role[clients]
+    every = zip(clients, frameworks.tolist(), roles.tolist(), strict=True)
+    for client, framework, role in every:
+        if (info := state.frameworks.info[framework]) is not None:
+            yield client, framework, info, state.roles.path[role]
+
+
+def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
     """Take over demands, and note what of them nobody has.
 
     What is stated comes first. Otherwise the learned demand counts, after enough acceptances, or
@@ -112,15 +128,15 @@ def _take_demands(state: State, derived: Mapping[int, Derived]) -> None:
     """
     clients, space = state.clients, state.space
     # What nobody has makes a column when it is met first, so all is looked through before.
-    for client, its in derived.items():
-        unknown = frozenset[str]() if its.stated is None else space.unknown(its.stated[1])
-        if its.minimum:
-            unknown = unknown.union(*map(space.unknown, its.minimum))
+    for client, stated in demands.items():
+        unknown = frozenset[str]() if stated is None else space.unknown(stated[1])
+        if client in clients.minimum:
+            unknown = unknown.union(*map(space.unknown, clients.minimum[client]))
         _note_unfit(state, client, unknown)
     state.reserve()
-    for client, its in derived.items():
-        if its.stated is not None:
-            source, amounts = its.stated
+    for client, stated in demands.items():
+        if stated is not None:
+            source, amounts = stated
             clients.demand[client] = space.demanded(amounts)
             source = source if any(amounts.values()) else ""
         else:
@@ -167,7 +183,7 @@ def refit(state: State, names: set[str]) -> None:
             info = state.frameworks.info[int(clients.framework[client])]
             if info is not None and begin_with_prior(state, client, info):
                 found.add(client)
-    refresh_clients(state, np.array(sorted(found), np.int64))
+    refresh_demands(state, sorted(found))
     for framework in sorted({int(clients.framework[client]) for client in found}):
         note_aside(state, framework)
 

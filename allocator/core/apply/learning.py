@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.apply.clients import refresh_clients
+from allocator.core.apply.clients import refresh_demands
 from allocator.core.books.state import State
 from allocator.core.demand.demand_memory import common_unit, name_topic
 from allocator.core.events import Holdings
@@ -64,7 +64,7 @@ def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, 
         changed |= _compare(state, client, taken.amounts[row], share_and_total, here=here)
     _teach(state, client, amounts)
     if changed or accepts == settings.learn_after:
-        refresh_clients(state, np.array([client]))
+        refresh_demands(state, [client])
 
 
 def _compare(
@@ -144,7 +144,7 @@ def learn_from_end(state: State, client: int, amounts: list[int], *, times: int 
     _teach(state, client, amounts, times=times, one_task=True)
     if unit == tuple(amounts) != tuple(known):
         state.clients.learned[client] = amounts
-        refresh_clients(state, np.array([client]))
+        refresh_demands(state, [client])
 
 
 def _teach(

@@ -1,6 +1,6 @@
 """What operators' events and the master's options do to the state."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import assert_never
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from allocator import settable
 from allocator.core.apply.agents import refresh_drained
-from allocator.core.apply.clients import refresh_clients
+from allocator.core.apply.clients import refresh_demands, refresh_rules, refresh_weights
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.bounds import quoted, refuse_long
@@ -203,13 +203,24 @@ def _refresh_clients(state: State, change: OperatorChange | None) -> None:
         infos = state.frameworks.info
         frameworks = [info is not None and matches(framework_name, info.name) for info in infos]
         about &= np.array(roles)[clients.role] & np.array(frameworks)[clients.framework]
-    refresh_clients(state, np.flatnonzero(about))
+    rows = np.flatnonzero(about).tolist()
+    for name in _OF_FRAMEWORKS if change is None else (change.kind.name,):
+        _OF_FRAMEWORKS[name](state, rows)
 
 
 def _refresh_agents(state: State, _change: OperatorChange | None) -> None:
     for agent in np.flatnonzero(state.agents.bound).tolist():
         refresh_drained(state, agent)
 
+
+_OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingProxyType(
+    {
+        settable.DEMAND.name: refresh_demands,
+        settable.CONSTRAINT.name: refresh_rules,
+        settable.WEIGHT.name: refresh_weights,
+    }
+)
+"""What is worked out anew of frameworks where a rule of a kind was set."""
 
 _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = MappingProxyType(
     {
@@ -222,3 +233,6 @@ _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = Mappi
 """What is worked out anew where a rule of a scope was set; where all may be others: everything."""
 
 assert _REFRESH.keys() == set(Scope), "a scope of which nothing is worked out"
+assert _OF_FRAMEWORKS.keys() == {
+    kind.name for kind in settable.RULES if kind.scope is Scope.FRAMEWORKS
+}, "a kind of which nothing is worked out"

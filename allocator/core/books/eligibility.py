@@ -18,7 +18,6 @@ from allocator.core.snapshot import Bools, Ints, Words
 
 _BITS = 64
 _BIT = tuple(np.uint64(1 << bit) for bit in range(_BITS))
-_NONE = np.uint64(0)
 _FEW = 8
 """So few agents are judged one by one: columns of them would cost more."""
 _BLOCK = 512
@@ -156,7 +155,7 @@ class Eligibility:
                 self.excluding[block] |= excluded.any(axis=1)
             for entry, mask in barred.items():
                 bars, theirs = entry.bars[block], _spanned(mask)
-                self.excluded[block, theirs] |= np.where(bars[:, None], mask[theirs], _NONE)
+                self.excluded[block, theirs][bars] |= mask[theirs]
                 self.excluding[block] |= bars
 
     def forget(self, client: int) -> None:
