@@ -44,7 +44,6 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
-from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.settings.operator_settings import write_policy
 
 NAMES_MAX = 500
@@ -139,8 +138,7 @@ def answer(
     `picture`: taken for this kind and name.
     `cycles`: 0: as many as usual.
     """
-    found = explain.explain(picture, kind, name, *([cycles] if cycles else []))
-    return write_fields(found, explain_pb2.ExplainResponse)
+    return explain.explain(picture, kind, name, *([cycles] if cycles else []))
 
 
 class RefusedError(ValueError):
