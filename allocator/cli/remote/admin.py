@@ -72,9 +72,8 @@ def status(
     """Show what the sidecar is doing."""
     from allocator.cli.remote.output import plain
     from allocator.cli.render.tables import checked
-    from allocator.v1 import admin_pb2
 
-    found = sidecar.stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=sidecar.timeout_s)
+    found: Message = sidecar.ask("GetStatus")
     if not check:
         return found
     data = plain(found)
@@ -120,18 +119,16 @@ def shares(
     ] = False,
 ) -> Message:
     """Show who holds what; frameworks that starve come first."""
-    from allocator.v1 import admin_pb2
-
     del wide, sort, limit, waiting  # for what is made of the answer
     if newcomer_demand and not newcomer:
         raise typer.BadParameter("--newcomer-demand belongs to --newcomer; name its role")
-    request = admin_pb2.GetSharesRequest(
+    return sidecar.ask(
+        "GetShares",
         role=role,
         fair=fair,
         newcomer_role=newcomer,
         newcomer_demand=quantities(newcomer_demand),
     )
-    return sidecar.stub.GetShares(request, timeout=sidecar.timeout_s)
 
 
 def dump(
@@ -143,13 +140,10 @@ def dump(
     ] = None,
 ) -> None:
     """Write the whole state as JSON."""
-    from allocator.v1 import admin_pb2
-
     if output in set(Form):
         text = f"--output {output} is no form here: it is always JSON, and {output!r} would be a"
         raise typer.BadParameter(f"{text} file; write ./{output} if a file is meant")
-    pieces = sidecar.pieces(sidecar.stub.Dump(admin_pb2.DumpRequest()))
-    told = (piece.json for piece in pieces)
+    told = (piece.json for piece in sidecar.pieces("Dump"))
     if output is not None:
         _write_whole(Path(output), told)
         return
@@ -170,10 +164,7 @@ def snapshot(
     ] = False,
 ) -> None:
     """Save the state for a bug report; `replay FILE` decides its next cycle again, anywhere."""
-    from allocator.v1 import admin_pb2
-
-    request = admin_pb2.SnapshotRequest(anonymise=anonymise)
-    pieces = sidecar.pieces(sidecar.stub.Snapshot(request))
+    pieces = sidecar.pieces("Snapshot", anonymise=anonymise)
     _write_whole(output, (piece.data for piece in pieces), mode=0o600)
 
 

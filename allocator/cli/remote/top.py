@@ -46,12 +46,7 @@ def top(
 
 
 def _look(sidecar: Sidecar, role: str) -> tuple[Message, Message]:
-    from allocator.v1 import admin_pb2
-
-    request = admin_pb2.GetSharesRequest(role=role)
-    shares = sidecar.stub.GetShares(request, timeout=sidecar.timeout_s)
-    status = sidecar.stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=sidecar.timeout_s)
-    return shares, status
+    return sidecar.ask("GetShares", role=role), sidecar.ask("GetStatus")
 
 
 def _show(data: dict[str, Any]) -> None:
