@@ -4,11 +4,12 @@ One place for whoever asks: the operators' service and the status page say the s
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from google.protobuf.message import Message
 
 from allocator import __version__, explain
 from allocator.core import (
@@ -40,6 +41,7 @@ from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import COMPILED, PARTS, Progress
 from allocator.server.system.guarded_policy import GuardedPolicy
 from allocator.server.views import status_warnings
+from allocator.server.views.shadow_report import write_shadow_report
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
@@ -74,20 +76,6 @@ _OF: dict[str, Callable[[Allocator], Iterable[str]]] = {
     "agent": _agents,
     "resource": _resources,
 }
-
-
-def listed(loop: CoreLoop, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
-    """List the names of a kind that begin in a way; the core's thread only copies.
-
-    Raises RefusedError where there is no such kind of names.
-    """
-    find = _OF.get(request.of)
-    if find is None:
-        choice = ", ".join(_OF)
-        raise RefusedError(f"of = {request.of!r}: there are no such names; choose from {choice}")
-    found = {each for each in ask(lambda: find(loop.allocator)) if each}
-    fitting = sorted(each for each in found if each.startswith(request.prefix))
-    return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
 
 
 CYCLES_MAX = 256
@@ -146,7 +134,11 @@ class RefusedError(ValueError):
 
 
 class Views:
-    """What operators see; each method asks the core, and works it out where it is called."""
+    """What operators see; each method asks the core, and works it out where it is called.
+
+    Those that take a request answer the RPC of that request, and raise a `RefusedError` where it
+    asks for what there is not.
+    """
 
     def __init__(
         self,
@@ -162,7 +154,7 @@ class Views:
         self.operators = operators
         self._progress = progress
 
-    def status(self, ask: Ask) -> pb.GetStatusResponse:
+    def status(self, ask: Ask, _: pb.GetStatusRequest) -> pb.GetStatusResponse:
         status = ask(lambda: _status(self.loop, self._progress()))
         status.settings.extend(self.settings(ask, every=False))
         status.state_directory = self.operators.directory
@@ -188,7 +180,6 @@ class Views:
         """Say who holds what.
 
         `scored`: tell the policy's scores, too, which the policy in force has to be asked for.
-        Raises RefusedError.
         """
 
         def read() -> tuple[report.Report, Floats, Copied | None]:
@@ -231,7 +222,7 @@ class Views:
         )
 
     def explain(self, ask: Ask, request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
-        """Say why somebody gets nothing. Raises RefusedError."""
+        """Say why somebody gets nothing."""
         try:
             kind, name = asked_for(request)
         except ValueError as error:
@@ -243,7 +234,23 @@ class Views:
             raise RefusedError(text) from None
         return answer(picture, kind, name, request.cycles)
 
-    def policy(self, ask: Ask) -> pb.GetPolicyResponse:
+    def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
+        """List the names of a kind that begin in a way; the core's thread only copies."""
+        find = _OF.get(request.of)
+        if find is None:
+            choice = f"choose from {', '.join(_OF)}"
+            raise RefusedError(f"of = {request.of!r}: there are no such names; {choice}")
+        found = {each for each in ask(lambda: find(self.loop.allocator)) if each}
+        fitting = sorted(each for each in found if each.startswith(request.prefix))
+        return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
+
+    def every_setting(self, ask: Ask, _: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
+        return pb.ListSettingsResponse(settings=self.settings(ask, every=True))
+
+    def shadow(self, ask: Ask, request: pb.GetShadowRequest) -> pb.GetShadowResponse:
+        return write_shadow_report(self.loop, ask, fair=request.fair)
+
+    def policy(self, ask: Ask, _: pb.GetPolicyRequest) -> pb.GetPolicyResponse:
         """Say which policy decides, and which others could."""
         policy = ask(lambda: write_policy(self.loop.allocator.settings.policy))
         return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
@@ -259,6 +266,17 @@ class Views:
         except (WireError, EventError) as error:
             raise RefusedError(f"newcomer_demand: {error}") from None
 
+
+VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
+    "Explain": Views.explain,
+    "GetPolicy": Views.policy,
+    "GetShadow": Views.shadow,
+    "GetShares": Views.shares,
+    "GetStatus": Views.status,
+    "ListNames": Views.names,
+    "ListSettings": Views.every_setting,
+}
+"""What answers an RPC that changes nothing."""
 
 ReadSettings: TypeAlias = tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]
 """The cluster, and a row for each setting; with the rule where it is one."""
