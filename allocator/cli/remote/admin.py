@@ -5,14 +5,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from google.protobuf.message import Message
 
 from allocator.cli.remote import completing, explain, top
 from allocator.cli.remote.connection import (
-    Arguments,
     Sidecar,
     group,
     named_by,
@@ -26,6 +25,8 @@ from allocator.cli.tree import Exit, fail
 if TYPE_CHECKING:
     from allocator.v1 import types_pb2
 
+_SHARES = "allocator.cli.render.share_tables"
+
 
 class Sort(StrEnum):
     """In which order frameworks are shown."""
@@ -38,25 +39,12 @@ class Sort(StrEnum):
 def register(app: typer.Typer) -> None:
     remote(app, "status", printed_by("allocator.cli.render.tables", "status"))(status)
     # The width is for people only; which frameworks, and in which order, is for JSON as well.
-    remote(app, "shares", _show_shares, _arrange_shares, named_by("frameworks"))(shares)
+    show, arrange = (printed_by(_SHARES, name) for name in ("shares", "arranged"))
+    remote(app, "shares", show, arrange, named_by("frameworks"))(shares)
     top.register(app)
     remote(app, "dump", None)(dump)
     remote(app, "snapshot", None)(snapshot)
     explain.register(group(app, "explain", "Why a framework, a role or an agent gets nothing."))
-
-
-def _show_shares(data: dict[str, Any], *, wide: bool, **_options: object) -> None:
-    from allocator.cli.render import share_tables
-
-    share_tables.shares(data, wide=wide)
-
-
-def _arrange_shares(data: dict[str, Any], arguments: Arguments) -> dict[str, Any]:
-    from allocator.cli.render import share_tables
-
-    names = ("sort", "limit", "waiting")
-    chosen = share_tables.View(**{name: arguments[name] for name in names})
-    return share_tables.arranged(data, chosen)
 
 
 def status(

@@ -198,7 +198,12 @@ class Connection:
         fail(Exit.UNREACHABLE, f"{text}; {_LOOK}")
 
 
-def call(stub: "AdminServiceStub", rpc: str, timeout_s: float | None, **fields: object) -> Any:  # noqa: ANN401
+def call(
+    stub: "AdminServiceStub",
+    rpc: str,
+    timeout_s: float | None,
+    **fields: object,
+) -> Any:  # noqa: ANN401 - as the RPC says
     """Call the administration by the name of an RPC; `fields` are those of its request."""
     from google.protobuf.message_factory import GetMessageClass
 
@@ -332,14 +337,14 @@ def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
     return commands
 
 
-def printed_by(module: str, name: str, *more: str) -> Callable[[dict[str, Any]], Any]:
+def printed_by(module: str, name: str, *more: str) -> Callable[..., Any]:
     """Print a response with the function `name` of a module, which is imported only then.
 
-    That is given the response, and `more`; what it gives is given.
+    That is given the response, `more` and the options; what it gives is given.
     """
 
-    def print_it(data: dict[str, Any]) -> Any:  # noqa: ANN401
-        return getattr(import_module(module), name)(data, *more)
+    def print_it(data: dict[str, Any], **options: object) -> Any:  # noqa: ANN401
+        return getattr(import_module(module), name)(data, *more, **options)
 
     return print_it
 
@@ -353,7 +358,7 @@ def remote(
     app: typer.Typer,
     name: str,
     show: Callable[..., None] | None,
-    arrange: Callable[[dict[str, Any], Arguments], dict[str, Any]] | None = None,
+    arrange: Callable[..., dict[str, Any]] | None = None,
     names: Callable[[dict[str, Any]], Iterable[str]] | None = None,
 ) -> Callable[[Callable[..., Message | None]], None]:
     """Register a command that calls a sidecar.
@@ -379,7 +384,7 @@ def remote(
             data = plain(response)
             options = {} if arrange is None else arguments
             if arrange is not None:
-                data = arrange(data, options)
+                data = arrange(data, **options)
             if (whole := written(sidecar.form, data)) is not None:
                 typer.echo(whole)
             elif sidecar.form is Form.NAME and names is not None:

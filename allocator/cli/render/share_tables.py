@@ -1,7 +1,7 @@
 """Who holds what, and what a policy that looks on would have given them, as tables."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from allocator.cli.render.setting_tables import policy_in_words, shadow_in_words
 from allocator.cli.render.terminal import (
@@ -16,23 +16,23 @@ from allocator.cli.render.terminal import (
 )
 
 
-class View(NamedTuple):
-    """Which frameworks are shown, and in which order."""
-
-    sort: str = "waiting"
-    """``waiting``, ``share`` or ``name``."""
-    limit: int = 0
-    """So many frameworks, and as many roles; 0: all."""
-    waiting: bool = False
-    """Only frameworks that wait."""
-
-
-def arranged(data: dict[str, Any], view: View) -> dict[str, Any]:
+def arranged(
+    data: dict[str, Any],
+    *,
+    sort: str = "waiting",
+    limit: int = 0,
+    waiting: bool = False,
+    **_options: object,
+) -> dict[str, Any]:
     """Choose and order what is shown: by default who waits longest comes first.
 
     Of those that wait equally long the smaller share comes first, of others the larger one.
+
+    `sort`: ``waiting``, ``share`` or ``name``.
+    `limit`: so many frameworks, and as many roles; 0: all.
+    `waiting`: only frameworks that wait.
     """
-    clients = [each for each in data["clients"] if each["waited_cycles"] or not view.waiting]
+    clients = [each for each in data["clients"] if each["waited_cycles"] or not waiting]
     orders: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
         "waiting": lambda each: (
             -each["waited_cycles"],
@@ -41,13 +41,13 @@ def arranged(data: dict[str, Any], view: View) -> dict[str, Any]:
         "share": lambda each: (-each["weighted_share"],),
         "name": lambda each: (each["framework_name"], each["framework_id"], each["role"]),
     }
-    clients.sort(key=orders[view.sort])
-    most = view.limit or None
+    clients.sort(key=orders[sort])
+    most = limit or None
     shown = {**data, "clients": clients[:most], "roles": data["roles"][:most]}
     return {**shown, "not_shown": len(data["clients"]) - len(shown["clients"])}
 
 
-def shares(data: dict[str, Any], *, wide: bool = False) -> None:
+def shares(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
     """Print roles and frameworks, in few columns or in all."""
     of_roles = (_wide if wide else _narrow)(data["fair"])
     print_rows(of_roles, data["roles"], "no roles")

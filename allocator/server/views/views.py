@@ -21,7 +21,7 @@ from allocator.core import (
     OperatorChange,
     quoted,
 )
-from allocator.explain import UnknownSubjectError
+from allocator.explain import Picture, UnknownSubjectError
 from allocator.near import suggestion, suggestions
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server.engine import fair_shares
@@ -86,47 +86,24 @@ NAME_SHOWN = 200
 SUBJECTS = ("framework", "role", "agent")
 
 
-def asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
-    """Read what is to be explained: of what kind it is, and its name.
-
-    Raises ValueError where it is nothing, or several things.
-    """
+def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
+    """Read what is to be explained: of what kind it is, and its name."""
     named = [(kind, getattr(request, kind)) for kind in SUBJECTS if getattr(request, kind)]
     if len(named) != 1:
-        text = "name one framework, role or agent"
-        raise ValueError(f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given; {text}")
+        text = f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given"
+        raise RefusedError(f"{text}; name one framework, role or agent")
     if request.cycles > CYCLES_MAX:
-        raise ValueError(f"cycles = {request.cycles}: at most {CYCLES_MAX} are kept")
+        raise RefusedError(f"cycles = {request.cycles}: at most {CYCLES_MAX} are kept")
     return named[0]
 
 
-def take(loop: CoreLoop, kind: str, name: str) -> explain.Picture:
-    """Copy what is needed; on the core's thread.
-
-    Raises UnknownSubjectError where there is nobody of that name.
-    """
-    loop.look()
-    return explain.take(loop.allocator, kind, name)
-
-
-def unknown(error: explain.UnknownSubjectError, *, in_session: bool) -> str:
+def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
     """Say that there is nobody of that name, and whose names are near; on any thread."""
     near = "; no master has a session with this sidecar, its module decides meanwhile"
     if in_session:
         near = suggestions(error.name, error.known)
     name = error.name if len(error.name) <= NAME_SHOWN else f"{error.name[:NAME_SHOWN]}..."
     return f"{error.kind} = {name!r}: there is no such {error.kind}{near}"
-
-
-def answer(
-    picture: explain.Picture, kind: str, name: str, cycles: int
-) -> explain_pb2.ExplainResponse:
-    """Explain; on any thread.
-
-    `picture`: taken for this kind and name.
-    `cycles`: 0: as many as usual.
-    """
-    return explain.explain(picture, kind, name, *([cycles] if cycles else []))
 
 
 class RefusedError(ValueError):
@@ -223,16 +200,18 @@ class Views:
 
     def explain(self, ask: Ask, request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
         """Say why somebody gets nothing."""
+        kind, name = _asked_for(request)
+
+        def take() -> Picture:
+            self.loop.look()
+            return explain.take(self.loop.allocator, kind, name)
+
         try:
-            kind, name = asked_for(request)
-        except ValueError as error:
-            raise RefusedError(str(error)) from None
-        try:
-            picture = self.loop.apart.ask(ask, lambda: take(self.loop, kind, name))
+            picture = self.loop.apart.ask(ask, take)
         except UnknownSubjectError as error:
-            text = unknown(error, in_session=self.loop.session is not None)
+            text = _unknown(error, in_session=self.loop.session is not None)
             raise RefusedError(text) from None
-        return answer(picture, kind, name, request.cycles)
+        return explain.explain(picture, kind, name, *filter(None, [request.cycles]))
 
     def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
         """List the names of a kind that begin in a way; the core's thread only copies."""
