@@ -83,11 +83,11 @@ def in_words(amounts: dict[str, float]) -> str:
     return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
 
 
-Cell: TypeAlias = Callable[[dict[str, Any]], object]
-"""Gives what stands in a cell, of the part of an answer that its row is about."""
+Cell: TypeAlias = Callable[[Any], object]
+"""Gives what stands in a cell, of what its row is about."""
 
 Columns: TypeAlias = Mapping[str, str | Cell]
-"""By what stands above a column: what its cells say; a text names a field."""
+"""By what stands above a column: what its cells say; a text names a field of an answer."""
 
 
 def amounts(field: str) -> Cell:
@@ -99,12 +99,12 @@ def figure(field: str, form: str) -> Cell:
     return lambda each: "" if each[field] is None else format(each[field], form)
 
 
-def cells(columns: Columns, each: dict[str, Any]) -> list[object]:
+def cells(columns: Columns, each: Any) -> list[object]:  # noqa: ANN401
     return [each[cell] if isinstance(cell, str) else cell(each) for cell in columns.values()]
 
 
-def print_rows(columns: Columns, found: Iterable[dict[str, Any]], empty: str) -> None:
-    """Print a table with a row for each part of an answer, or what stands for an empty one."""
+def print_rows(columns: Columns, found: Iterable[Any], empty: str) -> None:
+    """Print a table with a row for each that was found, or what stands for an empty one."""
     print_table(columns, (cells(columns, each) for each in found), empty)
 
 
