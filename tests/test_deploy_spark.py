@@ -87,7 +87,7 @@ def test_every_setting_of_the_examples_is_explained():
 
 def columns(*, wide: bool) -> set[str]:
     """Headings of `shares`, of frameworks."""
-    head, _ = share_tables._wide(False) if wide else share_tables._narrow(False)
+    head = share_tables._wide(False) if wide else share_tables._narrow(False)
     more = share_tables._MORE_WIDE if wide else share_tables._MORE
     return {each.removeprefix(">") for each in (*head, *more)}
 

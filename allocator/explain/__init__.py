@@ -2,48 +2,16 @@
 
 `take` copies what is needed on the thread that owns the core; everything else works on the copy,
 on any thread. No rule is written down here a second time: `gates` asks the tests that the cycles
-ask.
+ask. What is found is said in the messages of `explain.proto`, times on the host's clock.
 """
 
-from allocator.explain.answers import (
-    NEVER,
-    REASONS,
-    Amounts,
-    Answer,
-    Blocker,
-    ClientAnswer,
-    CycleAccount,
-    Given,
-    Holder,
-    Loss,
-    OfferFate,
-    QuotaState,
-    Standing,
-    Tally,
-    WordsSetAside,
-)
 from allocator.explain.explaining import explain
 from allocator.explain.gates import warm
 from allocator.explain.picture import Picture, UnknownSubjectError, agent_name, take
 
 __all__ = [
-    "NEVER",
-    "REASONS",
-    "Amounts",
-    "Answer",
-    "Blocker",
-    "ClientAnswer",
-    "CycleAccount",
-    "Given",
-    "Holder",
-    "Loss",
-    "OfferFate",
     "Picture",
-    "QuotaState",
-    "Standing",
-    "Tally",
     "UnknownSubjectError",
-    "WordsSetAside",
     "agent_name",
     "explain",
     "take",

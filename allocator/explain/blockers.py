@@ -6,9 +6,31 @@ import numpy as np
 
 from allocator.core import Bools, Ints, bits, format_quantities, out_of_reach, reaches
 from allocator.explain import cycles
-from allocator.explain.answers import NEVER, REASONS, Blocker
 from allocator.explain.gates import Gates, Judge, Pairs, exclusions
-from allocator.explain.picture import Picture, Subject
+from allocator.explain.picture import NEVER, Picture, Subject
+from allocator.v1.explain_pb2 import Blocker
+
+REASONS = (
+    "paused",
+    "unsubscribed",
+    "inactive",
+    "suppressed",
+    "agent inactive",
+    "whitelist",
+    "drained",
+    "constraint",
+    "capability",
+    "too large",
+    "limit",
+    "cap",
+    "headroom",
+    "reserved",
+    "filter",
+    "full",
+    "minimum",
+    "outranked",
+)
+"""Why a client gets nothing of an agent, what lasts longest first."""
 
 EXAMPLES = 3
 """So many agents are named."""
@@ -20,18 +42,6 @@ TOO_LITTLE = (
 )
 _RECONNECT = "the framework must connect to the master again"
 _RESUME = "wait: the master does so while it recovers after a failover, and goes on by itself"
-
-
-@dataclass
-class Mark:
-    """A cause, and the agents that it bars, by handle (A,)."""
-
-    reason: str
-    cause: str
-    where: Bools
-    mend: str = ""
-    since_ms: int = NEVER
-    until_ms: int = NEVER
 
 
 @dataclass
@@ -55,16 +65,31 @@ class Findings:
 
 @dataclass
 class _Work:
-    """What the steps hand on."""
+    """What the steps hand on.
+
+    `marks`: what bars agents, and which ones, by handle (A,).
+    """
 
     picture: Picture
     subject: Subject
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[tuple[Blocker, Bools]] = field(default_factory=list)
     declined_whole: int = 0
 
-    def mark(self, reason: str, cause: str, where: Bools, mend: str = "", **times: int) -> None:
+    def mark(
+        self,
+        reason: str,
+        cause: str,
+        where: Bools,
+        mend: str = "",
+        *,
+        since_ms: int = NEVER,
+        until_ms: int = NEVER,
+    ) -> None:
         if where.any():
-            self.marks.append(Mark(reason, cause, where, mend, **times))
+            found = Blocker(
+                reason=reason, cause=cause, since_ms=since_ms, until_ms=until_ms, mend=mend
+            )
+            self.marks.append((found, where & self.picture.agents.bound))
 
     def by_handle(self, handles: Ints, flags: Bools) -> Bools:
         where = np.zeros(len(self.picture.agents.bound), np.bool_)
@@ -314,24 +339,13 @@ def _ranked(work: _Work) -> tuple[list[Blocker], int]:
     """Count, and put first what blocks everything, then what most agents wait for alone."""
     picture, bound = work.picture, work.picture.agents.bound
     count = np.zeros(len(bound), np.int64)
-    for mark in work.marks:
-        mark.where = mark.where & bound
-        count += mark.where
-    found = []
-    for mark in work.marks:
-        handles = np.flatnonzero(mark.where)
-        found.append(
-            Blocker(
-                reason=mark.reason,
-                cause=mark.cause,
-                agents=len(handles),
-                alone=int((mark.where & (count == 1)).sum()),
-                examples=tuple(map(picture.agent_name, handles[:EXAMPLES].tolist())),
-                since_ms=mark.since_ms,
-                until_ms=mark.until_ms,
-                mend=mark.mend,
-            )
-        )
+    for _, where in work.marks:
+        count += where
+    for blocker, where in work.marks:
+        handles = np.flatnonzero(where)
+        blocker.agents, blocker.alone = len(handles), int((count[handles] == 1).sum())
+        blocker.examples.extend(map(picture.agent_name, handles[:EXAMPLES].tolist()))
+    found = [blocker for blocker, _ in work.marks]
     whole = REASONS[:4]
     found.sort(
         key=lambda each: (
@@ -346,6 +360,4 @@ def _ranked(work: _Work) -> tuple[list[Blocker], int]:
 
 
 def _text(picture: Picture, amounts: Ints) -> str:
-    """Amounts (R,) by name, without zeros."""
-    named = zip(picture.resources, amounts.tolist(), strict=True)
-    return format_quantities({name: amount for name, amount in named if amount})
+    return format_quantities(picture.named(amounts))

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +24,14 @@ from allocator.core import (
     Subtree,
     Transition,
 )
-from allocator.explain.answers import NEVER, Amounts, CycleAccount, Given, Loss, OfferFate, Standing
 from allocator.explain.gates import Gates, Judge, Pairs, uninterrupted
-from allocator.explain.picture import Picture, agent_name, name_of
+from allocator.explain.picture import NEVER, Picture, agent_name, name_of
 from allocator.policies import POLICIES, build, fallback
 from allocator.policies.filling import Criterion, Filling
 from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import score
+from allocator.v1.explain_pb2 import CycleAccount, Given, Loss, OfferFate, Standing
+from allocator.wire.codec.proto_types import write_quantities
 
 OFFERS = 8
 """So many are told of."""
@@ -48,9 +50,14 @@ class _Decided:
     row: int
 
 
-def fates(picture: Picture, framework: int, role: int, most: int = OFFERS) -> list[OfferFate]:
-    """The last offers to a client (handles of its framework and role), the latest first."""
-    found: list[OfferFate] = []
+def fates(
+    picture: Picture, framework: int, role: int, most: int = OFFERS
+) -> list[tuple[OfferFate, bool]]:
+    """The last offers to a client (handles of its framework and role), the latest first.
+
+    And whether each was all that the agent has.
+    """
+    found: list[tuple[OfferFate, bool]] = []
     for record in reversed(picture.cycles):
         made = record.decisions
         rows = np.flatnonzero((made.framework == framework) & (made.role == role))
@@ -71,19 +78,17 @@ def fates(picture: Picture, framework: int, role: int, most: int = OFFERS) -> li
             if outcome in {"offered", "partial"}:
                 then, then_ms, refused_ms = _then(picture, decided, framework, role, offered)
             amounts = by_name(picture.kinds, made, row)
-            found.append(
-                OfferFate(
-                    cycle=decided.cycle,
-                    at_ms=decided.at_ms,
-                    agent=picture.agent_name(decided.agent),
-                    amounts=amounts,
-                    outcome=outcome,
-                    then=then,
-                    then_ms=then_ms,
-                    refused_ms=refused_ms,
-                    whole=_is_whole(picture, decided.agent, amounts),
-                )
+            fate = OfferFate(
+                cycle=decided.cycle,
+                at_ms=decided.at_ms,
+                agent=picture.agent_name(decided.agent),
+                amounts=write_quantities(amounts),
+                outcome=outcome,
+                then=then,
+                then_ms=then_ms,
+                refused_ms=refused_ms,
             )
+            found.append((fate, _is_whole(picture, decided.agent, amounts)))
     return found
 
 
@@ -95,14 +100,14 @@ def declined_whole(picture: Picture, client: int) -> int:
     if picture.clients.demand[client].any():
         return 0
     names, declined = picture.names, 0
-    for fate in fates(picture, int(names.framework[client]), int(names.role[client])):
+    for fate, whole in fates(picture, int(names.framework[client]), int(names.role[client])):
         if fate.then == "accepted":
             break
-        declined += fate.then == "declined" and fate.whole
+        declined += fate.then == "declined" and whole
     return declined if declined >= OVER_AND_OVER else 0
 
 
-def _is_whole(picture: Picture, agent: int, amounts: Amounts) -> bool:
+def _is_whole(picture: Picture, agent: int, amounts: dict[str, int]) -> bool:
     """Whether amounts are all that an agent has."""
     if agent >= len(picture.agents.bound) or not picture.agents.bound[agent]:
         return False
@@ -220,9 +225,8 @@ def of_agent(picture: Picture, agent: int, most: int) -> list[CycleAccount]:
         rows = np.flatnonzero(record.decisions.agent == agent)
         seen = record.snapshot is not None and agent in record.snapshot.handle
         if len(rows) or seen:
-            given = tuple(_given(picture, record, rows))
-            losses = _next_best(picture, record, agent) if seen else ()
-            accounts.append(_told(record, given, (), {}, losses))
+            losses = _next_best(picture, record, agent) if seen else []
+            accounts.append(_told(record, given=_given(picture, record, rows), losses=losses))
     return accounts
 
 
@@ -236,35 +240,27 @@ def _row(names: Names, framework: int, role: int) -> int:
     return int(found[0]) if len(found) else 0
 
 
-def _told(
-    record: CycleRecord,
-    given: tuple[Given, ...],
-    others: tuple[Given, ...],
-    blocked: dict[str, int],
-    losses: tuple[Loss, ...],
-) -> CycleAccount:
+def _told(record: CycleRecord, **told: Any) -> CycleAccount:  # noqa: ANN401
+    """A cycle, and what is told of it: other fields of the message."""
     return CycleAccount(
         number=record.number,
         at_ms=record.at_ms,
         whole=record.whole,
         candidates=record.candidates,
         decisions=len(record.decisions),
-        given=given,
-        others=others,
-        blocked=blocked,
-        losses=losses,
         policy_error=record.policy_error,
+        **told,
     )
 
 
 def _account(picture: Picture, record: CycleRecord, framework: int, role: int) -> CycleAccount:
     made, client = record.decisions, _row(record.names, framework, role)
     mine = (made.framework == framework) & (made.role == role)
-    given = tuple(_given(picture, record, np.flatnonzero(mine)))
-    others = tuple(_given(picture, record, np.flatnonzero(~mine)[:OTHERS]))
+    given = list(_given(picture, record, np.flatnonzero(mine)))
+    others = _given(picture, record, np.flatnonzero(~mine)[:OTHERS])
     snapshot = record.snapshot
     blocked: dict[str, int] = {}
-    losses: tuple[Loss, ...] = ()
+    losses: list[Loss] = []
     if snapshot is not None and snapshot.leaf_of_client[client] < 0:
         blocked = {"wanted no offers, or could have none": len(snapshot.agents)}
     elif snapshot is not None:
@@ -274,7 +270,7 @@ def _account(picture: Picture, record: CycleRecord, framework: int, role: int) -
         blocked = counted(gates)
         if not given:
             losses = _losses(picture, record, judge, client, snapshot.agents[gates.open])
-    return _told(record, given, others, blocked, losses)
+    return _told(record, given=given, others=others, blocked=blocked, losses=losses)
 
 
 def counted(gates: Gates) -> dict[str, int]:
@@ -308,7 +304,7 @@ def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | No
 
 def _losses(
     picture: Picture, record: CycleRecord, judge: Judge, client: int, agents: Ints
-) -> tuple[Loss, ...]:
+) -> list[Loss]:
     """To whom agents went that could have served the client, most agents first."""
     first: dict[int, int] = {}
     for winner, agent in zip(record.grants.client, record.grants.agent, strict=True):
@@ -333,7 +329,7 @@ def _losses(
         winner = _consumer(record, judge, client)
         why = "what limits or guarantees leave was given to it on another agent before"
         losses.append(_loss(picture, record, judge, client, winner, left, why))
-    return tuple(sorted(losses, key=lambda loss: -loss.agents))
+    return sorted(losses, key=lambda loss: -loss.agents)
 
 
 def _rest(
@@ -342,7 +338,7 @@ def _rest(
     """What went to many others, as one: `agents` of each."""
     all_of_them = [each for several in agents for each in several]
     return Loss(
-        winner=Standing("", float("nan"), 0.0),
+        winner=Standing(score=float("nan")),
         loser=rivals(record, judge, client, client)[0],
         winner_framework=f"{len(agents)} others",
         winner_role="",
@@ -354,9 +350,9 @@ def _rest(
 
 def _examples(
     picture: Picture, record: CycleRecord, judge: Judge, agents: Sequence[int]
-) -> tuple[str, ...]:
+) -> list[str]:
     handles = [int(judge.snapshot.handle[agent]) for agent in agents[:3]]
-    return tuple(_agent_name(picture, record, handle) for handle in handles)
+    return [_agent_name(picture, record, handle) for handle in handles]
 
 
 def _consumer(record: CycleRecord, judge: Judge, client: int) -> int:
@@ -423,10 +419,11 @@ def rivals(
     while one[depth].place == other[depth].place and depth < min(len(one), len(other)) - 1:
         depth += 1
     share = _dominant(judge.snapshot)
-    return (
-        Standing(one[depth].name, _score(judge, one[depth].place), float(share[client])),
-        Standing(other[depth].name, _score(judge, other[depth].place), float(share[winner])),
-    )
+
+    def standing(each: Competitor, who: int) -> Standing:
+        return Standing(name=each.name, score=_score(judge, each.place), share=float(share[who]))
+
+    return standing(one[depth], client), standing(other[depth], winner)
 
 
 def _dominant(snapshot: Snapshot) -> Floats:
@@ -462,7 +459,7 @@ def _score(judge: Judge, place: int) -> float:
     return float(uninterrupted(lambda: score(places, standing, place, standing.denominator, 0)))
 
 
-def _next_best(picture: Picture, record: CycleRecord, agent: int) -> tuple[Loss, ...]:
+def _next_best(picture: Picture, record: CycleRecord, agent: int) -> list[Loss]:
     """Of an agent that went to somebody: whoever else could have had it, and stood next."""
     snapshot = record.snapshot
     assert snapshot is not None
@@ -470,17 +467,17 @@ def _next_best(picture: Picture, record: CycleRecord, agent: int) -> tuple[Loss,
     taken = np.flatnonzero(record.grants.agent == row)
     clients = snapshot.tree.client
     if not len(taken) or row not in snapshot.agents:
-        return ()
+        return []
     judge = Judge(snapshot, criteria_of(record, snapshot))
     gates = judge.gates(Pairs(clients, np.full(len(clients), row)))
     winner = int(record.grants.client[taken[0]])
     served = set(record.grants.client[taken].tolist())
     able = [client for client in clients[gates.open].tolist() if client not in served]
     if not able:
-        return ()
+        return []
     # The next in order: the one with the smallest score where the ways part.
     best = min(able, key=lambda each: _rank(record, judge, each, winner))
-    return (_loss(picture, record, judge, best, winner, [row]),)
+    return [_loss(picture, record, judge, best, winner, [row])]
 
 
 def _rank(record: CycleRecord, judge: Judge, client: int, winner: int) -> tuple[float, int]:
@@ -498,11 +495,11 @@ def _given(picture: Picture, record: CycleRecord, rows: Ints) -> Iterator[Given]
             framework=name_of(names, client),
             role=names.path[role],
             agent=_agent_name(picture, record, int(made.agent[row])),
-            amounts=by_name(picture.kinds, made, row),
+            amounts=write_quantities(by_name(picture.kinds, made, row)),
         )
 
 
-def by_name(kinds: Sequence[Kind | None], made: Decisions, row: int) -> Amounts:
+def by_name(kinds: Sequence[Kind | None], made: Decisions, row: int) -> dict[str, int]:
     """Amounts of one decision, added up by name."""
     total: Counter[str] = Counter()
     for handle, amount in zip(made.kind.tolist(), made.amount[row].tolist(), strict=True):

@@ -7,21 +7,20 @@ import numpy as np
 
 from allocator.core import UNBOUNDED, Ints
 from allocator.explain import blockers, cycles
-from allocator.explain.answers import (
-    NEVER,
-    Amounts,
-    Answer,
+from allocator.explain.gates import Gates, Judge, Pairs
+from allocator.explain.picture import NEVER, Holding, Picture, Subject
+from allocator.v1.explain_pb2 import (
     Blocker,
-    ClientAnswer,
+    ClientExplanation,
     CycleAccount,
+    ExplainResponse,
     Holder,
     Loss,
     QuotaState,
     Tally,
     WordsSetAside,
 )
-from allocator.explain.gates import Gates, Judge, Pairs
-from allocator.explain.picture import Holding, Picture, Subject
+from allocator.wire.codec.proto_types import write_quantities
 
 IN_FULL = 10
 """Of so many clients of a role everything is told."""
@@ -33,7 +32,9 @@ RECENTLY_MS = 60_000
 """An offer within this time is told of first."""
 
 
-def explain(picture: Picture, kind: str, name: str, cycles_told: int = cycles.CYCLES) -> Answer:
+def explain(
+    picture: Picture, kind: str, name: str, cycles_told: int = cycles.CYCLES
+) -> ExplainResponse:
     """Answer what was asked.
 
     `picture`: as `take` gave it for this kind and name.
@@ -53,29 +54,27 @@ def explain(picture: Picture, kind: str, name: str, cycles_told: int = cycles.CY
         paths = {client.role for client in clients}
     else:
         verdict, paths = _together(clients, _how_many(clients)), {name}
-    return Answer(
+    return ExplainResponse(
         kind=kind,
         name=name,
         now_ms=picture.now_ms,
         verdict=verdict,
         notes=_notes(picture),
-        clients=tuple(clients[:IN_FULL]),
+        clients=clients[:IN_FULL],
         left_out=picture.left_out + max(0, len(clients) - IN_FULL),
-        tallies=tuple(_tallies(clients)) if len(clients) > 1 else (),
-        quotas=tuple(_quotas(picture, paths)),
+        tallies=_tallies(clients) if len(clients) > 1 else (),
+        quotas=_quotas(picture, paths),
         set_aside=_set_aside(picture),
     )
 
 
-def _set_aside(picture: Picture) -> tuple[WordsSetAside, ...]:
-    return tuple(
-        WordsSetAside(who, row.field, row.reason, row.text)
-        for who, rows in picture.set_aside
-        for row in rows
-    )
+def _set_aside(picture: Picture) -> Iterable[WordsSetAside]:
+    for who, rows in picture.set_aside:
+        for row in rows:
+            yield WordsSetAside(said_by=who, field=row.field, reason=row.reason, text=row.text)
 
 
-def _notes(picture: Picture) -> tuple[str, ...]:
+def _notes(picture: Picture) -> list[str]:
     """What holds for everybody, and who of those asked about is asked to leave an agent."""
     notes = [str(each) for each in picture.asked]
     if picture.paused:
@@ -84,12 +83,12 @@ def _notes(picture: Picture) -> tuple[str, ...]:
         notes.append(
             f"the fallback decided the last cycle, for the policy failed: {picture.policy_error}"
         )
-    return tuple(notes)
+    return notes
 
 
 def _client(
     picture: Picture, subject: Subject, judge: Judge | None, cycles_told: int
-) -> ClientAnswer:
+) -> ClientExplanation:
     client, rows, names = subject.client, picture.clients, picture.names
     framework, role = int(names.framework[client]), int(names.role[client])
     found = blockers.find(picture, subject, judge)
@@ -98,25 +97,25 @@ def _client(
     info = names.info[framework]
     full = any(each.reason == "full" for each in ranked)
     share = blockers.shares(picture, rows.held[client][None])[0]
-    return ClientAnswer(
+    return ClientExplanation(
         framework_id=info.framework_id if info else "",
         framework_name=picture.framework_name(client),
         role=names.path[role],
         verdict=_verdict(picture, client, ranked, found),
         share=float(share),
         offered_share=float(blockers.shares(picture, rows.offered[client][None])[0]),
-        demand=named(picture, rows.demand[client]),
+        demand=picture.quantities(rows.demand[client]),
         demand_source=rows.source[client],
         waited_cycles=int(rows.waited[client]),
         offered_ms=int(rows.offered_ms[client]) or NEVER,
         agents=int(picture.agents.bound.sum()),
         open_agents=found.open,
-        largest_free=named(picture, found.largest_free),
+        largest_free=picture.quantities(found.largest_free),
         largest_free_agent=picture.agent_name(found.largest_agent) if found.largest_agent else "",
-        blockers=tuple(ranked),
-        holders=tuple(_largest_holders(picture)) if full else (),
-        offers=tuple(cycles.fates(picture, framework, role)) if cycles_told else (),
-        cycles=tuple(history),
+        blockers=ranked,
+        holders=_largest_holders(picture) if full else (),
+        offers=[fate for fate, _ in cycles.fates(picture, framework, role)] if cycles_told else (),
+        cycles=history,
     )
 
 
@@ -147,6 +146,7 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
                 alone=count,
                 examples=loss.examples,
                 since_ms=at_ms,
+                until_ms=NEVER,
                 mend="wait for its turn, or raise the weight of its role",
             )
         )
@@ -181,7 +181,7 @@ def _verdict(picture: Picture, client: int, ranked: list[Blocker], found: blocke
     return f"{lately}{agents}: {first.reason}: {first.cause}"
 
 
-def _together(clients: list[ClientAnswer], who: str) -> str:
+def _together(clients: list[ClientExplanation], who: str) -> str:
     if not clients:
         return "nobody is in it"
     reasons = Counter(_top(client)[0] for client in clients)
@@ -192,7 +192,7 @@ def _together(clients: list[ClientAnswer], who: str) -> str:
     return f"{who}: {', '.join(parts)}"
 
 
-def _how_many(clients: list[ClientAnswer]) -> str:
+def _how_many(clients: list[ClientExplanation]) -> str:
     """Count frameworks, and clients where some of them are in several roles."""
     frameworks = len({client.framework_id for client in clients})
     if frameworks == len(clients):
@@ -201,7 +201,7 @@ def _how_many(clients: list[ClientAnswer]) -> str:
     return of_one if frameworks == 1 else f"{frameworks} frameworks as {len(clients)} clients"
 
 
-def _top(client: ClientAnswer) -> tuple[str, str]:
+def _top(client: ClientExplanation) -> tuple[str, str]:
     """What matters most to a client."""
     if client.open_agents:
         return "open", "the next cycle decides"
@@ -210,12 +210,13 @@ def _top(client: ClientAnswer) -> tuple[str, str]:
     return client.blockers[0].reason, client.blockers[0].cause
 
 
-def _tallies(clients: list[ClientAnswer]) -> Iterable[Tally]:
+def _tallies(clients: list[ClientExplanation]) -> Iterable[Tally]:
     found: dict[tuple[str, str], list[str]] = {}
     for client in clients:
         found.setdefault(_top(client), []).append(client.framework_name)
     for (reason, cause), who in sorted(found.items(), key=lambda each: -len(each[1])):
-        yield Tally(reason, cause, len(who), tuple(who[: blockers.EXAMPLES]))
+        examples = who[: blockers.EXAMPLES]
+        yield Tally(reason=reason, cause=cause, frameworks=len(who), examples=examples)
 
 
 def _quotas(picture: Picture, paths: set[str]) -> Iterable[QuotaState]:
@@ -225,15 +226,15 @@ def _quotas(picture: Picture, paths: set[str]) -> Iterable[QuotaState]:
         above = any(f"{each}/".startswith(f"{path}/") for each in paths)
         owed = (quotas.guarantee[row] > quotas.consumed[row]).any()
         if above or owed:
-            limited = quotas.limit[row] < UNBOUNDED
+            limit = {
+                picture.resources[column]: int(quotas.limit[row, column])
+                for column in np.flatnonzero(quotas.limit[row] < UNBOUNDED).tolist()
+            }
             yield QuotaState(
                 role=path,
-                guarantee=named(picture, quotas.guarantee[row]),
-                limit={
-                    picture.resources[column]: int(quotas.limit[row, column])
-                    for column in np.flatnonzero(limited).tolist()
-                },
-                consumed=named(picture, quotas.consumed[row]),
+                guarantee=picture.quantities(quotas.guarantee[row]),
+                limit=write_quantities(limit),
+                consumed=picture.quantities(quotas.consumed[row]),
             )
 
 
@@ -250,13 +251,13 @@ def _holder(picture: Picture, holding: Holding, share: float) -> Holder:
     return Holder(
         framework=picture.framework_name(client),
         role=names.path[int(names.role[client])],
-        held=named(picture, holding.held),
-        offered=named(picture, holding.offered),
+        held=picture.quantities(holding.held),
+        offered=picture.quantities(holding.offered),
         share=share,
     )
 
 
-def _agent(picture: Picture, name: str, judge: Judge | None, cycles_told: int) -> Answer:
+def _agent(picture: Picture, name: str, judge: Judge | None, cycles_told: int) -> ExplainResponse:
     handle, agents = picture.agent, picture.agents
     capacity = agents.capacity[handle]
     held = sum((each.held for each in picture.holdings), np.zeros_like(capacity))
@@ -275,20 +276,20 @@ def _agent(picture: Picture, name: str, judge: Judge | None, cycles_told: int) -
     else:
         verdict, tallies = _offerable(picture, judge, handle)
     share = _part(capacity)
-    return Answer(
+    return ExplainResponse(
         kind="agent",
         name=name,
         now_ms=picture.now_ms,
         verdict=verdict,
         notes=_notes(picture),
-        tallies=tuple(tallies),
-        capacity=named(picture, capacity),
-        free=named(picture, free),
-        holders=tuple(
+        tallies=tallies,
+        capacity=picture.quantities(capacity),
+        free=picture.quantities(free),
+        holders=[
             _holder(picture, each, share(each.held))
             for each in sorted(picture.holdings, key=lambda each: -share(each.held))
-        ),
-        cycles=tuple(cycles.of_agent(picture, handle, cycles_told)),
+        ],
+        cycles=cycles.of_agent(picture, handle, cycles_told),
         set_aside=_set_aside(picture),
     )
 
@@ -334,18 +335,12 @@ def _by_gate(picture: Picture, clients: Ints, gates: Gates) -> list[Tally]:
     ]
     tallies = [
         Tally(
-            reason,
-            cause,
-            int(flags.sum()),
-            tuple(map(picture.framework_name, clients[flags][: blockers.EXAMPLES].tolist())),
+            reason=reason,
+            cause=cause,
+            frameworks=int(flags.sum()),
+            examples=map(picture.framework_name, clients[flags][: blockers.EXAMPLES].tolist()),
         )
         for reason, cause, flags in found
         if flags.any()
     ]
     return sorted(tallies, key=lambda tally: (tally.reason != "open", -tally.frameworks))
-
-
-def named(picture: Picture, amounts: Ints) -> Amounts:
-    """Amounts (R,) by name, without zeros."""
-    pairs = zip(picture.resources, amounts.tolist(), strict=False)
-    return {name: amount for name, amount in pairs if amount}

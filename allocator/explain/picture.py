@@ -30,6 +30,11 @@ from allocator.core import (
     asked_rows,
     see,
 )
+from allocator.v1.types_pb2 import Quantities
+from allocator.wire.codec.proto_types import write_quantities
+
+NEVER = -1
+"""A time that there is not, or is not known."""
 
 CLIENTS_MAX = 200
 """So many clients are explained one by one; of a role with more, those that wait longest."""
@@ -176,6 +181,14 @@ class Picture:
 
     def framework_name(self, client: int) -> str:
         return name_of(self.names, client)
+
+    def named(self, amounts: Ints) -> dict[str, int]:
+        """Amounts (R,) by name, without zeros."""
+        pairs = zip(self.resources, amounts.tolist(), strict=False)
+        return {name: amount for name, amount in pairs if amount}
+
+    def quantities(self, amounts: Ints) -> Quantities:
+        return write_quantities(self.named(amounts))
 
     def agent_name(self, handle: int) -> str:
         info = self.agents.info[handle] if handle < len(self.agents.info) else None

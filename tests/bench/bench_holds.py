@@ -41,7 +41,7 @@ from allocator.server.engine.planning import Planner
 from allocator.server.metrics.metrics import Scrapes
 from allocator.server.operators.operators import Operators
 from allocator.server.operators.setting_rows import copy_cluster
-from allocator.server.views import dump, views
+from allocator.server.views import dump
 from allocator.server.views.views import Views
 from allocator.server.web.page import agent_map, drained, look
 from allocator.v1 import admin_pb2 as pb
@@ -114,7 +114,7 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
     loop, ask, told = held.loop, held.ask, held.told
     operators = Operators(loop, Loaded(Config(), {}))
     asked = Views(loop, operators)
-    told("status", lambda: asked.status(ask))
+    told("status", lambda: asked.status(ask, pb.GetStatusRequest()))
     told("scrape", Scrapes(loop).latest)
     told("status page", lambda: look.take(asked))
     told("agents of the page", lambda: ask(lambda: agent_map.take(loop.allocator)))
@@ -127,7 +127,7 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
         told(f"explain {kind}", partial(asked.explain, ask, request))
     told("settings", lambda: asked.settings(ask, every=True))
     for of in ("agent", "framework"):
-        told(f"names of {of}s", partial(views.listed, loop, ask, pb.ListNamesRequest(of=of)))
+        told(f"names of {of}s", partial(asked.names, ask, pb.ListNamesRequest(of=of)))
     told("dump", lambda: sum(map(len, dump_pieces(loop, ask))))
     told("snapshot", lambda: next(snapshot_pieces(loop, ask)))
     told("copy for fair shares", lambda: loop.apart.ask(ask, loop.copied))

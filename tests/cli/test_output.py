@@ -7,7 +7,6 @@ import pytest
 
 from allocator.cli.remote.output import plain
 from allocator.cli.render import setting_tables, share_tables, tables
-from allocator.cli.render.share_tables import View
 from allocator.cli.render.terminal import print_table
 from allocator.cli.tree import Exit, fail
 from allocator.plain import json_text
@@ -81,7 +80,7 @@ def test_shares_are_a_table(capsys):
     answer = pb.GetSharesResponse(
         clients=clients, roles=[share(role="eng")], jain_index=0.75, envy_max=float("nan")
     )
-    share_tables.shares(share_tables.arranged(plain(answer), View()), wide=True)
+    share_tables.shares(share_tables.arranged(plain(answer)), wide=True)
     lines = capsys.readouterr().out.splitlines()
     (spark,) = [line for line in lines if line.startswith("spark")]
     numbers = ["1", "0.5000", "0.0000", "-", "-", "0.2500", "-", "-", "label", "0", "0"]
@@ -110,7 +109,7 @@ def many() -> dict:
 
 
 def names(data: dict, **view) -> list[str]:
-    return [each["framework_name"] for each in share_tables.arranged(data, View(**view))["clients"]]
+    return [each["framework_name"] for each in share_tables.arranged(data, **view)["clients"]]
 
 
 def test_who_starves_comes_first():
@@ -118,12 +117,12 @@ def test_who_starves_comes_first():
     assert names(many(), sort="share") == ["rich", "fed", "thin", "starved-framework", "new"]
     assert names(many(), sort="name") == ["fed", "new", "rich", "starved-framework", "thin"]
     assert names(many(), waiting=True, limit=2) == ["starved-framework", "thin"]
-    limited = share_tables.arranged(many(), View(limit=2))
+    limited = share_tables.arranged(many(), limit=2)
     assert (len(limited["roles"]), limited["not_shown"]) == (2, 3)
 
 
 def test_shares_fit_eighty_characters(capsys):
-    share_tables.shares(share_tables.arranged(many(), View()))
+    share_tables.shares(share_tables.arranged(many()))
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
     (starved,) = [line for line in text.splitlines() if line.startswith("starved")]
@@ -168,7 +167,7 @@ def test_a_status_says_how_far_the_compiled_loops_are(capsys, state, said):
 @pytest.mark.parametrize("name", ["\x1b]0;owned\x07", "[bold red]x[/]", "\u202eevil", "a\nb"])
 def test_a_framework_cannot_command_the_terminal(capsys, name):
     answer = pb.GetSharesResponse(clients=[share(framework_name=name, role="eng")])
-    share_tables.shares(share_tables.arranged(plain(answer), View()))
+    share_tables.shares(share_tables.arranged(plain(answer)))
     text = capsys.readouterr().out
     assert not [each for each in text if not each.isprintable() and each != "\n"]
     assert ("[bold red]x[/]" in text) == (name == "[bold red]x[/]")

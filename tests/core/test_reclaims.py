@@ -258,8 +258,8 @@ def test_who_is_asked_since_when_and_for_whom_is_told_in_words_and_numbers() -> 
         == words
     )
     notes = explain(take(made.allocator, "agent", f"agent-{one}"), "agent", "1").notes
-    assert notes == (begun.format(one) + "has not answered",)
-    assert explain(take(made.allocator, "framework", "framework-2"), "framework", "2").notes == ()
+    assert notes == [begun.format(one) + "has not answered"]
+    assert explain(take(made.allocator, "framework", "framework-2"), "framework", "2").notes == []
     found = scrape(made.allocator)
     labels = {"framework": "framework-1", "agent": f"agent-{one}", "for": "framework-2"}
     assert value(found, "reclaim_seconds", **labels) == 3

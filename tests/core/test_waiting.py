@@ -189,7 +189,7 @@ def test_who_wants_nothing_waits_for_nothing(last, again):
     # So whoever reads who starves sees first who does.
     shares = write_clients(report.read(session.allocator), np.full(3, np.nan), "")
     assert tables.frameworks(shares, 9).rows[0].framework_id == name(session, 3)
-    shown = share_tables.arranged(plain(pb.GetSharesResponse(clients=shares)), share_tables.View())
+    shown = share_tables.arranged(plain(pb.GetSharesResponse(clients=shares)))
     assert shown["clients"][0]["framework_id"] == name(session, 3)
     session.allocator.step(again)
     cycles(session, 1, first_ms=20_000)

@@ -16,7 +16,8 @@ from allocator.core import (
     Trail,
     parse_amount,
 )
-from allocator.explain import ClientAnswer, explain, take
+from allocator.explain import explain, take
+from allocator.v1.explain_pb2 import ClientExplanation
 from tests.rules.cases import Case
 from tests.rules.random_cases import cases
 from tests.rules.small_core import begun
@@ -39,7 +40,7 @@ TASKS = st.sampled_from(
 )
 
 
-def explained(allocator: Allocator) -> dict[Key, ClientAnswer]:
+def explained(allocator: Allocator) -> dict[Key, ClientExplanation]:
     """The answer about each client."""
     found = {}
     for handle, info in enumerate(allocator.state.frameworks.info):
@@ -90,7 +91,7 @@ def test_whoever_gets_nothing_is_told_why_and_whoever_is_told_nothing_gets_somet
 
 
 def agrees_with_the_cycle(
-    before: ClientAnswer, after: ClientAnswer, *, served: bool, about: str
+    before: ClientExplanation, after: ClientExplanation, *, served: bool, about: str
 ) -> None:
     blocked = [each for each in before.blockers if each.reason != "outranked"]
     if served:

@@ -75,7 +75,7 @@ def test_the_policy_that_looks_on_is_shown_beside_the_one_in_force(loop, server)
         loop.call(lambda now_ms=now_ms: loop.allocator.allocate(now_ms)).result(60)
         loop.call(lambda: loop.shadow.after_answers(loop.allocator)).result(30)
         assert loop.shadow.settle(60)
-    spec, counts = loop.shadow.counts()
+    spec, counts, _ = loop.shadow.counts()
     assert spec is not None
     assert counts.compared >= 1
     shown = text_of(page(server, "/"), "shadow")

@@ -5,14 +5,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from google.protobuf.message import Message
 
 from allocator.cli.remote import completing, explain, top
 from allocator.cli.remote.connection import (
-    Arguments,
     Sidecar,
     group,
     named_by,
@@ -26,6 +25,8 @@ from allocator.cli.tree import Exit, fail
 if TYPE_CHECKING:
     from allocator.v1 import types_pb2
 
+_SHARES = "allocator.cli.render.share_tables"
+
 
 class Sort(StrEnum):
     """In which order frameworks are shown."""
@@ -38,25 +39,12 @@ class Sort(StrEnum):
 def register(app: typer.Typer) -> None:
     remote(app, "status", printed_by("allocator.cli.render.tables", "status"))(status)
     # The width is for people only; which frameworks, and in which order, is for JSON as well.
-    remote(app, "shares", _show_shares, _arrange_shares, named_by("frameworks"))(shares)
+    show, arrange = (printed_by(_SHARES, name) for name in ("shares", "arranged"))
+    remote(app, "shares", show, arrange, named_by("frameworks"))(shares)
     top.register(app)
     remote(app, "dump", None)(dump)
     remote(app, "snapshot", None)(snapshot)
     explain.register(group(app, "explain", "Why a framework, a role or an agent gets nothing."))
-
-
-def _show_shares(data: dict[str, Any], *, wide: bool, **_options: object) -> None:
-    from allocator.cli.render import share_tables
-
-    share_tables.shares(data, wide=wide)
-
-
-def _arrange_shares(data: dict[str, Any], arguments: Arguments) -> dict[str, Any]:
-    from allocator.cli.render import share_tables
-
-    names = ("sort", "limit", "waiting")
-    chosen = share_tables.View(**{name: arguments[name] for name in names})
-    return share_tables.arranged(data, chosen)
 
 
 def status(
@@ -72,9 +60,8 @@ def status(
     """Show what the sidecar is doing."""
     from allocator.cli.remote.output import plain
     from allocator.cli.render.tables import checked
-    from allocator.v1 import admin_pb2
 
-    found = sidecar.stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=sidecar.timeout_s)
+    found: Message = sidecar.ask("GetStatus")
     if not check:
         return found
     data = plain(found)
@@ -120,18 +107,16 @@ def shares(
     ] = False,
 ) -> Message:
     """Show who holds what; frameworks that starve come first."""
-    from allocator.v1 import admin_pb2
-
     del wide, sort, limit, waiting  # for what is made of the answer
     if newcomer_demand and not newcomer:
         raise typer.BadParameter("--newcomer-demand belongs to --newcomer; name its role")
-    request = admin_pb2.GetSharesRequest(
+    return sidecar.ask(
+        "GetShares",
         role=role,
         fair=fair,
         newcomer_role=newcomer,
         newcomer_demand=quantities(newcomer_demand),
     )
-    return sidecar.stub.GetShares(request, timeout=sidecar.timeout_s)
 
 
 def dump(
@@ -143,13 +128,10 @@ def dump(
     ] = None,
 ) -> None:
     """Write the whole state as JSON."""
-    from allocator.v1 import admin_pb2
-
     if output in set(Form):
         text = f"--output {output} is no form here: it is always JSON, and {output!r} would be a"
         raise typer.BadParameter(f"{text} file; write ./{output} if a file is meant")
-    pieces = sidecar.pieces(sidecar.stub.Dump(admin_pb2.DumpRequest()))
-    told = (piece.json for piece in pieces)
+    told = (piece.json for piece in sidecar.pieces("Dump"))
     if output is not None:
         _write_whole(Path(output), told)
         return
@@ -170,10 +152,7 @@ def snapshot(
     ] = False,
 ) -> None:
     """Save the state for a bug report; `replay FILE` decides its next cycle again, anywhere."""
-    from allocator.v1 import admin_pb2
-
-    request = admin_pb2.SnapshotRequest(anonymise=anonymise)
-    pieces = sidecar.pieces(sidecar.stub.Snapshot(request))
+    pieces = sidecar.pieces("Snapshot", anonymise=anonymise)
     _write_whole(output, (piece.data for piece in pieces), mode=0o600)
 
 

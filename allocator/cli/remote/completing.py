@@ -20,7 +20,6 @@ import typer
 
 if TYPE_CHECKING:
     from allocator.cli.remote.connection import Connection
-    from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
 Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 
@@ -102,22 +101,11 @@ def _beginning(text: str, known: Iterable[str]) -> list[str]:
 
 
 def _names(context: typer.Context, of: str, prefix: str) -> list[str]:
-    def ask(stub: "AdminServiceStub") -> list[str]:
-        from allocator.v1 import admin_pb2
-
-        request = admin_pb2.ListNamesRequest(of=of, prefix=prefix)
-        return list(stub.ListNames(request, timeout=TIMEOUT_S).names)
-
-    return _asked(context, ask)
+    return _asked(context, "ListNames", "names", of=of, prefix=prefix)
 
 
 def _policies(context: typer.Context) -> Iterable[str]:
-    def ask(stub: "AdminServiceStub") -> list[str]:
-        from allocator.v1 import admin_pb2
-
-        return list(stub.GetPolicy(admin_pb2.GetPolicyRequest(), timeout=TIMEOUT_S).policies)
-
-    found = _asked(context, ask) if "target" in context.params else []
+    found = _asked(context, "GetPolicy", "policies") if "target" in context.params else []
     if not found:
         from allocator.policies import POLICIES
 
@@ -125,20 +113,22 @@ def _policies(context: typer.Context) -> Iterable[str]:
     return found
 
 
-def _asked(context: typer.Context, ask: Callable[["AdminServiceStub"], list[str]]) -> list[str]:
+def _asked(context: typer.Context, rpc: str, field: str, **request: str) -> list[str]:
     """Ask the sidecar that the command would speak to; nothing where that fails.
 
     Whatever it says is looked through here, and comes from nowhere else.
     """
     import grpc
 
+    from allocator.cli.remote.connection import call
     from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
     # A file that cannot be read ends commands with a line; here it only means no completion.
     silent = contextlib.redirect_stderr(io.StringIO())
     nothing = contextlib.suppress(grpc.RpcError, SystemExit)
     with silent, nothing, _connection(context).open() as channel:
-        return [each for each in ask(AdminServiceStub(channel)) if _HARMLESS.fullmatch(each)]
+        response = call(AdminServiceStub(channel), rpc, TIMEOUT_S, **request)
+        return [each for each in getattr(response, field) if _HARMLESS.fullmatch(each)]
     return []
 
 

@@ -198,6 +198,22 @@ class Connection:
         fail(Exit.UNREACHABLE, f"{text}; {_LOOK}")
 
 
+def call(
+    stub: "AdminServiceStub",
+    rpc: str,
+    timeout_s: float | None,
+    **fields: object,
+) -> Any:  # noqa: ANN401 - as the RPC says
+    """Call the administration by the name of an RPC; `fields` are those of its request."""
+    from google.protobuf.message_factory import GetMessageClass
+
+    from allocator.v1 import admin_pb2
+
+    service = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
+    request = GetMessageClass(service.methods_by_name[rpc].input_type)(**fields)
+    return getattr(stub, rpc)(request, timeout=timeout_s)
+
+
 class Sidecar(typer.Context):
     """The context of a command that speaks to a sidecar, and so what its function is given."""
 
@@ -207,31 +223,31 @@ class Sidecar(typer.Context):
     """Its administration."""
 
     @property
-    def timeout_s(self) -> float:
-        """How long an answer may take."""
-        return self.connection.timeout
-
-    @property
     def form(self) -> Form | None:
         """How the answer is printed; None: as a table."""
         return self.connection.output
 
-    def pieces(self, call: Any) -> Iterator[Any]:  # noqa: ANN401 - of a stream
+    def ask(self, rpc: str, **fields: object) -> Any:  # noqa: ANN401
+        """Call it, with these fields of the request; gives the response."""
+        return call(self.stub, rpc, self.connection.timeout, **fields)
+
+    def pieces(self, rpc: str, **fields: object) -> Iterator[Any]:
         """Give the pieces of an answer of any length, each of which is to come in time."""
+        stream = call(self.stub, rpc, None, **fields)
         late = Event()
 
         def cut() -> None:
             late.set()
-            call.cancel()
+            stream.cancel()
 
         import grpc
 
         while True:
-            timer = Timer(self.timeout_s, cut)
+            timer = Timer(self.connection.timeout, cut)
             timer.daemon = True
             timer.start()
             try:
-                piece = next(call, None)
+                piece = next(stream, None)
             except grpc.RpcError:
                 if late.is_set():
                     self.connection.late()
@@ -321,14 +337,14 @@ def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
     return commands
 
 
-def printed_by(module: str, name: str, *more: str) -> Callable[[dict[str, Any]], Any]:
+def printed_by(module: str, name: str, *more: str) -> Callable[..., Any]:
     """Print a response with the function `name` of a module, which is imported only then.
 
-    That is given the response, and `more`; what it gives is given.
+    That is given the response, `more` and the options; what it gives is given.
     """
 
-    def print_it(data: dict[str, Any]) -> Any:  # noqa: ANN401
-        return getattr(import_module(module), name)(data, *more)
+    def print_it(data: dict[str, Any], **options: object) -> Any:  # noqa: ANN401
+        return getattr(import_module(module), name)(data, *more, **options)
 
     return print_it
 
@@ -342,7 +358,7 @@ def remote(
     app: typer.Typer,
     name: str,
     show: Callable[..., None] | None,
-    arrange: Callable[[dict[str, Any], Arguments], dict[str, Any]] | None = None,
+    arrange: Callable[..., dict[str, Any]] | None = None,
     names: Callable[[dict[str, Any]], Iterable[str]] | None = None,
 ) -> Callable[[Callable[..., Message | None]], None]:
     """Register a command that calls a sidecar.
@@ -368,7 +384,7 @@ def remote(
             data = plain(response)
             options = {} if arrange is None else arguments
             if arrange is not None:
-                data = arrange(data, options)
+                data = arrange(data, **options)
             if (whole := written(sidecar.form, data)) is not None:
                 typer.echo(whole)
             elif sidecar.form is Form.NAME and names is not None:

@@ -32,7 +32,7 @@ def framework(
     cycles: Cycles = CYCLES_USUAL,
 ) -> Message:
     """Say why a framework gets nothing: what blocks it, its last offers, cycles that it lost."""
-    return _ask(sidecar, cycles, framework=name)
+    return sidecar.ask("Explain", framework=name, cycles=cycles)
 
 
 def role(
@@ -44,7 +44,7 @@ def role(
     cycles: Cycles = CYCLES_USUAL,
 ) -> Message:
     """Say why the frameworks of a role, and of those below it, get nothing."""
-    return _ask(sidecar, cycles, role=name)
+    return sidecar.ask("Explain", role=name, cycles=cycles)
 
 
 def agent(
@@ -55,11 +55,4 @@ def agent(
     cycles: Cycles = CYCLES_USUAL,
 ) -> Message:
     """Say why an agent is offered to nobody, or to whom, and who was next."""
-    return _ask(sidecar, cycles, agent=name)
-
-
-def _ask(sidecar: Sidecar, cycles: int, **name: str) -> Message:
-    from allocator.v1 import explain_pb2
-
-    request = explain_pb2.ExplainRequest(cycles=cycles, **name)
-    return sidecar.stub.Explain(request, timeout=sidecar.timeout_s)
+    return sidecar.ask("Explain", agent=name, cycles=cycles)

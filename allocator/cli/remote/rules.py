@@ -148,38 +148,23 @@ def _command(
 
 
 def _list(kind: SettingKind, sidecar: Sidecar, _: Arguments) -> Message:
-    from allocator.v1 import admin_pb2
-
-    request = getattr(admin_pb2, f"List{kind.title}sRequest")()
-    response: Message = getattr(sidecar.stub, f"List{kind.title}s")(
-        request, timeout=sidecar.timeout_s
-    )
+    response: Message = sidecar.ask(f"List{kind.title}s")
     return response
 
 
 def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool) -> Message:
     """Set, replace or take back a rule; of agents one after the other."""
-    from allocator.v1 import settings_pb2
-
     if kind.scope is Scope.FRAMEWORKS:
         _check_patterns(given["role"], given["framework_name"], everybody=given["everybody"])
+    value = {} if remove else _value(kind, given)
+    options = {"everybody": "all", "force": "force"}
+    fields = {field: True for option, field in options.items() if given.get(option)}
+    if kind.scope is Scope.AGENT and not remove:
+        fields["also"] = given["agents"]
 
     def ask(scope: dict[str, str], *, dry_run: bool) -> Any:  # noqa: ANN401
-        request: Any = getattr(settings_pb2, f"Set{kind.title}Request")(
-            remove=remove, dry_run=dry_run
-        )
-        for option, field in (("everybody", "all"), ("force", "force")):
-            if given.get(option):
-                setattr(request, field, True)
-        if kind.scope is Scope.AGENT and not remove:
-            request.also.extend(given["agents"])
-        rule = getattr(request, kind.name)
-        rule.SetInParent()
-        for name, text in scope.items():
-            setattr(rule, name, text)
-        if not remove:
-            _write_value(kind, rule, given)
-        return getattr(sidecar.stub, f"Set{kind.title}")(request, timeout=sidecar.timeout_s)
+        rule = {kind.name: {**scope, **value}}
+        return sidecar.ask(f"Set{kind.title}", remove=remove, dry_run=dry_run, **rule, **fields)
 
     dry_run = given["dry_run"]
     if kind.scope is Scope.AGENT:
@@ -189,15 +174,16 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
     return ask({name: given[name] for name in kind.scope.fields}, dry_run=dry_run)
 
 
-def _write_value(kind: SettingKind, rule: Any, given: Arguments) -> None:  # noqa: ANN401
+def _value(kind: SettingKind, given: Arguments) -> Arguments:
+    """What a rule says beside whom it is for: fields of its message."""
+    value = {flag.name: given[flag.name] for flag in kind.flags}
     if kind.value is Value.NUMBER:
-        setattr(rule, kind.field, _number(kind, given[kind.called]))
+        value[kind.field] = _number(kind, given[kind.called])
     elif kind.value is Value.AMOUNTS:
-        getattr(rule, kind.field).CopyFrom(quantities(given[kind.called]))
+        value[kind.field] = quantities(given[kind.called])
     elif kind.value is not Value.NOTHING:
-        setattr(rule, kind.field, given[kind.called])
-    for flag in kind.flags:
-        setattr(rule, flag.name, given[flag.name])
+        value[kind.field] = given[kind.called]
+    return value
 
 
 def _number(kind: SettingKind, text: str) -> float:

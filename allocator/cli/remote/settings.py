@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from google.protobuf.message import Message
@@ -12,9 +12,6 @@ from allocator.cli.remote.completing import Mode
 from allocator.cli.remote.connection import Sidecar, group, named_by, printed_by, remote
 from allocator.cli.remote.options import DryRun
 from allocator.settable import KINDS
-
-if TYPE_CHECKING:
-    from allocator.v1 import admin_pb2
 
 PolicyName = Annotated[
     str,
@@ -62,13 +59,7 @@ def register(app: typer.Typer) -> None:
 
 def policy_show(sidecar: Sidecar) -> Message:
     """Show the policy, and which others there are."""
-    return _policy(sidecar)
-
-
-def _policy(sidecar: Sidecar) -> "admin_pb2.GetPolicyResponse":
-    from allocator.v1 import admin_pb2
-
-    return sidecar.stub.GetPolicy(admin_pb2.GetPolicyRequest(), timeout=sidecar.timeout_s)
+    return sidecar.ask("GetPolicy")
 
 
 def policy_set(
@@ -103,13 +94,11 @@ def policy_set(
     What is not given stays as it is; but with another name, selection and parameters start from
     the new policy's own.
     """
-    from allocator.v1 import admin_pb2
-
     given = name or parameter or subtree or (selection, mode, flat) != (None, None, None)
     if not given and not dry_run:
         # It would keep what is, and from then on the configuration would not count.
         raise typer.BadParameter("name a policy, or give what is to change of the present one")
-    policy = _policy(sidecar).policy
+    policy = sidecar.ask("GetPolicy").policy
     if name and name != policy.name:
         policy.name, policy.selection = name, ""
         policy.parameters.clear()
@@ -127,8 +116,7 @@ def policy_set(
         policy.subtrees.pop(role, None)
         if other:
             policy.subtrees[role] = other
-    request = admin_pb2.SetPolicyRequest(policy=policy, dry_run=dry_run)
-    return sidecar.stub.SetPolicy(request, timeout=sidecar.timeout_s)
+    return sidecar.ask("SetPolicy", policy=policy, dry_run=dry_run)
 
 
 def parameters(texts: Iterable[str]) -> dict[str, str]:
@@ -157,10 +145,7 @@ def shadow_show(
 
     Nothing comes of what it says: each cycle is compared alone, from the books as they are.
     """
-    from allocator.v1 import admin_pb2
-
-    request = admin_pb2.GetShadowRequest(fair=fair)
-    return sidecar.stub.GetShadow(request, timeout=sidecar.timeout_s)
+    return sidecar.ask("GetShadow", fair=fair)
 
 
 def shadow_set(
@@ -175,9 +160,9 @@ def shadow_set(
     dry_run: DryRun = False,
 ) -> Message:
     """Have a policy look on from the next cycle on; who competes with whom stays as it is."""
-    from allocator.v1 import admin_pb2, settings_pb2
+    from allocator.v1 import settings_pb2
 
-    now = sidecar.stub.GetPolicy(admin_pb2.GetPolicyRequest(), timeout=sidecar.timeout_s).policy
+    now = sidecar.ask("GetPolicy").policy
     policy = settings_pb2.Policy(
         name=name or now.name, mode=mode or now.mode, selection=selection or ""
     )
@@ -185,27 +170,17 @@ def shadow_set(
         policy.parameters.update(now.parameters)
         policy.selection = selection or now.selection
     policy.parameters.update(parameters(parameter or ()))
-    request = settings_pb2.SetShadowRequest(policy=policy, dry_run=dry_run)
-    return sidecar.stub.SetShadow(request, timeout=sidecar.timeout_s)
+    return sidecar.ask("SetShadow", policy=policy, dry_run=dry_run)
 
 
 def shadow_stop(sidecar: Sidecar, dry_run: DryRun = False) -> Message:
     """Have no policy look on any more."""
-    from allocator.v1 import settings_pb2
-
-    request = settings_pb2.SetShadowRequest(remove=True, dry_run=dry_run)
-    return sidecar.stub.SetShadow(request, timeout=sidecar.timeout_s)
+    return sidecar.ask("SetShadow", remove=True, dry_run=dry_run)
 
 
 def settings_show(sidecar: Sidecar) -> Message:
     """Show all settings and rules, and where each comes from."""
-    return _all_settings(sidecar)
-
-
-def _all_settings(sidecar: Sidecar) -> "admin_pb2.ListSettingsResponse":
-    from allocator.v1 import admin_pb2
-
-    return sidecar.stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=sidecar.timeout_s)
+    return sidecar.ask("ListSettings")
 
 
 def settings_reset(
@@ -222,20 +197,17 @@ def settings_reset(
     ] = False,
 ) -> Message:
     """Take back what operators set: the configuration counts again."""
-    from allocator.v1 import admin_pb2
-
     if bool(what) == everything:
         raise typer.BadParameter(f"name one or more of {_WHAT}, or give --all alone")
     if dry_run:
-        from allocator.v1 import settings_pb2
+        from allocator.v1 import admin_pb2, settings_pb2
 
         wanted = what or KINDS
         if unknown := [each for each in wanted if each not in KINDS]:
             raise typer.BadParameter(f"{unknown[0]!r} is none of {_WHAT}")
-        found = _all_settings(sidecar).settings
+        found = sidecar.ask("ListSettings").settings
         theirs = (each for each in found if each.source == "operator")
         rows = [each for each in theirs if each.key.partition(".")[0] in wanted]
         change = settings_pb2.Change(dry_run=True)
         return admin_pb2.ResetSettingsResponse(settings=rows, change=change)
-    request = admin_pb2.ResetSettingsRequest(what=what or ())
-    return sidecar.stub.ResetSettings(request, timeout=sidecar.timeout_s)
+    return sidecar.ask("ResetSettings", what=what or ())

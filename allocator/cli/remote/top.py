@@ -46,19 +46,15 @@ def top(
 
 
 def _look(sidecar: Sidecar, role: str) -> tuple[Message, Message]:
-    from allocator.v1 import admin_pb2
-
-    request = admin_pb2.GetSharesRequest(role=role)
-    shares = sidecar.stub.GetShares(request, timeout=sidecar.timeout_s)
-    status = sidecar.stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=sidecar.timeout_s)
-    return shares, status
+    return sidecar.ask("GetShares", role=role), sidecar.ask("GetStatus")
 
 
 def _show(data: dict[str, Any]) -> None:
     """Print one table of all frameworks."""
-    from allocator.cli.render.terminal import print_table
+    from allocator.cli.render.share_tables import WATCHED, watched
+    from allocator.cli.render.terminal import print_rows
 
-    print_table(COLUMNS, rows(data), "no frameworks")
+    print_rows(WATCHED, watched(data), "no frameworks")
 
 
 def _watch(
@@ -103,12 +99,13 @@ def _view(
 ) -> "Group":
     from rich.console import Group
 
-    from allocator.cli.render.terminal import as_text, table_of
+    from allocator.cli.render.share_tables import WATCHED, watched
+    from allocator.cli.render.terminal import as_text, cells, table_of
 
-    found = list(rows(shares))
+    found = watched(shares)
     room = max(1, height - HEAD_LINES)
     more = f"and {len(found) - room} more" if len(found) > room else ""
-    table = table_of(COLUMNS, found[:room])
+    table = table_of(WATCHED, (cells(WATCHED, each) for each in found[:room]))
     return Group(
         *(as_text(line) for line in _head(shares, status, rate, problem)), table, as_text(more)
     )
@@ -135,33 +132,6 @@ def _head(shares: dict[str, Any], status: dict[str, Any], rate: str, problem: st
         for use in status["resources"]
         if use["total"]
     )
-
-
-COLUMNS = ["framework", "role", ">waited", ">share", ">on offer", ">offered for", ">filters"]
-COLUMNS += ["needs", "state"]
-
-
-def rows(shares: dict[str, Any]) -> Iterator[tuple[object, ...]]:
-    """One row a framework in a role, whoever waits longest first, then whoever has least."""
-    from allocator.cli.render.share_tables import age_of, name_of, state_of
-    from allocator.cli.render.terminal import in_words
-
-    clients = sorted(
-        shares["clients"],
-        key=lambda each: (-each["waited_cycles"], each["weighted_share"], each["framework_id"]),
-    )
-    for each in clients:
-        yield (
-            name_of(each),
-            each["role"],
-            each["waited_cycles"] or "",
-            f"{each['share']:.4f}",
-            f"{each['offered_share']:.4f}" if each["offered_share"] else "",
-            age_of(each),
-            each["filters"] or "",
-            in_words(each["demand"]) or "unknown",
-            state_of(each),
-        )
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from allocator.cli.render.terminal import console, table_of
+from allocator.cli.render.terminal import Columns, cells, console, print_rows, table_of
 from allocator.lab.reports.run_record import NAMES
 
 if TYPE_CHECKING:
-    from allocator.lab.experiments.claims import Case, Measures, Verdict
+    from allocator.lab.experiments.claims import Case, Claim, Measures, Verdict
     from allocator.lab.experiments.demand_sources import Average
     from allocator.lab.experiments.runs import Result
     from allocator.lab.reports.run_record import Fairness, RoleLevel
@@ -64,10 +64,8 @@ def claims_table(results: Sequence["Result"]) -> Table:
 
     rows = []
     for seen in look_once(_measured(results)):
-        wanted = f", ±{seen.claim.margin:g}" if seen.claim.margin else ""
         measured = f"{seen.value:+.1f} {seen.claim.unit}"
-        text = f"{seen.claim.text} ({seen.claim.about}{wanted})"
-        rows.append(("yes" if seen.agrees else "no", measured, text))
+        rows.append(("yes" if seen.agrees else "no", measured, _claim(seen.claim)))
     return table_of(["holds", ">measured", "claim of [1], section V"], rows)
 
 
@@ -111,27 +109,32 @@ def print_runs(results: Sequence["Result"]) -> None:
 
 
 def print_sources(rows: Iterable["Average"]) -> None:
-    a_job = ("demand", ">offers a job", ">declines a job", ">executors a job")
-    heads = (*a_job, ">makespan s", ">longest wait s", ">confirmed", ">refuted", ">probes")
-    console().print(table_of(heads, map(_source, rows)))
+    print_rows(_SOURCES, rows, "")
 
 
-def _source(row: "Average") -> tuple[str, ...]:
-    numbers = (row.offers, row.declines, row.executors)
-    times = (row.makespan_s, row.wait_max_s)
-    return (
-        row.source,
-        *(f"{number:.1f}" for number in numbers),
-        *(f"{time_s:.0f}" for time_s in times),
-        *(f"{number:.1f}" for number in (row.confirmed, row.refuted, row.probes)),
-    )
+_SOURCES: Columns = {
+    "demand": lambda row: row.source,
+    ">offers a job": lambda row: f"{row.offers:.1f}",
+    ">declines a job": lambda row: f"{row.declines:.1f}",
+    ">executors a job": lambda row: f"{row.executors:.1f}",
+    ">makespan s": lambda row: f"{row.makespan_s:.0f}",
+    ">longest wait s": lambda row: f"{row.wait_max_s:.0f}",
+    ">confirmed": lambda row: f"{row.confirmed:.1f}",
+    ">refuted": lambda row: f"{row.refuted:.1f}",
+    ">probes": lambda row: f"{row.probes:.1f}",
+}
 
 
 def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
     """Print claims, with what was measured: 80 columns suffice."""
-    heads = ("", f">mean of {seeds}", ">95 % interval", "claim of [1], section V")
+    columns: Columns = {
+        "": lambda each: each.outcome,
+        f">mean of {seeds}": lambda each: f"{each.mean:+.2f} {each.claim.unit}",
+        ">95 % interval": lambda each: f"{each.low:+.2f} to {each.high:+.2f}",
+        "claim of [1], section V": lambda each: _claim(each.claim),
+    }
     out = console()
-    out.print(table_of(heads, map(_claim, verdicts)))
+    out.print(table_of(columns, (cells(columns, each) for each in verdicts)))
     out.print(f"mean over {seeds} seeds, with its 95 % confidence interval: wanted are means above")
     out.print("0, or, where ± is given, within that")
     for verdict in verdicts:
@@ -139,12 +142,6 @@ def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
             out.print(f"- {verdict.claim.text} ({verdict.claim.about}): {verdict.claim.reason}")
 
 
-def _claim(verdict: "Verdict") -> tuple[str, ...]:
-    claim = verdict.claim
+def _claim(claim: "Claim") -> str:
     wanted = f", ±{claim.margin:g}" if claim.margin else ""
-    return (
-        verdict.outcome,
-        f"{verdict.mean:+.2f} {claim.unit}",
-        f"{verdict.low:+.2f} to {verdict.high:+.2f}",
-        f"{claim.text} ({claim.about}{wanted})",
-    )
+    return f"{claim.text} ({claim.about}{wanted})"

@@ -1,9 +1,21 @@
 """Explanations for people."""
 
 from collections.abc import Iterator
+from itertools import compress
 from typing import Any
 
-from allocator.cli.render.terminal import as_text, console, in_words, piped, print_table
+from allocator.cli.render.terminal import (
+    Columns,
+    amounts,
+    as_text,
+    cells,
+    console,
+    in_words,
+    name_of,
+    piped,
+    print_section,
+    print_table,
+)
 
 IN_FULL = 3
 """Of so many frameworks of a role everything is printed; of the others what matters most."""
@@ -18,56 +30,61 @@ def show(data: dict[str, Any]) -> None:
     _line(f"{data['kind']} {data['name']}: {data['verdict']}")
     for note in data["notes"]:
         _line(f"note: {note}")
-    _set_aside(data["set_aside"])
+    print_section(_SET_ASIDE, data["set_aside"])
     if data["kind"] == "agent":
-        _agent(data)
-    if data["tallies"]:
-        console().print()
-        rows = (
-            (each["frameworks"], each["reason"], each["cause"], _names(each["examples"]))
-            for each in data["tallies"]
-        )
-        print_table([">frameworks", "reason", "cause", "such as"], rows, "")
+        free = in_words(data["free"]) or "nothing"
+        print_table(["", ""], [("has", in_words(data["capacity"])), ("free", free)], "")
+        print_section(_HOLDERS, data["holders"])
+    print_section(_TALLIES, data["tallies"])
     clients = data["clients"]
     for client in clients[:IN_FULL]:
         _client(client, data["now_ms"], alone=len(clients) == 1)
     if clients[IN_FULL:]:
         console().print()
     for client in clients[IN_FULL:]:
-        _line(f"{_name(client)} in {client['role']}: {client['verdict']}")
+        _line(f"{name_of(client)} in {client['role']}: {client['verdict']}")
     if data["left_out"]:
         _line(f"and {data['left_out']} more, which wait less long")
-    _quotas(data["quotas"])
+    print_section(_QUOTAS, data["quotas"])
     if data["kind"] == "agent":
         _cycles(data["cycles"], data["now_ms"])
 
 
-def _set_aside(rows: list[dict[str, Any]]) -> None:
-    """Words that are not taken: whoever said them is served as if it had not."""
-    if not rows:
-        return
-    console().print()
-    table = ((each["said_by"], each["field"], each["text"]) for each in rows)
-    print_table(["set aside of", "in", "why"], table, "")
+_SET_ASIDE: Columns = {"set aside of": "said_by", "in": "field", "why": "text"}
+"""Words that are not taken: whoever said them is served as if it had not."""
+
+_HOLDERS: Columns = {
+    "held by": "framework",
+    "role": "role",
+    "held": amounts("held"),
+    "of which on offer": amounts("offered"),
+    ">part of it": lambda each: f"{100 * each['share']:.1f} %",
+}
+
+_TALLIES: Columns = {
+    ">frameworks": "frameworks",
+    "reason": "reason",
+    "cause": "cause",
+    # A framework in two roles is named once.
+    "such as": lambda each: ", ".join(dict.fromkeys(each["examples"])),
+}
+
+_QUOTAS: Columns = {
+    "quota of": "role",
+    "guarantee": amounts("guarantee"),
+    "limit": amounts("limit"),
+    "consumed": amounts("consumed"),
+}
 
 
 def _line(text: str) -> None:
     console().print(as_text(text))
 
 
-def _names(examples: list[str]) -> str:
-    """Join names; a framework in two roles is named once."""
-    return ", ".join(dict.fromkeys(examples))
-
-
-def _name(client: dict[str, Any]) -> str:
-    return str(client["framework_name"] or client["framework_id"])
-
-
 def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
     console().print()
     if not alone:
-        _line(f"{_name(client)} in {client['role']}: {client['verdict']}")
+        _line(f"{name_of(client)} in {client['role']}: {client['verdict']}")
     demand = in_words(client["demand"]) or "unknown"
     source = f" ({client['demand_source']})" if client["demand_source"] else ""
     last = _ago(client["offered_ms"], now_ms) or "never in this session"
@@ -88,51 +105,34 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
 
 
 def _blockers(blockers: list[dict[str, Any]], now_ms: int) -> None:
-    if not blockers:
-        return
-    console().print()
-    rows = (
-        (
-            each["agents"],
-            each["alone"],
-            each["reason"],
-            each["cause"],
-            _ago(each["since_ms"], now_ms).removesuffix(" ago"),
-            _in(each["until_ms"], now_ms),
-            ", ".join(each["examples"]),
-        )
-        for each in blockers
-    )
-    head = [">agents", ">alone", "blocker", "cause", "for", "ends in", "such as"]
-    print_table(*_filled(head, list(rows)), "")
+    columns: Columns = {
+        ">agents": "agents",
+        ">alone": "alone",
+        "blocker": "reason",
+        "cause": "cause",
+        "for": lambda each: _ago(each["since_ms"], now_ms).removesuffix(" ago"),
+        "ends in": lambda each: _in(each["until_ms"], now_ms),
+        "such as": lambda each: ", ".join(each["examples"]),
+    }
+    # Columns in which nothing stands are left out: the others need the room.
+    rows = [cells(columns, each) for each in blockers]
+    some = [any(cell != "" for cell in column) for column in zip(*rows, strict=True)]
+    kept = {title: columns[title] for title in compress(columns, some)}
+    print_section(kept, blockers)
     mends = (f"  {each['reason']}: {each['mend']}" for each in blockers if each["mend"])
     for mend in dict.fromkeys(mends):
         _line(mend)
 
 
-def _filled(
-    head: list[str], rows: list[tuple[object, ...]]
-) -> tuple[list[str], list[list[object]]]:
-    """Leave out columns in which nothing stands: the others need the room."""
-    kept = [place for place in range(len(head)) if any(row[place] != "" for row in rows)]
-    return [head[place] for place in kept], [[row[place] for place in kept] for row in rows]
-
-
 def _offers(offers: list[dict[str, Any]], now_ms: int) -> None:
-    if not offers:
-        return
-    console().print()
-    rows = (
-        (
-            _ago(each["at_ms"], now_ms),
-            each["agent"],
-            in_words(each["amounts"]),
-            each["outcome"] or "not known yet",
-            _then(each),
-        )
-        for each in offers
-    )
-    print_table(["last offers", "agent", "amounts", "made", "then"], rows, "")
+    columns: Columns = {
+        "last offers": lambda each: _ago(each["at_ms"], now_ms),
+        "agent": "agent",
+        "amounts": amounts("amounts"),
+        "made": lambda each: each["outcome"] or "not known yet",
+        "then": _then,
+    }
+    print_section(columns, offers)
 
 
 def _then(offer: dict[str, Any]) -> str:
@@ -182,42 +182,6 @@ def _lost(cycle: dict[str, Any]) -> Iterator[str]:
     if not cycle["losses"] and not cycle["given"]:
         for reason, count in cycle["blocked"].items():
             yield f"{count} agents barred: {reason}"
-
-
-def _agent(data: dict[str, Any]) -> None:
-    free = in_words(data["free"]) or "nothing"
-    facts = [("has", in_words(data["capacity"])), ("free", free)]
-    print_table(["", ""], facts, "")
-    if data["holders"]:
-        console().print()
-        rows = (
-            (
-                each["framework"],
-                each["role"],
-                in_words(each["held"]),
-                in_words(each["offered"]),
-                f"{100 * each['share']:.1f} %",
-            )
-            for each in data["holders"]
-        )
-        head = ["held by", "role", "held", "of which on offer", ">part of it"]
-        print_table(head, rows, "")
-
-
-def _quotas(quotas: list[dict[str, Any]]) -> None:
-    if not quotas:
-        return
-    console().print()
-    rows = (
-        (
-            each["role"],
-            in_words(each["guarantee"]),
-            in_words(each["limit"]),
-            in_words(each["consumed"]),
-        )
-        for each in quotas
-    )
-    print_table(["quota of", "guarantee", "limit", "consumed"], rows, "")
 
 
 def _ago(at_ms: int, now_ms: int) -> str:

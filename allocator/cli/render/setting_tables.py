@@ -7,7 +7,16 @@ from types import SimpleNamespace
 from typing import Any, assert_never
 
 from allocator import settable
-from allocator.cli.render.terminal import as_text, console, in_words, print_table
+from allocator.cli.render.terminal import (
+    Columns,
+    as_text,
+    console,
+    figure,
+    in_words,
+    name_of,
+    print_rows,
+    print_table,
+)
 from allocator.settable import KINDS, RULES, SettingKind, Value
 
 
@@ -41,23 +50,18 @@ def _forecasts(data: dict[str, Any]) -> None:
     else:
         now, then = name, other
     console().print(as_text(f"{now} now; {then} would decide:"))
-    rows = (
-        (
-            each["framework_name"] or each["framework_id"],
-            each["role"],
-            f"{each['share']:.4f}",
-            f"{each['offered_now']:.4f} of {each['agents_now']}",
-            f"{each['offered_then']:.4f} of {each['agents_then']}",
-            f"{each['fair_now']:.4f}",
-            f"{each['fair_then']:.4f}",
-            f"{each['fair_then'] - each['fair_now']:+.4f}",
-        )
-        for each in data["forecasts"]
-    )
-    head = ["framework", "role", ">share", ">next now", f">next {other}", ">end now"]
-    head += [f">end {other}", ">change"]
+    columns: Columns = {
+        "framework": name_of,
+        "role": "role",
+        ">share": figure("share", ".4f"),
+        ">next now": lambda each: f"{each['offered_now']:.4f} of {each['agents_now']}",
+        f">next {other}": lambda each: f"{each['offered_then']:.4f} of {each['agents_then']}",
+        ">end now": figure("fair_now", ".4f"),
+        f">end {other}": figure("fair_then", ".4f"),
+        ">change": lambda each: f"{each['fair_then'] - each['fair_now']:+.4f}",
+    }
     console().print()
-    print_table(head, rows, "no framework would fare otherwise")
+    print_rows(columns, data["forecasts"], "no framework would fare otherwise")
     same = data["unaffected"]
     text = "share: held now. next: offered in the next cycle, share and agents. end: share if all"
     text += " were given out anew; change: of that."

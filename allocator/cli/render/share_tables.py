@@ -1,29 +1,38 @@
 """Who holds what, and what a policy that looks on would have given them, as tables."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from allocator.cli.render.setting_tables import policy_in_words, shadow_in_words
-from allocator.cli.render.terminal import as_text, console, in_words, print_table
+from allocator.cli.render.terminal import (
+    Columns,
+    amounts,
+    as_text,
+    console,
+    figure,
+    in_words,
+    name_of,
+    print_rows,
+)
 
 
-class View(NamedTuple):
-    """Which frameworks are shown, and in which order."""
-
-    sort: str = "waiting"
-    """``waiting``, ``share`` or ``name``."""
-    limit: int = 0
-    """So many frameworks, and as many roles; 0: all."""
-    waiting: bool = False
-    """Only frameworks that wait."""
-
-
-def arranged(data: dict[str, Any], view: View) -> dict[str, Any]:
+def arranged(
+    data: dict[str, Any],
+    *,
+    sort: str = "waiting",
+    limit: int = 0,
+    waiting: bool = False,
+    **_options: object,
+) -> dict[str, Any]:
     """Choose and order what is shown: by default who waits longest comes first.
 
     Of those that wait equally long the smaller share comes first, of others the larger one.
+
+    `sort`: ``waiting``, ``share`` or ``name``.
+    `limit`: so many frameworks, and as many roles; 0: all.
+    `waiting`: only frameworks that wait.
     """
-    clients = [each for each in data["clients"] if each["waited_cycles"] or not view.waiting]
+    clients = [each for each in data["clients"] if each["waited_cycles"] or not waiting]
     orders: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
         "waiting": lambda each: (
             -each["waited_cycles"],
@@ -32,23 +41,19 @@ def arranged(data: dict[str, Any], view: View) -> dict[str, Any]:
         "share": lambda each: (-each["weighted_share"],),
         "name": lambda each: (each["framework_name"], each["framework_id"], each["role"]),
     }
-    clients.sort(key=orders[view.sort])
-    most = view.limit or None
+    clients.sort(key=orders[sort])
+    most = limit or None
     shown = {**data, "clients": clients[:most], "roles": data["roles"][:most]}
     return {**shown, "not_shown": len(data["clients"]) - len(shown["clients"])}
 
 
-def shares(data: dict[str, Any], *, wide: bool = False) -> None:
+def shares(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
     """Print roles and frameworks, in few columns or in all."""
-    head, of_role = (_wide if wide else _narrow)(data["fair"])
-    print_table(head, map(of_role, data["roles"]), "no roles")
+    of_roles = (_wide if wide else _narrow)(data["fair"])
+    print_rows(of_roles, data["roles"], "no roles")
     console().print()
-    more = _MORE_WIDE if wide else _MORE
-    rows = (
-        (name_of(each), *of_role(each), *(value(each) for value in more.values()))
-        for each in data["clients"]
-    )
-    print_table(["framework", *head, *more], rows, "no frameworks")
+    of_frameworks = {"framework": name_of, **of_roles, **(_MORE_WIDE if wide else _MORE)}
+    print_rows(of_frameworks, data["clients"], "no frameworks")
     if data["not_shown"]:
         console().print(f"{data['not_shown']} more frameworks are not shown")
     _tell_of_fairness(data)
@@ -71,48 +76,32 @@ def _tell_of_fairness(data: dict[str, Any]) -> None:
         console().print(f"a newcomer would be given {data['newcomer_share']:.4f}")
 
 
-_Columns = tuple[list[str], Callable[[dict[str, Any]], tuple[object, ...]]]
+_FAIR: Columns = {">fair": figure("fair_share", ".3f"), ">off by": figure("fairness_error", "+.3f")}
 
 
-def _narrow(fair: bool) -> _Columns:
+def _narrow(fair: bool) -> Columns:
     """Columns that fit 80 characters, beside those of frameworks; fair shares stand for amounts."""
-
-    def row(share: dict[str, Any]) -> tuple[object, ...]:
-        last = _fair(share, fair) if fair else (_dominant(share),)
-        return (share["role"], f"{share['share']:.3f}", *last)
-
-    return ["role", ">share", *([">fair", ">off by"] if fair else ["mostly"])], row
+    last: Columns = _FAIR if fair else {"mostly": _dominant}
+    return {"role": "role", ">share": figure("share", ".3f"), **last}
 
 
-def _wide(fair: bool) -> _Columns:
-    def row(share: dict[str, Any]) -> tuple[object, ...]:
-        return (
-            share["role"],
-            f"{share['weight']:g}",
-            f"{share['share']:.4f}",
-            *_fair(share, fair),
-            f"{share['weighted_share']:.4f}",
-            share["dominant_resource"],
-            in_words(share["held"]),
-            f"{share['offered_share']:.4f}",
-        )
-
-    head = ["role", ">weight", ">share", *[">fair", ">off by"] * fair]
-    return [*head, ">weighted", "dominant", "held", ">offered"], row
-
-
-def _fair(share: dict[str, Any], fair: bool) -> tuple[object, ...]:
-    return (f"{share['fair_share']:.3f}", f"{share['fairness_error']:+.3f}") if fair else ()
+def _wide(fair: bool) -> Columns:
+    return {
+        "role": "role",
+        ">weight": figure("weight", "g"),
+        ">share": figure("share", ".4f"),
+        **(_FAIR if fair else {}),
+        ">weighted": figure("weighted_share", ".4f"),
+        "dominant": "dominant_resource",
+        "held": amounts("held"),
+        ">offered": figure("offered_share", ".4f"),
+    }
 
 
 def _dominant(share: dict[str, Any]) -> str:
     """What it holds of its dominant resource."""
     name = share["dominant_resource"]
     return in_words({name: share["held"][name]}) if name else ""
-
-
-def name_of(share: dict[str, Any]) -> str:
-    return share["framework_name"] or share["framework_id"]
 
 
 def state_of(share: dict[str, Any]) -> str:
@@ -125,22 +114,44 @@ def age_of(share: dict[str, Any]) -> str:
     return f"{share['offer_age_s']:.0f} s" if share["offer_age_s"] else ""
 
 
-_MORE: dict[str, Callable[[dict[str, Any]], object]] = {
-    "one task": lambda each: in_words(each["demand"]),
+_MORE: Columns = {
+    "one task": amounts("demand"),
     ">waited": lambda each: each["waited_cycles"] or "",
     "state": state_of,
 }
 
-_MORE_WIDE: dict[str, Callable[[dict[str, Any]], object]] = {
-    ">score": lambda each: "" if each["score"] is None else f"{each['score']:.4f}",
-    "demand": lambda each: in_words(each["demand"]),
-    "from": lambda each: each["demand_source"],
-    ">agents": lambda each: each["agents"],
-    ">filters": lambda each: each["filters"],
+_MORE_WIDE: Columns = {
+    ">score": figure("score", ".4f"),
+    "demand": amounts("demand"),
+    "from": "demand_source",
+    ">agents": "agents",
+    ">filters": "filters",
     ">offered for": age_of,
-    ">waited": lambda each: each["waited_cycles"],
+    ">waited": "waited_cycles",
     "state": state_of,
 }
+
+
+WATCHED: Columns = {
+    "framework": name_of,
+    "role": "role",
+    ">waited": lambda each: each["waited_cycles"] or "",
+    ">share": figure("share", ".4f"),
+    ">on offer": lambda each: f"{each['offered_share']:.4f}" if each["offered_share"] else "",
+    ">offered for": age_of,
+    ">filters": lambda each: each["filters"] or "",
+    "needs": lambda each: in_words(each["demand"]) or "unknown",
+    "state": state_of,
+}
+"""What `top` shows of each framework in a role."""
+
+
+def watched(shares: dict[str, Any]) -> list[dict[str, Any]]:
+    """Order frameworks as `top` does: who waits longest first, then whoever has least."""
+    return sorted(
+        shares["clients"],
+        key=lambda each: (-each["waited_cycles"], each["weighted_share"], each["framework_id"]),
+    )
 
 
 def shadow(data: dict[str, Any]) -> None:
@@ -153,13 +164,11 @@ def shadow(data: dict[str, Any]) -> None:
     console().print(as_text(_summary(counts)))
     if counts["error"]:
         console().print(as_text(f"warning: it failed last with {counts['error']}"))
-    for name, kind in (("role", "roles"), ("framework", "clients")):
-        console().print()
-        rows = (_row(name, each, fair=data["fair"]) for each in data[kind])
-        head = [name, ">share", ">offered", ">by shadow", ">change", ">cycles", ">shadow's"]
-        if data["fair"]:
-            head += [">end", ">end, shadow"]
-        print_table(head, rows, "nobody is there")
+    columns = {**_BESIDE, **(_ENDS if data["fair"] else {})}
+    console().print()
+    print_rows({"role": "role", **columns}, data["roles"], "nobody is there")
+    console().print()
+    print_rows({"framework": _client, **columns}, data["clients"], "nobody is there")
     text = (
         "share: held now. offered: share offered, added up over the cycles compared; by shadow:"
         " what the other policy would have offered in the same cycles. cycles: in so many something"
@@ -179,21 +188,20 @@ def _summary(counts: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _row(name: str, each: dict[str, Any], *, fair: bool) -> list[str]:
-    called = each["role"]
-    if name == "framework":
-        called = f"{name_of(each)} ({each['role']})"
-    difference = each["offered_by_shadow"] - each["offered"]
-    row = [
-        called,
-        f"{each['share']:.4f}",
-        f"{each['offered']:.4f}",
-        f"{each['offered_by_shadow']:.4f}",
-        f"{difference:+.4f}",
-        str(each["cycles"]),
-        str(each["cycles_by_shadow"]),
-    ]
-    if fair:
-        ends = (each["fair_share"], each["fair_share_by_shadow"])
-        row += ["" if end is None else f"{end:.4f}" for end in ends]
-    return row
+def _client(each: dict[str, Any]) -> str:
+    return f"{name_of(each)} ({each['role']})"
+
+
+_BESIDE: Columns = {
+    ">share": figure("share", ".4f"),
+    ">offered": figure("offered", ".4f"),
+    ">by shadow": figure("offered_by_shadow", ".4f"),
+    ">change": lambda each: f"{each['offered_by_shadow'] - each['offered']:+.4f}",
+    ">cycles": "cycles",
+    ">shadow's": "cycles_by_shadow",
+}
+
+_ENDS: Columns = {
+    ">end": figure("fair_share", ".4f"),
+    ">end, shadow": figure("fair_share_by_shadow", ".4f"),
+}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allocator.cli.render.setting_tables import policy_in_words, print_settings
-from allocator.cli.render.terminal import as_text, console, print_table
+from allocator.cli.render.terminal import Columns, as_text, console, print_section, print_table
 from allocator.cli.tree import Check
 from allocator.plain import printable
 from allocator.settable import KINDS, Scope
@@ -37,10 +37,6 @@ def rules(data: dict[str, Any], name: str) -> Iterator[str]:
 def settings(data: dict[str, Any]) -> Iterator[str]:
     """Keys of settings, and rules by whom they are for."""
     yield from (f"{each['key']} {each['scope']}".rstrip() for each in data["settings"])
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else ""
 
 
 CRITICAL = {"silent master", "fallback"}
@@ -85,19 +81,16 @@ def status(data: dict[str, Any]) -> None:
             as_text(f"warning: {warning['what']}: {warning['text']}; {warning['mend']}")
         )
     _settings_in_force(data)
-    if data["resources"]:
-        rows = (
-            (
-                use["name"],
-                use["total"],
-                use["held"],
-                _percent(use["held"], use["total"]),
-                use["offered"],
-            )
-            for use in data["resources"]
-        )
-        console().print()
-        print_table(["resource", ">total", ">held", ">", ">of which on offer"], rows, "")
+    print_section(_RESOURCES, data["resources"])
+
+
+_RESOURCES: Columns = {
+    "resource": "name",
+    ">total": "total",
+    ">held": "held",
+    ">": lambda use: f"{100 * use['held'] / use['total']:.1f} %" if use["total"] else "",
+    ">of which on offer": "offered",
+}
 
 
 def _settings_in_force(data: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, TextIO, TypeAlias
 
@@ -81,6 +81,43 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], empty:
 def in_words(amounts: dict[str, float]) -> str:
     """Write amounts by name, in Mesos's form."""
     return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
+
+
+Cell: TypeAlias = Callable[[Any], object]
+"""Gives what stands in a cell, of what its row is about."""
+
+Columns: TypeAlias = Mapping[str, str | Cell]
+"""By what stands above a column: what its cells say; a text names a field of an answer."""
+
+
+def amounts(field: str) -> Cell:
+    return lambda each: in_words(each[field])
+
+
+def figure(field: str, form: str) -> Cell:
+    """Write a number in a form such as ``.3f``; nothing where there is none."""
+    return lambda each: "" if each[field] is None else format(each[field], form)
+
+
+def cells(columns: Columns, each: Any) -> list[object]:  # noqa: ANN401
+    return [each[cell] if isinstance(cell, str) else cell(each) for cell in columns.values()]
+
+
+def print_rows(columns: Columns, found: Iterable[Any], empty: str) -> None:
+    """Print a table with a row for each that was found, or what stands for an empty one."""
+    print_table(columns, (cells(columns, each) for each in found), empty)
+
+
+def print_section(columns: Columns, found: Iterable[dict[str, Any]]) -> None:
+    """Print a table below a blank line; nothing where it would be empty."""
+    if found := list(found):
+        console().print()
+        print_rows(columns, found, "")
+
+
+def name_of(client: dict[str, Any]) -> str:
+    """What to call a framework: its name, or its id."""
+    return client["framework_name"] or client["framework_id"]
 
 
 EVERY_S = 10.0

@@ -213,7 +213,7 @@ class Journal:
         full = self._size + more > max(self._keeping.bytes_max, 2 * self._head_size)
         return self.on and full and not begun and self._size > self._head_size
 
-    # RestoredState a file.
+    # To begin a file.
 
     def _take(self) -> None:
         """Take the journal, where it is not ours already; another process may have it.

@@ -155,10 +155,10 @@ class Shadow:
             clients = {key: Sums(**asdict(sums)) for key, sums in tally.clients.items()}
             return Reading(tally.spec, Counts(**asdict(tally.counts)), clients)
 
-    def counts(self) -> tuple[PolicySpec | None, Counts]:
-        """Copy only the numbers."""
+    def counts(self) -> Reading:
+        """Copy only the numbers, without clients."""
         with self._changed:
-            return self._tally.spec, Counts(**asdict(self._tally.counts))
+            return Reading(self._tally.spec, Counts(**asdict(self._tally.counts)), {})
 
     def settle(self, within_s: float) -> bool:
         """Wait until nothing is under way; says whether that came about."""

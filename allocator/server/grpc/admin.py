@@ -1,11 +1,10 @@
 """The operators' service. Whatever it asks of the core is done on the core's thread.
 
 Every kind of rule (`allocator.settable`) has two calls, of the same form: one lists its rules, the
-other sets, replaces or takes back one of them.
+other sets, replaces or takes back one of them. What changes nothing is a view (`VIEWS`).
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, partialmethod
 from typing import Any, TypeVar
@@ -17,15 +16,13 @@ from allocator.core import OperatorChange, SetPolicy
 from allocator.server.config import Config, Loaded
 from allocator.server.engine import fair_shares
 from allocator.server.engine.commands import Ask, refuse, wait
-from allocator.server.engine.commands import refuse as _refuse
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.operators import Changes, Operators, check_patterns
-from allocator.server.views import dump, views
-from allocator.server.views.shadow_report import write_shadow_report
-from allocator.server.views.views import RefusedError, Views, shown_settings
+from allocator.server.views import dump
+from allocator.server.views.views import VIEWS, RefusedError, Views, shown_settings
 from allocator.settable import RULES, SHADOW, Scope, SettingKind, Value
 from allocator.v1 import admin_pb2 as pb
-from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2
+from allocator.v1 import admin_pb2_grpc, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.settings.operator_settings import (
     read_change,
@@ -73,13 +70,6 @@ class RuleRpcs:
             beside=_beside(change, request),
         )
         return _response(f"Set{kind.title}Response", {kind.plural: listed, "change": told})
-
-    def GetShadow(
-        self, request: pb.GetShadowRequest, context: grpc.ServicerContext
-    ) -> pb.GetShadowResponse:
-        return write_shadow_report(
-            self._loop, lambda work: self._ask(context, work), fair=request.fair
-        )
 
     def SetShadow(
         self, request: settings_pb2.SetShadowRequest, context: grpc.ServicerContext
@@ -129,9 +119,6 @@ def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> 
         refuse(context, f"{kind.name}.{kind.field} = {text!r}: {mend}")
 
 
-# ruff: noqa: N802 - methods bear the names of the RPCs.
-
-
 _Service: Any = admin_pb2_grpc.AdminServiceServicer  # Types do not see the calls of rules.
 
 
@@ -150,33 +137,17 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
         self._views = views or Views(loop, Operators(loop, Loaded(Config(), {})))
         super().__init__(loop, changes or Changes(loop, self._views.operators))
 
-    def GetStatus(
-        self, request: pb.GetStatusRequest, context: grpc.ServicerContext
-    ) -> pb.GetStatusResponse:
-        return self._views.status(self._asking(context))
-
-    def GetShares(
-        self, request: pb.GetSharesRequest, context: grpc.ServicerContext
-    ) -> pb.GetSharesResponse:
-        with _refusing(context):
-            return self._views.shares(self._asking(context), request)
-
-    def Explain(
-        self, request: explain_pb2.ExplainRequest, context: grpc.ServicerContext
-    ) -> explain_pb2.ExplainResponse:
-        with _refusing(context):
-            return self._views.explain(self._asking(context), request)
-
-    def GetPolicy(
-        self, request: pb.GetPolicyRequest, context: grpc.ServicerContext
-    ) -> pb.GetPolicyResponse:
-        return self._views.policy(self._asking(context))
-
-    def ListNames(
-        self, request: pb.ListNamesRequest, context: grpc.ServicerContext
-    ) -> pb.ListNamesResponse:
-        with _refusing(context):
-            return views.listed(self._loop, self._asking(context), request)
+    def _view(
+        self,
+        view: Callable[[Views, Ask, Message], Message],
+        request: Message,
+        context: grpc.ServicerContext,
+    ) -> Message:
+        """Say what there is; ends the call where what was asked is wrong."""
+        try:
+            return view(self._views, self._asking(context), request)
+        except RefusedError as error:
+            refuse(context, str(error))
 
     def SetPolicy(
         self, request: pb.SetPolicyRequest, context: grpc.ServicerContext
@@ -192,12 +163,6 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
             response.forecasts.extend(found)
             response.unaffected = unaffected
         return response
-
-    def ListSettings(
-        self, request: pb.ListSettingsRequest, context: grpc.ServicerContext
-    ) -> pb.ListSettingsResponse:
-        listed = self._views.settings(self._asking(context), every=True)
-        return pb.ListSettingsResponse(settings=listed)
 
     def ResetSettings(
         self, request: pb.ResetSettingsRequest, context: grpc.ServicerContext
@@ -230,10 +195,5 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
         return partial(self._ask, context)
 
 
-@contextmanager
-def _refusing(context: grpc.ServicerContext) -> Iterator[None]:
-    """End the call where what was asked is wrong."""
-    try:
-        yield
-    except RefusedError as error:
-        _refuse(context, str(error))
+for _rpc, _answer in VIEWS.items():
+    setattr(AdminServicer, _rpc, partialmethod(AdminServicer._view, _answer))  # noqa: SLF001

@@ -1,14 +1,13 @@
-"""What a metric is declared as: a `Family` for each; and what many of them have in common.
+"""What a metric is declared as: one `Family` for each; and what many of them have in common.
 
-A part of the metrics is a table of families, and a function from a source to their numbers.
+A part of the metrics is a table of families, and what gives the source of their numbers.
 """
 
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import structlog
@@ -45,39 +44,42 @@ Buckets: TypeAlias = tuple[Sequence[tuple[str, float]], float]
 LabelledBuckets: TypeAlias = tuple[Sequence[str], Sequence[tuple[str, float]], float]
 """The same behind the values of the labels."""
 
-Numbers: TypeAlias = Mapping[
-    str,
-    (
-        "float | Mapping[str, float] | Mapping[str, str] | Iterable[Series] | Buckets"
-        " | Iterable[LabelledBuckets] | None"
-    ),
-]
-"""By a metric's name: one number, or none now; numbers by the value of its label, or of several.
+Numbers: TypeAlias = (
+    "float | Mapping[str, float] | Mapping[str, str] | Iterable[Series] | Buckets"
+    " | Iterable[LabelledBuckets] | None"
+)
+"""Of one metric: a number, or none now; numbers by the value of its label, or of several.
 
 Facts have texts by label, and a histogram has buckets, or some for each of its labels.
 """
 
+S = TypeVar("S")
+"""What the numbers of a part are read from."""
+
 
 @dataclass(frozen=True)
-class Family:
+class Family(Generic[S]):
     """One metric.
 
     `name`: without `PREFIX`, and without what Prometheus puts behind it.
     `text`: what it says, for operators.
+    `numbers`: gives its numbers.
     """
 
     kind: str
     name: str
     labels: tuple[str, ...]
     text: str
+    numbers: Callable[[S], Numbers]
 
     @property
     def full_name(self) -> str:
         """What its series are called; those of a histogram have endings of their own."""
         return f"{PREFIX}{self.name}{_ENDINGS.get(self.kind, '')}"
 
-    def metric(self, given: Any) -> Metric:  # noqa: ANN401 - as in `Numbers`
+    def metric(self, source: S) -> Metric:
         name = f"{PREFIX}{self.name}"
+        given: Any = self.numbers(source)
         if self.kind == "histogram":
             if not self.labels:
                 return HistogramMetricFamily(name, self.text, *given)
@@ -96,6 +98,10 @@ class Family:
         return made
 
 
+Families: TypeAlias = Sequence[Family[S]]
+"""Those of one part, in the order of a scrape."""
+
+
 def _rows(given: Any) -> Iterable[Series]:  # noqa: ANN401
     if given is None:
         return ()
@@ -104,27 +110,35 @@ def _rows(given: Any) -> Iterable[Series]:  # noqa: ANN401
     return given if isinstance(given, Iterable) else [((), given)]
 
 
-def _declared(kind: str, head: str, text: str) -> Family:
-    """Declare a metric; `head` is its name, with its labels behind it as in ``agents{state}``."""
-    name, _, labels = head.rstrip("}").partition("{")
-    return Family(kind, name, tuple(filter(None, labels.split(","))), text)
+class _Declare(Protocol):
+    """Declares a metric; `head` is its name, with its labels behind it as in ``agents{state}``."""
+
+    def __call__(self, head: str, text: str, numbers: Callable[[S], Numbers]) -> Family[S]: ...
 
 
-counter = partial(_declared, "counter")
+def _declare(kind: str) -> _Declare:
+    def declared(head: str, text: str, numbers: Callable[[S], Numbers]) -> Family[S]:
+        name, _, labels = head.rstrip("}").partition("{")
+        return Family(kind, name, tuple(filter(None, labels.split(","))), text, numbers)
+
+    return declared
+
+
+counter = _declare("counter")
 """What only grows."""
 
-gauge = partial(_declared, "gauge")
+gauge = _declare("gauge")
 """What goes up and down."""
 
-histogram = partial(_declared, "histogram")
-info = partial(_declared, "info")
+histogram = _declare("histogram")
+info = _declare("info")
 """Facts, as labels of a series that is always 1."""
 
 
-def amounts(head: str, text: str) -> Family:
+def amounts(head: str, text: str, numbers: Callable[[S], Iterable[Series]]) -> Family[S]:
     """Declare amounts of resources; `amounts_of` gives their series."""
-    plain = gauge(head, f"{text}, in the unit that the label says.")
-    return Family(plain.kind, plain.name, (*plain.labels, "resource", "unit"), plain.text)
+    plain = gauge(head, f"{text}, in the unit that the label says.", numbers)
+    return replace(plain, labels=(*plain.labels, "resource", "unit"))
 
 
 def with_zeros(known: Iterable[str], counts: Mapping[str, int]) -> dict[str, float]:
@@ -192,6 +206,10 @@ class Selection:
         """Numbers (n,), of the others the largest."""
         return [*self.each(numbers), (self.other, numbers[self.rest].max(initial=0))]
 
+    def own(self, amounts: Ints, given: Bools) -> Iterable[Series]:
+        """Amounts (n, R) of those with series of their own, where they are `given` (n, R)."""
+        return amounts_of(self.report, self.values, amounts[self.top], given[self.top])
+
     def amounts(self, amounts: Ints, given: Bools | None = None) -> Iterable[Series]:
         """Amounts (n, R), those of the others added up; `given` (R,) as in `amounts_of`."""
         both = np.vstack([amounts[self.top], amounts[self.rest].sum(axis=0)])
@@ -207,29 +225,31 @@ def largest(share: Floats, candidates: Ints, limit: int) -> tuple[Ints, Ints]:
 _log = structlog.get_logger()
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part(Generic[S]):
     """Some families that are missing together.
 
-    `numbers`: gives those of these families; None: there are none now.
+    `source`: gives what their numbers are read from; None: there are none now.
     """
 
     name: str
-    families: Sequence[Family]
-    numbers: Callable[[], Numbers | None]
+    families: Families[S]
+    source: Callable[[], S | None]
 
     def collect(self) -> list[Metric]:
         """Give the families."""
-        numbers = self.numbers()
-        if numbers is None:
-            return []
-        assert numbers.keys() == {each.name for each in self.families}, self.name
-        return [each.metric(numbers[each.name]) for each in self.families]
+        source = self.source()
+        return [] if source is None else [each.metric(source) for each in self.families]
 
 
-PartsNow: TypeAlias = Callable[[], Iterable[Part]]
+PartsNow: TypeAlias = Callable[[], Iterable[Part[Any]]]
 """Says what a scrape is made of; asked at each scrape."""
 
-SCRAPE_ERRORS = counter("scrape_errors{part}", "Times that a part of a scrape could not be given.")
+SCRAPE_ERRORS: Family[Counter[str]] = counter(
+    "scrape_errors{part}",
+    "Times that a part of a scrape could not be given.",
+    lambda errors: errors,
+)
 
 
 class Parts(Collector):
@@ -253,7 +273,7 @@ class Parts(Collector):
                 yield from self._collected(part)
         yield SCRAPE_ERRORS.metric(self.errors)
 
-    def _collected(self, part: Part) -> list[Metric]:
+    def _collected(self, part: Part[Any]) -> list[Metric]:
         self.errors[part.name] += 0  # its series is there from the beginning
         try:
             return part.collect()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -15,55 +15,18 @@ from starlette.routing import BaseRoute
 
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.metrics import operation_families, state_families
 from allocator.server.metrics.family import SCRAPE_ERRORS, Family, Parts, PartsNow
-from allocator.server.metrics.operation_families import (
-    CALLS,
-    CHANGES,
-    COMPILATION,
-    CORE,
-    FAIRNESS,
-    JOURNAL,
-    KEEPING,
-    LOOKS,
-    MODULE,
-    PLANNING,
-    SHADOW,
-    compilation_parts,
-)
-from allocator.server.metrics.state_families import (
-    BUILD,
-    CLUSTER,
-    COUNTERS,
-    DEMANDS,
-    FRAMEWORKS,
-    QUOTAS,
-    ROLES,
-    Scrape,
-    state_parts,
-)
+from allocator.server.metrics.operation_families import COMPILATION, compilation_parts
+from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
 from allocator.server.system.compilation import Compilation
 from allocator.server.web.http import HttpServer, nothing_to_add, probe_routes
 
-FAMILIES: Sequence[Family] = (
+FAMILIES: Sequence[Family[Any]] = (
     *COMPILATION,
-    *BUILD,
-    *COUNTERS,
-    *CLUSTER,
-    *ROLES,
-    *DEMANDS,
-    *QUOTAS,
-    *FRAMEWORKS,
-    *CHANGES,
-    *KEEPING,
-    *JOURNAL,
-    *PLANNING,
-    *SHADOW,
-    *CALLS,
-    *CORE,
-    *MODULE,
-    *LOOKS,
-    *FAIRNESS,
+    *state_families.FAMILIES,
+    *operation_families.FAMILIES,
     SCRAPE_ERRORS,
 )
 """All that a scrape may hold, in its order."""

@@ -2,20 +2,26 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocator.core import Floats, Reason
+from allocator.core import Floats, Ints, Reason
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.fair_shares import FairnessWatch
+from allocator.server.engine.fair_shares import Fairness, FairnessCounts, FairnessWatch
+from allocator.server.engine.journal import Journal
 from allocator.server.engine.planning import Planner
 from allocator.server.engine.sessions import SessionInfo
-from allocator.server.grpc.calls import BOUNDS, REASONS, Calls
+from allocator.server.engine.shadow import Reading
+from allocator.server.grpc.calls import BOUNDS, Calls
+from allocator.server.grpc.calls import REASONS as REFUSALS
 from allocator.server.metrics.family import (
     OTHER,
-    Numbers,
+    Families,
+    Family,
     Part,
     Series,
     counter,
@@ -51,282 +57,195 @@ _NOW = {
     "shadow": "1 while Mesos's own allocator decides, and decisions are only compared.",
 }
 
-MODULE = (
-    *(counter(f"module_{name}", text) for name, text in _TOTALS.items()),
-    *(gauge(f"module_{name}", text) for name, text in _NOW.items()),
+_REASONS = [each.name.lower() for each in Reason]
+
+
+class _ModuleSaid(NamedTuple):
+    """What the module of the present session said last, and the time on its clock."""
+
+    figures: ModuleFigures
+    clock_ms: int
+
+    @property
+    def fallback_last_s(self) -> float:
+        since_ms, until_ms = self.figures.fallback_since_ms, self.figures.fallback_until_ms
+        lasted_ms = (until_ms or self.clock_ms) - since_ms if since_ms else 0
+        return max(lasted_ms, 0) / 1000
+
+
+MODULE: Families[_ModuleSaid] = (
+    *(
+        counter(f"module_{name}", text, attrgetter(f"figures.{name}"))
+        for name, text in _TOTALS.items()
+    ),
+    *(gauge(f"module_{name}", text, attrgetter(f"figures.{name}")) for name, text in _NOW.items()),
     counter(
         "module_shadow_decisions{given}",
         "Decisions in shadow, by whom Mesos's own allocator gave of the agent to meanwhile.",
+        lambda now: {
+            "same": now.figures.shadow_same,
+            "other": now.figures.shadow_other,
+            "none": now.figures.shadow_none,
+        },
     ),
     gauge(
-        "module_fallback_active", "1 while the module decides by itself, though a session lasts."
+        "module_fallback_active",
+        "1 while the module decides by itself, though a session lasts.",
+        lambda now: bool(now.figures.fallback_since_ms) and not now.figures.fallback_until_ms,
     ),
     gauge(
         "module_fallback_last_seconds",
         "How long the module decided by itself the last time, in seconds; 0: it never did.",
+        lambda now: now.fallback_last_s,
     ),
     counter(
         "module_session_ends{end}",
         "Sessions and attempts to have one that ended, by how, as the module saw it.",
+        lambda now: with_zeros(MODULE_ENDS.values(), now.figures.ends),
     ),
     counter(
         "module_outcomes{reason}",
         "Decisions by what the module made of them, of all sidecars that it had.",
+        lambda now: with_zeros(_REASONS, now.figures.outcomes),
     ),
     gauge(
         "module_round_trip_seconds{part}",
         "From a batch to its answer, as the module saw the latest ones, in seconds.",
+        lambda now: {
+            "p50": now.figures.round_trip_p50_us / 1e6,
+            "p99": now.figures.round_trip_p99_us / 1e6,
+            "max": now.figures.round_trip_max_us / 1e6,
+        },
     ),
 )
 
-_REASONS = [each.name.lower() for each in Reason]
 
-
-def module_parts(session: Callable[[], SessionInfo | None]) -> list[Part]:
+def module_parts(session: Callable[[], SessionInfo | None]) -> list[Part[Any]]:
     """Say what the module of the present session said last; nothing where it says nothing."""
 
-    def numbers() -> Numbers | None:
+    def said() -> _ModuleSaid | None:
         now = session()
-        return _module(now.figures, now.clock_ms) if now and now.figures is not None else None
+        return _ModuleSaid(now.figures, now.clock_ms) if now and now.figures is not None else None
 
-    return [Part("module", MODULE, numbers)]
-
-
-def _module(figures: ModuleFigures, clock_ms: int) -> Numbers:
-    since_ms, until_ms = figures.fallback_since_ms, figures.fallback_until_ms
-    lasted_ms = (until_ms or clock_ms) - since_ms if since_ms else 0
-    return {
-        **{f"module_{name}": getattr(figures, name) for name in (*_TOTALS, *_NOW)},
-        "module_shadow_decisions": {
-            "same": figures.shadow_same,
-            "other": figures.shadow_other,
-            "none": figures.shadow_none,
-        },
-        "module_fallback_active": bool(since_ms) and not until_ms,
-        "module_fallback_last_seconds": max(lasted_ms, 0) / 1000,
-        "module_session_ends": with_zeros(MODULE_ENDS.values(), figures.ends),
-        "module_outcomes": with_zeros(_REASONS, figures.outcomes),
-        "module_round_trip_seconds": {
-            "p50": figures.round_trip_p50_us / 1e6,
-            "p99": figures.round_trip_p99_us / 1e6,
-            "max": figures.round_trip_max_us / 1e6,
-        },
-    }
+    return [Part("module", MODULE, said)]
 
 
-LOOKS = (
+LOOKS: Families[FairnessCounts] = (
     counter(
         "fair_shares{result}",
         "Times that fair shares were worked out for metrics, by what came of it.",
+        lambda counts: {"done": counts.done, "failed": counts.failed},
     ),
     counter(
         "fair_shares_work_seconds",
         "Time that working fair shares out for metrics took in all, in seconds.",
+        lambda counts: counts.total_s,
     ),
     gauge(
         "fair_shares_last_seconds",
         "Time that working fair shares out for metrics took the last time, in seconds.",
+        lambda counts: counts.last_s,
     ),
     gauge(
         "fair_shares_copy_seconds",
         "How long the copy that they were worked out on held the core up, in seconds.",
+        lambda counts: counts.held_s,
     ),
 )
 
-FAIRNESS = (
-    gauge("fair_shares_age_seconds", "How old the fair shares of the metrics are, in seconds."),
+
+@dataclass(frozen=True)
+class _Shown:
+    """The latest look, and the rows of roles with series of their own."""
+
+    fairness: Fairness
+    roles: Ints
+
+    @property
+    def errors(self) -> Mapping[str, Floats]:
+        of_frameworks, of_roles = self.fairness.client_error, self.fairness.roles.error
+        return {"frameworks": np.abs(of_frameworks), "roles": np.abs(of_roles)}
+
+    def each(self, numbers: Floats) -> list[Series]:
+        path = self.fairness.roles.path
+        return [([label(path[row])], float(numbers[row])) for row in self.roles.tolist()]
+
+
+FAIRNESS: Families[_Shown] = (
+    gauge(
+        "fair_shares_age_seconds",
+        "How old the fair shares of the metrics are, in seconds.",
+        lambda found: time.monotonic() - found.fairness.taken_s,
+    ),
     gauge(
         "fairness_error_max{among}",
         "Largest difference of a dominant share from the fair one, either way, 0 to 1.",
+        lambda found: {each: error.max(initial=0.0) for each, error in found.errors.items()},
     ),
     gauge(
         "fairness_error_mean{among}",
         "Mean of these differences, over all that hold something or should, 0 to 1.",
+        lambda found: {
+            each: error.mean() if len(error) else 0.0 for each, error in found.errors.items()
+        },
     ),
     gauge(
         "role_fair_share{role}",
         "What the policy would give the role and those below it, were all given out anew.",
+        lambda found: found.each(found.fairness.roles.fair),
     ),
     gauge(
         "role_fairness_error{role}",
         "Dominant share of the role less the fair one: above 0 where it holds more.",
+        lambda found: found.each(found.fairness.roles.error),
     ),
     gauge(
         "role_shortfall{role}",
         "What it lacks of its fair share, where a framework in it lacks some and refuses none.",
+        lambda found: found.each(found.fairness.roles.shortfall),
     ),
 )
 
 
-def fairness_parts(watch: FairnessWatch, roles_max: int) -> list[Part]:
+def fairness_parts(watch: FairnessWatch, roles_max: int) -> list[Part[Any]]:
     """Say what came of the latest look, without waiting for the core.
 
     `roles_max`: so many roles at most have series of their own: those that hold most or should. An
         error of the others together would say nothing.
     """
+
+    def shown() -> _Shown | None:
+        latest = watch.latest
+        if latest is None:
+            return None
+        roles = latest.roles
+        named = np.flatnonzero([path != OTHER for path in roles.path])
+        top, _ = largest(np.maximum(roles.share, roles.fair), named, roles_max)
+        return _Shown(latest, top)
+
     return [
-        Part("fairness", LOOKS, lambda: _looks(watch)),
-        Part("fairness", FAIRNESS, lambda: _fairness(watch, roles_max)),
+        Part("fairness", LOOKS, lambda: watch.counts),
+        Part("fairness", FAIRNESS, shown),
     ]
 
 
-def _looks(watch: FairnessWatch) -> Numbers:
-    counts = watch.counts
-    return {
-        "fair_shares": {"done": counts.done, "failed": counts.failed},
-        "fair_shares_work_seconds": counts.total_s,
-        "fair_shares_last_seconds": counts.last_s,
-        "fair_shares_copy_seconds": counts.held_s,
-    }
-
-
-def _fairness(watch: FairnessWatch, roles_max: int) -> Numbers | None:
-    latest = watch.latest
-    if latest is None:
-        return None
-    roles = latest.roles
-    named = np.flatnonzero([path != OTHER for path in roles.path])
-    top, _ = largest(np.maximum(roles.share, roles.fair), named, roles_max)
-
-    def each(numbers: Floats) -> list[Series]:
-        return [([label(roles.path[row])], float(numbers[row])) for row in top.tolist()]
-
-    errors = {"frameworks": np.abs(latest.client_error), "roles": np.abs(roles.error)}
-    return {
-        "fair_shares_age_seconds": time.monotonic() - latest.taken_s,
-        "fairness_error_max": {among: error.max(initial=0.0) for among, error in errors.items()},
-        "fairness_error_mean": {
-            among: error.mean() if len(error) else 0.0 for among, error in errors.items()
-        },
-        "role_fair_share": each(roles.fair),
-        "role_fairness_error": each(roles.error),
-        "role_shortfall": each(roles.shortfall),
-    }
-
-
-COMPILATION = (
-    gauge("compiled", "1 while the loops run compiled, 0 while they run interpreted."),
-    gauge("compilation_progress", "How much of the loops is compiled, 0 to 1."),
+COMPILATION: Families[Compilation] = (
+    gauge(
+        "compiled",
+        "1 while the loops run compiled, 0 while they run interpreted.",
+        lambda now: now.state == "compiled",
+    ),
+    gauge(
+        "compilation_progress",
+        "How much of the loops is compiled, 0 to 1.",
+        lambda now: now.done / len(PARTS),
+    ),
 )
 
 
-def compilation_parts(compilation: Compilation) -> list[Part]:
+def compilation_parts(compilation: Compilation) -> list[Part[Any]]:
     """Say how far the compiled loops are."""
-
-    def numbers() -> Numbers:
-        return {
-            "compiled": compilation.state == "compiled",
-            "compilation_progress": compilation.done / len(PARTS),
-        }
-
-    return [Part("compilation", COMPILATION, numbers)]
-
-
-CHANGES = (
-    counter(
-        "admin_changes{setting,result}", "Changes of settings that operators asked for, by result."
-    ),
-    gauge("rules{kind}", "Rules in force, of the configuration and of operators, by kind."),
-    gauge(
-        "operator_settings{kind}",
-        "Settings that operators set over the configuration, or took back, by kind.",
-    ),
-    counter(
-        "config_reloads{result}",
-        "Times that the configuration was read again on SIGHUP, by whether it was taken over.",
-    ),
-)
-
-KEEPING = (
-    gauge(
-        "state_kept", "1 while what operators set survives a restart; 0: it ends with the process."
-    ),
-    counter("state_errors", "Failures to write a state file."),
-)
-
-JOURNAL = (
-    gauge(
-        "journal_on",
-        "1 while the journal is written; 0: it failed and is tried again within a minute.",
-    ),
-    gauge(
-        "journal_file_bytes",
-        "Size of the journal's present file, in bytes; rotated files are not in it.",
-    ),
-)
-
-PLANNING = (
-    counter(
-        "plans{result}",
-        "Plans that a policy worked out beside the cycles, by what came of them: dropped ones"
-        " came when another policy or session was there.",
-    ),
-    counter(
-        "plans_late", "Plans that took longer than policy.plan_budget_ms, whatever came of them."
-    ),
-    counter("plan_work_seconds", "Time that plans took in all, in seconds."),
-    gauge("plan_last_seconds", "Time that the last plan took, in seconds."),
-    gauge(
-        "plan_running_seconds",
-        "How long the plan takes so far that is being worked out; 0: none is.",
-    ),
-    gauge(
-        "plan_age_seconds", "How long ago the plan in force was good for the cluster, in seconds."
-    ),
-)
-
-SHADOW = (
-    gauge(
-        "shadow_on",
-        "1 while a policy looks on beside the one in force; nothing comes of what it says.",
-    ),
-    counter(
-        "shadow_cycles{result}",
-        "Cycles since the policy that looks on was set, by whether it decided them, too.",
-    ),
-    counter(
-        "shadow_offers{by}",
-        "Offers (a framework and an agent) in compared cycles, by who would have made them.",
-    ),
-    counter(
-        "shadow_frameworks{only}",
-        "Frameworks that only one of the two offered anything in a cycle, cycle by cycle.",
-    ),
-    counter(
-        "shadow_share_apart",
-        "Share of the cluster that the policy that looks on would have offered to others, added"
-        " up over compared cycles.",
-    ),
-    counter("shadow_seconds", "Time that asking the policy that looks on took, in seconds."),
-)
-
-CALLS = (
-    counter(
-        "calls_refused{kind,reason}",
-        "Calls that were refused: no room for their kind, no right, others ask for too long.",
-    ),
-)
-
-CORE = (
-    gauge(
-        "core_queue_depth",
-        "Commands (messages, questions, changes) that wait for the core's thread.",
-    ),
-    counter(
-        "core_questions_seconds",
-        "Time of the core's thread that questions took; a fifth of its time at most.",
-    ),
-    histogram(
-        "core_hold_seconds{kind}",
-        "How long one piece of work held the core's thread, in seconds: a message with a cycle in"
-        " it or without one, a question, a change, a plan, a copy of the books. Decisions wait so"
-        " long.",
-    ),
-    gauge(
-        "last_batch_timestamp_seconds",
-        "When the latest batch of a master came, in seconds since 1970; 0: none came.",
-    ),
-)
+    return [Part("compilation", COMPILATION, lambda: compilation)]
 
 
 class Operation(NamedTuple):
@@ -338,95 +257,207 @@ class Operation(NamedTuple):
     planner: Planner
     calls: Calls
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Part[Any]]:
         return [
-            Part("changes", CHANGES, self._changes),
-            Part("keeping", KEEPING, self._keeping),
-            Part("journal", JOURNAL, self._journal),
-            Part("planning", PLANNING, self._planning),
-            Part("shadow", SHADOW, self._shadow),
-            Part("calls", CALLS, self._calls),
-            Part("core", CORE, self._core),
+            Part("changes", CHANGES, lambda: self),
+            Part("keeping", KEEPING, lambda: self.operators),
+            Part("journal", JOURNAL, lambda: self.loop.journal),
+            Part("planning", PLANNING, lambda: self.planner),
+            Part("shadow", SHADOW, self.loop.shadow.counts),
+            Part("calls", CALLS, lambda: self.calls),
+            Part("core", CORE, lambda: self.loop),
         ]
 
-    def _changes(self) -> Numbers:
-        counts, settings = self.audit.counts(), self.loop.allocator.settings
-        set_by = Counter(key[0] for key in list(self.operators.overlay.changes))
-        return {
-            "admin_changes": [
-                ((kind, result), counts.get((kind, result), 0))
-                for kind in KINDS
-                for result in RESULTS
-            ],
-            "rules": {kind.name: len(getattr(settings, kind.plural)) for kind in RULES},
-            "operator_settings": {kind: set_by[kind] for kind in KINDS},
-            "config_reloads": {
-                result: self.operators.reloads[result] for result in ("done", "refused")
-            },
-        }
 
-    def _keeping(self) -> Numbers:
-        return {
-            "state_kept": bool(self.operators.directory) and not self.operators.problem,
-            "state_errors": self.operators.state_errors,
-        }
+def _by_pair(
+    found: Mapping[tuple[str, str], int], first: Iterable[str], second: Collection[str]
+) -> list[Series]:
+    """Count for each value of the first label with each of the second."""
+    return [((one, other), found.get((one, other), 0)) for one in first for other in second]
 
-    def _journal(self) -> Numbers | None:
-        journal = self.loop.journal
-        if journal is None:
-            return None
-        return {"journal_on": journal.on, "journal_file_bytes": journal.size}
 
-    def _planning(self) -> Numbers:
-        planner, counts = self.planner, self.planner.counts
-        return {
-            "plans": {
-                "adopted": counts.adopted,
-                "failed": counts.failed,
-                "dropped": counts.dropped,
-            },
-            "plans_late": counts.late,
-            "plan_work_seconds": counts.total_s,
-            "plan_last_seconds": counts.last_s,
-            "plan_running_seconds": planner.running_s,
-            "plan_age_seconds": planner.age_s,
-        }
+def _set_by_operators(operators: Operators) -> Mapping[str, float]:
+    set_by = Counter(key[0] for key in list(operators.overlay.changes))
+    return {kind: set_by[kind] for kind in KINDS}
 
-    def _shadow(self) -> Numbers:
-        spec, counts = self.loop.shadow.counts()
-        return {
-            "shadow_on": spec is not None,
-            "shadow_cycles": {
-                "compared": counts.compared,
-                "late": counts.late,
-                "too_large": counts.too_large,
-                "failed": counts.failed,
-            },
-            "shadow_offers": {
-                "both": counts.offers_of_both,
-                "policy": counts.offers_of_policy,
-                "shadow": counts.offers_of_shadow,
-            },
-            "shadow_frameworks": {
-                "policy": counts.clients_of_policy,
-                "shadow": counts.clients_of_shadow,
-            },
-            "shadow_share_apart": counts.share_apart,
-            "shadow_seconds": counts.busy_s,
-        }
 
-    def _calls(self) -> Numbers:
-        found = self.calls.refused
-        pairs = [(kind, reason) for kind in BOUNDS for reason in REASONS]
-        return {"calls_refused": [(pair, found[pair]) for pair in pairs]}
+CHANGES: Families[Operation] = (
+    counter(
+        "admin_changes{setting,result}",
+        "Changes of settings that operators asked for, by result.",
+        lambda now: _by_pair(now.audit.counts(), KINDS, RESULTS),
+    ),
+    gauge(
+        "rules{kind}",
+        "Rules in force, of the configuration and of operators, by kind.",
+        lambda now: {
+            kind.name: len(getattr(now.loop.allocator.settings, kind.plural)) for kind in RULES
+        },
+    ),
+    gauge(
+        "operator_settings{kind}",
+        "Settings that operators set over the configuration, or took back, by kind.",
+        lambda now: _set_by_operators(now.operators),
+    ),
+    counter(
+        "config_reloads{result}",
+        "Times that the configuration was read again on SIGHUP, by whether it was taken over.",
+        lambda now: {each: now.operators.reloads[each] for each in ("done", "refused")},
+    ),
+)
 
-    def _core(self) -> Numbers:
-        return {
-            "core_queue_depth": self.loop.commands.depth,
-            "core_questions_seconds": self.loop.commands.questions_s,
-            "core_hold_seconds": [
-                ([kind], each.cumulative(), each.total_s)
-                for kind, each in self.loop.holds.by_kind.items()
-            ],
-            "last_batch_timestamp_seconds": self.loop.last_batch_s,
-        }
+KEEPING: Families[Operators] = (
+    gauge(
+        "state_kept",
+        "1 while what operators set survives a restart; 0: it ends with the process.",
+        lambda operators: bool(operators.directory) and not operators.problem,
+    ),
+    counter(
+        "state_errors", "Failures to write a state file.", lambda operators: operators.state_errors
+    ),
+)
+
+JOURNAL: Families[Journal] = (
+    gauge(
+        "journal_on",
+        "1 while the journal is written; 0: it failed and is tried again within a minute.",
+        lambda journal: journal.on,
+    ),
+    gauge(
+        "journal_file_bytes",
+        "Size of the journal's present file, in bytes; rotated files are not in it.",
+        lambda journal: journal.size,
+    ),
+)
+
+PLANNING: Families[Planner] = (
+    counter(
+        "plans{result}",
+        "Plans that a policy worked out beside the cycles, by what came of them: dropped ones"
+        " came when another policy or session was there.",
+        lambda planner: {
+            "adopted": planner.counts.adopted,
+            "failed": planner.counts.failed,
+            "dropped": planner.counts.dropped,
+        },
+    ),
+    counter(
+        "plans_late",
+        "Plans that took longer than policy.plan_budget_ms, whatever came of them.",
+        lambda planner: planner.counts.late,
+    ),
+    counter(
+        "plan_work_seconds",
+        "Time that plans took in all, in seconds.",
+        lambda planner: planner.counts.total_s,
+    ),
+    gauge(
+        "plan_last_seconds",
+        "Time that the last plan took, in seconds.",
+        lambda planner: planner.counts.last_s,
+    ),
+    gauge(
+        "plan_running_seconds",
+        "How long the plan takes so far that is being worked out; 0: none is.",
+        lambda planner: planner.running_s,
+    ),
+    gauge(
+        "plan_age_seconds",
+        "How long ago the plan in force was good for the cluster, in seconds.",
+        lambda planner: planner.age_s,
+    ),
+)
+
+SHADOW: Families[Reading] = (
+    gauge(
+        "shadow_on",
+        "1 while a policy looks on beside the one in force; nothing comes of what it says.",
+        lambda now: now.spec is not None,
+    ),
+    counter(
+        "shadow_cycles{result}",
+        "Cycles since the policy that looks on was set, by whether it decided them, too.",
+        lambda now: {
+            "compared": now.counts.compared,
+            "late": now.counts.late,
+            "too_large": now.counts.too_large,
+            "failed": now.counts.failed,
+        },
+    ),
+    counter(
+        "shadow_offers{by}",
+        "Offers (a framework and an agent) in compared cycles, by who would have made them.",
+        lambda now: {
+            "both": now.counts.offers_of_both,
+            "policy": now.counts.offers_of_policy,
+            "shadow": now.counts.offers_of_shadow,
+        },
+    ),
+    counter(
+        "shadow_frameworks{only}",
+        "Frameworks that only one of the two offered anything in a cycle, cycle by cycle.",
+        lambda now: {
+            "policy": now.counts.clients_of_policy,
+            "shadow": now.counts.clients_of_shadow,
+        },
+    ),
+    counter(
+        "shadow_share_apart",
+        "Share of the cluster that the policy that looks on would have offered to others, added"
+        " up over compared cycles.",
+        lambda now: now.counts.share_apart,
+    ),
+    counter(
+        "shadow_seconds",
+        "Time that asking the policy that looks on took, in seconds.",
+        lambda now: now.counts.busy_s,
+    ),
+)
+
+CALLS: Families[Calls] = (
+    counter(
+        "calls_refused{kind,reason}",
+        "Calls that were refused: no room for their kind, no right, others ask for too long.",
+        lambda calls: _by_pair(calls.refused, BOUNDS, REFUSALS),
+    ),
+)
+
+CORE: Families[CoreLoop] = (
+    gauge(
+        "core_queue_depth",
+        "Commands (messages, questions, changes) that wait for the core's thread.",
+        lambda loop: loop.commands.depth,
+    ),
+    counter(
+        "core_questions_seconds",
+        "Time of the core's thread that questions took; a fifth of its time at most.",
+        lambda loop: loop.commands.questions_s,
+    ),
+    histogram(
+        "core_hold_seconds{kind}",
+        "How long one piece of work held the core's thread, in seconds: a message with a cycle in"
+        " it or without one, a question, a change, a plan, a copy of the books. Decisions wait so"
+        " long.",
+        lambda loop: [
+            ([kind], each.cumulative(), each.total_s) for kind, each in loop.holds.by_kind.items()
+        ],
+    ),
+    gauge(
+        "last_batch_timestamp_seconds",
+        "When the latest batch of a master came, in seconds since 1970; 0: none came.",
+        lambda loop: loop.last_batch_s,
+    ),
+)
+
+FAMILIES: Sequence[Family[Any]] = (
+    *CHANGES,
+    *KEEPING,
+    *JOURNAL,
+    *PLANNING,
+    *SHADOW,
+    *CALLS,
+    *CORE,
+    *MODULE,
+    *LOOKS,
+    *FAIRNESS,
+)

@@ -10,16 +10,18 @@ frameworks that wait longest, have series of their own; the others are added up 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from allocator import __version__
-from allocator.core import NOWHERE, REASONS, UNBOUNDED, Floats, Ints
+from allocator.core import NOWHERE, REASONS, UNBOUNDED, Bools, Floats, Ints
 from allocator.server.metrics.family import (
     OTHER,
-    Numbers,
+    Families,
+    Family,
     Part,
     Selection,
     Series,
@@ -43,61 +45,60 @@ _CLIENT = "{role,framework,framework_name}"
 _WAITING_PART = 4
 """One in so many places is for those that wait longest, whatever their share."""
 
-FRAMEWORKS = (
+FRAMEWORKS: Families[Selection] = (
     gauge(
         f"framework_dominant_share{_CLIENT}",
         "Largest part of any resource that the framework holds in the role, 0 to 1.",
+        lambda shown: shown.each(shown.report.share),
     ),
     gauge(
         f"framework_weighted_share{_CLIENT}",
         "Dominant share of the framework in the role, divided by its weight.",
+        lambda shown: shown.each(shown.report.weighted_share),
     ),
     gauge(
         f"framework_offered_share{_CLIENT}",
         "Largest part of any resource that it is offered and does not use, 0 to 1.",
+        lambda shown: shown.each(shown.report.offered_share),
     ),
     gauge(
-        f"framework_agents{_CLIENT}", "Agents on which the framework holds something in the role."
+        f"framework_agents{_CLIENT}",
+        "Agents on which the framework holds something in the role.",
+        lambda shown: shown.each(shown.report.clients.agents),
     ),
     gauge(
         f"framework_filters{_CLIENT}",
         "Refusals (offer filters) of the framework in the role that are in force.",
+        lambda shown: shown.summed(shown.report.clients.filters),
     ),
     gauge(
         f"framework_offer_age_seconds{_CLIENT}",
         "How long it has had something on offer without a break, on any one agent.",
+        lambda shown: shown.largest(shown.report.clients.offer_age_s),
     ),
     gauge(
         f"framework_waited_cycles{_CLIENT}",
         "Full cycles since its last offer that could have served it.",
+        lambda shown: shown.largest(shown.report.clients.waited),
     ),
-    amounts(f"framework_held{_CLIENT}", "What the framework is offered or uses in the role"),
-    amounts(f"framework_offered{_CLIENT}", "What the framework is offered and does not use"),
     amounts(
-        f"framework_demand{_CLIENT}", "What one task of the framework needs, where that is known"
+        f"framework_held{_CLIENT}",
+        "What the framework is offered or uses in the role",
+        lambda shown: shown.amounts(shown.report.clients.held),
+    ),
+    amounts(
+        f"framework_offered{_CLIENT}",
+        "What the framework is offered and does not use",
+        lambda shown: shown.amounts(shown.report.clients.offered),
+    ),
+    amounts(
+        f"framework_demand{_CLIENT}",
+        "What one task of the framework needs, where that is known",
+        lambda shown: shown.own(
+            shown.report.clients.demand, shown.report.common & (shown.report.clients.demand > 0)
+        ),
     ),
 )
-
-
-def frameworks(report: Report, limit: int) -> Numbers:
-    """Give the numbers of frameworks (by role), at most `limit` of them and the others."""
-    clients = report.clients
-    top, rest = chosen(report.share, clients.waited, limit)
-    values = [_client(report, row) for row in top.tolist()]
-    shown = Selection(report, top, rest, values, ["", OTHER, ""])
-    demand = clients.demand[top]
-    return {
-        "framework_dominant_share": shown.each(report.share),
-        "framework_weighted_share": shown.each(report.weighted_share),
-        "framework_offered_share": shown.each(report.offered_share),
-        "framework_agents": shown.each(clients.agents),
-        "framework_filters": shown.summed(clients.filters),
-        "framework_offer_age_seconds": shown.largest(clients.offer_age_s),
-        "framework_waited_cycles": shown.largest(clients.waited),
-        "framework_held": shown.amounts(clients.held),
-        "framework_offered": shown.amounts(clients.offered),
-        "framework_demand": amounts_of(report, values, demand, report.common & (demand > 0)),
-    }
 
 
 def chosen(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:
@@ -121,6 +122,13 @@ def chosen(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:
     others = by_share[~np.isin(by_share, waiting)][: limit - len(waiting)]
     top = np.sort(np.concatenate([waiting, others]))
     return top, np.setdiff1d(np.arange(len(share)), top)
+
+
+def _frameworks(report: Report, limit: int) -> Selection:
+    """Choose frameworks (by role), at most `limit` of them."""
+    top, rest = chosen(report.share, report.clients.waited, limit)
+    values = [_client(report, row) for row in top.tolist()]
+    return Selection(report, top, rest, values, ["", OTHER, ""])
 
 
 def _client(report: Report, row: int) -> list[str]:
@@ -158,49 +166,23 @@ class Scrape:
 
 def state_parts(
     scrape: Callable[[], Scrape | None], *, frameworks_max: int, roles_max: int
-) -> Iterator[Part]:
+) -> Iterator[Part[Any]]:
     """Say what the core reports; where it never answered so far (None) only what runs."""
-    yield Part("build", BUILD, lambda: {"build": {"version": __version__}})
+    yield Part("build", BUILD, lambda: __version__)
     taken = scrape()
     if taken is None:
         return
     report = taken.report
-    yield Part("counters", COUNTERS, lambda: _counters(taken))
-    yield Part("cluster", CLUSTER, lambda: _cluster(taken))
+    yield Part("counters", COUNTERS, lambda: taken)
+    yield Part("cluster", CLUSTER, lambda: taken)
     yield Part("roles", ROLES, lambda: _roles(report, roles_max))
-    yield Part("demands", DEMANDS, lambda: _demands(report))
+    yield Part("demands", DEMANDS, lambda: report)
     yield Part("quotas", QUOTAS, lambda: _quotas(report, roles_max))
-    yield Part("frameworks", FRAMEWORKS, lambda: frameworks(report, frameworks_max))
+    yield Part("frameworks", FRAMEWORKS, lambda: _frameworks(report, frameworks_max))
 
 
-BUILD = (info("build{version}", "Version of the sidecar."),)
-
-COUNTERS = (
-    counter("messages", "Messages that masters' modules sent."),
-    counter("batches", "Batches of events that masters' modules sent."),
-    counter("events{type}", "Events that masters' modules sent, by type."),
-    counter("cycles", "Allocation cycles that were run, over all agents or some."),
-    histogram("cycle_duration_seconds", "How long allocation cycles took, in seconds."),
-    counter("decisions", "Offers that were decided (one framework, role and agent each)."),
-    gauge(
-        "reclaims",
-        "Frameworks that the last cycle over all agents asked to leave agents, for each agent.",
-    ),
-    gauge(
-        "reclaim_seconds{framework,agent,for}",
-        "How long a framework has been asked to leave an agent for others; the longest ones.",
-    ),
-    counter("outcomes{reason}", "Decisions by what became of them at the master."),
-    counter("sessions_opened", "Sessions of masters' modules that began."),
-    counter(
-        "sessions_closed{reason}",
-        "Sessions ended: left by the module, or the error that ended them.",
-    ),
-    counter("errors{code}", "Errors that masters' modules were sent."),
-    counter("mended{field}", "Values that only inform, put right instead of refused."),
-    counter("policy_errors", "Cycles in which the policy failed and the fallback decided."),
-    counter("journal_errors", "Failures to write the journal; it is off for a minute then."),
-    counter("filters_forgotten", "Refusals that were forgotten because there were too many."),
+BUILD: Families[str] = (
+    info("build{version}", "Version of the sidecar.", lambda version: {"version": version}),
 )
 
 
@@ -213,123 +195,223 @@ _EVENTS = [field.name for field in session_pb2.Event.DESCRIPTOR.fields]
 _REASONS = _enumerated(session_pb2.OutcomeReason.keys(), "OUTCOME_REASON_")
 _CODES = _enumerated(session_pb2.ErrorCode.keys(), "ERROR_CODE_")
 
-
-def _counters(scrape: Scrape) -> Numbers:
-    counts = scrape.counts
-    return {
-        "messages": counts.messages,
-        "batches": counts.batches,
-        "events": with_zeros(_EVENTS, counts.events),
-        "cycles": counts.cycles,
-        "cycle_duration_seconds": (scrape.cycle_buckets, scrape.cycle_total_s),
-        "decisions": counts.decisions,
-        "reclaims": counts.reclaims,
-        "reclaim_seconds": [
-            ([row.framework_id, row.agent_id, ",".join(row.for_whom)], row.for_s)
-            for row in scrape.report.asked[:ASKED_MAX]
-        ],
-        "outcomes": with_zeros(_REASONS, counts.outcomes),
-        "sessions_opened": counts.sessions_opened,
-        "sessions_closed": with_zeros(["left", *_CODES], counts.sessions_closed),
-        "errors": with_zeros(_CODES, counts.errors),
-        "mended": with_zeros(FIELDS, counts.mended),
-        "policy_errors": counts.policy_errors,
-        "journal_errors": scrape.journal_errors,
-        "filters_forgotten": scrape.filters_forgotten,
-    }
-
-
-CLUSTER = (
-    gauge("report_age_seconds", "How old these numbers are: the core is busy."),
-    gauge(
-        "sessions", "Streams of masters' modules that are open now; one of them has this sidecar."
+COUNTERS: Families[Scrape] = (
+    counter("messages", "Messages that masters' modules sent.", lambda now: now.counts.messages),
+    counter(
+        "batches", "Batches of events that masters' modules sent.", lambda now: now.counts.batches
     ),
-    gauge("in_session", "1 while a master has this sidecar."),
-    info("policy{name,selection,mode,competition}", "The policy in force."),
+    counter(
+        "events{type}",
+        "Events that masters' modules sent, by type.",
+        lambda now: with_zeros(_EVENTS, now.counts.events),
+    ),
+    counter(
+        "cycles",
+        "Allocation cycles that were run, over all agents or some.",
+        lambda now: now.counts.cycles,
+    ),
+    histogram(
+        "cycle_duration_seconds",
+        "How long allocation cycles took, in seconds.",
+        lambda now: (now.cycle_buckets, now.cycle_total_s),
+    ),
+    counter(
+        "decisions",
+        "Offers that were decided (one framework, role and agent each).",
+        lambda now: now.counts.decisions,
+    ),
+    gauge(
+        "reclaims",
+        "Frameworks that the last cycle over all agents asked to leave agents, for each agent.",
+        lambda now: now.counts.reclaims,
+    ),
+    gauge(
+        "reclaim_seconds{framework,agent,for}",
+        "How long a framework has been asked to leave an agent for others; the longest ones.",
+        lambda now: [
+            ([row.framework_id, row.agent_id, ",".join(row.for_whom)], row.for_s)
+            for row in now.report.asked[:ASKED_MAX]
+        ],
+    ),
+    counter(
+        "outcomes{reason}",
+        "Decisions by what became of them at the master.",
+        lambda now: with_zeros(_REASONS, now.counts.outcomes),
+    ),
+    counter(
+        "sessions_opened",
+        "Sessions of masters' modules that began.",
+        lambda now: now.counts.sessions_opened,
+    ),
+    counter(
+        "sessions_closed{reason}",
+        "Sessions ended: left by the module, or the error that ended them.",
+        lambda now: with_zeros(["left", *_CODES], now.counts.sessions_closed),
+    ),
+    counter(
+        "errors{code}",
+        "Errors that masters' modules were sent.",
+        lambda now: with_zeros(_CODES, now.counts.errors),
+    ),
+    counter(
+        "mended{field}",
+        "Values that only inform, put right instead of refused.",
+        lambda now: with_zeros(FIELDS, now.counts.mended),
+    ),
+    counter(
+        "policy_errors",
+        "Cycles in which the policy failed and the fallback decided.",
+        lambda now: now.counts.policy_errors,
+    ),
+    counter(
+        "journal_errors",
+        "Failures to write the journal; it is off for a minute then.",
+        lambda now: now.journal_errors,
+    ),
+    counter(
+        "filters_forgotten",
+        "Refusals that were forgotten because there were too many.",
+        lambda now: now.filters_forgotten,
+    ),
+)
+
+
+CLUSTER: Families[Scrape] = (
+    gauge(
+        "report_age_seconds", "How old these numbers are: the core is busy.", lambda now: now.age_s
+    ),
+    gauge(
+        "sessions",
+        "Streams of masters' modules that are open now; one of them has this sidecar.",
+        lambda now: now.sessions,
+    ),
+    gauge("in_session", "1 while a master has this sidecar.", lambda now: now.in_session),
+    info(
+        "policy{name,selection,mode,competition}",
+        "The policy in force.",
+        lambda now: {
+            "name": now.report.policy.name,
+            "selection": now.report.policy.selection,
+            "mode": now.report.policy.mode,
+            "competition": "flat" if now.report.policy.flat else "hierarchical",
+        },
+    ),
     gauge(
         "agents{state}",
         "Agents: active ones, those deactivated, not on the whitelist, or drained by operators.",
+        lambda now: vars(now.report.agents),
     ),
     gauge(
         "frameworks{state}",
         "Frameworks that subscribed to the master, by whether they are connected.",
+        lambda now: {
+            "active": now.report.frameworks_active,
+            "inactive": now.report.frameworks - now.report.frameworks_active,
+        },
     ),
-    gauge("roles", "Roles that the master told of, with their ancestors."),
-    gauge("filters", "Refusals (offer filters) in force, of all frameworks on all agents."),
-    gauge("decisions_outstanding", "Decisions whose outcome is not known yet."),
+    gauge(
+        "roles",
+        "Roles that the master told of, with their ancestors.",
+        lambda now: now.report.role_count,
+    ),
+    gauge(
+        "filters",
+        "Refusals (offer filters) in force, of all frameworks on all agents.",
+        lambda now: now.report.filters,
+    ),
+    gauge(
+        "decisions_outstanding",
+        "Decisions whose outcome is not known yet.",
+        lambda now: now.report.outstanding,
+    ),
     gauge(
         "clients_overdue{kept_by}",
         "Clients that waited for an offer for starvation.patience_cycles.",
+        lambda now: vars(now.report.overdue),
     ),
     gauge(
         "set_aside{reason}",
         "What is set aside of frameworks' and agents' words now, by reason; see explain.",
+        lambda now: {why: now.report.aside.reasons.get(why, 0) for why in REASONS},
     ),
-    amounts("capacity", "What all agents have, by resource"),
-    amounts("held", "What is offered or in use on all agents"),
-    amounts("offered", "What is offered and not in use on all agents"),
+    amounts(
+        "capacity",
+        "What all agents have, by resource",
+        lambda now: _whole(now.report, now.report.total),
+    ),
+    amounts(
+        "held",
+        "What is offered or in use on all agents",
+        lambda now: _whole(now.report, now.report.held),
+    ),
+    amounts(
+        "offered",
+        "What is offered and not in use on all agents",
+        lambda now: _whole(now.report, now.report.offered),
+    ),
     gauge(
         "utilisation_ratio{resource}",
         "Part of the cluster's capacity that is offered or in use, 0 to 1.",
+        lambda now: _utilisation(now.report),
     ),
-    gauge("jain_index{among}", "Jain's fairness index of weighted dominant shares, 1: all equal."),
     gauge(
-        "envy_max_tasks", "Most tasks more that a framework could run with what another one holds."
+        "jain_index{among}",
+        "Jain's fairness index of weighted dominant shares, 1: all equal.",
+        lambda now: {"frameworks": now.report.jain_frameworks, "roles": now.report.jain_roles},
+    ),
+    gauge(
+        "envy_max_tasks",
+        "Most tasks more that a framework could run with what another one holds.",
+        lambda now: now.report.envy_max,
     ),
 )
 
 
-def _cluster(scrape: Scrape) -> Numbers:
-    report, policy = scrape.report, scrape.report.policy
+def _whole(report: Report, of_cluster: Ints) -> Iterable[Series]:
     there = np.array([[name != NOWHERE for name in report.resources]], np.bool_)
+    return amounts_of(report, [[]], of_cluster[None], there)
 
-    def whole(of_cluster: Ints) -> Iterable[Series]:
-        return amounts_of(report, [[]], of_cluster[None], there)
 
+def _utilisation(report: Report) -> Mapping[str, float]:
     columns = zip(report.resources, report.held.tolist(), report.total.tolist(), strict=True)
-    active = report.frameworks_active
-    return {
-        "report_age_seconds": scrape.age_s,
-        "sessions": scrape.sessions,
-        "in_session": scrape.in_session,
-        "policy": {
-            "name": policy.name,
-            "selection": policy.selection,
-            "mode": policy.mode,
-            "competition": "flat" if policy.flat else "hierarchical",
-        },
-        "agents": vars(report.agents),
-        "frameworks": {"active": active, "inactive": report.frameworks - active},
-        "roles": report.role_count,
-        "filters": report.filters,
-        "decisions_outstanding": report.outstanding,
-        "clients_overdue": vars(report.overdue),
-        "set_aside": {why: report.aside.reasons.get(why, 0) for why in REASONS},
-        "capacity": whole(report.total),
-        "held": whole(report.held),
-        "offered": whole(report.offered),
-        "utilisation_ratio": {name: held / total for name, held, total in columns if total},
-        "jain_index": {"frameworks": report.jain_frameworks, "roles": report.jain_roles},
-        "envy_max_tasks": report.envy_max,
-    }
+    return {name: held / total for name, held, total in columns if total}
 
 
-ROLES = (
+ROLES: Families[Selection] = (
     gauge(
-        "role_weight{role}", "Weight of the role among its siblings; 1 where the master set none."
+        "role_weight{role}",
+        "Weight of the role among its siblings; 1 where the master set none.",
+        lambda shown: shown.each(shown.report.roles.weight),
     ),
     gauge(
         "role_dominant_share{role}",
         "Largest part of any resource that the role and those below it hold, 0 to 1.",
+        lambda shown: shown.each(shown.report.role_share),
     ),
-    gauge("role_weighted_share{role}", "Dominant share of the role, divided by its weight."),
-    amounts("role_held{role}", "What the role and those below it are offered or use"),
-    amounts("role_offered{role}", "What the role and those below it are offered and do not use"),
-    gauge("role_filters{role}", "Refusals in force of frameworks in the role and those below it."),
+    gauge(
+        "role_weighted_share{role}",
+        "Dominant share of the role, divided by its weight.",
+        lambda shown: shown.each(shown.report.role_weighted_share),
+    ),
+    amounts(
+        "role_held{role}",
+        "What the role and those below it are offered or use",
+        lambda shown: shown.amounts(shown.report.role_held),
+    ),
+    amounts(
+        "role_offered{role}",
+        "What the role and those below it are offered and do not use",
+        lambda shown: shown.amounts(shown.report.role_offered),
+    ),
+    gauge(
+        "role_filters{role}",
+        "Refusals in force of frameworks in the role and those below it.",
+        lambda shown: shown.summed(shown.report.role_filters),
+    ),
 )
 
 
-def _roles(report: Report, limit: int) -> Numbers:
+def _roles(report: Report, limit: int) -> Selection:
     roles = report.roles
     rows = np.flatnonzero(roles.bound)
     named = np.array([roles.path[row] not in ("", OTHER) for row in rows.tolist()], np.bool_)
@@ -337,62 +419,79 @@ def _roles(report: Report, limit: int) -> Numbers:
     # The roles below the root that are not shown hold what all roles not shown hold; one that is
     # not shown below one that is counts there.
     rest = np.setdiff1d(np.flatnonzero(roles.bound & (roles.depth == 1)), top)
-    values = [[label(roles.path[row])] for row in top.tolist()]
-    shown = Selection(report, top, rest, values, [OTHER])
-    return {
-        "role_weight": shown.each(roles.weight),
-        "role_dominant_share": shown.each(report.role_share),
-        "role_weighted_share": shown.each(report.role_weighted_share),
-        "role_held": shown.amounts(report.role_held),
-        "role_offered": shown.amounts(report.role_offered),
-        "role_filters": shown.summed(report.role_filters),
-    }
+    return Selection(report, top, rest, [[label(roles.path[row])] for row in top.tolist()], [OTHER])
 
-
-DEMANDS = (
-    gauge(
-        "demand_clients{source}",
-        "Clients (a framework in a role) by where their demand comes from.",
-    ),
-    gauge(
-        "demands_remembered{certain}",
-        "Demands that are remembered of frameworks, and whether new ones begin with them.",
-    ),
-    counter(
-        "priors{result}",
-        "Remembered demands that a framework's first acceptance agreed with, or did not.",
-    ),
-    counter(
-        "demand_probes",
-        "Times that a framework got nothing for so long that its learnt demand was doubted.",
-    ),
-)
 
 _SOURCES = ("request", "label", "operator", "learned", "prior", "unknown")
 
 
-def _demands(report: Report) -> Numbers:
-    remembered = report.remembered
+def _by_source(report: Report) -> Mapping[str, float]:
     known = Counter(source or "unknown" for source in report.clients.demand_source)
-    certain = sum(row.counts for row in remembered.rows)
-    return {
-        "demand_clients": {source: known[source] for source in _SOURCES},
-        "demands_remembered": {"yes": certain, "no": len(remembered.rows) - certain},
-        "priors": {"confirmed": remembered.confirmed, "refuted": remembered.refuted},
-        "demand_probes": remembered.probes,
-    }
+    return {source: known[source] for source in _SOURCES}
 
 
-QUOTAS = (
-    amounts("role_quota_guarantee{role}", "What the role's quota guarantees it"),
-    amounts("role_quota_consumed{role}", "What counts against the role's quota"),
-    amounts("role_quota_limit{role}", "What the role is granted at most, where it has a limit"),
-    amounts("headroom_required", "What has to stay free for guarantees"),
-    amounts("headroom_available", "What is free and counts against quota"),
+def _by_certainty(report: Report) -> Mapping[str, float]:
+    rows = report.remembered.rows
+    certain = sum(row.counts for row in rows)
+    return {"yes": certain, "no": len(rows) - certain}
+
+
+DEMANDS: Families[Report] = (
+    gauge(
+        "demand_clients{source}",
+        "Clients (a framework in a role) by where their demand comes from.",
+        _by_source,
+    ),
+    gauge(
+        "demands_remembered{certain}",
+        "Demands that are remembered of frameworks, and whether new ones begin with them.",
+        _by_certainty,
+    ),
+    counter(
+        "priors{result}",
+        "Remembered demands that a framework's first acceptance agreed with, or did not.",
+        lambda report: {
+            "confirmed": report.remembered.confirmed,
+            "refuted": report.remembered.refuted,
+        },
+    ),
+    counter(
+        "demand_probes",
+        "Times that a framework got nothing for so long that its learnt demand was doubted.",
+        lambda report: report.remembered.probes,
+    ),
+)
+
+QUOTAS: Families[Selection] = (
+    amounts(
+        "role_quota_guarantee{role}",
+        "What the role's quota guarantees it",
+        lambda shown: shown.amounts(shown.report.quotas.guarantee, _ruled(shown.report)),
+    ),
+    amounts(
+        "role_quota_consumed{role}",
+        "What counts against the role's quota",
+        lambda shown: shown.amounts(shown.report.quotas.consumed, _ruled(shown.report)),
+    ),
+    amounts(
+        "role_quota_limit{role}",
+        "What the role is granted at most, where it has a limit",
+        lambda shown: shown.own(shown.report.quotas.limit, shown.report.quotas.limit < UNBOUNDED),
+    ),
+    amounts(
+        "headroom_required",
+        "What has to stay free for guarantees",
+        lambda shown: _headroom(shown.report, shown.report.quotas.required),
+    ),
+    amounts(
+        "headroom_available",
+        "What is free and counts against quota",
+        lambda shown: _headroom(shown.report, shown.report.quotas.available),
+    ),
 )
 
 
-def _quotas(report: Report, limit: int) -> Numbers:
+def _quotas(report: Report, limit: int) -> Selection:
     quotas = report.quotas
     row_of = {path: row for row, path in enumerate(report.roles.path)}
     share = np.append(report.role_share, 0.0)  # the last one is for roles that nobody is in
@@ -401,15 +500,28 @@ def _quotas(report: Report, limit: int) -> Numbers:
     top, _ = largest(shares, named, limit)
     # Roles below another one with a quota are counted there already.
     rest = np.setdiff1d(np.flatnonzero(quotas.outermost), top)
-    values = [[label(quotas.path[row])] for row in top.tolist()]
-    shown = Selection(report, top, rest, values, [OTHER])
-    ruled = (quotas.guarantee > 0).any(axis=0) | (quotas.limit < UNBOUNDED).any(axis=0)
-    used = quotas.bounded & (report.common | ruled)
-    most = quotas.limit[top]
-    return {
-        "role_quota_guarantee": shown.amounts(quotas.guarantee, used),
-        "role_quota_consumed": shown.amounts(quotas.consumed, used),
-        "role_quota_limit": amounts_of(report, values, most, most < UNBOUNDED),
-        "headroom_required": amounts_of(report, [[]], quotas.required[None], used),
-        "headroom_available": amounts_of(report, [[]], quotas.available[None], used),
-    }
+    return Selection(
+        report, top, rest, [[label(quotas.path[row])] for row in top.tolist()], [OTHER]
+    )
+
+
+def _ruled(report: Report) -> Bools:
+    """Which resources quotas are told of (R,): those that most agents have, or any quota names."""
+    quotas = report.quotas
+    named = (quotas.guarantee > 0).any(axis=0) | (quotas.limit < UNBOUNDED).any(axis=0)
+    return quotas.bounded & (report.common | named)
+
+
+def _headroom(report: Report, amounts: Ints) -> Iterable[Series]:
+    return amounts_of(report, [[]], amounts[None], _ruled(report))
+
+
+FAMILIES: Sequence[Family[Any]] = (
+    *BUILD,
+    *COUNTERS,
+    *CLUSTER,
+    *ROLES,
+    *DEMANDS,
+    *QUOTAS,
+    *FRAMEWORKS,
+)

@@ -1,4 +1,4 @@
-"""The sidecar as a process: builds everything, runs until it is inbox to end."""
+"""The sidecar as a process: builds everything, runs until it is told to end."""
 
 import os
 import queue

@@ -4,11 +4,12 @@ One place for whoever asks: the operators' service and the status page say the s
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from google.protobuf.message import Message
 
 from allocator import __version__, explain
 from allocator.core import (
@@ -20,7 +21,7 @@ from allocator.core import (
     OperatorChange,
     quoted,
 )
-from allocator.explain import UnknownSubjectError
+from allocator.explain import Picture, UnknownSubjectError
 from allocator.near import suggestion, suggestions
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server.engine import fair_shares
@@ -40,11 +41,11 @@ from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import COMPILED, PARTS, Progress
 from allocator.server.system.guarded_policy import GuardedPolicy
 from allocator.server.views import status_warnings
+from allocator.server.views.shadow_report import write_shadow_report
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
-from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.settings.operator_settings import write_policy
 
 NAMES_MAX = 500
@@ -77,20 +78,6 @@ _OF: dict[str, Callable[[Allocator], Iterable[str]]] = {
 }
 
 
-def listed(loop: CoreLoop, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
-    """List the names of a kind that begin in a way; the core's thread only copies.
-
-    Raises RefusedError where there is no such kind of names.
-    """
-    find = _OF.get(request.of)
-    if find is None:
-        choice = ", ".join(_OF)
-        raise RefusedError(f"of = {request.of!r}: there are no such names; choose from {choice}")
-    found = {each for each in ask(lambda: find(loop.allocator)) if each}
-    fitting = sorted(each for each in found if each.startswith(request.prefix))
-    return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
-
-
 CYCLES_MAX = 256
 
 NAME_SHOWN = 200
@@ -99,30 +86,18 @@ NAME_SHOWN = 200
 SUBJECTS = ("framework", "role", "agent")
 
 
-def asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
-    """Read what is to be explained: of what kind it is, and its name.
-
-    Raises ValueError where it is nothing, or several things.
-    """
+def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
+    """Read what is to be explained: of what kind it is, and its name."""
     named = [(kind, getattr(request, kind)) for kind in SUBJECTS if getattr(request, kind)]
     if len(named) != 1:
-        text = "name one framework, role or agent"
-        raise ValueError(f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given; {text}")
+        text = f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given"
+        raise RefusedError(f"{text}; name one framework, role or agent")
     if request.cycles > CYCLES_MAX:
-        raise ValueError(f"cycles = {request.cycles}: at most {CYCLES_MAX} are kept")
+        raise RefusedError(f"cycles = {request.cycles}: at most {CYCLES_MAX} are kept")
     return named[0]
 
 
-def take(loop: CoreLoop, kind: str, name: str) -> explain.Picture:
-    """Copy what is needed; on the core's thread.
-
-    Raises UnknownSubjectError where there is nobody of that name.
-    """
-    loop.look()
-    return explain.take(loop.allocator, kind, name)
-
-
-def unknown(error: explain.UnknownSubjectError, *, in_session: bool) -> str:
+def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
     """Say that there is nobody of that name, and whose names are near; on any thread."""
     near = "; no master has a session with this sidecar, its module decides meanwhile"
     if in_session:
@@ -131,24 +106,16 @@ def unknown(error: explain.UnknownSubjectError, *, in_session: bool) -> str:
     return f"{error.kind} = {name!r}: there is no such {error.kind}{near}"
 
 
-def answer(
-    picture: explain.Picture, kind: str, name: str, cycles: int
-) -> explain_pb2.ExplainResponse:
-    """Explain; on any thread.
-
-    `picture`: taken for this kind and name.
-    `cycles`: 0: as many as usual.
-    """
-    found = explain.explain(picture, kind, name, *([cycles] if cycles else []))
-    return write_fields(found, explain_pb2.ExplainResponse)
-
-
 class RefusedError(ValueError):
     """A question that is wrong: which field, and what would be right."""
 
 
 class Views:
-    """What operators see; each method asks the core, and works it out where it is called."""
+    """What operators see; each method asks the core, and works it out where it is called.
+
+    Those that take a request answer the RPC of that request, and raise a `RefusedError` where it
+    asks for what there is not.
+    """
 
     def __init__(
         self,
@@ -164,7 +131,7 @@ class Views:
         self.operators = operators
         self._progress = progress
 
-    def status(self, ask: Ask) -> pb.GetStatusResponse:
+    def status(self, ask: Ask, _: pb.GetStatusRequest) -> pb.GetStatusResponse:
         status = ask(lambda: _status(self.loop, self._progress()))
         status.settings.extend(self.settings(ask, every=False))
         status.state_directory = self.operators.directory
@@ -190,7 +157,6 @@ class Views:
         """Say who holds what.
 
         `scored`: tell the policy's scores, too, which the policy in force has to be asked for.
-        Raises RefusedError.
         """
 
         def read() -> tuple[report.Report, Floats, Copied | None]:
@@ -233,19 +199,37 @@ class Views:
         )
 
     def explain(self, ask: Ask, request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
-        """Say why somebody gets nothing. Raises RefusedError."""
-        try:
-            kind, name = asked_for(request)
-        except ValueError as error:
-            raise RefusedError(str(error)) from None
-        try:
-            picture = self.loop.apart.ask(ask, lambda: take(self.loop, kind, name))
-        except UnknownSubjectError as error:
-            text = unknown(error, in_session=self.loop.session is not None)
-            raise RefusedError(text) from None
-        return answer(picture, kind, name, request.cycles)
+        """Say why somebody gets nothing."""
+        kind, name = _asked_for(request)
 
-    def policy(self, ask: Ask) -> pb.GetPolicyResponse:
+        def take() -> Picture:
+            self.loop.look()
+            return explain.take(self.loop.allocator, kind, name)
+
+        try:
+            picture = self.loop.apart.ask(ask, take)
+        except UnknownSubjectError as error:
+            text = _unknown(error, in_session=self.loop.session is not None)
+            raise RefusedError(text) from None
+        return explain.explain(picture, kind, name, *filter(None, [request.cycles]))
+
+    def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
+        """List the names of a kind that begin in a way; the core's thread only copies."""
+        find = _OF.get(request.of)
+        if find is None:
+            choice = f"choose from {', '.join(_OF)}"
+            raise RefusedError(f"of = {request.of!r}: there are no such names; {choice}")
+        found = {each for each in ask(lambda: find(self.loop.allocator)) if each}
+        fitting = sorted(each for each in found if each.startswith(request.prefix))
+        return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
+
+    def every_setting(self, ask: Ask, _: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
+        return pb.ListSettingsResponse(settings=self.settings(ask, every=True))
+
+    def shadow(self, ask: Ask, request: pb.GetShadowRequest) -> pb.GetShadowResponse:
+        return write_shadow_report(self.loop, ask, fair=request.fair)
+
+    def policy(self, ask: Ask, _: pb.GetPolicyRequest) -> pb.GetPolicyResponse:
         """Say which policy decides, and which others could."""
         policy = ask(lambda: write_policy(self.loop.allocator.settings.policy))
         return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
@@ -261,6 +245,17 @@ class Views:
         except (WireError, EventError) as error:
             raise RefusedError(f"newcomer_demand: {error}") from None
 
+
+VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
+    "Explain": Views.explain,
+    "GetPolicy": Views.policy,
+    "GetShadow": Views.shadow,
+    "GetShares": Views.shares,
+    "GetStatus": Views.status,
+    "ListNames": Views.names,
+    "ListSettings": Views.every_setting,
+}
+"""What answers an RPC that changes nothing."""
 
 ReadSettings: TypeAlias = tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]
 """The cluster, and a row for each setting; with the rule where it is one."""

@@ -66,6 +66,21 @@ def _read_role(message: types.Role) -> tuple[int, str]:
 # Events, by the name of their field.
 
 
+def _fields(
+    event: Callable[..., Any], **readers: Callable[[Any, str], Any]
+) -> Callable[[Any], Any]:
+    """Read an event from fields of its own names; a reader is given the value and the name."""
+
+    def read(message: Any) -> Any:  # noqa: ANN401
+        return event(**{name: of(getattr(message, name), name) for name, of in readers.items()})
+
+    return read
+
+
+def _as_it_is(value: bool, _: str) -> bool:
+    return value
+
+
 def _read_add_agent(message: types.Agent) -> AddAgent:
     start, duration = -1, 0
     if message.HasField("unavailability"):
@@ -130,14 +145,6 @@ def _read_update_agent(message: pb.UpdateAgent) -> UpdateAgent:
     )
 
 
-def _read_remove_agent(message: pb.RemoveAgent) -> RemoveAgent:
-    return RemoveAgent(validation.handle(message.agent, "agent"))
-
-
-def _read_activate_agent(message: pb.ActivateAgent) -> ActivateAgent:
-    return ActivateAgent(validation.handle(message.agent, "agent"), message.active)
-
-
 def _read_add_framework(message: types.Framework) -> AddFramework:
     return AddFramework(
         framework=validation.handle(message.framework, "framework"),
@@ -157,18 +164,6 @@ def _read_update_framework(message: types.Framework) -> UpdateFramework:
     )
 
 
-def _read_remove_framework(message: pb.RemoveFramework) -> RemoveFramework:
-    return RemoveFramework(validation.handle(message.framework, "framework"))
-
-
-def _read_activate_framework(message: pb.ActivateFramework) -> ActivateFramework:
-    return ActivateFramework(validation.handle(message.framework, "framework"), message.active)
-
-
-def _read_hold(message: types.Holdings) -> Hold:
-    return Hold(proto_types.read_holdings(message))
-
-
 def _read_release(message: pb.Release) -> Release:
     released = part(message.released, proto_types.read_holdings, "released")
     rows = len(released.framework)
@@ -176,10 +171,6 @@ def _read_release(message: pb.Release) -> Release:
     validation.same_length(len(message.allocated), rows, "allocated", "released.framework")
     refuse_ms = validation.times_ms(message.refuse_ms, "refuse_ms", least=-1)
     return Release(released, refuse_ms, validation.flags(message.allocated))
-
-
-def _read_transition(message: types.Holdings) -> Transition:
-    return Transition(proto_types.read_holdings(message, least_framework=0))
 
 
 def _read_update_allocation(message: pb.UpdateAllocation) -> UpdateAllocation:
@@ -191,16 +182,6 @@ def _read_update_allocation(message: pb.UpdateAllocation) -> UpdateAllocation:
         consumed=part(message.consumed, proto_types.read_amounts, "consumed"),
         converted=part(message.converted, proto_types.read_amounts, "converted"),
     )
-
-
-def _read_suppress(message: pb.SuppressOffers) -> Suppress:
-    framework = validation.handle(message.framework, "framework")
-    return Suppress(framework, proto_types.read_roles(message.roles, "roles"))
-
-
-def _read_revive(message: pb.SuppressOffers) -> Revive:
-    framework = validation.handle(message.framework, "framework")
-    return Revive(framework, proto_types.read_roles(message.roles, "roles"))
 
 
 def _read_exclusions(message: pb.Exclusions) -> Exclude:
@@ -234,10 +215,6 @@ def _read_whitelist(message: pb.Whitelist) -> SetWhitelist:
     return SetWhitelist(hostnames if message.restricted else None)
 
 
-def _read_weights(message: pb.WeightsUpdate) -> SetWeights:
-    return SetWeights(proto_types.read_weights(message.weights))
-
-
 def _read_request(message: pb.ResourceRequest) -> Request:
     framework = validation.handle(message.framework, "framework")
     requests = tuple(each(message.requests, proto_types.read_quantities, "requests"))
@@ -263,10 +240,6 @@ def _read_inverse_offer(message: pb.InverseOfferUpdate) -> InverseOffer:
     )
 
 
-def _read_pause(message: pb.PauseUpdate) -> SetPaused:
-    return SetPaused(message.paused)
-
-
 def read_outcomes(message: pb.Outcomes) -> Outcomes:
     """Read what became of consecutive decisions."""
     reason = validation.integers(message.reason, 1, len(Reason), "reason")
@@ -289,26 +262,26 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "define": read_bindings,
     "add_agent": _read_add_agent,
     "update_agent": _read_update_agent,
-    "remove_agent": _read_remove_agent,
-    "activate_agent": _read_activate_agent,
+    "remove_agent": _fields(RemoveAgent, agent=validation.handle),
+    "activate_agent": _fields(ActivateAgent, agent=validation.handle, active=_as_it_is),
     "add_framework": _read_add_framework,
     "update_framework": _read_update_framework,
-    "remove_framework": _read_remove_framework,
-    "activate_framework": _read_activate_framework,
-    "hold": _read_hold,
+    "remove_framework": _fields(RemoveFramework, framework=validation.handle),
+    "activate_framework": _fields(ActivateFramework, framework=validation.handle, active=_as_it_is),
+    "hold": lambda message: Hold(proto_types.read_holdings(message)),
     "release": _read_release,
-    "transition": _read_transition,
+    "transition": lambda message: Transition(proto_types.read_holdings(message, least_framework=0)),
     "update_allocation": _read_update_allocation,
-    "suppress": _read_suppress,
-    "revive": _read_revive,
+    "suppress": _fields(Suppress, framework=validation.handle, roles=proto_types.read_roles),
+    "revive": _fields(Revive, framework=validation.handle, roles=proto_types.read_roles),
     "exclusions": _read_exclusions,
     "whitelist": _read_whitelist,
-    "weights": _read_weights,
+    "weights": lambda message: SetWeights(proto_types.read_weights(message.weights)),
     "quota": proto_types.read_quota,
     "request": _read_request,
     "unavailability": _read_unavailability,
     "inverse_offer": _read_inverse_offer,
-    "pause": _read_pause,
+    "pause": _fields(SetPaused, paused=_as_it_is),
     "outcomes": read_outcomes,
 }
 """How to read each kind of event, by the name of its field."""

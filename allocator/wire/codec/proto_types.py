@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 
 from allocator.core import (
     LABELS_MAX,
@@ -148,25 +147,12 @@ def write_quantities(quantities: Mapping[str, int]) -> pb.Quantities:
 
 
 def write_fields(value: object, kind: type[_Written]) -> _Written:
-    """Write an object as the message with fields of the same names.
-
-    Amounts by name become `Quantities`, and objects in it messages of their own.
-    """
+    """Write an object as the message with fields of the same names; `Quantities` by name."""
     given: dict[str, object] = {}
     for field in kind.DESCRIPTOR.fields:
         found: Any = getattr(value, field.name)
-        nested = field.message_type
-        if nested is None or nested.GetOptions().map_entry:
-            given[field.name] = found
-        elif nested is pb.Quantities.DESCRIPTOR:
-            given[field.name] = write_quantities(found or {})
-        else:
-            inner = GetMessageClass(nested)
-            given[field.name] = (
-                [write_fields(each, inner) for each in found]
-                if field.is_repeated
-                else write_fields(found, inner)
-            )
+        by_name = field.message_type is pb.Quantities.DESCRIPTOR
+        given[field.name] = write_quantities(found) if by_name else found
     return kind(**given)
 
 

@@ -57,7 +57,7 @@ class Counts:
     `events`: by the name of the field in `Event`, such as ``release``.
     `outcomes`: by reason, such as ``offered`` or ``filtered``.
     `errors`: errors that were answered, by code, such as ``value``.
-    `mended`: values that were put right instead of refused, by field (`mending.FIELDS`).
+    `mended`: values that were put right instead of refused, by field (`sanitizing.FIELDS`).
     `sessions_closed`: by the code of the error that ended them, or ``left``.
     """
 

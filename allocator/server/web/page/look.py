@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 import structlog
 
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.views.shadow_report import write_shadow_report
 from allocator.server.views.views import Views
 from allocator.server.web.page import agent_map, drained
 from allocator.v1 import admin_pb2 as pb
@@ -119,13 +118,13 @@ def take(views: Views) -> Look:
     agents, drains, watched = ask(read)
     return Look(
         taken_s=time.time(),
-        status=views.status(ask),
+        status=views.status(ask, pb.GetStatusRequest()),
         shares=views.shares(ask, pb.GetSharesRequest(), scored=False),
         agents=agents,
         cycle_bounds_s=times.bounds_s,
         cycle_counts=tuple(times.buckets),
         drained=drains,
-        shadow=write_shadow_report(loop, ask, fair=False) if watched else None,
+        shadow=views.shadow(ask, pb.GetShadowRequest()) if watched else None,
     )
 
 
