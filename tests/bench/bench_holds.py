@@ -20,6 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from allocator.core import (
+    OperatorChange,
     Policy,
     PolicySpec,
     Problem,
@@ -46,7 +47,7 @@ from allocator.server.views.views import Views
 from allocator.server.web.page import agent_map, drained, look
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2
-from allocator.wire import OperatorEvent
+
 from tests.bench.bench_checkpoint import fill
 from tests.bench.cluster import arrivals
 
@@ -136,7 +137,7 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
     fair_shares.dealt_anew = fail_to_deal  # type: ignore[assignment]
     told("fairness", watch.look)
     told("copy for a change", lambda: ask(lambda: copy_cluster(loop.allocator)))
-    changes: tuple[OperatorEvent, ...] = (
+    changes: tuple[OperatorChange, ...] = (
         SetWeight("role-7", "", 2.0),
         SetDemand("role-7", "", {"cpus": 1000}),
         SetConstraint("role-7", "", "zone=a|b"),
