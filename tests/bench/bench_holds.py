@@ -47,7 +47,6 @@ from allocator.server.views.views import Views
 from allocator.server.web.page import agent_map, drained, look
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2
-
 from tests.bench.bench_checkpoint import fill
 from tests.bench.cluster import arrivals
 
