@@ -62,7 +62,7 @@ class AgentColumns:
     """
 
     def __init__(self, traits: Sequence[AgentTraits | None]) -> None:
-        self._rows = [row for row, its in enumerate(traits) if its is not None]
+        self._rows = np.flatnonzero([its is not None for its in traits])
         self._there = [its for its in traits if its is not None]
         self._count = len(traits)
         self._flags: dict[str, Bools] = {}

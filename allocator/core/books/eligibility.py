@@ -69,7 +69,7 @@ class Eligibility:
         self.excluded = grow(self.excluded, agents, words)
         self.excluding = grow(self.excluding, agents)
         self._told = grow(self._told, agents, words)
-        self._traits.extend([None] * (agents - len(self._traits)))
+        self._traits.extend([None] * (len(self.excluded) - len(self._traits)))
         self._columns = None
         # Masks and bars of the rules keep exactly the size of the relation.
         for entry in self._classes.values():
@@ -144,6 +144,17 @@ class Eligibility:
         """
         changed = np.bitwise_or.reduce([freed, gone, *barred.values()])
         words, some_told = _spanned(changed), bool(self._marked) or gone.any()
+        # Where each has a rule of its own, those in one word are gathered, and painted at once.
+        wide: list[tuple[Bools, slice, Words]] = []
+        column: dict[int, Words] = {}
+        for entry, mask in barred.items():
+            theirs = _spanned(mask)
+            if theirs.stop - theirs.start > 1:
+                wide.append((entry.bars, theirs, mask[theirs]))
+                continue
+            if theirs.start not in column:
+                column[theirs.start] = np.zeros(len(self.excluded), np.uint64)
+            column[theirs.start][entry.bars] |= mask[theirs.start]
         for start in range(0, len(self.excluded), _BLOCK):
             block = slice(start, start + _BLOCK)
             excluded, told = self.excluded[block, words], self._told[block, words]
@@ -153,10 +164,12 @@ class Eligibility:
                 told &= ~gone[words]
                 excluded |= told & changed[words]
                 self.excluding[block] |= excluded.any(axis=1)
-            for entry, mask in barred.items():
-                bars, theirs = entry.bars[block], _spanned(mask)
-                self.excluded[block, theirs][bars] |= mask[theirs]
-                self.excluding[block] |= bars
+            for bars, theirs, mask in wide:
+                self.excluded[block, theirs][bars[block]] |= mask
+                self.excluding[block] |= bars[block]
+        for word, bits in column.items():
+            self.excluded[:, word] |= bits
+            self.excluding |= bits != 0
 
     def forget(self, client: int) -> None:
         """Take back every exclusion of a client that the host told us of."""
