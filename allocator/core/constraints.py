@@ -15,7 +15,6 @@ Beside its attributes every agent has ``hostname``, ``region`` and ``zone``.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from allocator.core.bounds import quoted
 from allocator.core.events import AgentInfo
@@ -85,7 +84,6 @@ def attributes_of(info: AgentInfo) -> dict[str, str]:
     return {**own, **info.attributes}
 
 
-@lru_cache(maxsize=256)
 def parse_constraint(expression: str) -> tuple[Clause, ...]:
     """Read an expression.
 

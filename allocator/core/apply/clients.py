@@ -5,6 +5,7 @@ books stay as they were. What follows from one kind of operators' rule is derive
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,9 @@ from allocator.core.demand.own_words import Minimum, OwnWords, fits_nowhere
 from allocator.core.events import TOO_MANY, FrameworkInfo, SetAside, bounded
 
 Stated = tuple[str, Mapping[str, int]] | None
+
+_parsed = lru_cache(maxsize=256)(parse_constraint)
+"""Of operators' expressions alone: one may be about thousands of frameworks."""
 
 
 class Derived(NamedTuple):
@@ -67,7 +71,7 @@ def _rule(state: State, info: FrameworkInfo, words: OwnWords, path: str) -> Rule
     """Where a framework may go in a role (path), by its capabilities, its words and operators."""
     clauses = words.clauses
     for expression in state.settings.constraint_rules(path, info.name):
-        clauses += parse_constraint(expression)
+        clauses += _parsed(expression)
     return Rule(
         clauses=clauses,
         gpus="GPU_RESOURCES" in info.capabilities or not state.options.filter_gpus,

@@ -4,8 +4,9 @@ One agent is judged by `Rule.allows`. For many, `AgentColumns` puts what rules a
 A rule then looks at each *value* of an attribute once, however many agents have it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -72,22 +73,22 @@ class AgentColumns:
         """Which agents (N,) a rule bars."""
         holds = np.ones(len(self._there), np.bool_)
         if not rule.gpus:
-            holds &= ~self._flag("gpus", lambda its: its.gpus)
+            holds &= ~self._flag("gpus")
         if not rule.any_region:
-            holds &= ~self._flag("remote", lambda its: its.remote)
+            holds &= ~self._flag("remote")
         if rule.many_roles:
-            holds &= self._flag("many_roles", lambda its: its.many_roles)
+            holds &= self._flag("many_roles")
         if rule.nested_role:
-            holds &= self._flag("nested_roles", lambda its: its.nested_roles)
+            holds &= self._flag("nested_roles")
         for name, condition in conditions(rule.clauses).items():
             holds &= self._attribute(name).holds(condition)
         bars = np.zeros(self._count, np.bool_)
         bars[self._rows] = ~holds
         return bars
 
-    def _flag(self, name: str, has: Callable[[AgentTraits], bool]) -> Bools:
+    def _flag(self, name: str) -> Bools:
         if name not in self._flags:
-            self._flags[name] = np.array(list(map(has, self._there)), np.bool_)
+            self._flags[name] = np.array(list(map(attrgetter(name), self._there)), np.bool_)
         return self._flags[name]
 
     def _attribute(self, name: str) -> "_Attribute":
@@ -111,7 +112,7 @@ class _Attribute:
         self._of = np.array([code.setdefault(each, len(code)) for each in values], np.int32)
 
     def holds(self, condition: Condition) -> Bools:
-        """Which agents (N,) satisfy a condition."""
+        """Which agents (N,) satisfy a condition: `Condition.holds`, of all values at once."""
         good = np.full(len(self._code), not condition.must_lack)
         if condition.one_of is not None:
             good[:] = False

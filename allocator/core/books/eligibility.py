@@ -20,8 +20,8 @@ _BITS = 64
 _BIT = tuple(np.uint64(1 << bit) for bit in range(_BITS))
 _FEW = 8
 """So few agents are judged one by one: columns of them would cost more."""
-_BLOCK = 512
-"""So many agents' words are painted at a time: they stay near the processor."""
+_BLOCK = 1 << 16
+"""So many words are painted at a time: they stay near the processor."""
 
 
 @dataclass(slots=True, eq=False)
@@ -139,8 +139,8 @@ class Eligibility:
     def _paint(self, freed: Words, gone: Words, barred: Mapping[_RuleClass, Words]) -> None:
         """Work clients' exclusions out again: what the host said, and what their rules bar.
 
-        `freed`, `gone`, `barred` (W,): clients as bits, whose old rule barred some agent; who are
-        no more; whose new rule bars some.
+        All are clients as bits (W,). `freed`: those whose old rule barred some agent. `gone`: those
+        of whom what the host said counts no more. `barred`: those with a rule, by its class.
         """
         changed = np.bitwise_or.reduce([freed, gone, *barred.values()])
         words, some_told = _spanned(changed), bool(self._marked) or gone.any()
@@ -155,8 +155,9 @@ class Eligibility:
             if theirs.start not in column:
                 column[theirs.start] = np.zeros(len(self.excluded), np.uint64)
             column[theirs.start][entry.bars] |= mask[theirs.start]
-        for start in range(0, len(self.excluded), _BLOCK):
-            block = slice(start, start + _BLOCK)
+        rows = max(1, _BLOCK // (words.stop - words.start))
+        for start in range(0, len(self.excluded), rows):
+            block = slice(start, start + rows)
             excluded, told = self.excluded[block, words], self._told[block, words]
             excluded &= ~changed[words]
             # Mostly the host has said nothing of anybody.
@@ -176,19 +177,9 @@ class Eligibility:
         if client not in self._marked:
             return
         self._marked.discard(client)
-        word, bit = client // _BITS, _BIT[client % _BITS]
-        self._told[:, word] &= ~bit
         # What is left is what the client's rule bars.
-        rule = self._rule.get(client)
-        column = np.zeros(len(self.excluded), np.uint64)
-        if rule is not None:
-            column[self._classes[rule].bars] = bit
-        self._exclude(word, bit, column)
-
-    def _exclude(self, word: int, bit: np.uint64, column: Words) -> None:
-        """Set a client's bit on all agents, and leave the other bits of the word as they are."""
-        self.excluded[:, word] = (self.excluded[:, word] & ~bit) | column
-        self.excluding |= column != 0
+        mask, rule = self._mask([client]), self._rule.get(client)
+        self._paint(mask, mask, {} if rule is None else {self._classes[rule]: mask})
 
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
         """Take note of exclusions (N,) that begin or end, in order.

@@ -203,11 +203,6 @@ class ClientTable(Table):
         self._row: dict[tuple[int, int], int] = {}
         self._free = FreeRows(first=1)
 
-    def reserve(self, rows: int, width: int = 0) -> None:
-        """Make room for so many rows, and columns of demands; called for each client."""
-        if rows > len(self.framework) or width > self.demand.shape[1]:
-            super().reserve(rows, width)
-
     def row(self, framework: int, role: int) -> int:
         """Row of a client; 0 where there is none."""
         return self._row.get((framework, role), 0)

@@ -80,12 +80,16 @@ class Table:
     """
 
     COLUMNS: ClassVar[dict[str, Column]]
+    _FIRST: ClassVar[str]
+    _WIDE: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
         """Take out what the class declares: objects alone have attributes of these names."""
         cls.COLUMNS = {name: each for name, each in vars(cls).items() if isinstance(each, Column)}
         for name in cls.COLUMNS:
             delattr(cls, name)
+        cls._FIRST = next(iter(cls.COLUMNS))
+        cls._WIDE = next((name for name, each in cls.COLUMNS.items() if each.across), "")
 
     def __init__(self) -> None:
         """Begin with free rows."""
@@ -94,8 +98,9 @@ class Table:
 
     def reserve(self, rows: int, width: int = 0) -> None:
         """Make room for so many rows, and columns of what is wide."""
-        # Often called; the first column has as many rows as all others.
-        if not width and rows <= len(getattr(self, next(iter(self.COLUMNS)))):
+        # Often called; all columns have as many rows, and all wide ones as many columns.
+        wide = getattr(self, self._WIDE).shape[1] if self._WIDE else width
+        if rows <= len(getattr(self, self._FIRST)) and width <= wide:
             return
         sizes = {"row": rows, "width": width}
         size = 0
