@@ -4,11 +4,11 @@ Time is made up here, so nothing depends on the machine; what real gauges do is 
 """
 
 import itertools
-import json
 import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,33 +16,37 @@ import pytest
 from tests.bench import gate
 
 BEFORE = Path("before")
+_GAUGES = """
+import itertools, os, pathlib
+
+def launches():
+    with pathlib.Path("begun").open("a") as begun:
+        print(os.getpid(), file=begun)
+    yield from itertools.repeat(0.25)
+
+GAUGES = {"launches": launches}
+"""
 
 
-@pytest.fixture(autouse=True)
-def _an_even_yardstick(monkeypatch):
-    monkeypatch.setattr(gate, "yardstick_ms", lambda: 10.0)
+def side(turn_ms: float, *gauges: str) -> gate.Side:
+    """A tree whose gauges take so long at least, and at most 15 % longer."""
 
+    def took_ms(_name: str, turns: int) -> float:
+        return sum(turn_ms * random.uniform(1, 1.15) for _ in range(turns))
 
-def noisy(turn_ms: float, noise: float, seed: int = 1) -> Iterator[float]:
-    """A gauge that takes so long at least, and at most so much longer."""
-    chance = random.Random(seed)
-    return (turn_ms * (1 + noise * chance.random()) for _ in itertools.count())
-
-
-def measuring(before: Iterator[float], now: Iterator[float]):
-    """Measure one gauge whose turns take so long in either tree, each time the next."""
-
-    def measured(tree: Path, names: list[str], planted: float = 0.0) -> dict[str, float]:
-        gauge = noisy(next(before if tree == BEFORE else now), 0.15, random.randrange(10**9))
-        return {name: gate.ratio(gauge, planted) for name in names}
-
-    return measured
+    return gate.Side(list(gauges), took_ms)
 
 
 @pytest.fixture
 def slower(monkeypatch):
+    """Compare one gauge whose turns take so long in either tree, each time the next."""
+
     def run(before: Iterator[float], now: Iterator[float], planted: float = 0.0) -> list[str]:
-        monkeypatch.setattr(gate, "measured", measuring(before, now))
+        @contextmanager
+        def opened(tree: Path, names: list[str]) -> Iterator[gate.Side]:
+            yield side(next(before if tree == BEFORE else now), *names)
+
+        monkeypatch.setattr(gate, "opened", opened)
         return gate.slower(BEFORE, ["one"], planted)
 
     return run
@@ -62,12 +66,22 @@ def test_one_that_was_only_disturbed_is_measured_again(slower, capsys):
     assert "| as before |" in capsys.readouterr().out
 
 
-def test_a_gauge_that_was_not_there_before_is_new(monkeypatch, capsys):
-    def measured(tree: Path, names: list[str], planted: float = 0.0) -> dict[str, float]:
-        return {} if tree == BEFORE else dict.fromkeys(names, 0.2)
+def test_a_machine_that_gets_slower_meanwhile_is_no_regression():
+    pace = itertools.count(1.0, 0.05)
+    slowing = gate.Side(["one"], lambda _name, turns: turns * 2.0 * next(pace))
+    found = gate.compare(slowing, slowing, "one")
+    assert found.before_ms is not None
+    assert found.now_ms > 1.01 * found.before_ms
+    assert 0.9 < found.ratio < 1.1
 
-    monkeypatch.setattr(gate, "measured", measured)
-    assert gate.slower(BEFORE, ["one"], 0.0) == []
+
+def test_a_gauge_that_was_not_there_before_is_new(monkeypatch, capsys):
+    @contextmanager
+    def opened(tree: Path, names: list[str]) -> Iterator[gate.Side]:
+        yield gate.Side([] if tree == BEFORE else names, lambda _name, turns: turns * 0.2)
+
+    monkeypatch.setattr(gate, "opened", opened)
+    assert gate.slower(BEFORE, ["one"]) == []
     assert "| one | 0.2 | | | new |" in capsys.readouterr().out
 
 
@@ -101,19 +115,18 @@ def test_without_history_nothing_is_compared_and_that_is_said(tmp_path, monkeypa
         gate.main()
 
 
-def test_both_trees_load_loops_that_were_compiled_before(monkeypatch, capsys):
+def test_both_trees_load_loops_that_were_compiled_before(tmp_path, monkeypatch, capsys):
     """What a process compiles itself runs faster than what it loads."""
-    compiled = []
-
-    def run(tree: Path, code: str, names: list[str], planted: float = 0.0) -> str:
-        if "ratio" not in code:
-            compiled.append(tree)
-            return ""
-        assert compiled == [BEFORE, gate.ROOT]
-        return json.dumps(dict.fromkeys(names, 0.2 * (1 + planted)))
-
-    monkeypatch.setattr(gate, "run", run)
-    monkeypatch.setattr(gate, "laid_out", lambda _commit: BEFORE)
-    monkeypatch.setattr(sys, "argv", ["gate", "--gauges", "one"])
+    trees = {tree: tmp_path / tree for tree in ("before", "now")}
+    for tree in trees.values():
+        bench = tree / "tests" / "bench"
+        bench.mkdir(parents=True)
+        (bench / "gauges.py").write_text(_GAUGES)
+    monkeypatch.setattr(gate, "ROOT", trees["now"])
+    monkeypatch.setattr(gate, "laid_out", lambda _commit: trees["before"])
+    monkeypatch.setattr(sys, "argv", ["gate", "--gauges", "launches"])
     gate.main()
-    assert "| one | 0.2 | 0.2 | 1.00 | as before |" in capsys.readouterr().out
+    assert "| launches | 0.25 | 0.25 | 1.00 | as before |" in capsys.readouterr().out
+    begun = {name: (tree / "begun").read_text().split() for name, tree in trees.items()}
+    # Each tree in two processes: one that compiles, one that is measured.
+    assert all(len(set(processes)) == len(processes) == 2 for processes in begun.values())

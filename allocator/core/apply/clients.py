@@ -131,13 +131,12 @@ def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
     the first that agrees with the prior. Before that, the prior counts.
     """
     clients, space = state.clients, state.space
-    # What nobody has makes a column when it is met first, so all is looked through before.
+    # What nobody has makes a column when it is met first, so look through all before.
     for client, stated in demands.items():
         unknown = frozenset[str]() if stated is None else space.unknown(stated[1])
         if client in clients.minimum:
             unknown = unknown.union(*map(space.unknown, clients.minimum[client]))
         _note_unfit(state, client, unknown)
-    state.reserve()
     for client, stated in demands.items():
         if stated is not None:
             source, amounts = stated
@@ -158,6 +157,7 @@ def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
     """Note what a client asks for that nobody has: it may come."""
     if unknown:
         state.space.make_nowhere()
+        state.reserve()
         state.clients.unfit[client] = unknown
     else:
         state.clients.unfit.pop(client, None)

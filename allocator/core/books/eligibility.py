@@ -6,7 +6,7 @@ through its *rule*, which few clients do not share: so they are evaluated once f
 agent, and painted with the rule's mask of clients.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -37,6 +37,11 @@ def _spanned(mask: Words) -> slice:
     """The words from the first to the last one that has a bit."""
     some = np.flatnonzero(mask)
     return slice(int(some[0]), int(some[-1]) + 1)
+
+
+def _one_by_one(traits: Sequence[AgentTraits]) -> Callable[[Rule], Bools]:
+    """What `AgentColumns.barred_by` gives, for few agents."""
+    return lambda rule: np.array([not rule.allows(its) for its in traits], np.bool_)
 
 
 def _column(words: Words, client: int) -> Bools:
@@ -83,14 +88,11 @@ class Eligibility:
             self._traits[agent] = its
         # Begin with what the host said, then paint each rule that bars an agent over it.
         self.excluded[agents] = self._told[agents]
-        columns = AgentColumns(traits)
+        barred_by = _one_by_one(traits) if len(traits) <= _FEW else AgentColumns(traits).barred_by
         for rule, entry in self._classes.items():
-            if len(traits) > _FEW:
-                bars = columns.barred_by(rule)
-            else:
-                bars = np.array([not rule.allows(its) for its in traits], np.bool_)
-            entry.bars[agents] = bars
-            self.excluded[agents[bars]] |= entry.mask
+            entry.bars[agents] = bars = barred_by(rule)
+            if bars.any():
+                self.excluded[agents[bars]] |= entry.mask
         self.excluding[agents] = self.excluded[agents].any(axis=1)
 
     def drop_agent(self, agent: int) -> None:
