@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from allocator.cli.remote.options import EXAMPLES
+from allocator.cli.remote.examples import EXAMPLES
 from allocator.cli.remote.output import Form, FormOption, JsonOption, form_of, written
 from allocator.cli.tree import PLAIN, Exit, fail, shown_example
 from allocator.plain import printable

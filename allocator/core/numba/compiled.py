@@ -77,7 +77,14 @@ class Loop:
     def dispatcher(self) -> Any:  # noqa: ANN401
         from allocator.core.numba.numba_types import njit
 
-        return njit(self._function, self._options)
+        return njit(self._function, self._options, cache_may_fail)
+
+    @property
+    def _numba_type_(self) -> Any:  # noqa: ANN401
+        """What numba takes a loop for where another one names it."""
+        from numba import types
+
+        return types.Dispatcher(self.dispatcher)
 
 
 def loop(function: _Function) -> _Function:

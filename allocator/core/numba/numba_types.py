@@ -1,4 +1,4 @@
-"""What numba has to know of our own types: loops, and tuples that are lent (`by_reference`).
+"""How loops are compiled, and what numba has to know of tuples that are lent (`by_reference`).
 
 Imported with the first loop that is compiled.
 """
@@ -22,10 +22,8 @@ from numba.extending import (
     lower_getattr_generic,
     models,
     register_model,
-    typeof_impl,
 )
 
-from allocator.core.numba.compiled import Loop, cache_may_fail
 from allocator.core.numba.pointers import as_pointer, keep_alive
 
 _ADDRESS = ir.IntType(8).as_pointer()
@@ -35,8 +33,14 @@ _parts: set[str] = set()
 """Names of the functions that run only as parts of others."""
 
 
-def njit(function: Callable[..., Any], options: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Make numba's dispatcher of a function; `options` are those of ``numba.njit``."""
+def njit(
+    function: Callable[..., Any], options: dict[str, Any], cache_may_fail: Callable[[], bool]
+) -> Any:  # noqa: ANN401
+    """Make numba's dispatcher of a function.
+
+    `options`: those of ``numba.njit``.
+    `cache_may_fail`: asked whenever the cache cannot be used: whether to go on without it.
+    """
     # Without a wrapper for Python, nobody but compiled functions can call it.
     if options.get("no_cpython_wrapper"):
         _parts.add(function.__qualname__)
@@ -44,11 +48,13 @@ def njit(function: Callable[..., Any], options: dict[str, Any]) -> Any:  # noqa:
     # If a later numba keeps its cache elsewhere, errors of it are not tolerated; no more is lost.
     cache = getattr(dispatcher, "_cache", None)
     for name in ("load_overload", "save_overload") if cache is not None else ():
-        setattr(cache, name, _tolerant(getattr(cache, name)))
+        setattr(cache, name, _tolerant(getattr(cache, name), cache_may_fail))
     return dispatcher
 
 
-def _tolerant(use_cache: Callable[..., Any]) -> Callable[..., Any]:
+def _tolerant(
+    use_cache: Callable[..., Any], cache_may_fail: Callable[[], bool]
+) -> Callable[..., Any]:
     """Use the cache; where that fails and may fail, nothing was found in it, or is kept."""
 
     def use(*arguments: Any) -> Any:  # noqa: ANN401
@@ -81,11 +87,6 @@ def _optimise_once() -> None:
 
 
 _optimise_once()
-
-
-@typeof_impl.register(Loop)
-def _type_of_loop(loop: Loop, _context: Any) -> types.Type:  # noqa: ANN401
-    return types.Dispatcher(loop.dispatcher)
 
 
 class Lent(types.Type):

@@ -13,7 +13,7 @@ from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Words
-from allocator.policies.filling.rules import charging, offers, quotas
+from allocator.policies.filling.rules import charging, offers, quota_looks, quotas
 from allocator.policies.filling.scene import loop_arrays, scoring
 from allocator.policies.filling.scene.compiled import compiled, fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
@@ -67,7 +67,7 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
             child = place
         elif places.client[child] < 0:
             # An inner place: go further down, unless quotas leave nobody below it what is free.
-            if not scene.rule.bounded or quotas.may_serve(scene, visit.room, child, agent):
+            if not scene.rule.bounded or quota_looks.may_serve(scene, visit.room, child, agent):
                 place = child
                 continue
         elif offers.can_serve(scene, visit.offerable[0], child, agent):
@@ -202,6 +202,7 @@ fill = _compile(
         scoring,
         offers,
         quotas,
+        quota_looks,
         charging,
         visits,
     )

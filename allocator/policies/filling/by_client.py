@@ -15,8 +15,8 @@ from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Ints
-from allocator.policies.filling.rules import charging, offers, quotas
-from allocator.policies.filling.rules.quotas import QuotaRecheck
+from allocator.policies.filling.rules import charging, offers, quota_looks, quotas
+from allocator.policies.filling.rules.quota_looks import QuotaRecheck
 from allocator.policies.filling.scene import loop_arrays, scoring
 from allocator.policies.filling.scene.compiled import allocating, compiled, fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
@@ -164,7 +164,7 @@ def _heed_quotas(
 ) -> None:
     """After a grant let those take part again whom quotas leave less of: see `QuotaRecheck`."""
     for i in range(len(recheck.leaf)):
-        if quotas.has_less(scene, recheck, i):
+        if quota_looks.has_less(scene, recheck, i):
             for n in range(recheck.start[i], recheck.start[i + 1]):
                 slot = recheck.slot[n]
                 if not field.empty[slot]:
@@ -221,7 +221,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         own_fit = fit_index.begin(lent, effort.block, best_fit)
         fit = as_pointer(own_fit)
         own_findings = _begin(lent, field)
-        own_recheck = quotas.begin_recheck(lent, field.alive)
+        own_recheck = quota_looks.begin_recheck(lent, field.alive)
         recheck = as_pointer(own_recheck)
         findings = as_pointer(own_findings)
         while True:
@@ -259,6 +259,7 @@ fill = _compile(
         scoring,
         offers,
         quotas,
+        quota_looks,
         charging,
         agent_index,
         fit_index,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
-from allocator.policies.filling.rules import offers, quotas
+from allocator.policies.filling.rules import offers, quota_looks
 from allocator.policies.filling.scene import scoring
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
 from allocator.policies.filling.scene.loop_arrays import (
@@ -81,7 +81,7 @@ class AgentIndex(NamedTuple):
     low: Ints
     high: Ints
     least: Ints
-    room: quotas.Room
+    room: quota_looks.Room
 
 
 @allocating
@@ -123,7 +123,7 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         low,
         high,
         least,
-        quotas.begin_room(scene),
+        quota_looks.begin_room(scene),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, field.alive)
     # The demand is unknown: best fit goes by what the client holds instead.
@@ -296,7 +296,7 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
             enough &= agents.free[agent, r] >= field.least[place, r]
     # Nor can anybody below an inner place whose role's quota leaves nothing that is free here.
     if enough and scene.rule.bounded and scene.places.client[place] < 0:
-        enough = quotas.may_serve(scene, field.room, place, agent)
+        enough = quota_looks.may_serve(scene, field.room, place, agent)
     if enough:
         spent = scene.standing.spent
         all_spent = True

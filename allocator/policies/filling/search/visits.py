@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
-from allocator.policies.filling.rules import offers, quotas
+from allocator.policies.filling.rules import offers, quota_looks
 from allocator.policies.filling.scene import scoring
 from allocator.policies.filling.scene.compiled import allocating, compiled
 from allocator.policies.filling.scene.loop_arrays import Agents, Places, Scene, Standing
@@ -37,7 +37,7 @@ class Visit(NamedTuple):
     passed_over: Ints
     demand: Ints
     turned: Bools
-    room: quotas.Room
+    room: quota_looks.Room
 
 
 @allocating
@@ -56,7 +56,7 @@ def begin(scene: Scene) -> Visit:
         np.zeros(count, np.int64),
         np.empty((places.demand.shape[1], count), np.int64),
         np.zeros(1, np.bool_),
-        quotas.begin_room(scene),
+        quota_looks.begin_room(scene),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
     # Whoever takes no part in this stage is out of its tournament from the start.
@@ -96,7 +96,7 @@ def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
     else:
         # Whoever is left out by a quick look cannot be served, the others mostly can. So the best
         # of these is asked first; if it cannot, all of them are.
-        quotas.mark_hopeful(scene, visit.room, visit.alive, agent, able)
+        quota_looks.mark_hopeful(scene, visit.room, visit.alive, agent, able)
         scoring.mark_alive(places, able)
         leaf = descend(scene, visit, able, agent)
         if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):

@@ -1,0 +1,21 @@
+"""Examples of calls, which stand below a command's help."""
+
+from collections.abc import Mapping
+
+from allocator.settable import RULES
+
+EXAMPLES: Mapping[str, str] = {
+    "policy_set": "policy set ps-dsf --mode characterised --dry-run",
+    "shadow_set": "shadow set tsf --mode characterised",
+    "settings_reset": "settings reset policy shadow",
+    "framework": "explain framework spark-pi",
+    "role": "explain role eng/ads --cycles 30",
+    "agent": "explain agent 10.0.0.7",
+    "shares": "shares --role eng --fair",
+    "dump": "dump --output state.json",
+    "snapshot": "snapshot report.journal --anonymise",
+    "top": "top --role eng --interval 5",
+    **{f"{kind.name}_set": f"{kind.name} set {kind.examples[0]}" for kind in RULES},
+    **{f"{kind.name}_remove": f"{kind.name} remove {kind.examples[1]}" for kind in RULES},
+}
+"""By the name of the command's function."""
