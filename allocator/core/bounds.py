@@ -4,7 +4,7 @@ Whoever may register a framework or an agent may say whatever Mesos lets them sa
 here is bounded, and nonsense harms its teller alone: the framework is served as if it had not said
 it, see `SetAside`. No honest framework comes near any of these. How many agents, frameworks, roles,
 clients and kinds a session has is bounded by `limits` in the configuration; how long a text may
-be at all, by `wire.errors.TEXT_LENGTH_MAX`.
+be at all, by `wire.codec.validation.TEXT_LENGTH_MAX`.
 """
 
 CAPACITY_MAX = 2**43 + 1

@@ -38,7 +38,7 @@ Minimum = tuple[Mapping[str, int], ...]
 
 
 class WordsError(ValueError):
-    """OwnWords that are not taken.
+    """What a framework says of itself is not taken.
 
     `reason`: one of `REASONS`.
     """

@@ -1,6 +1,6 @@
 """The nouns of the protocol, read and written: amounts, agents, frameworks, quotas, columns.
 
-A `read_` function raises a `WireError` whose field is relative to the message it was given.
+A function that reads raises a `WireError` whose field is relative to the message it was given.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
