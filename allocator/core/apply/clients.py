@@ -1,7 +1,8 @@
 """What follows from a framework's information for each of its clients: derived, then taken over.
 
-`derive` changes nothing, so that whatever a framework's own words come to, even to an error, the
-books stay as they were. What follows from one kind of operators' rule is derived anew by itself.
+`derive` changes nothing: where it fails on a framework's own words, the books are as before; `take`
+then changes them. After a change of operators' rules, `refresh_demands`, `refresh_weights` or
+`refresh_rules` derives only what follows from rules of that kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -127,8 +128,8 @@ def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, Fra
 def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
     """Take over demands, and note what of them nobody has.
 
-    What is stated comes first. Otherwise the learned demand counts, after enough acceptances, or
-    the first that agrees with the prior. Before that, the prior counts.
+    A stated demand counts first. Else the learned one counts, once the client has accepted often
+    enough; one acceptance that agrees with its prior is enough. Until then the prior counts.
     """
     clients, space = state.clients, state.space
     # What nobody has makes a column when it is met first, so look through all before.

@@ -26,12 +26,12 @@ def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here:
 
 
 class Taken(NamedTuple):
-    """What rows are about, by resource.
+    """What each of some rows (N) took, by resource.
 
-    `amounts` (N, R): and the same as lists.
-    `total` (R,): the cluster's, at least 1.
-    `share` (N,): their dominant share of it.
-    `something` (N,): whether it is anything.
+    `amounts` (N, R), in thousandths; `lists`: the same as lists.
+    `total` (R,): what the cluster has, at least 1.
+    `share` (N,): dominant share of that.
+    `something` (N,): whether any amount is more than 0.
     """
 
     amounts: Ints

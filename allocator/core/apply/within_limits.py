@@ -1,8 +1,8 @@
-"""What is beyond `limits.frameworks` and `limits.agents` is passed over, as if it were not there.
+"""Frameworks and agents beyond `limits.frameworks` and `limits.agents` are left out.
 
-Whoever may register frameworks or agents may register many, and nobody else must suffer: those that
-came first are served. What is beyond holds nothing here; the module sees that nothing is given
-twice.
+Whoever may register frameworks or agents may register too many. Others must not suffer by it: those
+that came first are served. One that is left out holds nothing in these books; that nothing is
+given twice, the module makes sure.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Decisions whose outcome is not known yet, first come first settled."""
+"""Decisions whose outcome is not known yet; outcomes come in the order of the decisions."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The whole state of one session: tables, ledger, filters, relation, open decisions."""
+"""The whole state of one session: tables, ledger, filters, eligibility, open decisions."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -25,8 +25,8 @@ from allocator.core.snapshot import Ints
 class Limits:
     """How much a session may ask us to keep.
 
-    Handles are row numbers, so their limit bounds memory; the relation between clients and agents
-    takes one bit for each pair. A role's depth bounds what is worked out level by level.
+    Handles are row numbers, so their limit bounds memory; who is excluded from which agent takes
+    one bit for each pair. A role's depth bounds what is worked out level by level.
     """
 
     agents: int = 131_072
@@ -46,12 +46,13 @@ class State:
     who was served and who waits. Nobody else does.
 
     `now_ms`: the host's clock, as it was told last.
-    `paused_ms`: when decisions were held back last, or let go on.
+    `paused_ms`: when the master last paused decisions, or resumed them.
     `memory`: what frameworks were seen to need, in earlier sessions too.
     `plan`: what cycles go by, of a policy that plans.
-    `asked` (dict of (int, int) to Asked): frameworks that are asked to leave agents: by both.
-    `beyond`: the largest handle of agents, frameworks and roles that was passed over, for it is
-        more than is kept; 0: none was.
+    `asked` (dict of (int, int) to Asked): frameworks that are asked to leave agents, by the handles
+        of both.
+    `beyond`: the largest handle of an agent, framework or role that was left out because it is
+        over a limit; 0: none was.
     """
 
     # Kept from one question to the next, so whoever only asks changes them, too.

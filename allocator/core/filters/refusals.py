@@ -242,7 +242,8 @@ def expire(filters: Refusals, since_ms: int, now_ms: int, spare: int) -> int:
 
     `since_ms`: those that were over before then have been dropped.
     """
-    # A filter may have been over by then when it came: it stands in the page before.
+    # A filter that had expired before it came is kept as if it ended at `since_ms - 1`, see
+    # `FilterTable.add`. So the search begins with the page of that moment.
     first, last = (since_ms - 1) >> _PAGE_BITS, now_ms >> _PAGE_BITS
     for page in range(max(first, last - PAGES + 1), last + 1):
         row = filters.of_page[page & (PAGES - 1)]

@@ -67,7 +67,8 @@ class FilterTable:
         if not len(client):
             return
         self._make_rows(len(client))
-        # What is over already goes with what will be over next.
+        # A filter may have expired before it comes. It is moved to a page that the next `expire`
+        # looks at, which drops it.
         expires_ms = np.maximum(expires_ms, self._since_ms - 1)
         self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare)
 

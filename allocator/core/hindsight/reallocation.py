@@ -1,7 +1,7 @@
 """What everybody would have if the whole cluster were given out anew, now.
 
-It is for questions, never for decisions: what is held stays where it is, and an ideal tells by how
-much it is another than what the policy would give.
+It answers questions and makes no decisions: in the real books, everybody keeps what is held. The
+answer shows how far the shares of now are from those that the policy would give.
 """
 
 from collections.abc import Mapping

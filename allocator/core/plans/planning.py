@@ -310,7 +310,7 @@ FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
 
 
 class PlanSource:
-    """The plans of one allocator that do not come as events.
+    """Makes plans that do not come as events: the first one, and those made within cycles.
 
     `began_with`: the first plan, where the last cycle waited for it.
     `plans_here`: whether plans are worked out in cycles.

@@ -283,9 +283,10 @@ class CoreLoop:
             self._record(answered_record, answers, *chance)
 
     def look(self) -> None:
-        """Note that somebody is about to ask for scores; on the core's thread.
+        """Write into the journal that somebody is about to ask for scores; on the core's thread.
 
-        What is brought up to date apart from it, it does not know.
+        To work them out brings caches of the core up to date, and a replay must do the same. A
+        forked process writes nothing: it changes its own copy of the caches alone.
         """
         if not is_child():
             self._record(looked_record)

@@ -114,8 +114,8 @@ class TakenError(OSError):
 class _New(NamedTuple):
     """A file that is being begun while the one before is still written.
 
-    `since`: where in the file before the first record stands that belongs into this one.
-    `errors`: how often the journal had failed by then.
+    `since`: offset in the present file: what is written from there on is moved to the new one.
+    `errors`: how often the journal had failed when this began.
     """
 
     fd: int

@@ -1,13 +1,14 @@
 """The thread on which policies plan, beside the core's.
 
-After a cycle the problem is copied, in a large cluster by a process apart, see `apart`. Where the
-last plan does not stand any more, the plan that comes of it is taken over between two commands, as
-any event, and is in the journal. Until then the last plan serves. One that takes longer than its
-budget is *late*: nobody waits for it, but it is counted, and said in the log.
+After a cycle the problem is copied, in a large cluster by a forked process (`apart`). Where the
+last plan is not good for this problem, the policy works out another one. The core adopts it between
+two commands, as an event that stands in the journal. Until then cycles go by the last plan. A plan
+that takes longer than its budget is *late*: it is counted and logged, and nobody waits for it.
 
-Only the first plan of a session or a policy is waited for, for without one a cycle gives
-everything away by the policy's own filling, and nothing takes that back. The first cycle that would
-give something waits, and the core's thread with it; once, and for so long and no longer.
+Only the first plan of a session or a policy is waited for. Without one, a cycle would give
+everything away by the policy's own filling, and nothing takes that back. So the first cycle that
+would give something waits for the plan, and with it the core's thread: once, and `first_wait_s` at
+most.
 """
 
 import queue
@@ -49,10 +50,12 @@ class PlanCounts:
 class _Run:
     """A plan that is being worked out.
 
-    `moment`: gives the problem, where the core's thread has not made it.
-    `before`: whose plan may stand; None where that is known already, or there is none.
-    `taken_s`, `begun_s`: when the problem was as it is; since when it is worked on.
-    `stands`: no other plan is needed.
+    `moment`: gives the problem, where a forked process makes it and not the core's thread.
+    `before`: the last run, whose plan may still be good for this problem; None where that is known
+        already, or there was none.
+    `taken_s`: when the problem was copied.
+    `begun_s`: when work on it began.
+    `stands`: the plan of `before` is good for this problem, so no other one is worked out.
     """
 
     allocator: Allocator

@@ -107,8 +107,8 @@ class Access:
             "admin_read": (section.admin_read_token, write),
             "admin_write": (write,),
         }
-        # A right is free where nobody is named for it. Who may only ask must be named, too, before
-        # a name for changes keeps anybody from asking.
+        # Where nobody is named for a right, everybody has it. So names in admin_write alone keep
+        # nobody from reading: only names in admin_read do.
         self._bounded = {
             "session": bool(section.session or section.session_token),
             "admin_read": bool(section.admin_read or section.admin_read_token),

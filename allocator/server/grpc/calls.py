@@ -1,8 +1,8 @@
 """How much room callers have: so many calls of a kind at a time, each for so long.
 
-Whoever reaches a port may call, before anybody knows who it is. So each kind of call has places of
-its own: however many of one are open, there is room for the others. A call holds a thread, so it
-ends when its caller says nothing, or takes nothing, for too long.
+Anybody who reaches a port may call, before it is known who it is. So each kind of call has places
+of its own: many calls of one kind leave room for the others. A call holds a thread, so it is ended
+when its caller sends nothing, or reads nothing, for too long.
 """
 
 import threading
@@ -28,8 +28,7 @@ class Bounds(NamedTuple):
     `places`: calls at a time.
     `whole_s`: how long one lasts at most; 0: as long as it likes.
     `piece_s`: within so long its caller takes each piece of an answer; 0: no bound of ours.
-    `newest`: where there is no place the oldest call ends, and not the newest: whoever waits for
-        nothing keeps nobody away.
+    `newest`: where no place is left, the oldest call is ended to make room for the new one.
     """
 
     places: int
@@ -39,8 +38,8 @@ class Bounds(NamedTuple):
 
 
 BOUNDS = {
-    # The core says who stays of those that it has no room for; a stream that it has ended may take
-    # a moment to go. What it is silent for, and what it reads, the core and its stream bound.
+    # The core itself ends sessions that are too many or silent, and streams that read too slowly.
+    # There are places for twice as many, for a stream that was ended may take a moment to go.
     "session": Bounds(2 * SESSIONS_MAX, 0.0),
     # A trial of a policy takes long, and so does the state of a large cluster on a slow line.
     "operator": Bounds(12, 600.0, 30.0),

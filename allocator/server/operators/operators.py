@@ -1,8 +1,8 @@
 """What operators set: put in force, noted as theirs, kept on the disk, and read again.
 
-The settings in force are those of the configuration with what operators set over them
-(`allocator.wire.settings.operator_settings`). Both are changed on the core's thread only, so they
-never part.
+The settings in force are those of the configuration, with what operators set (the *overlay*) over
+them, see `allocator.wire.settings.operator_settings`. Both are changed on the core's thread only,
+so they always agree.
 
 The audit log says who changed what, with the old value and the new one. Its lines have ``"logger":
 "mesos_allocator.audit"``, and are written whatever ``log.level`` says.
@@ -134,10 +134,12 @@ class Changes:
     ) -> tuple[_T, pb.Change]:
         """Make a change, or say what would be; ends the call where it is not possible.
 
-        What was done is told: nothing that could come too late is asked for after it.
+        Whoever asked is always told of a change that was made. So the core is not asked anything
+        more after it, for which the time could be up.
 
-        `listed` reads on the core's thread what is answered beside it, of the moment after it.
-        `force`: make it though it can't be meant. `beside`: what is about to be set with it.
+        `listed`: reads the rest of the answer, right after the change; on the core's thread.
+        `force`: make the change though it is probably a mistake.
+        `beside`: further changes that are about to be made with it.
         """
         cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator, change))
         audit = self.operators.audit
@@ -258,16 +260,16 @@ _log = structlog.get_logger()
 
 
 class GivenUpError(RuntimeError):
-    """Whoever asked for a change waits no more, and was told so: nothing has changed."""
+    """Whoever asked for a change had stopped waiting before it began: nothing has changed."""
 
 
 class Effect(NamedTuple, Generic[_T]):
     """What became of a change."""
 
     number: int
-    """Of the state that has to be kept for it to last."""
+    """The change lasts once the state of this number is kept, see `StateStore.await_kept`."""
     listed: _T
-    """What was asked for of the moment after it."""
+    """What `listed` read right after the change."""
 
 
 class Asked(NamedTuple, Generic[_T]):

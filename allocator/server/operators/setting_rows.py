@@ -1,7 +1,7 @@
 """Every setting as one row: its value, and where that comes from.
 
-With a rule stands what it is about in the cluster as it is: whom, where, and what looks mistyped.
-The core's thread only copies lists; the rest is worked out by whoever asked.
+The row of a rule also says which frameworks and agents it matches now, and what looks mistyped. The
+core's thread only copies lists; the rest is worked out on the thread of whoever asked.
 """
 
 from collections import Counter
@@ -184,9 +184,9 @@ def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Cl
 
 
 class Doubted(NamedTuple):
-    """What is probably not meant, or has no effect.
+    """A warning about a rule: it looks like a mistake, or has no effect.
 
-    `why`: where it can't be meant at all.
+    `why`: the reason, where the rule is surely a mistake; such a rule may be refused.
     """
 
     text: str

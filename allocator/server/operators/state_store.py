@@ -1,8 +1,8 @@
 """The thread that keeps what outlives the process, and how it is read at the start.
 
-A file of the state directory is JSON: a version, a checksum, and the content. It is written beside
-the old one, brought to the disk, and takes the place of that in one step. So after a crash, or a
-loss of power, there is the old file or the new one.
+A file of the state directory is JSON: a version, a checksum, and the content. A new file is written
+beside the old one, synced to the disk, and renamed over it. So after a crash or a power cut there
+is either the old file or the new one.
 """
 
 import json

@@ -104,10 +104,10 @@ class QuotaRows:
 
 @dataclass(frozen=True)
 class Overdue:
-    """Clients that may be offered something and were not for longer than patience has.
+    """How many clients may be offered something, and have waited longer than patience allows.
 
-    `filters`: those that refuse offers, on some agents at least.
-    `limit`: of the others those in a role that has reached a limit.
+    `filters`: those with filters on some agents at least.
+    `limit`: of the others, those in a role that has reached a limit.
     `nothing`: all others.
     """
 
