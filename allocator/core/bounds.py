@@ -36,7 +36,7 @@ CLAUSES_MAX = 128
 CLAUSE_VALUES_MAX = 4096
 """Values of a constraint in all its clauses, such as host names: each is read at each update."""
 
-ROLES_MAX = 4096
+ROLES_OF_FRAMEWORK_MAX = 4096
 """Roles in which one framework is served: each is a client, of which there are `limits.clients`."""
 
 FILTER_BYTES_MAX = 2**32

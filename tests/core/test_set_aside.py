@@ -29,7 +29,7 @@ from allocator.core.bounds import (
     CLAUSE_VALUES_MAX,
     CLAUSES_MAX,
     DEMAND_NAMES_MAX,
-    ROLES_MAX,
+    ROLES_OF_FRAMEWORK_MAX,
     ROW_TEXT_MAX,
     ROWS_MAX,
 )
@@ -247,7 +247,7 @@ class CountedRole(int):
 
 
 def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each():
-    count = ROLES_MAX + 10
+    count = ROLES_OF_FRAMEWORK_MAX + 10
     paths: dict[int, str] = {CountedRole(role): f"role-{role}" for role in range(1, count + 1)}
     session = Session(TASKS, roles={})
     session.allocator.step(Define(roles=paths))
@@ -259,7 +259,7 @@ def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each(
     CountedRole.compared = 0
     session.allocator.step(UpdateFramework(1, info, again, roles))
     assert CountedRole.compared < 20 * count
-    assert len(session.state.clients) == ROLES_MAX
+    assert len(session.state.clients) == ROLES_OF_FRAMEWORK_MAX
     assert rows(session) == [("roles", "too_many")]
 
 

@@ -13,7 +13,7 @@ from allocator.core.apply.priors import begin_with_prior, teach_others
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.books.turns import last_turn
-from allocator.core.bounds import ROLES_MAX
+from allocator.core.bounds import ROLES_OF_FRAMEWORK_MAX
 from allocator.core.demand.own_words import read_request, read_words
 from allocator.core.events import (
     ActivateFramework,
@@ -145,13 +145,13 @@ def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, .
             message = f"role {role} is not one of the framework's roles {event.roles[:9]}"
             raise EventError("value", "suppressed_roles", message)
     bound = [role for role in event.roles if role <= state.limits.roles]
-    if len(bound) <= min(ROLES_MAX, state.limits.clients - len(state.clients)):
+    if len(bound) <= min(ROLES_OF_FRAMEWORK_MAX, state.limits.clients - len(state.clients)):
         return tuple(bound)  # whoever has a row already, there is room for all
     # Clients that leave and hold nothing make room for those that come.
     clients = state.clients
     left = [row for row in _clients_of(state, framework) if int(clients.role[row]) not in roles]
     leaving = sum(holds_nothing(state, client) for client in left)
-    pairs = [(framework, role) for role in bound[:ROLES_MAX]]
+    pairs = [(framework, role) for role in bound[:ROLES_OF_FRAMEWORK_MAX]]
     found = room_for(state, pairs, leaving=leaving)
     return tuple(role for _, role in pairs if (framework, role) in found)
 

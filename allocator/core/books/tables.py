@@ -145,8 +145,8 @@ class FrameworkTable(Table):
 class ClientTable(Table):
     """Clients: one framework in one role each; row 0 is none.
 
-    `minimum` (dict of int to amounts by name): of clients with a minimum of their own: an offer must
-        reach one of these. An empty tuple: any offer that is not empty will do.
+    `minimum` (dict of int to amounts by name): of clients with a minimum of their own: an offer
+        must reach one of these. An empty tuple: any offer that is not empty will do.
     `unfit`: resources that a client asks for and no agent has; only such clients are in it.
     `version`: grows whenever a client comes, goes, or changes its state.
     """
