@@ -359,7 +359,7 @@ class Allocator:
         return scores if scores.shape == none.shape else none
 
     def _nothing(self, *, holds_back: bool = False) -> Decisions:
-        return Decisions(self.cycle, self.state.tentative.next, holds_back=holds_back)
+        return Decisions(self.cycle, self.state.open_decisions.next, holds_back=holds_back)
 
 
 def _seed(seed: int, cycle: int) -> int:

@@ -390,7 +390,7 @@ NONE = Column("none", 1)
             lambda root: changed(root, ":Ledger", parts=[NONE]),
             "Ledger._rows is a NoneType, it must be a KeyMap",
         ),
-        (lambda root: changed(root, ":Tentative", parts=[]), "does not fit together: "),
+        (lambda root: changed(root, ":OpenDecisions", parts=[]), "does not fit together: "),
         (lambda root: changed(root, ":Books", count=2), "1 values stand where 2 should"),
         (lambda root: changed(root, ":State", kind="none"), "a NoneType stands where State should"),
         (

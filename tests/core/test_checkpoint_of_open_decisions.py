@@ -23,7 +23,7 @@ def test_what_is_open_and_what_expires_is_gone_on_with() -> None:
     second = Allocator(build, Settings(), Limits())
     second.resume(restore(column, second.kept()))
     second.check()
-    assert second.state.tentative.next == first.state.tentative.next
+    assert second.state.open_decisions.next == first.state.open_decisions.next
     answers = []
     for allocator in (first.allocator, second):
         allocator.step(settled(made, offered=False))

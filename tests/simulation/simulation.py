@@ -320,7 +320,7 @@ class Simulation:
         for _ in range(3000):
             self._pass(10)
         assert self.link.connected, "no session after half a minute without faults"
-        assert not self.sidecar.allocator.state.tentative, "decisions without an outcome"
+        assert not self.sidecar.allocator.state.open_decisions, "decisions without an outcome"
 
     def audit(self) -> None:
         """Compare the world, the brain's books and the sidecar's."""

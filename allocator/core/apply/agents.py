@@ -126,7 +126,7 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
     held_by = np.unique(state.ledger.books.client[rows])
     state.ledger.drop(rows)
     state.filters.drop_agent(agent)
-    state.tentative.void_agent(agent)
+    state.open_decisions.void_agent(agent)
     state.accepted.forget(agent=agent)
     state.eligibility.drop_agent(agent)
     state.agents.unbind(agent)
@@ -161,7 +161,7 @@ def set_unavailability(state: State, event: SetUnavailability) -> None:
 def holds_nothing(state: State, client: int) -> bool:
     """Whether a client holds nothing and has no open decision."""
     held = state.ledger.books.agents_held[client]
-    return not held and not state.tentative.has_client(client)
+    return not held and not state.open_decisions.has_client(client)
 
 
 def close_client_if_idle(state: State, client: int) -> None:

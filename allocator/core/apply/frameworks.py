@@ -226,7 +226,7 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
         teach_others(state, client)
         # Drop what the client holds first: only an empty row can be closed.
         state.ledger.drop(state.ledger.rows_of_client(client))
-        state.tentative.void_client(client)
+        state.open_decisions.void_client(client)
         state.clients.subscribed[client] = False
         close_client_if_idle(state, client)
     state.frameworks.forget(framework)

@@ -14,7 +14,7 @@ from allocator.core.apply.frameworks import (
     room_for,
 )
 from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
-from allocator.core.books.open_decisions import OpenDecisions
+from allocator.core.books.open_decisions import DecisionRows
 from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.events import (
@@ -38,7 +38,7 @@ REST_REFUSED_MS = 60_000
 """How long who got nothing of a rest kind is kept from it."""
 
 
-def refuse_rest(state: State, event: Outcomes, decided: OpenDecisions) -> None:
+def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
     """Bar clients from the rest of an agent for some time when they got nothing of it.
 
     `decided`: the decisions that are settled.
@@ -272,7 +272,7 @@ def inverse_offer(state: State, event: InverseOffer) -> None:
 
 def settle(state: State, event: Outcomes) -> None:
     """Make the books follow what was really offered."""
-    count, queue = len(event.reason), state.tentative
+    count, queue = len(event.reason), state.open_decisions
     if event.first_decision != queue.first or count > len(queue):
         message = (
             f"{event.first_decision} to {event.first_decision + count - 1} are not the oldest open "

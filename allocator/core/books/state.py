@@ -9,7 +9,7 @@ from allocator.core.books.accepted import AcceptedOffers
 from allocator.core.books.asked import Asked
 from allocator.core.books.eligibility import Eligibility
 from allocator.core.books.ledger import Ledger
-from allocator.core.books.open_decisions import Tentative
+from allocator.core.books.open_decisions import OpenDecisions
 from allocator.core.books.resource_space import ResourceSpace
 from allocator.core.books.roles import RoleTable
 from allocator.core.books.tables import AgentTable, ClientTable, FrameworkTable
@@ -77,7 +77,7 @@ class State:
         self.ledger = Ledger()
         self.filters = FilterTable(limits.filters)
         self.eligibility = Eligibility()
-        self.tentative = Tentative()
+        self.open_decisions = OpenDecisions()
         self.accepted = AcceptedOffers()
         self.memory = DemandMemory()
         self.plan: Plan | None = None

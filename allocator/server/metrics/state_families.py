@@ -322,7 +322,7 @@ CLUSTER: Families[Scrape] = (
     gauge(
         "decisions_outstanding",
         "Decisions whose outcome is not known yet.",
-        lambda now: now.report.outstanding,
+        lambda now: now.report.open_decisions,
     ),
     gauge(
         "clients_overdue{kept_by}",

@@ -288,7 +288,7 @@ def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
         active_frameworks=state.frameworks_active,
         roles=state.role_count,
         filters=state.filters,
-        outstanding_decisions=state.outstanding,
+        outstanding_decisions=state.open_decisions,
         policy=write_policy(state.policy),
         cycle_p50_ms=1000 * times.percentile(0.5),
         cycle_p99_ms=1000 * times.percentile(0.99),

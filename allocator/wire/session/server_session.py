@@ -294,7 +294,7 @@ class SidecarSession:
                 counts.policy_error = allocator.last_cycle.policy_error
         else:
             # Every batch is answered, so that the module knows what was applied.
-            decisions = Decisions(0, allocator.state.tentative.next)
+            decisions = Decisions(0, allocator.state.open_decisions.next)
         self.sequence = batch.sequence
         assert self.greeting is not None
         parts = write_decisions(batch.sequence, decisions, self.greeting.message_bytes_max)
