@@ -86,7 +86,7 @@ class Allocator:
         """Decide by this policy from now on."""
         self._policy = policy
         # What a protocol asks for is looked up by name, which is slow to do in each cycle.
-        self._planner = policy if isinstance(policy, PlanningPolicy) else None
+        self._planning_policy = policy if isinstance(policy, PlanningPolicy) else None
 
     @property
     def policy(self) -> Policy:
@@ -94,9 +94,9 @@ class Allocator:
         return self._policy
 
     @property
-    def planner(self) -> PlanningPolicy | None:
+    def planning_policy(self) -> PlanningPolicy | None:
         """The policy, where it plans."""
-        return self._planner
+        return self._planning_policy
 
     @property
     def settings(self) -> Settings:
@@ -166,7 +166,7 @@ class Allocator:
         """
         self.advance(now_ms)
         wanted = self.state.plan is None and not self.state.paused
-        self._take_over(self.plan_source.first(self.planner, agents, wanted=wanted))
+        self._take_over(self.plan_source.first(self.planning_policy, agents, wanted=wanted))
         with self._around_cycle():
             decisions = self._allocate(now_ms, agents)
             return decisions if agents is not None else cycles.reclaiming(self.state, decisions)
@@ -179,7 +179,7 @@ class Allocator:
         if state.paused:
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
-        self._take_over(self.plan_source.here(self.planner, agents, self.problem))
+        self._take_over(self.plan_source.here(self.planning_policy, agents, self.problem))
         snapshot = self._snapshots.build(state, agents)
         candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
         if not candidates or not clients:
@@ -211,7 +211,9 @@ class Allocator:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
             able = rest[servable(snapshot, rest)]
             state.clients.waited[able] += 1
-            decisions = explained(decisions, snapshot, able, error, plans=bool(self.planner))
+            decisions = explained(
+                decisions, snapshot, able, error, plans=bool(self.planning_policy)
+            )
         note_hunger(state, snapshot, served, full=agents is None)
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error
@@ -234,7 +236,7 @@ class Allocator:
         """Copy what a plan would be about; None where nobody is to be served. Changes nothing."""
         if not self.state.live_clients().any():
             return None
-        about_holders = self.planner is not None and self.planner.about_holders
+        about_holders = self.planning_policy is not None and self.planning_policy.about_holders
         return self._snapshots.problem(self.state, about_holders=about_holders)
 
     def plan_for(self, problem: Problem) -> AdoptPlan:
@@ -242,8 +244,8 @@ class Allocator:
 
         Raises Exception where the policy finds none.
         """
-        assert self.planner is not None
-        return AdoptPlan(self.planner.plan(problem))
+        assert self.planning_policy is not None
+        return AdoptPlan(self.planning_policy.plan(problem))
 
     def fresh(self, problem: Problem, planned: AdoptPlan) -> AdoptPlan:
         """Leave out of a plan who has gone since its problem was taken."""

@@ -38,7 +38,7 @@ from allocator.server.engine import commands, fair_shares
 from allocator.server.engine.commands import Ask, Command
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import FairnessWatch
-from allocator.server.engine.planning import Planner
+from allocator.server.engine.planning import PlanningThread
 from allocator.server.metrics.metrics import Scrapes
 from allocator.server.operators.operators import Operators
 from allocator.server.operators.setting_rows import copy_cluster
@@ -62,7 +62,7 @@ def without_plans(spec: PolicySpec) -> Policy:
         raise ArithmeticError
 
     policy = build(spec)
-    return replace(policy, planner=fail) if isinstance(policy, PlanGuided) else policy
+    return replace(policy, plan_function=fail) if isinstance(policy, PlanGuided) else policy
 
 
 class Held:
@@ -150,17 +150,18 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
         told(name, lambda: loop.operate(change).result(WAIT_S))  # noqa: B023
     cmmf = SetPolicy(PolicySpec("cmmf"))
     told("change of the policy", lambda: loop.operate(cmmf).result(WAIT_S))
-    planner = Planner(loop, budget_s=60.0, interval_s=0.0)
-    planner.start()
+    planning = PlanningThread(loop, budget_s=60.0, interval_s=0.0)
+    loop.after_message, loop.first_plan = planning.look, planning.first
+    planning.start()
 
     def plan() -> None:
         loop.allocator.cycle += 1
-        loop.call(lambda: planner.look(loop.allocator)).result(WAIT_S)
-        while planner.running_s:
+        loop.call(lambda: planning.look(loop.allocator)).result(WAIT_S)
+        while planning.running_s:
             time.sleep(0.05)
 
     told("problem of a plan", plan)
-    planner.stop()
+    planning.stop()
     loop.stop()
 
 

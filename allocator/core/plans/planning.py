@@ -333,20 +333,20 @@ class PlanSource:
         self._foretold = first_plan
 
     def first(
-        self, planner: PlanningPolicy | None, agents: Ints | None, *, wanted: bool
+        self, planning_policy: PlanningPolicy | None, agents: Ints | None, *, wanted: bool
     ) -> AdoptPlan | None:
         """Wait for the first plan, where there is none and a cycle wants one."""
         plan, self._foretold = self._foretold, None
-        if planner is None or not wanted:
+        if planning_policy is None or not wanted:
             plan = None
         elif plan is None and self._first_plan is not None:
-            plan = self._first_plan(planner, agents)
+            plan = self._first_plan(planning_policy, agents)
         self.began_with = plan
         return plan
 
     def here(
         self,
-        planner: PlanningPolicy | None,
+        planning_policy: PlanningPolicy | None,
         agents: Ints | None,
         problem_now: Callable[[], Problem | None],
     ) -> AdoptPlan | None:
@@ -354,14 +354,14 @@ class PlanSource:
 
         A failure leaves that.
         """
-        if not self.plans_here or agents is not None or planner is None:
+        if not self.plans_here or agents is not None or planning_policy is None:
             return None
         problem = problem_now()
         if problem is None:
             return None
         before, planned = self._planned, None
-        if before is None or not planner.stands(before, problem):
+        if before is None or not planning_policy.stands(before, problem):
             self._planned = problem
             with suppress(Exception):
-                planned = AdoptPlan(planner.plan(problem))
+                planned = AdoptPlan(planning_policy.plan(problem))
         return planned

@@ -84,6 +84,8 @@ class CoreLoop:
     `last_batch_s`: when the latest batch of a master came, since 1970; 0: none came.
     `heard_s`: the same on the monotonic clock, which nobody sets.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
+    `first_plan`: called before a cycle of a policy that plans, where there is no plan yet; may wait
+        for one. Both do nothing until they are set, before `start`.
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class CoreLoop:
         self.cycle_times, self.holds = Durations(), Holds(clock)
         self.last_batch_s = self.heard_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
-        self.first_plan: FirstPlan = lambda _planner, _agents: None
+        self.first_plan: FirstPlan = lambda _planning_policy, _agents: None
         self._build_policy = build_policy
         self._fallback = fallback
         self.try_policy = try_policy

@@ -20,7 +20,7 @@ from allocator.server.engine.commands import Turn
 from allocator.server.engine.core_loop import GRACE_S, CoreLoop
 from allocator.server.engine.fair_shares import FairnessWatch
 from allocator.server.engine.journal import TakenError
-from allocator.server.engine.planning import Planner
+from allocator.server.engine.planning import PlanningThread
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
@@ -117,13 +117,15 @@ class Server:
         self._health = Health((SERVICE, ADMIN_SERVICE))
         # A process that is forked waits for ever where a thread has been loading loops.
         self.loop.apart.may_begin = lambda: compilation.state in {"compiled", "failed"}
-        self.planner = Planner(
+        self.planning = PlanningThread(
             self.loop,
             budget_s=config.policy.plan_budget_ms / 1000,
             interval_s=config.policy.plan_interval_ms / 1000,
             first_wait_s=config.policy.plan_first_wait_ms / 1000,
             may_begin=lambda: compilation.state in {"compiled", "failed"},
         )
+        self.loop.after_message = self.planning.look
+        self.loop.first_plan = self.planning.first
         self.fairness = FairnessWatch(
             self.loop,
             every_s=config.metrics.fair_share_every_s,
@@ -132,12 +134,12 @@ class Server:
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
-            self.planner.start()
-            undo.callback(self.planner.stop)
+            self.planning.start()
+            undo.callback(self.planning.stop)
             self.fairness.start()
             undo.callback(self.fairness.stop)
             more: list[PartsNow] = [
-                Operation(self.loop, self.operators, self.audit, self.planner, self.calls).parts,
+                Operation(self.loop, self.operators, self.audit, self.planning, self.calls).parts,
                 partial(module_parts, lambda: self.loop.session),
                 partial(fairness_parts, self.fairness, config.metrics.roles_max),
             ]
@@ -218,7 +220,7 @@ class Server:
         self._http.close()
         if self._state_store:
             self._state_store.close(LAST_S)
-        self.planner.stop()
+        self.planning.stop()
         self.fairness.stop()
         return self.loop.stop(LAST_S)
 
