@@ -84,7 +84,9 @@ from allocator.core.hindsight.shadow_comparison import Comparison, compare_besid
 from allocator.core.hindsight.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.numba.array_structures import DistinctRows, distinct_rows
 from allocator.core.plan import Plan
-from allocator.core.plans.planning import AdoptPlan, FirstPlan, PlanningPolicy, Problem
+from allocator.core.plans.adopted import AdoptPlan
+from allocator.core.plans.plan_source import FirstPlan
+from allocator.core.plans.problems import PlanningPolicy, Problem
 from allocator.core.plans.reclaims import RECLAIMS_MAX, AskedRow, Reclaims, asked_rows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.resources import (

@@ -24,15 +24,9 @@ from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.events import EventError
 from allocator.core.hindsight.reallocation import Newcomer, add_newcomer, forget_holdings
 from allocator.core.hindsight.trail import Trail
-from allocator.core.plans.planning import (
-    AdoptPlan,
-    FirstPlan,
-    PlanningPolicy,
-    PlanSource,
-    Problem,
-    adopt,
-    still_true,
-)
+from allocator.core.plans.adopted import AdoptPlan, adopt, still_true
+from allocator.core.plans.plan_source import FirstPlan, PlanSource
+from allocator.core.plans.problems import PlanningPolicy, Problem
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.settings import Settings
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot

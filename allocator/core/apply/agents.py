@@ -22,7 +22,7 @@ from allocator.core.events import (
     SetWhitelist,
     UpdateAgent,
 )
-from allocator.core.plans.planning import forget_agent, forget_client
+from allocator.core.plans.adopted import forget_agent, forget_client
 from allocator.core.plans.reclaims import forget_asked
 from allocator.core.snapshot import Ints
 

@@ -22,7 +22,7 @@ from allocator.core.events import (
     SetPolicy,
     SetShadow,
 )
-from allocator.core.plans.planning import PlanningPolicy
+from allocator.core.plans.problems import PlanningPolicy
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.settings import Settings, matches
 from allocator.settable import Scope, SettingKind, Value
