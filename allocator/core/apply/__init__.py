@@ -36,7 +36,7 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.SetQuota: frameworks.set_quota,
         events.Hold: resources.hold,
         events.Release: resources.release,
-        events.Refuse: resources.refuse,
+        events.AddFilters: resources.add_filters,
         events.Transition: resources.transition,
         events.UpdateAllocation: resources.update_allocation,
         events.Exclude: resources.exclude,

@@ -18,6 +18,7 @@ from allocator.core.books.open_decisions import DecisionRows
 from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.events import (
+    AddFilters,
     Amounts,
     EventError,
     Exclude,
@@ -25,7 +26,6 @@ from allocator.core.events import (
     Holdings,
     InverseOffer,
     Outcomes,
-    Refuse,
     Release,
     Transition,
     UpdateAllocation,
@@ -149,7 +149,7 @@ def keep_filters(
     state.filters.add(client[kept], agent[kept], amount, expires_ms, state.clients.framework)
 
 
-def refuse(state: State, event: Refuse) -> None:
+def add_filters(state: State, event: AddFilters) -> None:
     """Take over filters of a snapshot."""
     state.space.check_bound(event.refused.kind.tolist(), "refused.kind")
     client, agent = known_rows(state, event.refused)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from allocator.core.books.state import State
-from allocator.core.events import AddAgents, Event, Exclude, Hold, Refuse, UpdateAllocation
+from allocator.core.events import AddAgents, AddFilters, Event, Exclude, Hold, UpdateAllocation
 from allocator.core.snapshot import Bools, Ints
 
 
@@ -36,9 +36,9 @@ def _hold(state: State, event: Hold) -> Event:
     return event if kept.all() else Hold(event.holdings.cut(kept))
 
 
-def _refuse(state: State, event: Refuse) -> Event:
+def _add_filters(state: State, event: AddFilters) -> Event:
     kept = _known(state, event.refused.framework, event.refused.agent)
-    return event if kept.all() else Refuse(event.refused.cut(kept), event.expires_ms[kept])
+    return event if kept.all() else AddFilters(event.refused.cut(kept), event.expires_ms[kept])
 
 
 def _exclude(state: State, event: Exclude) -> Event:
@@ -52,7 +52,7 @@ def _add_agents(state: State, event: AddAgents) -> Event | None:
 
 
 _OF_MANY: Mapping[type, Callable[[State, Any], Event | None]] = MappingProxyType(
-    {Hold: _hold, Refuse: _refuse, Exclude: _exclude, AddAgents: _add_agents}
+    {Hold: _hold, AddFilters: _add_filters, Exclude: _exclude, AddAgents: _add_agents}
 )
 """Events that name several agents or frameworks."""
 

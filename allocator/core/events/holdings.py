@@ -159,7 +159,7 @@ class Exclude:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class AddFilters:
     """Filters in force, as a snapshot carries them.
 
     `expires_ms` (N,).

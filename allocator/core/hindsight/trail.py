@@ -24,7 +24,7 @@ from allocator.core.events import (
     Release,
     Transition,
 )
-from allocator.core.filters.refusals import excerpt
+from allocator.core.filters.filter_arrays import excerpt
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Bools, Filters, Grants, Ints, Snapshot, Words
 

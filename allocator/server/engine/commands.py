@@ -68,7 +68,7 @@ def settled(future: "Future[_T]", within_s: float) -> _T:
         return future.result()
 
 
-def refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
+def reject(context: grpc.ServicerContext, message: str) -> NoReturn:
     """Say that a request is wrong; of a very long text the beginning and the end."""
     if len(message) > TOLD_MAX:
         message = f"{message[: TOLD_MAX * 2 // 3]}...{message[-TOLD_MAX // 3 :]}"

@@ -34,7 +34,7 @@ from allocator.core import (
 )
 from allocator.near import suggestion
 from allocator.server.config import Loaded
-from allocator.server.engine.commands import left_s, refuse, settled, wait
+from allocator.server.engine.commands import left_s, reject, settled, wait
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.setting_rows import (
     Cluster,
@@ -158,7 +158,7 @@ class Changes:
             effect = settled(self.operators.set(change, asked), left_s(context))
         except EventError as error:
             audit.of_change(changed, result="refused", error=str(error))
-            refuse(context, f"{_place(change)}{error.message}")
+            reject(context, f"{_place(change)}{error.message}")
         except (TimeoutError, GivenUpError):
             audit.of_change(changed, result="refused", error=BUSY)
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
@@ -173,12 +173,12 @@ class Changes:
         for kind in kinds:
             if kind not in KINDS:
                 near = suggestion(kind, KINDS)
-                refuse(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}{near}")
+                reject(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}{near}")
         asked = Asked(str(caller_of(context, self._sockets)), context.is_active, listed)
         try:
             effect = self.operators.reset(kinds, asked, left_s(context))
         except ValueError as error:
-            refuse(context, str(error))
+            reject(context, str(error))
         except (TimeoutError, GivenUpError):
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
         told = pb.Change()
@@ -237,10 +237,10 @@ def check_patterns(
     what, *patterns = change.key
     if not any(patterns) and not everybody:
         text = "give a pattern of roles (--role) or of names (--framework-name), or --all"
-        refuse(context, f"{what}: the rule would be for every framework; {text}")
+        reject(context, f"{what}: the rule would be for every framework; {text}")
     if any(patterns) and everybody:
         text = "leave it out, or --role and --framework-name"
-        refuse(context, f"{what}: --all does not go with a pattern; {text}")
+        reject(context, f"{what}: --all does not go with a pattern; {text}")
 
 
 def policy_in(change: OperatorChange) -> PolicySpec | None:

@@ -30,7 +30,7 @@ from allocator.settable import KINDS, SHADOW, SettingKind, Value
 from allocator.v1 import settings_pb2
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.codec import proto_types
-from allocator.wire.codec.validation import refuse
+from allocator.wire.codec.validation import reject
 
 OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
 """A change, or all settings at once; or a plan, which comes in between messages as they do."""
@@ -223,7 +223,7 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
 def _read_change(message: pb.KeptChange) -> OperatorChange:
     what = message.WhichOneof("change")
     if what is None:
-        refuse("change", "is missing; name what was set")
+        reject("change", "is missing; name what was set")
     return read_change(KINDS[what], getattr(message, what))
 
 
@@ -273,7 +273,7 @@ def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory
         amounts = proto_types.part(each.demand, proto_types.read_quantities, f"{place}.demand")
         positive = amounts and all(amounts.values()) and each.weight and each.age_ms >= 0
         if each.kind not in TOPICS or not positive:
-            refuse(place, "is no demand that could be remembered")
+            reject(place, "is no demand that could be remembered")
         taught_ms = -(each.age_ms + away_ms)
         memory.entries[each.role, each.kind, each.who] = Remembered(amounts, each.weight, taught_ms)
     return memory

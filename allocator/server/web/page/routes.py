@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from allocator.server.engine.commands import Turn
-from allocator.server.views.views import RefusedError, Views
+from allocator.server.views.views import RejectedError, Views
 from allocator.server.web.http import is_from_here, plain_text
 from allocator.server.web.page import agent_map, drained, look, tables
 from allocator.server.web.page.look import (
@@ -99,7 +99,7 @@ class Pages:
         try:
             with self._turn.within(QUESTION_S):
                 return page(request)
-        except RefusedError as error:
+        except RejectedError as error:
             return _render("message.html", 400, head="This cannot be shown", text=str(error))
         except TimeoutError:
             text = "The core is busy with a long cycle. Ask again in a moment."
@@ -140,7 +140,7 @@ class Pages:
             shares, problem = self._fair_shares(look)
             found = shares or found
         if role and role not in {each.role for each in found.roles}:
-            raise RefusedError(f"role = {role!r}: there is no such role")
+            raise RejectedError(f"role = {role!r}: there is no such role")
         inside = [each for each in found.clients if _is_below(each.role, role)]
         return _render(
             "shares.html",
@@ -185,7 +185,7 @@ class Pages:
         problem, answer = "", None
         try:
             answer = self._views.explain(self._ask, question)
-        except RefusedError as error:
+        except RejectedError as error:
             problem = str(error)
         return _render(
             "explain.html",
@@ -211,7 +211,7 @@ class Pages:
         try:
             return agent_map.draw(look.agents, request.query_params.get("resource", ""))
         except LookupError as error:
-            raise RefusedError(str(error.args[0])) from None
+            raise RejectedError(str(error.args[0])) from None
 
     def _fair_shares(self, look: Look) -> tuple[pb.GetSharesResponse | None, str]:
         """Give the shares with the fair ones, or why there are none."""
@@ -234,14 +234,14 @@ def _choice(request: Request, key: str, choices: tuple[str, ...]) -> str:
     """One of the choices; by default the first."""
     given = request.query_params.get(key, choices[0])
     if given not in choices:
-        raise RefusedError(f"{key} = {given!r}: must be one of {', '.join(choices)}")
+        raise RejectedError(f"{key} = {given!r}: must be one of {', '.join(choices)}")
     return given
 
 
 def _number(request: Request, key: str, default: int, most: int) -> int:
     given = request.query_params.get(key, str(default))
     if not (given.isascii() and given.isdecimal() and len(given) <= 9 and int(given) <= most):
-        raise RefusedError(f"{key} = {given!r}: must be a number from 0 to {most}")
+        raise RejectedError(f"{key} = {given!r}: must be a number from 0 to {most}")
     return int(given)
 
 
