@@ -52,7 +52,7 @@ def until(holds: Callable[[], bool]) -> None:
     raise AssertionError("it does not come about")
 
 
-def test_a_keeper_goes_on_after_any_error(tmp_path, monkeypatch):
+def test_the_state_store_goes_on_after_any_error(tmp_path, monkeypatch):
     """Whatever comes of asking the core, what was learnt is saved later."""
     monkeypatch.setattr(lasting, "AGAIN_S", (0.01, 0.01))
     asked = []

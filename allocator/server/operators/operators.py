@@ -297,15 +297,16 @@ class Operators:
         loop: CoreLoop,
         loaded: Loaded,
         overlay: Overlay | None = None,
-        keeper: StateStore | None = None,
+        state_store: StateStore | None = None,
         *,
         audit: Audit | None = None,
         problem: str = "",
     ) -> None:
         """Begin.
 
-        The loop decides by the configuration's settings with `overlay` over them. Without a keeper
-        nothing outlives the process; `problem` says why there is none, where one was wanted.
+        The loop decides by the configuration's settings with `overlay` over them. Without a
+        `state_store` nothing outlives the process; `problem` says why there is none, where one was
+        wanted.
         """
         self.loaded = loaded
         self.base = loaded.config.settings()
@@ -314,22 +315,22 @@ class Operators:
         self.audit = audit or Audit()
         self._problem = problem
         self._loop = loop
-        self._keeper = keeper
+        self._state_store = state_store
 
     @property
     def directory(self) -> str:
         """Where what operators set is kept; empty: nowhere."""
-        return str(self._keeper.directory.path) if self._keeper else ""
+        return str(self._state_store.directory.path) if self._state_store else ""
 
     @property
     def problem(self) -> str:
         """Why it cannot be kept; empty where it can."""
-        return self._keeper.problem if self._keeper else self._problem
+        return self._state_store.problem if self._state_store else self._problem
 
     @property
     def state_errors(self) -> int:
         """Times that it could not be kept."""
-        return self._keeper.errors if self._keeper else 0
+        return self._state_store.errors if self._state_store else 0
 
     # Any thread.
 
@@ -408,9 +409,9 @@ class Operators:
 
     def await_kept(self, number: int, within_s: float) -> str:
         """Wait until what an `Effect` numbered is kept; says why it is not, empty where it is."""
-        if self._keeper is None:
+        if self._state_store is None:
             return "no state directory is configured (state.directory)"
-        return self._keeper.await_kept(number, within_s)
+        return self._state_store.await_kept(number, within_s)
 
     # The core's thread.
 
@@ -427,7 +428,7 @@ class Operators:
         return Effect(self._keep(content), asked.listed())
 
     def _keep(self, content: pb.KeptSettings) -> int:
-        return self._keeper.settings_changed(content) if self._keeper else 0
+        return self._state_store.settings_changed(content) if self._state_store else 0
 
 
 def _check_waits(asked: Asked[_T]) -> None:

@@ -264,7 +264,7 @@ class StateStore:
         self._saved: Learnt | None = None
         self._closing = False
         self._answer_s = ANSWER_S
-        self._thread = LastingThread("keeper", self._run)
+        self._thread = LastingThread("state", self._run)
 
     def start(self) -> None:
         self._thread.start()
