@@ -31,14 +31,3 @@ def teach_others(state: State, client: int) -> None:
     if info is not None and learned:
         for topic in wide_topics(state.roles.path[int(clients.role[client])], info):
             state.memory.teach(state.settings, topic, learned)
-
-
-def unstated_source(state: State, client: int) -> str:
-    """Say where a demand that nobody states comes from; empty: it is unknown."""
-    clients, settings = state.clients, state.settings
-    if not settings.learn_demand or clients.mixed[client]:
-        return ""
-    accepts, prior = int(clients.accepts[client]), any(clients.prior[client].tolist())
-    if accepts >= settings.learn_after or (accepts and prior):
-        return "learned"
-    return "prior" if prior else ""

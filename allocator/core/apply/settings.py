@@ -13,7 +13,6 @@ from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.bounds import quoted, refuse_long
 from allocator.core.constraints import parse_constraint
-from allocator.core.demand.demand_memory import check_demand
 from allocator.core.events import (
     EventError,
     OperatorChange,
@@ -158,8 +157,9 @@ def _check_amounts(kind: SettingKind, amounts: Mapping[str, int]) -> None:
     if not amounts and not kind.empty:
         message = f"is empty; name amounts, or take the {kind.name} back"
         raise EventError("value", kind.field, message)
-    if kind.empty:
-        check_demand(amounts, kind.field)
+    if kind.empty and amounts and not any(amounts.values()):
+        message = f"all amounts are zero; leave the {kind.name} empty where it is {kind.empty}"
+        raise EventError("value", kind.field, message)
 
 
 def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
