@@ -25,7 +25,7 @@ from allocator.server.operators.state_store import (
 from allocator.server.system import disk, lasting
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.settings.operator_settings import Learnt, copy_learnt
+from allocator.wire.settings.learnt_demands import Learnt, copy_learnt
 
 
 def named(path: Path) -> Config:

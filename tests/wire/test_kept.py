@@ -20,14 +20,12 @@ from allocator.core import (
 from allocator.policies import build
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.settings.operator_settings import (
-    Kept,
+from allocator.wire.settings.learnt_demands import copy_learnt, read_learnt, write_learnt
+from allocator.wire.settings.overlay import (
+    KeptChange,
     Overlay,
     configured,
-    copy_learnt,
-    read_learnt,
     read_overlay,
-    write_learnt,
     write_overlay,
 )
 
@@ -58,7 +56,7 @@ CHANGES = (
 def overlay(*changes, base: Settings = BASE) -> Overlay:
     made = Overlay()
     for at_ms, change in enumerate(changes):
-        made.note(Kept(change, "somebody", at_ms), configured(base))
+        made.note(KeptChange(change, "somebody", at_ms), configured(base))
     return made
 
 

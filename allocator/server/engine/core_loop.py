@@ -64,7 +64,7 @@ from allocator.wire.journal.records import (
     request_record,
     start_record,
 )
-from allocator.wire.session.sidecar import Kept
+from allocator.wire.session.sidecar import KeptState
 
 _T = TypeVar("_T")
 
@@ -264,7 +264,7 @@ class CoreLoop:
         """Copy the books, for another allocator; on the core's thread, or apart from it."""
         return self.allocator.copied(still=is_child())
 
-    def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, Kept]:
+    def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, KeptState]:
         """How a journal's file begins: what was set, and what is known now."""
         start = start_record(
             self._sidecar.allocator.settings,

@@ -1,7 +1,7 @@
 """What operators set: put in force, noted as theirs, kept on the disk, and read again.
 
 The settings in force are those of the configuration, with what operators set (the *overlay*) over
-them, see `allocator.wire.settings.operator_settings`. Both are changed on the core's thread only,
+them, see `allocator.wire.settings.overlay`. Both are changed on the core's thread only,
 so they always agree.
 
 The audit log says who changed what, with the old value and the new one. Its lines have ``"logger":
@@ -48,7 +48,7 @@ from allocator.server.operators.state_store import StateStore
 from allocator.server.system.callers import caller_of
 from allocator.settable import KINDS
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.settings.operator_settings import Kept, Key, Overlay, configured, write_overlay
+from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured, write_overlay
 
 LOGGER = "mesos_allocator.audit"
 
@@ -419,7 +419,7 @@ class Operators:
         _check_waits(asked)
         before = self._loop.allocator.settings.before(change)
         overlay = self.overlay.without(())
-        overlay.note(Kept(change, asked.by, int(time.time() * 1000)), configured(self.base))
+        overlay.note(KeptChange(change, asked.by, int(time.time() * 1000)), configured(self.base))
         content = write_overlay(overlay)
         self._loop.operate_now(change)
         # It counts from here on: nothing that follows may fail.

@@ -43,7 +43,7 @@ from allocator.server.config.schema import is_rules, model_of, toml_value
 from allocator.server.config.sections import change_of
 from allocator.settable import KINDS, RULES, Doubt, Scope, SettingKind, Value, policy_in_words
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.settings.operator_settings import Key, Overlay
+from allocator.wire.settings.overlay import Key, Overlay
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,8 @@ from allocator.server.system.disk import create, lock, read_regular, reason
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.settings.operator_settings import (
-    Learnt,
-    Overlay,
-    read_learnt,
-    read_overlay,
-    write_learnt,
-)
+from allocator.wire.settings.learnt_demands import Learnt, read_learnt, write_learnt
+from allocator.wire.settings.overlay import Overlay, read_overlay
 
 VERSION = 1
 

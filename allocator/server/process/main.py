@@ -43,7 +43,7 @@ from allocator.server.views.status_warnings import OPEN_SESSIONS
 from allocator.server.views.views import Views
 from allocator.server.web.page import page_routes
 from allocator.v1 import admin_pb2, admin_pb2_grpc
-from allocator.wire.settings.operator_settings import Learnt, copy_learnt
+from allocator.wire.settings.learnt_demands import Learnt, copy_learnt
 
 EXIT_OK = 0
 EXIT_FAILURE = 1

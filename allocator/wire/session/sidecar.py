@@ -25,7 +25,7 @@ Answer: TypeAlias = tuple[int, pb.SessionResponse]
 """What to say, and in which session."""
 
 
-Kept: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
+KeptState: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
 """What the allocator keeps, which session has it, how many there were, and those that are open."""
 
 
@@ -126,7 +126,7 @@ class Sidecar:
         """Begin with what an earlier process learnt; only before the first session."""
         self.allocator.state.memory = demands
 
-    def kept(self) -> Kept:
+    def kept(self) -> KeptState:
         """All that later answers depend on, to be kept in a checkpoint."""
         sessions = {number: session.kept() for number, session in self.sessions.items()}
         return self.allocator.kept(), self._active, self._last, sessions
@@ -184,7 +184,7 @@ class Sidecar:
             f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
             "over; it is newer, or the same one calling again"
         )
-        # Kept until `receive` answers, for this is called in the middle of the newcomer's
+        # KeptState until `receive` answers, for this is called in the middle of the newcomer's
         # message.
         self._parting += [
             (self._active, response) for response in holder.close(WireError(code, "", message))
