@@ -24,7 +24,7 @@ from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.system.guarded_policy import GuardedRegistry
 from allocator.v1 import admin_pb2, journal_pb2
-from allocator.wire import JournalError, Sidecar, State, WireError
+from allocator.wire import JournalError, SessionState, Sidecar, WireError
 from allocator.wire.journal.framing import HEADER, frame, read_records
 from allocator.wire.journal.replay import replay
 from tests.wire.dialogue import POLICY, WELCOME
@@ -46,9 +46,9 @@ def wire(data: bytes) -> bool:
     session = sidecar.sessions[number]
     proper = data[0] % (len(OPENING) + 1) if data else 0
     for message in [*OPENING[:proper], *data[1:].split(SEPARATOR)]:
-        if session.state is not State.CLOSED:
+        if session.state is not SessionState.CLOSED:
             well_formed([answer for _, answer in sidecar.receive(number, message)], session)
-    taken = session.state is State.STREAMING
+    taken = session.state is SessionState.STREAMING
     if taken:
         sidecar.allocator.check()
     sidecar.close(number)

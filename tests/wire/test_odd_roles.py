@@ -13,7 +13,7 @@ from allocator.core import (
     SetQuota,
 )
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import State
+from allocator.wire import SessionState
 from allocator.wire.codec.sanitizing import mend_event
 from allocator.wire.codec.validation import TEXT_LENGTH_MAX
 from tests.wire.dialogue import STATE, Module, new_sidecar
@@ -57,7 +57,7 @@ def test_a_framework_in_a_role_that_is_too_deep_is_served_and_so_is_everybody_el
     state = module.sidecar.allocator.state
     assert state.roles.path[DEEPEST] == f"r/r/r/role {DEEPEST}"
     assert module.sidecar.counts.mended == {"role.path": DEEP - DEPTH_MAX}
-    assert module.sidecar.sessions[module.number].state is State.STREAMING
+    assert module.sidecar.sessions[module.number].state is SessionState.STREAMING
     module.sidecar.allocator.check()
 
 
@@ -71,7 +71,7 @@ def test_a_snapshot_may_have_such_roles():
     module = new_module()
     module.begin([Define(roles=chain(DEEP, 1)), AddFramework(1, FrameworkInfo("deep"), (DEEP,))])
     assert len(module.batch(cycle=True)) == 0  # it has no agent
-    assert module.sidecar.sessions[module.number].state is State.STREAMING
+    assert module.sidecar.sessions[module.number].state is SessionState.STREAMING
 
 
 NAMES = st.sampled_from(["a", "b", "x" * 5, "y" * (TEXT_LENGTH_MAX // 2), "z" * TEXT_LENGTH_MAX])

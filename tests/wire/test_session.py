@@ -21,7 +21,7 @@ from allocator.core import (
 from allocator.lab.module_protocol import write_hello
 from allocator.policies import build, fallback
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Counts, Greeting, SidecarSession, State
+from allocator.wire import Counts, Greeting, SessionState, SidecarSession
 from allocator.wire.session.server_session import LAST_SNAPSHOT, TRANSITIONS
 from tests.wire.dialogue import (
     POLICY,
@@ -41,9 +41,9 @@ MESSAGES = {
 }
 
 WAY_TO = {
-    State.AWAITING_HELLO: [],
-    State.SNAPSHOT: ["hello"],
-    State.STREAMING: ["hello", LAST_SNAPSHOT],
+    SessionState.AWAITING_HELLO: [],
+    SessionState.SNAPSHOT: ["hello"],
+    SessionState.STREAMING: ["hello", LAST_SNAPSHOT],
 }
 
 
@@ -70,7 +70,7 @@ def test_only_what_the_table_allows_may_be_said(state, said):
         assert session.state is TRANSITIONS[state, said]
         assert not any(answer.HasField("error") for answer in answers)
     else:
-        assert session.state is State.CLOSED
+        assert session.state is SessionState.CLOSED
         (answer,) = answers
         assert answer.error.code == pb.ERROR_CODE_PROTOCOL
         assert answer.error.message == f"the module said {said}; it must say {state.value} now"
@@ -248,7 +248,7 @@ def test_a_defect_of_ours_ends_the_session_only():
     assert answer.error.code == pb.ERROR_CODE_INTERNAL
     assert "ZeroDivisionError" in answer.error.message
     assert isinstance(session.failure, ZeroDivisionError)
-    assert session.state is State.CLOSED
+    assert session.state is SessionState.CLOSED
 
 
 def test_what_happened_is_counted():

@@ -7,7 +7,7 @@ from allocator.core import DEMAND_LABEL, AddFramework, Define, FrameworkInfo, Li
 from allocator.core.bounds import LABELS_MAX
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
-from allocator.wire import State, WireError
+from allocator.wire import SessionState, WireError
 from allocator.wire.codec.validation import distinct
 from tests.wire.dialogue import STATE, Module, new_sidecar
 
@@ -20,7 +20,7 @@ def said(module: Module, *texts: str) -> None:
     module.clock_ms += 1000
     answers = module.say(module.client.batch_of(module.clock_ms, events))
     assert [answer.WhichOneof("message") for answer in answers] == ["decisions"]
-    assert module.sidecar.sessions[module.number].state is State.STREAMING
+    assert module.sidecar.sessions[module.number].state is SessionState.STREAMING
     module.sidecar.allocator.check()
 
 
@@ -89,7 +89,7 @@ def test_an_error_of_ours_sets_words_aside_and_ends_no_session(monkeypatch, begi
         module.begin().batch(event)
     assert rows(module) == [("labels", "failed")]
     session = module.sidecar.sessions[module.number]
-    assert session.state is State.STREAMING
+    assert session.state is SessionState.STREAMING
     assert [type(each) for each in session.defects] == [OverflowError]
     assert [told[:2] for told in session.asides] == [("framework", "f")]
     taken = module.sidecar.allocator.state.frameworks.info[3]

@@ -94,15 +94,15 @@ SAVED_S = 0.5
 """What they took less is theirs later, up to this: one who asks now and then waits for nobody."""
 
 
-class Turn:
-    """Whose turn it is to have an answer worked out."""
+class AnswerLock:
+    """Lets one answer at a time be worked out, whoever asks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Wait so long for one's turn, which lasts as the context. Raises TimeoutError."""
+        """Wait so long for the lock, and hold it as long as the context. Raises TimeoutError."""
         if not self._lock.acquire(timeout=max(seconds, 0.0)):
             raise TimeoutError
         try:

@@ -50,8 +50,8 @@ from allocator.wire import (
     Answer,
     Counts,
     OperatorEvent,
+    SessionState,
     Sidecar,
-    State,
     WireError,
 )
 from allocator.wire.journal.checkpoint import write_snapshot
@@ -318,7 +318,7 @@ class CoreLoop:
     def _expire(self, port: SessionStream) -> None:
         """End a session that has not said hello by the time its timer ran out."""
         session = self._sidecar.sessions.get(port.number)
-        if session and session.state is State.AWAITING_HELLO:
+        if session and session.state is SessionState.AWAITING_HELLO:
             self._close(port, sessions.no_hello())
 
     def _receive(self, port: SessionStream, data: bytes) -> None:
@@ -350,7 +350,7 @@ class CoreLoop:
     def _weigh(self, port: SessionStream, data: bytes) -> None:
         """End whoever of two masters cannot be believed; the core has no clock to know it by."""
         session, holder = self._sidecar.sessions[port.number], self._sidecar.session
-        if session.state is State.AWAITING_HELLO and holder and holder.greeting:
+        if session.state is SessionState.AWAITING_HELLO and holder and holder.greeting:
             wrong = sessions.unbelieved(holder.greeting, data)
             if wrong:
                 newcomer, error = wrong

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from allocator.server.engine.commands import Turn, left_s
+from allocator.server.engine.commands import AnswerLock, left_s
 from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc.access import ADMIN, SESSION, Access, right_of
 
@@ -120,9 +120,9 @@ class Calls(grpc.ServerInterceptor):
     `refused`: calls that were refused, by kind and reason.
     """
 
-    def __init__(self, access: Access, turn: Turn | None = None) -> None:
-        """Ask this about rights, and about whose question is answered."""
-        self._turn = turn or Turn()
+    def __init__(self, access: Access, answer_lock: AnswerLock | None = None) -> None:
+        """Ask `access` about rights; `answer_lock` lets one question at a time be answered."""
+        self._answer_lock = answer_lock or AnswerLock()
         self.refused: Counter[tuple[str, str]] = Counter()
         self._access = access
         self._lock = threading.Lock()
@@ -172,7 +172,7 @@ class Calls(grpc.ServerInterceptor):
         with ExitStack() as until_made:
             try:
                 with self._counting("operator", "turn"):
-                    until_made.enter_context(self._turn.within(left_s(context)))
+                    until_made.enter_context(self._answer_lock.within(left_s(context)))
             except TimeoutError:
                 text = "others ask, and one is answered at a time; ask again"
                 context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)

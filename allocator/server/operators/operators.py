@@ -154,8 +154,8 @@ class Changes:
                 told.scope, told.would_be = scope_of(change.key), value_of(change)
                 told.is_now = value_of(before)
                 return self._ask(context, listed), told
-            asked = Asked(changed.who, context.is_active, listed)
-            effect = settled(self.operators.set(change, asked), left_s(context))
+            requester = Requester(changed.who, context.is_active, listed)
+            effect = settled(self.operators.set(change, requester), left_s(context))
         except EventError as error:
             audit.of_change(changed, result="refused", error=str(error))
             reject(context, f"{_place(change)}{error.message}")
@@ -174,9 +174,9 @@ class Changes:
             if kind not in KINDS:
                 near = suggestion(kind, KINDS)
                 reject(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}{near}")
-        asked = Asked(str(caller_of(context, self._sockets)), context.is_active, listed)
+        requester = Requester(str(caller_of(context, self._sockets)), context.is_active, listed)
         try:
-            effect = self.operators.reset(kinds, asked, left_s(context))
+            effect = self.operators.reset(kinds, requester, left_s(context))
         except ValueError as error:
             reject(context, str(error))
         except (TimeoutError, GivenUpError):
@@ -272,7 +272,7 @@ class Effect(NamedTuple, Generic[_T]):
     """What `listed` read right after the change."""
 
 
-class Asked(NamedTuple, Generic[_T]):
+class Requester(NamedTuple, Generic[_T]):
     """Who wants a change, and what they want to hear of it."""
 
     by: str
@@ -334,30 +334,30 @@ class Operators:
 
     # Any thread.
 
-    def set(self, change: OperatorChange, asked: Asked[_T]) -> Future[Effect[_T]]:
+    def set(self, change: OperatorChange, requester: Requester[_T]) -> Future[Effect[_T]]:
         """Put a change in force, and write down that it is.
 
         The future raises an `EventError` where that is not possible, and a `GivenUpError` where
         nobody waits any more.
         """
-        return self._loop.call(partial(self._set, change, asked))
+        return self._loop.call(partial(self._set, change, requester))
 
-    def reset(self, kinds: Iterable[str], asked: Asked[_T], within_s: float) -> Effect[_T]:
+    def reset(self, kinds: Iterable[str], requester: Requester[_T], within_s: float) -> Effect[_T]:
         """Take back what operators set, of these kinds: the configuration counts again.
 
         Raises EventError or ValueError where the configuration is not possible, TimeoutError or
         GivenUpError where the core is busy, or nobody waits any more. In any case nothing has
         changed.
         """
-        return self._replace(lambda: self.loaded, frozenset(kinds), asked, within_s)
+        return self._replace(lambda: self.loaded, frozenset(kinds), requester, within_s)
 
     def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect[None]:
         """Put another configuration in force; what operators set stays over it.
 
         Raises EventError, ValueError or TimeoutError as `reset` does.
         """
-        asked = Asked("", lambda: True, lambda: None)
-        return self._replace(lambda: loaded, frozenset(), asked, within_s)
+        requester = Requester("", lambda: True, lambda: None)
+        return self._replace(lambda: loaded, frozenset(), requester, within_s)
 
     def kept_over(self, keys: Iterable[str]) -> list[str]:
         """Which keys of the configuration do not count because an operator set them."""
@@ -369,7 +369,7 @@ class Operators:
         self,
         loaded: Callable[[], Loaded],
         kinds: frozenset[str],
-        asked: Asked[_T],
+        requester: Requester[_T],
         within_s: float,
     ) -> Effect[_T]:
         def after() -> tuple[Loaded, Overlay, Settings]:
@@ -378,7 +378,7 @@ class Operators:
             return new, overlay, settings
 
         def replace() -> Effect[_T]:
-            _check_waits(asked)
+            _check_waits(requester)
             # Worked out anew: an operator may have changed something in between.
             new, overlay, settings = after()
             base, content = new.config.settings(), write_overlay(overlay)
@@ -389,8 +389,8 @@ class Operators:
             self.loaded, self.base = new, base
             for key in gone:
                 old = value_of(before.changes[key].change)
-                self.audit.note(asked.by, key[0], scope_of(key), old=old, new="as configured")
-            return Effect(self._keep(content), asked.listed())
+                self.audit.note(requester.by, key[0], scope_of(key), old=old, new="as configured")
+            return Effect(self._keep(content), requester.listed())
 
         begun_s = time.monotonic()
         wanted = settled(self._loop.call(after), within_s)[2]
@@ -415,24 +415,26 @@ class Operators:
 
     # The core's thread.
 
-    def _set(self, change: OperatorChange, asked: Asked[_T]) -> Effect[_T]:
-        _check_waits(asked)
+    def _set(self, change: OperatorChange, requester: Requester[_T]) -> Effect[_T]:
+        _check_waits(requester)
         before = self._loop.allocator.settings.before(change)
         overlay = self.overlay.without(())
-        overlay.note(KeptChange(change, asked.by, int(time.time() * 1000)), configured(self.base))
+        overlay.note(
+            KeptChange(change, requester.by, int(time.time() * 1000)), configured(self.base)
+        )
         content = write_overlay(overlay)
         self._loop.operate_now(change)
         # It counts from here on: nothing that follows may fail.
         self.overlay = overlay
-        self.audit.of_change(Changed(asked.by, change, before))
-        return Effect(self._keep(content), asked.listed())
+        self.audit.of_change(Changed(requester.by, change, before))
+        return Effect(self._keep(content), requester.listed())
 
     def _keep(self, content: pb.KeptSettings) -> int:
         return self._state_store.settings_changed(content) if self._state_store else 0
 
 
-def _check_waits(asked: Asked[_T]) -> None:
-    if not asked.waits():
+def _check_waits(requester: Requester[_T]) -> None:
+    if not requester.waits():
         raise GivenUpError
 
 

@@ -16,7 +16,7 @@ from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
 from allocator.server.config import Config, Loaded
-from allocator.server.engine.commands import Turn
+from allocator.server.engine.commands import AnswerLock
 from allocator.server.engine.core_loop import GRACE_S, CoreLoop
 from allocator.server.engine.fair_shares import FairnessWatch
 from allocator.server.engine.journal import TakenError
@@ -112,8 +112,8 @@ class Server:
             problem=kept.problem,
         )
         self.views = Views(self.loop, self.operators, lambda: compilation.progress)
-        turn = Turn()
-        self.calls = Calls(Access(config.access), turn)
+        answer_lock = AnswerLock()
+        self.calls = Calls(Access(config.access), answer_lock)
         self._health = Health((SERVICE, ADMIN_SERVICE))
         # A process that is forked waits for ever where a thread has been loading loops.
         self.loop.apart.may_begin = lambda: compilation.state in {"compiled", "failed"}
@@ -143,7 +143,7 @@ class Server:
                 partial(module_parts, lambda: self.loop.session),
                 partial(fairness_parts, self.fairness, config.metrics.roles_max),
             ]
-            pages = page_routes(self.views, config.http.page, turn)
+            pages = page_routes(self.views, config.http.page, answer_lock)
             if self._state_store:
                 self._state_store.start()
                 undo.callback(self._state_store.close)

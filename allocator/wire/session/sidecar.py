@@ -14,8 +14,8 @@ from allocator.wire.codec.validation import WireError
 from allocator.wire.session.server_session import (
     Counts,
     KeptSession,
+    SessionState,
     SidecarSession,
-    State,
     supersedes,
 )
 from allocator.wire.session.session_start import Greeting
@@ -193,7 +193,7 @@ class Sidecar:
     def _release(self, number: int) -> None:
         """Take the allocator back from a session that ended."""
         session = self.sessions.get(number)
-        if number == self._active and session and session.state is State.CLOSED:
+        if number == self._active and session and session.state is SessionState.CLOSED:
             self._active = 0
             self._renew()
 
