@@ -10,7 +10,7 @@ from allocator.core.books.quota import QuotaUse
 from allocator.core.books.relation import bits
 from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
-from allocator.core.books.state import Limits, State
+from allocator.core.books.state import SessionLimits, State
 from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted, refuse_long
 from allocator.core.checkpoint import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
@@ -166,7 +166,6 @@ __all__ = [
     "Ints",
     "InverseOffer",
     "Kind",
-    "Limits",
     "Move",
     "Moves",
     "Names",
@@ -192,6 +191,7 @@ __all__ = [
     "Revive",
     "ScoringPolicy",
     "Seen",
+    "SessionLimits",
     "SetAside",
     "SetConstraint",
     "SetDemand",

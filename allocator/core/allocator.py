@@ -14,7 +14,7 @@ from allocator.core.apply import apply
 from allocator.core.apply.moves import move
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
-from allocator.core.books.state import Limits, State
+from allocator.core.books.state import SessionLimits, State
 from allocator.core.checkpoint import Copied, Detached, restore
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.decisions import Decisions, explained
@@ -43,7 +43,7 @@ class Allocator:
         self,
         build_policy: Callable[[PolicySpec], Policy],
         settings: Settings,
-        limits: Limits | None = None,
+        limits: SessionLimits | None = None,
         *,
         fallback: Policy | None = None,
         around_cycle: Callable[[], AbstractContextManager[object]] = nullcontext,
@@ -64,7 +64,7 @@ class Allocator:
         `first_plan`: waits for the first plan, as long as the host thinks fit.
         Raises ValueError where the settings name no policy.
         """
-        self.state = State(settings, limits or Limits())
+        self.state = State(settings, limits or SessionLimits())
         self.last_cycle = cycles.CycleReport()
         self.cycle = 0
         self.trail = trail

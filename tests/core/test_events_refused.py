@@ -19,7 +19,6 @@ from allocator.core import (
     Hold,
     Holdings,
     Kind,
-    Limits,
     Options,
     Outcomes,
     PolicySpec,
@@ -27,6 +26,7 @@ from allocator.core import (
     RemoveAgent,
     RemoveFramework,
     Revive,
+    SessionLimits,
     SetPolicy,
     SetQuota,
     Suppress,
@@ -89,7 +89,7 @@ BAD = [
 
 
 def session() -> Session:
-    made = Session(limits=Limits(agents=100, frameworks=100))
+    made = Session(limits=SessionLimits(agents=100, frameworks=100))
     made.agent(1, 4, 8)
     made.framework(1, 1)
     made.allocator.step(Hold(rows(amount=2000)))

@@ -12,9 +12,9 @@ from allocator.core import (
     Define,
     FrameworkInfo,
     Kind,
-    Limits,
     PolicySpec,
     Request,
+    SessionLimits,
     SetAside,
     UpdateAgent,
     UpdateAllocation,
@@ -225,7 +225,7 @@ def test_an_error_at_a_frameworks_words_leaves_the_books_as_they_were(monkeypatc
 
 
 def test_roles_beyond_the_bounds_are_not_served_and_all_others_are():
-    session = Session(TASKS, limits=Limits(roles=3))
+    session = Session(TASKS, limits=SessionLimits(roles=3))
     session.agent(1, 4, 8)
     session.allocator.step(Define(roles={3: "c", 4: "d", 5: "d/e"}))
     session.allocator.step(AddFramework(1, FrameworkInfo("x"), (4, 2, 5), (5,)))

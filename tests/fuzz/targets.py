@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from allocator import policies
-from allocator.core import Allocator, Limits, Settings
+from allocator.core import Allocator, SessionLimits, Settings
 from allocator.lab.scenarios.schema import ScenarioError
 from allocator.lab.scenarios.schema import read as read_scenario
 from allocator.lab.workloads.traces import TraceError, read_nodes, read_pods, read_swim
@@ -30,7 +30,7 @@ from allocator.wire.journal.replay import replay
 from tests.wire.dialogue import POLICY, WELCOME
 from tests.wire.test_fuzz import OPENING, well_formed
 
-SMALL = Limits(agents=64, frameworks=64, roles=64, clients=128, kinds=16, filters=256)
+SMALL = SessionLimits(agents=64, frameworks=64, roles=64, clients=128, kinds=16, filters=256)
 """So that what is large is refused, and not laid out."""
 
 SEPARATOR = b"\xff\xfe\xfd"

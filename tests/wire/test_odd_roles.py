@@ -9,7 +9,7 @@ from allocator.core import (
     AgentInfo,
     Define,
     FrameworkInfo,
-    Limits,
+    SessionLimits,
     SetQuota,
 )
 from allocator.v1 import session_pb2 as pb
@@ -31,7 +31,7 @@ DEEPEST = 3 + DEEP - 1
 
 
 def new_module() -> Module:
-    return Module(new_sidecar(limits=Limits(role_depth=DEPTH_MAX)))
+    return Module(new_sidecar(limits=SessionLimits(role_depth=DEPTH_MAX)))
 
 
 def begun() -> Module:
@@ -90,7 +90,7 @@ def test_whatever_roles_frameworks_have_they_can_be_bound(subscribed, depth_max)
     taken = [role.path for role in message.roles]
     assert len(set(taken)) == len(taken)
     assert len(marks) == sum(one != path for one, path in zip(taken, paths, strict=True))
-    allocator = new_sidecar(limits=Limits(role_depth=depth_max)).allocator
+    allocator = new_sidecar(limits=SessionLimits(role_depth=depth_max)).allocator
     allocator.step(Define(roles=dict(enumerate(taken, 1))))
     assert all(len(path) <= TEXT_LENGTH_MAX for path in taken)
     # Once more it changes nothing.

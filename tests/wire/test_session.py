@@ -10,11 +10,11 @@ from allocator.core import (
     Define,
     Hold,
     Kind,
-    Limits,
     Policy,
     PolicySpec,
     Release,
     RemoveAgent,
+    SessionLimits,
     Settings,
     Transition,
 )
@@ -169,7 +169,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("event", "code", "field"), REFUSALS)
 def test_what_the_core_refuses_is_named_by_the_wires_fields(event, code, field):
-    module = Module(new_sidecar(limits=Limits(agents=8, kinds=4))).begin()
+    module = Module(new_sidecar(limits=SessionLimits(agents=8, kinds=4))).begin()
     error = module.refused(Hold(holding(1, 1, 1, mem=1)), event)
     assert (error.code, error.field) == (code, f"events[1].{field}")
     assert error.sequence == 0

@@ -3,7 +3,7 @@
 import pytest
 from google.protobuf import text_format
 
-from allocator.core import DEMAND_LABEL, AddFramework, Define, FrameworkInfo, Limits
+from allocator.core import DEMAND_LABEL, AddFramework, Define, FrameworkInfo, SessionLimits
 from allocator.core.bounds import LABELS_MAX
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
@@ -116,7 +116,7 @@ def test_words_of_agents_are_kept_as_well():
 
 
 def test_more_roles_than_are_kept_end_no_session():
-    module = Module(new_sidecar(limits=Limits(roles=4))).begin()
+    module = Module(new_sidecar(limits=SessionLimits(roles=4))).begin()
     roles = {role: f"many-{role}" for role in range(3, 40)}
     module.batch(Define(roles=roles), AddFramework(3, FrameworkInfo("f"), tuple(roles)))
     assert rows(module) == [("roles", "too_many")]
@@ -166,7 +166,7 @@ def test_who_is_not_welcome_is_told_so_before_its_options_are_read():
 
 
 def test_more_frameworks_and_agents_than_are_kept_end_no_session_and_harm_nobody():
-    module = Module(new_sidecar(limits=Limits(frameworks=2, agents=2))).begin()
+    module = Module(new_sidecar(limits=SessionLimits(frameworks=2, agents=2))).begin()
     held = types.Holdings(framework=[3], role=[1], agent=[3], kind=[0], amount=[1000])
     said(
         module,

@@ -70,7 +70,7 @@ def _add_agents(state: State, event: AddAgents, most: int) -> None:
 
 def _check_new(state: State, handles: list[int]) -> None:
     """Raise an `EventError` where one of these cannot be an agent that is added."""
-    limit, seen = state.limits.agents, set[int]()
+    limit, seen = state.session_limits.agents, set[int]()
     for agent in handles:
         if not 1 <= agent <= limit:
             message = f"agent {agent} is out of range; handles of agents are 1 to {limit}"

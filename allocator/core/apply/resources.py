@@ -75,7 +75,7 @@ def hold(state: State, event: Hold) -> None:
     # What is beyond a limit is passed over, as if nobody held it: the module sees that it is not
     # given twice. Open the clients only after everything is checked.
     pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
-    known = room_for(state, [pair for pair in pairs if pair[1] <= state.limits.roles])
+    known = room_for(state, [pair for pair in pairs if pair[1] <= state.session_limits.roles])
     if len(known) < len(set(pairs)):
         kept = np.array([pair in known for pair in pairs], np.bool_)
         holdings, pairs = holdings.cut(kept), [pair for pair in pairs if pair in known]

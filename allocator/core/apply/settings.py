@@ -150,7 +150,7 @@ def _check_role(state: State, role: str) -> None:
     if not role or not all(role.split("/")):
         message = f"{quoted(role)} is not a role; write it as 'eng' or 'eng/ads'"
         raise EventError("value", "role", message)
-    check_depth(role, state.limits.role_depth, "role")
+    check_depth(role, state.session_limits.role_depth, "role")
 
 
 def _check_amounts(kind: SettingKind, amounts: Mapping[str, int]) -> None:

@@ -23,9 +23,9 @@ def within_limits(state: State, event: Event) -> Event | None:
     if of_many is not None:
         return of_many(state, event)
     framework, agent = getattr(event, "framework", 0), getattr(event, "agent", 0)
-    if isinstance(agent, int) and agent > state.limits.agents:
+    if isinstance(agent, int) and agent > state.session_limits.agents:
         return None
-    if isinstance(framework, int) and framework > state.limits.frameworks:
+    if isinstance(framework, int) and framework > state.session_limits.frameworks:
         # Resources that it turned into others are there all the same.
         return replace(event, framework=0) if isinstance(event, UpdateAllocation) else None
     return event
@@ -47,7 +47,7 @@ def _exclude(state: State, event: Exclude) -> Event:
 
 
 def _add_agents(state: State, event: AddAgents) -> Event | None:
-    kept = event.agent <= state.limits.agents
+    kept = event.agent <= state.session_limits.agents
     return event if kept.all() else _some(event, kept)
 
 
@@ -58,13 +58,18 @@ _OF_MANY: Mapping[type, Callable[[State, Any], Event | None]] = MappingProxyType
 
 
 def _known(state: State, framework: Ints, agent: Ints) -> Bools:
-    found: Bools = (framework <= state.limits.frameworks) & (agent <= state.limits.agents)
+    found: Bools = (framework <= state.session_limits.frameworks) & (
+        agent <= state.session_limits.agents
+    )
     return found
 
 
 def note_beyond(state: State, event: Event) -> None:
     """Note what an event names beyond the limits, of which something was left out."""
-    for name, most in (("agent", state.limits.agents), ("framework", state.limits.frameworks)):
+    for name, most in (
+        ("agent", state.session_limits.agents),
+        ("framework", state.session_limits.frameworks),
+    ):
         largest = int(np.max(getattr(event, name, 0), initial=0))
         if largest > most:
             state.beyond[f"{name}s"] = max(state.beyond[f"{name}s"], largest)

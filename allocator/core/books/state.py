@@ -22,7 +22,7 @@ from allocator.core.snapshot import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SessionLimits:
     """How much a session may ask us to keep.
 
     Handles are row numbers, so their limit bounds memory; who is excluded from which agent takes
@@ -58,9 +58,9 @@ class State:
     # Kept from one question to the next, so whoever only asks changes them, too.
     DERIVED: ClassVar[tuple[str, ...]] = ("_total", "_total_version")
 
-    def __init__(self, settings: Settings, limits: Limits) -> None:
+    def __init__(self, settings: Settings, limits: SessionLimits) -> None:
         self.settings = settings
-        self.limits = limits
+        self.session_limits = limits
         self.options = Options()
         self.now_ms = 0
         self.paused = False
@@ -90,7 +90,7 @@ class State:
     def set_options(self, options: Options) -> None:
         """Begin the resource space anew, with the names that the options mention."""
         self.options = options
-        self.space = ResourceSpace(self.limits.kinds, options.fairness_excluded)
+        self.space = ResourceSpace(self.session_limits.kinds, options.fairness_excluded)
         self.clients = ClientTable()  # for its columns are those of the space
         for amounts in (*options.minimum, *self.settings.limits.values()):
             self.space.quantities(amounts)

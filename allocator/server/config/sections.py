@@ -14,7 +14,14 @@ from typing import Annotated, Any, Literal, assert_never
 from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from allocator.core import CHANGES, Limits, OperatorChange, PolicySpec, Settings, parse_quantities
+from allocator.core import (
+    CHANGES,
+    OperatorChange,
+    PolicySpec,
+    SessionLimits,
+    Settings,
+    parse_quantities,
+)
 from allocator.server.config.checks import (
     absolute_directory,
     constraint_expression,
@@ -507,9 +514,11 @@ class LimitsSection(Section):
         16, description="Messages of one session that wait for the core; then the peer waits."
     )
 
-    def core(self) -> Limits:
+    def core(self) -> SessionLimits:
         """The part that the core enforces."""
-        return Limits(**{each.name: getattr(self, each.name) for each in fields(Limits)})
+        return SessionLimits(
+            **{each.name: getattr(self, each.name) for each in fields(SessionLimits)}
+        )
 
 
 class JournalSection(Section):

@@ -125,13 +125,13 @@ class CoreLoop:
         self._fallback = fallback
         self.try_policy = try_policy
         self._before_policy = before_policy
-        self.limits = config.limits.core()
+        self.session_limits = config.limits.core()
         self._welcome = pb.Welcome(
             protocol_version=PROTOCOL_VERSION,
             sidecar_version=__version__,
             sidecar_id=self.sidecar_id,
             message_bytes_max=config.limits.message_bytes_max,
-            kinds_max=self.limits.kinds,
+            kinds_max=self.session_limits.kinds,
         )
         self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), self._welcome)
         if memory is not None:
@@ -234,7 +234,7 @@ class CoreLoop:
         return Allocator(
             self._build_policy,
             settings,
-            self.limits,
+            self.session_limits,
             fallback=self._fallback,
             around_cycle=self.cycle_times.observing,
             trail=Trail(),
@@ -249,7 +249,9 @@ class CoreLoop:
         """
         settings = Settings(policy=policy)
         fallback = self._fallback
-        return Allocator(self._build_apart, settings, self.limits, fallback=fallback, plans=True)
+        return Allocator(
+            self._build_apart, settings, self.session_limits, fallback=fallback, plans=True
+        )
 
     def new_snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
         """Write the whole state as it is now; on any thread but the core's."""
@@ -268,7 +270,7 @@ class CoreLoop:
         """How a journal's file begins: what was set, and what is known now."""
         start = start_record(
             self._sidecar.allocator.settings,
-            self.limits,
+            self.session_limits,
             self._welcome,
             sessions_before=self._sidecar.sessions_begun,
             file=file,

@@ -25,9 +25,9 @@ from allocator import policies
 from allocator.core import (
     Allocator,
     EventError,
-    Limits,
     OperatorChange,
     PolicySpec,
+    SessionLimits,
     SetPolicy,
     SetShadow,
     Settings,
@@ -374,7 +374,7 @@ class Operators:
     ) -> Effect[_T]:
         def after() -> tuple[Loaded, Overlay, Settings]:
             new, overlay = loaded(), self.overlay.without(kinds)
-            settings = settings_in_force(new.config.settings(), overlay, self._loop.limits)
+            settings = settings_in_force(new.config.settings(), overlay, self._loop.session_limits)
             return new, overlay, settings
 
         def replace() -> Effect[_T]:
@@ -405,7 +405,7 @@ class Operators:
 
         Raises EventError where it is not.
         """
-        Allocator(policies.build, settings.copied(), self._loop.limits).step(change)
+        Allocator(policies.build, settings.copied(), self._loop.session_limits).step(change)
 
     def await_kept(self, number: int, within_s: float) -> str:
         """Wait until what an `Effect` numbered is kept; says why it is not, empty where it is."""
@@ -438,7 +438,7 @@ def _check_waits(requester: Requester[_T]) -> None:
         raise GivenUpError
 
 
-def settings_in_force(base: Settings, overlay: Overlay, limits: Limits) -> Settings:
+def settings_in_force(base: Settings, overlay: Overlay, limits: SessionLimits) -> Settings:
     """Put what operators set over settings; what is not possible any more is taken out of it."""
     settings, refused = overlay.over(base, limits, policies.build)
     for key in refused:

@@ -248,7 +248,7 @@ class SidecarSession:
 
     def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
         assert self._allocator is not None
-        self._note(mend_snapshot(chunk, self._allocator.state.limits.role_depth))
+        self._note(mend_snapshot(chunk, self._allocator.state.session_limits.role_depth))
         for of, message, read, name in parts_of(chunk):
             if name:
                 self._take_at(self._allocator, of, name, message)
@@ -401,7 +401,7 @@ class SidecarSession:
 
     def _mend(self, allocator: Allocator, name: str, message: object) -> bool:
         """Put right what can be, in place; tells whether there was anything."""
-        depth = allocator.state.limits.role_depth
+        depth = allocator.state.session_limits.role_depth
         each = message if isinstance(message, list) else [message]
         marks = [mark for one in each for mark in mend_event(name, one, depth)]
         self._note(marks)

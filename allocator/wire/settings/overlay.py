@@ -11,10 +11,10 @@ from typing import NamedTuple, TypeAlias
 from allocator.core import (
     Allocator,
     EventError,
-    Limits,
     OperatorChange,
     Policy,
     PolicySpec,
+    SessionLimits,
     Settings,
 )
 from allocator.settable import KINDS, SHADOW
@@ -65,7 +65,7 @@ class Overlay:
         return rest
 
     def over(
-        self, base: Settings, limits: Limits, build: Callable[[PolicySpec], Policy]
+        self, base: Settings, limits: SessionLimits, build: Callable[[PolicySpec], Policy]
     ) -> tuple[Settings, dict[Key, str]]:
         """Put it over the settings of the configuration.
 
