@@ -98,7 +98,7 @@ from allocator.core.resources import (
     parse_amount,
     parse_quantities,
 )
-from allocator.core.settings import CHANGES, OperatorChange, Settings, matches
+from allocator.core.settings import EVENT_OF_KIND, OperatorChange, Settings, matches
 from allocator.core.snapshot import (
     UNBOUNDED,
     AgentClasses,
@@ -115,9 +115,9 @@ from allocator.core.warm import GiveAll, warm
 
 __all__ = [
     "AMOUNT_MAX",
-    "CHANGES",
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
+    "EVENT_OF_KIND",
     "LABELS_MAX",
     "MILLI",
     "NOWHERE",

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from allocator.core import (
-    CHANGES,
+    EVENT_OF_KIND,
     OperatorChange,
     PolicySpec,
     SessionLimits,
@@ -252,7 +252,7 @@ def change_of(kind: SettingKind, rule: Section) -> OperatorChange:
     if kind.value is Value.AMOUNTS:
         value = parse_quantities(str(value))
     names = (*kind.scope.fields, *(flag.name for flag in kind.flags))
-    change: OperatorChange = CHANGES[kind.name](
+    change: OperatorChange = EVENT_OF_KIND[kind.name](
         **{name: getattr(rule, name) for name in names}, **{kind.field: value}
     )
     return change

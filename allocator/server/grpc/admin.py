@@ -17,7 +17,7 @@ from allocator.server.config import Config, Loaded
 from allocator.server.engine import fair_shares
 from allocator.server.engine.commands import Ask, reject, wait
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators.operators import Changes, Operators, check_patterns
+from allocator.server.operators.operators import ChangeRequests, Operators, check_patterns
 from allocator.server.views import dump
 from allocator.server.views.views import VIEWS, RejectedError, Views, shown_settings
 from allocator.settable import RULES, SHADOW, Scope, SettingKind, Value
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 class RuleRpcs:
     """Lists and sets the rules; changes nothing where a request is wrong."""
 
-    def __init__(self, loop: CoreLoop, changes: Changes) -> None:
+    def __init__(self, loop: CoreLoop, changes: ChangeRequests) -> None:
         self._loop = loop
         self._changes = changes
 
@@ -126,7 +126,7 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
     """Answers operators; changes nothing where a request is wrong."""
 
     def __init__(
-        self, loop: CoreLoop, views: Views | None = None, changes: Changes | None = None
+        self, loop: CoreLoop, views: Views | None = None, changes: ChangeRequests | None = None
     ) -> None:
         """Speak for this loop.
 
@@ -135,7 +135,7 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
         `changes`: makes the changes that are asked for; by default nothing of them is kept.
         """
         self._views = views or Views(loop, Operators(loop, Loaded(Config(), {})))
-        super().__init__(loop, changes or Changes(loop, self._views.operators))
+        super().__init__(loop, changes or ChangeRequests(loop, self._views.operators))
 
     def _view(
         self,

@@ -259,7 +259,7 @@ class Operation(NamedTuple):
 
     def parts(self) -> list[Part[Any]]:
         return [
-            Part("changes", CHANGES, lambda: self),
+            Part("changes", ADMIN_CHANGES, lambda: self),
             Part("keeping", KEEPING, lambda: self.operators),
             Part("journal", JOURNAL, lambda: self.loop.journal),
             Part("planning", PLANNING, lambda: self.planning),
@@ -281,7 +281,7 @@ def _set_by_operators(operators: Operators) -> Mapping[str, float]:
     return {kind: set_by[kind] for kind in KINDS}
 
 
-CHANGES: Families[Operation] = (
+ADMIN_CHANGES: Families[Operation] = (
     counter(
         "admin_changes{setting,result}",
         "Changes of settings that operators asked for, by result.",
@@ -450,7 +450,7 @@ CORE: Families[CoreLoop] = (
 )
 
 FAMILIES: Sequence[Family[Any]] = (
-    *CHANGES,
+    *ADMIN_CHANGES,
     *KEEPING,
     *JOURNAL,
     *PLANNING,

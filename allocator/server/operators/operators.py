@@ -59,7 +59,7 @@ _audit_log = structlog.wrap_logger(
 )
 
 
-class Changed(NamedTuple):
+class AuditedChange(NamedTuple):
     """A change that somebody asked for."""
 
     who: str
@@ -80,11 +80,11 @@ class Audit:
         with self._lock:
             return dict(self._counts)
 
-    def of_change(self, changed: Changed, *, result: str = "done", **more: object) -> None:
+    def of_change(self, audited: AuditedChange, *, result: str = "done", **more: object) -> None:
         """Write the line of a change; `more` as for `note`."""
-        key = changed.change.key
-        more = {"old": value_of(changed.before), "new": value_of(changed.change), **more}
-        self.note(changed.who, key[0], scope_of(key), result=result, **more)
+        key = audited.change.key
+        more = {"old": value_of(audited.before), "new": value_of(audited.change), **more}
+        self.note(audited.who, key[0], scope_of(key), result=result, **more)
 
     def note(
         self, who: str, setting: str, scope: str, *, result: str = "done", **more: object
@@ -108,7 +108,7 @@ NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be 
 BUSY = "the core is busy, and nothing has changed; ask again"
 
 
-class Changes:
+class ChangeRequests:
     """Makes the changes that operators ask for; each call is of one request."""
 
     def __init__(
@@ -143,24 +143,24 @@ class Changes:
         """
         cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator, change))
         audit = self.operators.audit
-        changed = Changed(str(caller_of(context, self._sockets)), change)
+        audited = AuditedChange(str(caller_of(context, self._sockets)), change)
         try:
             self._check(context, cluster, change)
             told = _told(cluster, change, beside, force=force)
             told.dry_run = dry_run
             if dry_run:
                 before = cluster.settings.before(change)
-                audit.of_change(changed._replace(before=before), result="dry_run")
+                audit.of_change(audited._replace(before=before), result="dry_run")
                 told.scope, told.would_be = scope_of(change.key), value_of(change)
                 told.is_now = value_of(before)
                 return self._ask(context, listed), told
-            requester = Requester(changed.who, context.is_active, listed)
+            requester = Requester(audited.who, context.is_active, listed)
             effect = settled(self.operators.set(change, requester), left_s(context))
         except EventError as error:
-            audit.of_change(changed, result="refused", error=str(error))
+            audit.of_change(audited, result="refused", error=str(error))
             reject(context, f"{_place(change)}{error.message}")
         except (TimeoutError, GivenUpError):
-            audit.of_change(changed, result="refused", error=BUSY)
+            audit.of_change(audited, result="refused", error=BUSY)
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
         self._keep(context, told, effect.number)
         return effect.listed, told
@@ -426,7 +426,7 @@ class Operators:
         self._loop.operate_now(change)
         # It counts from here on: nothing that follows may fail.
         self.overlay = overlay
-        self.audit.of_change(Changed(requester.by, change, before))
+        self.audit.of_change(AuditedChange(requester.by, change, before))
         return Effect(self._keep(content), requester.listed())
 
     def _keep(self, content: pb.KeptSettings) -> int:

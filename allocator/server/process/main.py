@@ -29,7 +29,7 @@ from allocator.server.grpc.service import SERVICE, Health, SessionServicer
 from allocator.server.metrics.family import PartsNow
 from allocator.server.metrics.metrics import start_http
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
-from allocator.server.operators.operators import Audit, Changes, Operators, settings_in_force
+from allocator.server.operators.operators import Audit, ChangeRequests, Operators, settings_in_force
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.process import logs
 from allocator.server.process.reloading import Reloader
@@ -176,7 +176,7 @@ class Server:
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
         paths = (target.removeprefix(UNIX) for target in config.listen.targets)
-        changes = Changes(self.loop, self.operators, tuple(paths))
+        changes = ChangeRequests(self.loop, self.operators, tuple(paths))
         servicer = AdminServicer(self.loop, self.views, changes)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
         self._health.add_to(server)

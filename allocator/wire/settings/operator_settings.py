@@ -5,7 +5,7 @@ from typing import Any, TypeAlias, assert_never
 from google.protobuf.message import Message
 
 from allocator.core import (
-    CHANGES,
+    EVENT_OF_KIND,
     AdoptPlan,
     OperatorChange,
     PolicySpec,
@@ -106,7 +106,7 @@ def read_rule(
     if removed and kind.value is not Value.NOTHING:
         value = None
     names = (*kind.scope.fields, *(flag.name for flag in kind.flags))
-    change: OperatorChange = CHANGES[kind.name](
+    change: OperatorChange = EVENT_OF_KIND[kind.name](
         **{name: getattr(message, name) for name in names}, **{kind.field: value}
     )
     return change
