@@ -41,7 +41,7 @@ from allocator.server.engine.fair_shares import FairnessWatch
 from allocator.server.engine.planning import PlanningThread
 from allocator.server.metrics.metrics import Scrapes
 from allocator.server.operators.operators import Operators
-from allocator.server.operators.setting_rows import copy_cluster
+from allocator.server.operators.rule_checks import copy_cluster
 from allocator.server.views import dump
 from allocator.server.views.views import Views
 from allocator.server.web.page import agent_map, drained, look

@@ -14,7 +14,8 @@ from allocator.server.engine.commands import left_s
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.operators import operators
-from allocator.server.operators.operators import BUSY, Operators
+from allocator.server.operators.change_requests import BUSY
+from allocator.server.operators.operators import Operators
 from allocator.v1 import admin_pb2_grpc
 from allocator.v1 import settings_pb2 as spb
 

@@ -17,7 +17,8 @@ from allocator.server.config import Config, Loaded
 from allocator.server.engine import fair_shares
 from allocator.server.engine.commands import Ask, reject, wait
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators.operators import ChangeRequests, Operators, check_patterns
+from allocator.server.operators.change_requests import ChangeRequests, check_patterns
+from allocator.server.operators.operators import Operators
 from allocator.server.views import dump
 from allocator.server.views.views import VIEWS, RejectedError, Views, shown_settings
 from allocator.settable import RULES, SHADOW, Scope, SettingKind, Value

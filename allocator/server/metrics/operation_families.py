@@ -31,7 +31,8 @@ from allocator.server.metrics.family import (
     largest,
     with_zeros,
 )
-from allocator.server.operators.operators import RESULTS, Audit, Operators
+from allocator.server.operators.audit import RESULTS, Audit
+from allocator.server.operators.operators import Operators
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.settable import KINDS, RULES
 from allocator.wire import MODULE_ENDS, ModuleFigures

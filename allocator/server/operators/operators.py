@@ -1,257 +1,36 @@
 """What operators set: put in force, noted as theirs, kept on the disk, and read again.
 
 The settings in force are those of the configuration, with what operators set (the *overlay*) over
-them, see `allocator.wire.settings.overlay`. Both are changed on the core's thread only,
-so they always agree.
-
-The audit log says who changed what, with the old value and the new one. Its lines have ``"logger":
-"mesos_allocator.audit"``, and are written whatever ``log.level`` says.
+them, see `allocator.wire.settings.overlay`. Both are changed on the core's thread only, so they
+always agree.
 """
 
-import logging
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
-import grpc
 import structlog
 
 from allocator import policies
 from allocator.core import (
     Allocator,
-    EventError,
     OperatorChange,
-    PolicySpec,
     SessionLimits,
-    SetPolicy,
-    SetShadow,
     Settings,
 )
-from allocator.near import suggestion
 from allocator.server.config import Loaded
-from allocator.server.engine.commands import left_s, reject, settled, wait
+from allocator.server.engine.commands import settled
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators.setting_rows import (
-    Cluster,
-    copy_cluster,
-    doubts_of,
-    match_of,
-    scope_of,
-    value_of,
-)
+from allocator.server.operators.audit import Audit, AuditedChange
+from allocator.server.operators.setting_rows import scope_of, value_of
 from allocator.server.operators.state_store import StateStore
-from allocator.server.system.callers import caller_of
-from allocator.settable import KINDS
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured, write_overlay
 
-LOGGER = "mesos_allocator.audit"
-
-RESULTS = ("done", "refused", "dry_run")
-
-_audit_log = structlog.wrap_logger(
-    None, wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
-)
-
-
-class AuditedChange(NamedTuple):
-    """A change that somebody asked for."""
-
-    who: str
-    change: OperatorChange
-    before: OperatorChange | None = None
-    """What stood in its place."""
-
-
-class Audit:
-    """Writes the lines, and counts them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: Counter[tuple[str, str]] = Counter()
-
-    def counts(self) -> dict[tuple[str, str], int]:
-        """How many changes of each kind had each result."""
-        with self._lock:
-            return dict(self._counts)
-
-    def of_change(self, audited: AuditedChange, *, result: str = "done", **more: object) -> None:
-        """Write the line of a change; `more` as for `note`."""
-        key = audited.change.key
-        more = {"old": value_of(audited.before), "new": value_of(audited.change), **more}
-        self.note(audited.who, key[0], scope_of(key), result=result, **more)
-
-    def note(
-        self, who: str, setting: str, scope: str, *, result: str = "done", **more: object
-    ) -> None:
-        """Write one line. Where that fails the change counts all the same, so nothing is raised.
-
-        `setting` is such as ``demand``, `scope` what the rule is for, `result` one of `RESULTS`;
-        `more` is what else is to be said: ``old``, ``new``, ``error``.
-        """
-        with self._lock:
-            self._counts[setting, result] += 1
-        said = {"who": who, "setting": setting, "scope": scope, "result": result, **more}
-        with suppress(OSError, ValueError):  # the log's disk is full, or nobody reads it any more
-            _audit_log.info("setting", logger=LOGGER, **said)
-
-
 _T = TypeVar("_T")
-
-NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be judged"
-
-BUSY = "the core is busy, and nothing has changed; ask again"
-
-
-class ChangeRequests:
-    """Makes the changes that operators ask for; each call is of one request."""
-
-    def __init__(
-        self, loop: CoreLoop, operators: "Operators", sockets: tuple[str, ...] = ()
-    ) -> None:
-        """Make changes to this loop's settings.
-
-        `sockets` are the paths of our Unix sockets.
-        """
-        self.operators = operators
-        self._loop = loop
-        self._sockets = sockets
-
-    def change(
-        self,
-        context: grpc.ServicerContext,
-        change: OperatorChange,
-        listed: Callable[[], _T],
-        *,
-        dry_run: bool = False,
-        force: bool = False,
-        beside: Sequence[OperatorChange] = (),
-    ) -> tuple[_T, pb.Change]:
-        """Make a change, or say what would be; ends the call where it is not possible.
-
-        Whoever asked is always told of a change that was made. So the core is not asked anything
-        more after it, for which the time could be up.
-
-        `listed`: reads the rest of the answer, right after the change; on the core's thread.
-        `force`: make the change though it is probably a mistake.
-        `beside`: further changes that are about to be made with it.
-        """
-        cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator, change))
-        audit = self.operators.audit
-        audited = AuditedChange(str(caller_of(context, self._sockets)), change)
-        try:
-            self._check(context, cluster, change)
-            told = _told(cluster, change, beside, force=force)
-            told.dry_run = dry_run
-            if dry_run:
-                before = cluster.settings.before(change)
-                audit.of_change(audited._replace(before=before), result="dry_run")
-                told.scope, told.would_be = scope_of(change.key), value_of(change)
-                told.is_now = value_of(before)
-                return self._ask(context, listed), told
-            requester = Requester(audited.who, context.is_active, listed)
-            effect = settled(self.operators.set(change, requester), left_s(context))
-        except EventError as error:
-            audit.of_change(audited, result="refused", error=str(error))
-            reject(context, f"{_place(change)}{error.message}")
-        except (TimeoutError, GivenUpError):
-            audit.of_change(audited, result="refused", error=BUSY)
-            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
-        self._keep(context, told, effect.number)
-        return effect.listed, told
-
-    def reset(
-        self, context: grpc.ServicerContext, what: Iterable[str], listed: Callable[[], _T]
-    ) -> tuple[_T, pb.Change]:
-        """Take back what operators set; `listed` as for `change`."""
-        kinds = list(what) or list(KINDS)
-        for kind in kinds:
-            if kind not in KINDS:
-                near = suggestion(kind, KINDS)
-                reject(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}{near}")
-        requester = Requester(str(caller_of(context, self._sockets)), context.is_active, listed)
-        try:
-            effect = self.operators.reset(kinds, requester, left_s(context))
-        except ValueError as error:
-            reject(context, str(error))
-        except (TimeoutError, GivenUpError):
-            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
-        told = pb.Change()
-        self._keep(context, told, effect.number)
-        return effect.listed, told
-
-    def _check(
-        self, context: grpc.ServicerContext, cluster: Cluster, change: OperatorChange
-    ) -> None:
-        """Find out whether a change is possible, before it is compared with the cluster."""
-        if not isinstance(change, SetPolicy):
-            self.operators.try_out(cluster.settings, change)
-        spec = policy_in(change)
-        if spec is not None:
-            # A user's policy may take long when it is tried out: here, not on the core's thread.
-            try:
-                self._loop.try_policy(spec, left_s(context))
-            except ValueError as error:
-                raise EventError("value", change.kind.name, str(error)) from None
-
-    def _keep(self, context: grpc.ServicerContext, told: pb.Change, number: int) -> None:
-        told.lasts_not = self.operators.await_kept(number, left_s(context))
-        told.lasts = not told.lasts_not
-
-    def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
-        return wait(context, self._loop.call(work))
-
-
-def _told(
-    cluster: Cluster, change: OperatorChange, beside: Sequence[OperatorChange], *, force: bool
-) -> pb.Change:
-    """Say what a change is about; raises EventError where it can't be meant, and is not forced."""
-    told = pb.Change()
-    if change.takes_back:
-        return told
-    after = cluster.settings.copied()
-    if not isinstance(change, SetPolicy):
-        for each in (*beside, change):
-            after.put(each)
-        told.match.CopyFrom(match_of(cluster, change, after))
-    doubts = list(doubts_of(cluster, change, after, told.match))
-    texts = [each.text for each in doubts]
-    if not force and any(each.why in change.kind.refused for each in doubts):
-        text = f"{'; '.join(texts)}; nothing has changed, --force sets it all the same"
-        raise EventError("value", change.kind.name, text)
-    told.warnings.extend(texts)
-    if not cluster.agents:
-        told.warnings.append(NOT_JUDGED)
-    return told
-
-
-def check_patterns(
-    context: grpc.ServicerContext, change: OperatorChange, *, everybody: bool
-) -> None:
-    """Refuse a rule for everybody that does not say so: a pattern may have been forgotten."""
-    what, *patterns = change.key
-    if not any(patterns) and not everybody:
-        text = "give a pattern of roles (--role) or of names (--framework-name), or --all"
-        reject(context, f"{what}: the rule would be for every framework; {text}")
-    if any(patterns) and everybody:
-        text = "leave it out, or --role and --framework-name"
-        reject(context, f"{what}: --all does not go with a pattern; {text}")
-
-
-def policy_in(change: OperatorChange) -> PolicySpec | None:
-    """The policy that a change names."""
-    return change.spec if isinstance(change, SetPolicy | SetShadow) else None
-
-
-def _place(change: OperatorChange) -> str:
-    kind = change.kind.name
-    return f"{kind}." if policy_in(change) else f"{kind}: "
-
 
 ANSWER_S = 60.0
 """How long another configuration may take to be taken over."""

@@ -29,7 +29,9 @@ from allocator.server.grpc.service import SERVICE, Health, SessionServicer
 from allocator.server.metrics.family import PartsNow
 from allocator.server.metrics.metrics import start_http
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
-from allocator.server.operators.operators import Audit, ChangeRequests, Operators, settings_in_force
+from allocator.server.operators.audit import Audit
+from allocator.server.operators.change_requests import ChangeRequests
+from allocator.server.operators.operators import Operators, settings_in_force
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.process import logs
 from allocator.server.process.reloading import Reloader

@@ -29,13 +29,8 @@ from allocator.server.engine.commands import Ask
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import root_mean_square
 from allocator.server.operators.operators import Operators
-from allocator.server.operators.setting_rows import (
-    Cluster,
-    copy_cluster,
-    match_of,
-    rows,
-    taken_back,
-)
+from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
+from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import COMPILED, PARTS, Progress
