@@ -6,8 +6,8 @@ cycle. `DESIGN.md` tells the rest.
 
 from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
+from allocator.core.books.eligibility import bits
 from allocator.core.books.quota import QuotaUse
-from allocator.core.books.relation import bits
 from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
 from allocator.core.books.state import SessionLimits, State

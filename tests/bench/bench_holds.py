@@ -39,7 +39,7 @@ from allocator.server.engine.commands import Ask, Command
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import FairnessWatch
 from allocator.server.engine.planning import PlanningThread
-from allocator.server.metrics.metrics import Scrapes
+from allocator.server.metrics.scraping import Scrapes
 from allocator.server.operators.operators import Operators
 from allocator.server.operators.rule_checks import copy_cluster
 from allocator.server.views import dump

@@ -19,7 +19,7 @@ from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc import calls
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.calls import BOUNDS, CALLS_MAX, Calls
-from allocator.server.metrics.metrics import start_http
+from allocator.server.metrics.scraping import start_http
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from tests.server.process import METHOD, GrpcModule, SidecarProcess

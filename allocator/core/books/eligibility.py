@@ -50,6 +50,12 @@ def _column(words: Words, client: int) -> Bools:
     return (word & np.uint64(1)).astype(np.bool_)
 
 
+def bits(words: Words, row: Ints, client: Ints) -> Bools:
+    """Look up bits of pairs in words (A, W), such as `Eligibility.excluded`."""
+    word = words[row, client // _BITS]
+    return ((word >> (client % _BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+
+
 class Eligibility:
     """Which clients may be served on which agents.
 

@@ -27,8 +27,8 @@ from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
 from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.grpc.service import SERVICE, Health, SessionServicer
 from allocator.server.metrics.family import PartsNow
-from allocator.server.metrics.metrics import start_http
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
+from allocator.server.metrics.scraping import start_http
 from allocator.server.operators.audit import Audit
 from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators, settings_in_force
