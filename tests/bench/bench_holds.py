@@ -147,9 +147,9 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
     )
     for change in changes:
         name = f"{type(change).__name__} {change.key[1] or 'of all'}"
-        told(name, lambda: loop.operate(change).result(WAIT_S))  # noqa: B023
+        told(name, lambda: loop.call(partial(loop.step, change)).result(WAIT_S))  # noqa: B023
     cmmf = SetPolicy(PolicySpec("cmmf"))
-    told("change of the policy", lambda: loop.operate(cmmf).result(WAIT_S))
+    told("change of the policy", lambda: loop.call(partial(loop.step, cmmf)).result(WAIT_S))
     planning = PlanningThread(loop, budget_s=60.0, interval_s=0.0)
     loop.after_message, loop.first_plan = planning.look, planning.first
     planning.start()

@@ -139,7 +139,7 @@ class PlanningBeside(WireLink):
         assert planning_policy is not None
         if problem is None or (self.problem and planning_policy.stands(self.problem, problem)):
             return made
-        self.sidecar.operate(allocator.fresh(problem, allocator.plan_for(problem)))
+        self.sidecar.step(allocator.fresh(problem, allocator.plan_for(problem)))
         self.problem = problem
         return made
 

@@ -76,14 +76,14 @@ class Held:
 
     def __init__(self, loop: CoreLoop, monkeypatch) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
-        operate = loop.operate_now
+        operate = loop.step
 
         def slowly(event: Any) -> None:
             self.begun.set()
             assert self.go.wait(30)
             operate(event)
 
-        monkeypatch.setattr(loop, "operate_now", slowly)
+        monkeypatch.setattr(loop, "step", slowly)
 
 
 def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
@@ -154,13 +154,13 @@ def test_what_has_begun_is_written_down_whoever_still_hears_of_it(loop, stub, li
 
 
 def test_what_was_done_is_told_though_the_core_is_busy_from_then_on(loop, stub, lines, monkeypatch):
-    go, operate = threading.Event(), loop.operate_now
+    go, operate = threading.Event(), loop.step
 
     def and_more(event: Any) -> None:
         operate(event)
         loop.call(lambda: go.wait(100))
 
-    monkeypatch.setattr(loop, "operate_now", and_more)
+    monkeypatch.setattr(loop, "step", and_more)
     try:
         answer = stub.SetDrain(DRAIN, timeout=30)
         assert [each.agent for each in answer.drains] == ["a1"]

@@ -3,6 +3,7 @@
 import os
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,7 @@ def test_another_policy_and_another_session_wait_once_more(waiting, slow):
     module.begin()
     made = module.batch(10)
     assert planning.counts.adopted == 1
-    loop.operate(SetPolicy(PolicySpec("ps-dsf-exact"))).result(WAIT_S)
+    loop.call(partial(loop.step, SetPolicy(PolicySpec("ps-dsf-exact")))).result(WAIT_S)
     module.batch(1000, module.all_offered(made), declined(made, refuse_ms=-1))
     assert planning.counts.adopted == 2
     Heard(loop, "other", 2).begin().batch(10)

@@ -308,7 +308,7 @@ class Simulation:
             mode=self._chance.choice(("oblivious", "characterised")),
         )
         try:
-            self.sidecar.operate(SetPolicy(spec))
+            self.sidecar.step(SetPolicy(spec))
         except EventError as problem:
             raise AssertionError(f"{spec} is refused") from problem
 

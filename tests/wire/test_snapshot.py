@@ -125,7 +125,7 @@ def named() -> tuple[Sidecar, Module]:
         SetWeight("acme", "", 2.0),
         SetShadow(PolicySpec("tsf", mode="characterised")),
     ):
-        sidecar.operate(change)
+        sidecar.step(change)
     return sidecar, module
 
 

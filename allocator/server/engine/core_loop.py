@@ -202,10 +202,6 @@ class CoreLoop:
         """The same for a question, for which there is a fifth of the time."""
         return self.commands.ask(work)
 
-    def operate(self, event: OperatorEvent) -> Future[None]:
-        """Take over what an operator sets; the future raises an `EventError` where it cannot."""
-        return self.call(partial(self.operate_now, event))
-
     def open(self, port: SessionStream) -> None:
         self.commands.put(partial(self._open, port))
 
@@ -378,8 +374,8 @@ class CoreLoop:
                 self._telling.of_error(number, response.error, self._sidecar.sessions.get(number))
                 port.end(GRACE_S)
 
-    def operate_now(self, event: OperatorEvent) -> None:
-        """Take over what an operator sets; on the core's thread.
+    def step(self, event: OperatorEvent) -> None:
+        """Apply what operators set, or a plan; on the core's thread.
 
         Raises EventError where it is not possible; then nothing has changed.
         """
@@ -388,7 +384,7 @@ class CoreLoop:
             self._before_policy(event.spec)
         elif isinstance(event, Settings):
             self._before_policy(event.policy)
-        self._sidecar.operate(event)
+        self._sidecar.step(event)
 
     def _drain(self) -> None:
         self._draining = True

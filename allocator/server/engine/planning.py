@@ -242,7 +242,7 @@ class PlanningThread:
             self._last, self._good_s = run, run.taken_s
         else:
             try:
-                self._loop.operate_now(run.allocator.fresh(problem, planned))
+                self._loop.step(run.allocator.fresh(problem, planned))
             except Exception as error:  # noqa: BLE001 - nobody else would hear of it.
                 counts.failed += 1
                 self._last, run.failed = run, True

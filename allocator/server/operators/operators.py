@@ -162,7 +162,7 @@ class Operators:
             new, overlay, settings = after()
             base, content = new.config.settings(), write_overlay(overlay)
             gone = [key for key in self.overlay.changes if key[0] in kinds]
-            self._loop.operate_now(settings)
+            self._loop.step(settings)
             # It counts from here on: nothing that follows may fail.
             before, self.overlay = self.overlay, overlay
             self.loaded, self.base = new, base
@@ -202,7 +202,7 @@ class Operators:
             KeptChange(change, requester.by, int(time.time() * 1000)), configured(self.base)
         )
         content = write_overlay(overlay)
-        self._loop.operate_now(change)
+        self._loop.step(change)
         # It counts from here on: nothing that follows may fail.
         self.overlay = overlay
         self.audit.of_change(AuditedChange(requester.by, change, before))

@@ -112,8 +112,10 @@ class Sidecar:
         self.sessions.pop(number, None)
         return [(number, response) for response in said]
 
-    def operate(self, event: OperatorEvent) -> None:
-        """Take over what an operator sets, for this session and those to come.
+    def step(self, event: OperatorEvent) -> None:
+        """Apply an event that comes between messages: what operators set, or a plan.
+
+        What operators set counts for this session and those to come.
 
         Raises EventError where the event is not possible; then nothing has changed.
         """
