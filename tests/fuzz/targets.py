@@ -19,10 +19,12 @@ from allocator.lab.scenarios.schema import ScenarioError
 from allocator.lab.scenarios.schema import read as read_scenario
 from allocator.lab.workloads.traces import TraceError, read_nodes, read_pods, read_swim
 from allocator.policies import build
-from allocator.server.config import Config, ConfigError, load_all
+from allocator.server.config import Config, ConfigError, Loaded, load_all
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
+from allocator.server.operators.operators import Operators
 from allocator.server.system.guarded_policy import GuardedRegistry
+from allocator.server.views.views import Views
 from allocator.v1 import admin_pb2, journal_pb2
 from allocator.wire import JournalError, SessionState, Sidecar, WireError
 from allocator.wire.journal.framing import HEADER, frame, read_records
@@ -167,11 +169,11 @@ def _servicer() -> AdminServicer:
         build_policy=registry.build,
         build_apart=registry.build_apart,
         fallback=policies.fallback(),
-        try_policy=registry.try_out,
         before_policy=registry.renew,
     )
     loop.start()
-    return AdminServicer(loop)
+    operators = Operators(loop, Loaded(Config(), {}), try_policy=registry.try_out)
+    return AdminServicer(loop, Views(loop, operators))
 
 
 @cache

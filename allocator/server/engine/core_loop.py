@@ -95,7 +95,6 @@ class CoreLoop:
         build_policy: Callable[[PolicySpec], Policy],
         build_apart: Callable[[PolicySpec], Policy] | None = None,
         fallback: Policy | None = None,
-        try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
         before_policy: Callable[[PolicySpec], None] = lambda _spec: None,
         sidecar_id: str | None = None,
         settings: Settings | None = None,
@@ -107,8 +106,6 @@ class CoreLoop:
         `build_policy`: makes a policy of its specification.
         `build_apart`: the same, of one that shares nothing with the policy in force.
         `fallback`: decides where the policy cannot.
-        `try_policy`: tries out a policy that an operator is about to set, within so many seconds;
-            raises ValueError. Called on the operator's thread, for the core must not wait for it.
         `before_policy`: called on the core's thread before a policy is made that an operator sets.
         `sidecar_id`: random by default.
         `settings`: what counts at the start; by default what the configuration says.
@@ -123,7 +120,6 @@ class CoreLoop:
         self.first_plan: FirstPlan = lambda _planning_policy, _agents: None
         self._build_policy = build_policy
         self._fallback = fallback
-        self.try_policy = try_policy
         self._before_policy = before_policy
         self.session_limits = config.limits.core()
         self._welcome = pb.Welcome(

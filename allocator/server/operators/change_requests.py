@@ -118,7 +118,7 @@ class ChangeRequests:
         if spec is not None:
             # A user's policy may take long when it is tried out: here, not on the core's thread.
             try:
-                self._loop.try_policy(spec, left_s(context))
+                self.operators.try_policy(spec, left_s(context))
             except ValueError as error:
                 raise EventError("value", change.kind.name, str(error)) from None
 

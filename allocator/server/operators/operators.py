@@ -18,6 +18,7 @@ from allocator import policies
 from allocator.core import (
     Allocator,
     OperatorChange,
+    PolicySpec,
     SessionLimits,
     Settings,
 )
@@ -80,13 +81,18 @@ class Operators:
         *,
         audit: Audit | None = None,
         problem: str = "",
+        try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
     ) -> None:
         """Begin.
 
         The loop decides by the configuration's settings with `overlay` over them. Without a
         `state_store` nothing outlives the process; `problem` says why there is none, where one was
         wanted.
+
+        `try_policy`: tries out a policy that is about to be set, within so many seconds; raises
+            ValueError. Called on the thread of whoever sets it: the core must not wait for it.
         """
+        self.try_policy = try_policy
         self.loaded = loaded
         self.base = loaded.config.settings()
         self.overlay = overlay or Overlay()
@@ -175,7 +181,7 @@ class Operators:
         wanted = settled(self._loop.call(after), within_s)[2]
         # Users' policies are tried out here, so that the core does not wait for them.
         for spec in filter(None, (wanted.policy, wanted.shadow)):
-            self._loop.try_policy(spec, within_s)
+            self.try_policy(spec, within_s)
         left_s = max(within_s - (time.monotonic() - begun_s), 0.0)
         return settled(self._loop.call(replace), left_s)
 

@@ -101,7 +101,9 @@ class Server:
         # Later there may be no descriptor left to read a file with.
         policies.load_ahead()
         kept = restore(config)
-        self.loop = _new_loop(config, kept)
+        # In which policies of users' own are guarded, and were tried out.
+        registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+        self.loop = _new_loop(config, kept, registry)
         self._check_journal(config)
         self._state_store = self._new_state_store(config, kept)
         self.audit = Audit()
@@ -112,6 +114,7 @@ class Server:
             self._state_store,
             audit=self.audit,
             problem=kept.problem,
+            try_policy=registry.try_out,
         )
         self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         answer_lock = AnswerLock()
@@ -227,9 +230,8 @@ class Server:
         return self.loop.stop(LAST_S)
 
 
-def _new_loop(config: Config, kept: RestoredState) -> CoreLoop:
-    """Make the core's loop, in which policies of users' own are guarded and were tried out."""
-    registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) -> CoreLoop:
+    """Make the core's loop, which begins with what an earlier process kept."""
     settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
     registry.begin_with(settings.policy)
     return CoreLoop(
@@ -237,7 +239,6 @@ def _new_loop(config: Config, kept: RestoredState) -> CoreLoop:
         build_policy=registry.build,
         build_apart=registry.build_apart,
         fallback=policies.fallback(),
-        try_policy=registry.try_out,
         before_policy=registry.renew,
         settings=settings,
         memory=kept.memory,
