@@ -13,7 +13,7 @@ from allocator.server.config import Config, Loaded
 from allocator.server.engine.commands import left_s
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
-from allocator.server.operators import operators
+from allocator.server.operators import audit, change_requests
 from allocator.server.operators.change_requests import BUSY
 from allocator.server.operators.operators import Operators
 from allocator.v1 import admin_pb2_grpc
@@ -40,7 +40,7 @@ class Lines:
 @pytest.fixture
 def lines(monkeypatch) -> Lines:
     found = Lines()
-    monkeypatch.setattr(operators, "_audit_log", found)
+    monkeypatch.setattr(audit, "_audit_log", found)
     return found
 
 
@@ -101,7 +101,7 @@ def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
 def test_what_is_told_as_failed_is_never_done(loop, stub, lines, monkeypatch):
     """The core has not begun in time: the caller hears so, before its deadline."""
     go = held_before_the_change(loop, monkeypatch)
-    monkeypatch.setattr(operators, "left_s", lambda _context: 0.1)
+    monkeypatch.setattr(change_requests, "left_s", lambda _context: 0.1)
     with pytest.raises(grpc.RpcError) as caught:
         stub.SetDrain(DRAIN, timeout=100)
     error: Any = caught.value
