@@ -158,7 +158,8 @@ class CoreLoop:
     def session(self) -> SessionInfo | None:
         """The session that has the allocator."""
         session, number = self._sidecar.session, self._sidecar.active
-        port = self._ports.get(number)  # none where it ends, and whoever asks is another thread
+        # None where the session ends while another thread asks.
+        port = self._ports.get(number)
         return None if session is None or port is None else info_of(session, number, port.peer)
 
     @property
@@ -342,7 +343,7 @@ class CoreLoop:
             port.message_done()
 
     def _weigh(self, port: SessionStream, data: bytes) -> None:
-        """End whoever of two masters cannot be believed; the core has no clock to know it by."""
+        """End the session of a master that began in the future, by our clock: the core has none."""
         session, holder = self._sidecar.sessions[port.number], self._sidecar.session
         if session.state is SessionState.AWAITING_HELLO and holder and holder.greeting:
             wrong = sessions.unbelieved(holder.greeting, data)

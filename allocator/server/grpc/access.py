@@ -41,7 +41,7 @@ class Certificates:
         )
 
     def _newer(self) -> "grpc.ServerCertificateConfiguration | None":
-        """Read the files where they changed; None: those from before count."""
+        """Read the files where they changed; None: go on with what was read before."""
         try:
             marks = self._marks()
             if marks == self._seen:

@@ -138,8 +138,8 @@ class Calls(grpc.ServerInterceptor):
     def intercept_service(self, continuation: Any, details: Any) -> Any:  # noqa: ANN401
         """Find the handler of a call, behind the checks.
 
-        Each becomes one that reads its requests itself: gRPC would wait for the message of a call
-        without an end, and hold a thread.
+        Each becomes a handler of streams, which reads its requests itself. Else gRPC would wait for
+        a call's request without a time limit, and hold a thread meanwhile.
         """
         handler = continuation(details)
         if handler is None:

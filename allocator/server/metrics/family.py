@@ -168,9 +168,9 @@ def unit_of(resource: str) -> tuple[str, float]:
 def amounts_of(
     report: Report, values: Sequence[Sequence[str]], amounts: Ints, given: Bools | None = None
 ) -> Iterator[Series]:
-    """Amounts (n, R) of whatever the n lists of label values name.
+    """Give the series of amounts (n, R), each row with its list of label values.
 
-    Those that are `given`; else those of the resources that most agents have.
+    `given` (R,) or (n, R): which of them have series; None: resources that most agents have.
     """
     units = [(resource, *unit_of(resource)) for resource in report.resources]
     shown = np.broadcast_to(report.common if given is None else given, amounts.shape)

@@ -133,7 +133,7 @@ class ChangeRequests:
 def _told(
     cluster: Cluster, change: OperatorChange, beside: Sequence[OperatorChange], *, force: bool
 ) -> pb.Change:
-    """Say what a change is about; raises EventError where it can't be meant, and is not forced."""
+    """Say what a change is about; raises EventError where it is a mistake, and not forced."""
     told = pb.Change()
     if change.takes_back:
         return told

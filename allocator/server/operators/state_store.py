@@ -172,7 +172,7 @@ def restore(config: Config) -> RestoredState:
         overlay = _read(directory, SETTINGS, pb.KeptSettings(), read_overlay, Overlay)
         memory = _read(directory, LEARNT, pb.KeptDemands(), read_memory, DemandMemory)
     except UnreadableError as error:
-        # To go on with it would write over what may be whole.
+        # Going on would write over a file that may be whole.
         directory.close()
         return _do_without(config, error)
     return RestoredState(directory, overlay, memory)
@@ -265,7 +265,7 @@ class StateStore:
         self._thread.start()
 
     def close(self, within_s: float = ANSWER_S) -> None:
-        """Keep what is left to be kept, and end; for what was learnt the core must still answer."""
+        """Write what is not written yet, and end; the core must still tell what was learnt."""
         with self._changed:
             self._closing, self._answer_s = True, within_s / 2
             self._changed.notify_all()
@@ -275,7 +275,7 @@ class StateStore:
             self.directory.close()
 
     def settings_changed(self, content: pb.KeptSettings) -> int:
-        """Keep this; of two in short order the later is enough. Gives its number."""
+        """Have the thread write this; gives its number. Of several in a row the last counts."""
         with self._changed:
             self._number += 1
             self._pending = content
@@ -322,7 +322,7 @@ class StateStore:
             learnt = asked.result(self._answer_s)
         except TimeoutError:
             asked.cancel()
-            return  # The core is busy; the next time does.
+            return  # The core is busy: it is asked again the next time.
         if self._saved is None or learnt.entries != self._saved.entries:
             if not learnt.entries and self._saved is None:
                 return

@@ -101,7 +101,7 @@ class Server:
         # Later there may be no descriptor left to read a file with.
         policies.load_ahead()
         kept = restore(config)
-        # In which policies of users' own are guarded, and were tried out.
+        # Makes all policies, and guards those of users' own.
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
         self.loop = _new_loop(config, kept, registry)
         self._check_journal(config)
@@ -192,8 +192,8 @@ class Server:
     def _check_journal(self, config: Config) -> None:
         """End where the journal cannot be written.
 
-        A full disk passes, and so may another process that writes it: that is waited for, in
-        service. To decide is worth more than to record.
+        It does not end for a full disk, or for another process that writes the journal: both may
+        pass. Meanwhile it serves without a journal, for to decide is worth more than to record.
         """
         journal = self.loop.journal
         if journal is None or journal.on:

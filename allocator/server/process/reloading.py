@@ -84,7 +84,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
         )
         return True
     operators.reloads["refused"] += 1
-    # Users' policies were read with it; those from before count.
+    # Users' policies were loaded with the configuration: those from before count again.
     POLICIES.replace(known)
     _log.error("configuration not taken over, nothing has changed", problems=problems)
     return False

@@ -168,7 +168,7 @@ class Views:
         def may() -> bool:
             if not (scored or request.fair or request.newcomer_role):
                 return False  # it is quicker here
-            # A user's policy may rely on threads, which there are none of apart.
+            # A user's policy may rely on threads, and a forked process has none.
             return not (scored and isinstance(self.loop.allocator.policy, GuardedPolicy))
 
         state, score, copied = self.loop.apart.ask(ask, read, may)
