@@ -279,7 +279,7 @@ class Allocator:
         return Detached(self.kept(), still=still)
 
     def shared(self) -> list[object]:
-        """What of all that is known never changes, and any copy may share; with gaps."""
+        """Give objects that never change, which any copy may share; some are None."""
         state = self.state
         trail = () if self.trail is None else self.trail.parts()
         infos = *state.agents.info, *state.frameworks.info

@@ -126,7 +126,7 @@ def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, Fra
 def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
     """Take over demands, and note what of them nobody has; `demand.sources` tells their order."""
     clients, space = state.clients, state.space
-    # What nobody has makes a column when it is met first, so look through all before.
+    # The first resource that nobody has makes a column, so look through all before rows are made.
     for client, stated in demands.items():
         unknown = frozenset[str]() if stated is None else space.unknown(stated[1])
         if client in clients.minimum:

@@ -8,7 +8,8 @@ from allocator.core.events import FrameworkInfo
 def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
     """Look for what frameworks like this one were seen to need; tells whether there is something.
 
-    What no agent has makes no column: when it comes, whoever has no prior yet is looked at again.
+    A prior that names a resource that no agent has is not taken. When such a resource comes,
+    `refit` looks at clients without a prior again.
     """
     if not state.settings.learn_demand or not state.memory.entries:
         return False

@@ -264,7 +264,7 @@ def _unserved(state: State, framework: Ints, role: Ints, doubtful: Bools) -> Boo
 
 
 def inverse_offer(state: State, event: InverseOffer) -> None:
-    """Note the answer to an inverse offer; that whoever refused is left alone is the module's."""
+    """Note the answer to an inverse offer; the module leaves alone who refused."""
     check_framework(state, event.framework)
     check_agent(state, event.agent)
     note_answer(state, event)

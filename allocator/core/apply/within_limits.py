@@ -26,7 +26,7 @@ def within_limits(state: State, event: Event) -> Event | None:
     if isinstance(agent, int) and agent > state.session_limits.agents:
         return None
     if isinstance(framework, int) and framework > state.session_limits.frameworks:
-        # Resources that it turned into others are there all the same.
+        # The agent's resources have changed all the same: it counts as done on free ones.
         return replace(event, framework=0) if isinstance(event, UpdateAllocation) else None
     return event
 

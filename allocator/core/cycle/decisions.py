@@ -93,7 +93,7 @@ def one_table(groups: Iterable[Holdings]) -> Holdings:
 def explained(
     decisions: Decisions, snapshot: Snapshot, able: Ints, error: str, *, plans: bool
 ) -> Decisions:
-    """Say with the decisions of a cycle over all agents whether there is nothing by rule.
+    """Add to the decisions of a cycle over all agents whether rules explain that there are none.
 
     `snapshot`: as it was taken.
     `able` (n,): clients that some agent could serve, and that were given nothing.

@@ -117,7 +117,7 @@ class DemandMemory:
         return entry.weight >> min(halvings, 63)
 
     def recall(self, settings: Settings, topics: Iterable[Topic]) -> Mapping[str, int] | None:
-        """Find the demand to begin with: of the first topic of which it is certain enough."""
+        """Find a prior: the demand of the first topic that is certain enough."""
         for topic in topics:
             if self.weight(settings, topic) >= settings.learn_after:
                 return self.entries[topic].amounts
@@ -153,12 +153,12 @@ class DemandMemory:
         if unit is not None and unit == amounts:
             weight += times
         elif unit is not None and not one_task:
-            # Several tasks, perhaps: that fits, and says no more. Where it shows that what was
-            # believed were several, too, it counts once.
+            # Perhaps several tasks of the known size: that agrees, and teaches nothing. Where it
+            # shows that the known amounts were several tasks themselves, it counts once.
             weight += unit != known
         else:
-            # It disagrees: each lesson halves the weight, and the one after which nothing is left
-            # of it says what is believed from then on.
+            # It disagrees: each lesson halves the weight. When nothing is left of it, the amounts
+            # of the lesson take the place of the known ones.
             needed = max(weight.bit_length(), 1)
             unit = known if times < needed else dict(amounts)
             weight = weight >> times if times < needed else times - needed + 1

@@ -40,7 +40,7 @@ class Apart:
         self._allocator = allocator
         self._clock = clock
         self._failed_s: float | None = None
-        # One at a time: each may come to have as much memory as we.
+        # One at a time: each may come to need as much memory as this process.
         self._place = threading.Lock()
         self._size: tuple[float, int] | None = None
 
