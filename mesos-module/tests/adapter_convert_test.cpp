@@ -6,7 +6,7 @@
 
 #include "adapter_world.hpp"
 
-#include "brain/bounds.hpp"
+#include "brain/words/bounds.hpp"
 
 namespace allocator {
 namespace adapter {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "brain/text.hpp"
+#include "brain/words/text.hpp"
 
 namespace allocator {
 namespace brain {
