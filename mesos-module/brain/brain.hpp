@@ -82,6 +82,8 @@ public:
   std::string step(const Connected& event, int64_t nowMs);
   std::string step(const Ended& event, int64_t nowMs);
   std::string step(const NotStarted& event, int64_t nowMs);
+
+  // apply/judging.cpp.
   std::string step(Decided event, int64_t nowMs);
 
   // apply/resources.cpp.
@@ -167,7 +169,7 @@ private:
   void trigger(uint32_t agent);
   void triggerAll();
   void runTriggered(int64_t nowMs, int64_t silentMs);
-  void allocate(
+  void runCycle(
       bool all,
       const std::vector<uint32_t>& agents,
       int64_t nowMs,
@@ -179,7 +181,7 @@ private:
   void noticeSilence(int64_t nowMs, int64_t silentMs);
   void endRecovery();
   void runFallback(int64_t nowMs);
-  bool decides() const;
+  bool fallbackDecides() const;
   void noteDecider(bool ours, int64_t nowMs);
   void takeOver(bool all, const std::vector<uint32_t>& agents, int64_t nowMs);
   void log(Level level, const std::string& text);
@@ -206,9 +208,13 @@ private:
 
   void askCycle(bool all, const std::vector<uint32_t>& agents, int64_t clockMs);
   void flushCycle();
+  void forgetSession();
+  void beginAnew();
+
+  // apply/judging.cpp.
   void judgeSome(int64_t nowMs);
   session::Decision nextDecision();
-  Admission decide(
+  Admission judgeOne(
       const session::Decision& decision,
       uint64_t known,
       int64_t nowMs,
@@ -220,8 +226,6 @@ private:
   void countBad(uint64_t bad, int64_t nowMs);
   void reclaim(const session::Decisions& decisions, int64_t nowMs);
   void weighAnswer(int64_t nowMs);
-  void forgetSession();
-  void beginAnew();
 
   // apply/resources.cpp.
   std::string followMisfit(

@@ -34,14 +34,14 @@ constexpr size_t ROLE_DEPTH_MAX = 64;
 constexpr size_t ROLES_OF_FRAMEWORK_MAX = 1024;
 constexpr size_t LEVELS_OF_FRAMEWORK_MAX = 4096;
 
-// Roles that a sidecar works out anew in an allocation interval for what the
-// frameworks of one principal (of a user, where it says none) say: at most some
-// 40 microseconds each. Beyond that it hears of roles that they leave or
-// suppress, and of all else in the next interval.
+// Work of the sidecar for the frameworks of one principal (of a user, where
+// there is none) in an allocation interval, in roles: each role that they join
+// or change costs it up to 40 microseconds. Beyond that it hears at once of
+// roles that they leave or suppress; the rest waits for the next interval.
 constexpr size_t WORKED_OUT_MAX = 8192;
 
-// So many that are suppressed or revived cost as much as one of those, and less
-// than the call itself costs the master.
+// To suppress or revive a role costs the sidecar less: so many count as one of
+// those above.
 constexpr size_t SUPPRESSED_AS_ONE = 4;
 
 // Roles of the cluster, ancestors too: a sidecar binds 65,536 in a session, and
@@ -70,9 +70,10 @@ constexpr size_t REQUEST_BYTES_MAX = 32 << 10;
 constexpr size_t ATTRIBUTES_MAX = 1024;
 constexpr size_t ATTRIBUTE_BYTES_MAX = 64 << 10;
 
-// Of one object of a resource, in thousandths: 8 PB of disk. So sums over a
-// million objects are no larger than 64 bits hold. Of a range the numbers below
-// that count, for then it is the same however it is cut.
+// Of one object of a resource, in thousandths: 8 PB of disk. So 64 bits hold
+// the sum of a million objects. Of a resource of ranges, numbers from
+// RANGE_NUMBERS_MAX on are left out: a bound on the number itself gives the
+// same result however the ranges are cut into objects.
 constexpr size_t OBJECT_AMOUNT_MAX = size_t(1) << 43;
 constexpr size_t RANGE_NUMBERS_MAX = OBJECT_AMOUNT_MAX / 1000;
 

@@ -1,4 +1,4 @@
-#include "mirror.hpp"
+#include "tests/brain/mirror.hpp"
 
 #include <algorithm>
 #include <utility>

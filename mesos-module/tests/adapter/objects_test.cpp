@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "adapter_world.hpp"
+#include "tests/adapter/world.hpp"
 
 namespace allocator {
 namespace adapter {

@@ -10,7 +10,7 @@
 
 #include "adapter/types.hpp"
 
-#include "price.hpp"
+#include "tests/price.hpp"
 
 namespace allocator {
 namespace driver {

@@ -12,8 +12,8 @@
 
 #include <stout/duration.hpp>
 
-#include "adapter_world.hpp"
-#include "fake_sidecar.hpp"
+#include "tests/adapter/world.hpp"
+#include "tests/fake_sidecar.hpp"
 
 // The actor with a sidecar of its own, over a real stream.
 

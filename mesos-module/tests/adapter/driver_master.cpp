@@ -1,4 +1,4 @@
-#include "driver_master.hpp"
+#include "tests/adapter/driver_master.hpp"
 
 #include <mutex>
 #include <thread>

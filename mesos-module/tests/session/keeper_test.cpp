@@ -4,7 +4,7 @@
 
 #include "session/stats.hpp"
 
-#include "small_world.hpp"
+#include "tests/session/small_world.hpp"
 
 namespace allocator {
 namespace session {

@@ -1,5 +1,5 @@
-#include "small_world.hpp"
-#include "spoil.hpp"
+#include "tests/session/small_world.hpp"
+#include "tests/spoil.hpp"
 
 // Sidecars that say anything at all, from seeds: the module must neither
 // fail nor believe what cannot be.

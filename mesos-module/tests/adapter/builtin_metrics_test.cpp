@@ -15,7 +15,7 @@
 
 #include "adapter/process.hpp"
 
-#include "adapter_world.hpp"
+#include "tests/adapter/world.hpp"
 
 // What is shown under the names of Mesos's own allocator.
 

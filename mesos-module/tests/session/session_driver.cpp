@@ -12,8 +12,8 @@
 #include "session/keeper.hpp"
 #include "session/transport.hpp"
 
-#include "loop.hpp"
-#include "small_master.hpp"
+#include "tests/session/loop.hpp"
+#include "tests/session/small_master.hpp"
 
 // Plays a small master against a sidecar and prints what happens, a JSON
 // object a line. On the standard input it takes words, a line each:

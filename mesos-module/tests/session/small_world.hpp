@@ -12,8 +12,8 @@
 
 #include "session/keeper.hpp"
 
-#include "memory_link.hpp"
-#include "model_sidecar.hpp"
+#include "tests/memory_link.hpp"
+#include "tests/model_sidecar.hpp"
 
 namespace allocator {
 namespace session {

@@ -11,7 +11,7 @@
 
 #include "adapter/process.hpp"
 
-#include "adapter_world.hpp"
+#include "tests/adapter/world.hpp"
 
 // What the master hears of the actor, without a sidecar: everything that an
 // allocator can make it abort on.

@@ -15,8 +15,8 @@
 
 #include "session/clock.hpp"
 
-#include "adapter_world.hpp"
-#include "fake_sidecar.hpp"
+#include "tests/adapter/world.hpp"
+#include "tests/fake_sidecar.hpp"
 
 // Mesos's own allocator decides; the module is in its shadow, with a sidecar
 // over a real stream.

@@ -17,8 +17,8 @@
 
 #include "session/keeper.hpp"
 
-#include "fake_sidecar.hpp"
-#include "loop.hpp"
+#include "tests/fake_sidecar.hpp"
+#include "tests/session/loop.hpp"
 
 namespace allocator {
 namespace session {

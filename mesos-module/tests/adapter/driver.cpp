@@ -24,7 +24,7 @@
 
 #include "adapter/allocator.hpp"
 
-#include "driver_master.hpp"
+#include "tests/adapter/driver_master.hpp"
 
 // Measures our allocator, with a real sidecar and without any, beside the one
 // that is built into Mesos: all in this process, through the same interface,

@@ -1,4 +1,4 @@
-#include "small_master.hpp"
+#include "tests/session/small_master.hpp"
 
 #include <algorithm>
 

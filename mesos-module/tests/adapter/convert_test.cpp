@@ -4,7 +4,7 @@
 
 #include "adapter/objects.hpp"
 
-#include "adapter_world.hpp"
+#include "tests/adapter/world.hpp"
 
 #include "brain/words/bounds.hpp"
 
