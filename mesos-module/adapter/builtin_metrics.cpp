@@ -9,7 +9,7 @@
 
 #include "adapter/attempt.hpp"
 
-#include "brain/competition.hpp"
+#include "brain/deciding/competition.hpp"
 
 using std::set;
 using std::string;

@@ -18,7 +18,7 @@
 
 #include <stout/duration.hpp>
 
-#include "brain/cluster.hpp"
+#include "brain/books/cluster.hpp"
 
 namespace allocator {
 namespace adapter {

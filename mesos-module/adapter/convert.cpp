@@ -9,7 +9,7 @@
 
 #include "adapter/objects.hpp"
 
-#include "brain/text.hpp"
+#include "brain/words/text.hpp"
 
 using std::string;
 using std::vector;

@@ -16,7 +16,7 @@ namespace adapter {
 // `Objects` the only place where they meet.
 
 // What agents and frameworks say is handed on as they say it; the brain decides
-// what is taken of it (`brain/words.hpp`).
+// what is taken of it (`brain/words/words.hpp`).
 
 // Host's name, attributes, domain and capabilities.
 wire::Agent toAgent(

@@ -6,7 +6,7 @@
 #include "adapter/types.hpp"
 
 #include "brain/events.hpp"
-#include "brain/resource_classes.hpp"
+#include "brain/books/resource_classes.hpp"
 
 namespace allocator {
 namespace adapter {

@@ -7,7 +7,7 @@
 #include "adapter/attempt.hpp"
 #include "adapter/convert.hpp"
 
-#include "brain/text.hpp"
+#include "brain/words/text.hpp"
 
 using std::string;
 using std::vector;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "brain/bounds.hpp"
-#include "brain/words.hpp"
+#include "brain/words/bounds.hpp"
+#include "brain/words/words.hpp"
 
 using std::set;
 using std::string;

@@ -174,7 +174,7 @@ void AllocatorProcess::startSession()
 
 namespace {
 
-// As good as none that are used are alike in it; whether they are is seen.
+// Two offers that differ may still have the same hash: compare them, too.
 uint64_t hashOf(const brain::Offer& offer)
 {
   uint64_t hash = offer.role;

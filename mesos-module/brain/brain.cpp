@@ -191,8 +191,9 @@ void Brain::runTimers(int64_t nowMs, int64_t silentMs)
 }
 
 
-// A filter outlives the next batch (MESOS-4302), however late that runs;
-// so it runs as of when it was due.
+// The interval has passed. A filter must outlive the next batch, so that
+// others are offered first what it refused (MESOS-4302). A batch that runs
+// late therefore reckons with the moment at which it was due.
 void Brain::batch(int64_t nowMs, int64_t silentMs)
 {
   const int64_t asOfMs = std::min(nowMs, batchMs);
@@ -208,7 +209,7 @@ void Brain::batch(int64_t nowMs, int64_t silentMs)
 
   // Its turn is one cycle; then the sidecar is asked again.
   const bool ours = served(silentMs) && isBarrenTurn(asOfMs);
-  allocate(true, {}, asOfMs, ours ? NEVER : silentMs);
+  runCycle(true, {}, asOfMs, ours ? NEVER : silentMs);
 }
 
 
@@ -264,7 +265,7 @@ void Brain::runTriggered(int64_t nowMs, int64_t silentMs)
   // Frameworks that come before the first agent ask for nothing yet: their
   // cycle would only delay the events behind it.
   if (all ? state.agents.size() > 0 : !agents.empty()) {
-    allocate(all, all ? std::vector<uint32_t>() : agents, nowMs, silentMs);
+    runCycle(all, all ? std::vector<uint32_t>() : agents, nowMs, silentMs);
   }
 }
 
@@ -275,7 +276,7 @@ bool Brain::served(int64_t silentMs) const
 }
 
 
-void Brain::allocate(
+void Brain::runCycle(
     bool all,
     const std::vector<uint32_t>& agents,
     int64_t asOfMs,
@@ -342,7 +343,7 @@ void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
 }
 
 
-bool Brain::decides() const
+bool Brain::fallbackDecides() const
 {
   return counted.fallbackSinceMs != 0 && counted.fallbackUntilMs == 0;
 }
@@ -351,7 +352,7 @@ bool Brain::decides() const
 // For metrics: since when the module has decided by itself, and until when.
 void Brain::noteDecider(bool ours, int64_t nowMs)
 {
-  const bool before = decides();
+  const bool before = fallbackDecides();
 
   if (ours && !before) {
     counted.fallbackSinceMs = nowMs;

@@ -10,17 +10,17 @@
 #include <unordered_map>
 #include <vector>
 
-#include "brain/barren.hpp"
-#include "brain/cluster.hpp"
-#include "brain/event_coalescer.hpp"
-#include "brain/comparison.hpp"
+#include "brain/deciding/barren.hpp"
+#include "brain/books/cluster.hpp"
+#include "brain/messages/event_coalescer.hpp"
+#include "brain/deciding/comparison.hpp"
 #include "brain/events.hpp"
-#include "brain/fallback.hpp"
-#include "brain/snapshot_builder.hpp"
-#include "brain/maintenance.hpp"
+#include "brain/deciding/fallback.hpp"
+#include "brain/messages/snapshot_builder.hpp"
+#include "brain/deciding/maintenance.hpp"
 #include "brain/ready.hpp"
 #include "brain/stats.hpp"
-#include "brain/words.hpp"
+#include "brain/words/words.hpp"
 
 namespace allocator {
 namespace brain {
@@ -54,15 +54,15 @@ public:
   std::string step(const Misfit& event, int64_t nowMs);
   std::string step(const Wake& event, int64_t nowMs);
 
-  // brain_agents.cpp.
+  // apply/agents.cpp.
   std::string step(AddAgent event, int64_t nowMs);
   std::string step(const SetWhitelist& event, int64_t nowMs);
   std::string step(const AnswerInverseOffer& event, int64_t nowMs);
 
-  // brain_frameworks.cpp.
+  // apply/frameworks.cpp.
   std::string step(const AddFramework& event, int64_t nowMs);
 
-  // brain_settings.cpp.
+  // apply/settings.cpp.
   std::string step(const SetQuota& event, int64_t nowMs);
   std::string step(const SetWeights& event, int64_t nowMs);
   std::string step(const Exclude& event, int64_t nowMs);
@@ -77,17 +77,19 @@ public:
     return unknown.empty() ? apply(event, number, nowMs) : unknown;
   }
 
-  // brain_session.cpp.
+  // apply/session.cpp.
   std::string step(const Welcomed& event, int64_t nowMs);
   std::string step(const Connected& event, int64_t nowMs);
   std::string step(const Ended& event, int64_t nowMs);
   std::string step(const NotStarted& event, int64_t nowMs);
+
+  // apply/judging.cpp.
   std::string step(Decided event, int64_t nowMs);
 
-  // brain_resources.cpp.
+  // apply/resources.cpp.
   std::string step(Release event, int64_t nowMs);
 
-  // brain_shadow.cpp.
+  // apply/shadow.cpp.
   std::string step(const OfferedBeside& event, int64_t nowMs);
 
   // What is to be done since the last call.
@@ -136,7 +138,7 @@ private:
         : "Framework " + event.framework + " is not known";
   }
 
-  // brain_agents.cpp.
+  // apply/agents.cpp.
   std::string apply(const RemoveAgent& event, uint32_t agent, int64_t nowMs);
   std::string apply(const UpdateAgent& event, uint32_t agent, int64_t nowMs);
   std::string apply(const AddProvider& event, uint32_t agent, int64_t nowMs);
@@ -144,7 +146,7 @@ private:
   std::string
   apply(const SetUnavailability& event, uint32_t agent, int64_t nowMs);
 
-  // brain_frameworks.cpp, brain_settings.cpp.
+  // apply/frameworks.cpp, apply/settings.cpp.
   std::string
   apply(const RemoveFramework& event, uint32_t framework, int64_t nowMs);
   std::string
@@ -157,7 +159,7 @@ private:
   std::string
   apply(const IgnoreConstraints& event, uint32_t framework, int64_t nowMs);
 
-  // brain_resources.cpp.
+  // apply/resources.cpp.
   std::string apply(const ConvertHeld& event, uint32_t agent, int64_t nowMs);
   std::string apply(const ConvertFree& event, uint32_t agent, int64_t nowMs);
   std::string apply(const Transition& event, uint32_t agent, int64_t nowMs);
@@ -167,7 +169,7 @@ private:
   void trigger(uint32_t agent);
   void triggerAll();
   void runTriggered(int64_t nowMs, int64_t silentMs);
-  void allocate(
+  void runCycle(
       bool all,
       const std::vector<uint32_t>& agents,
       int64_t nowMs,
@@ -179,13 +181,13 @@ private:
   void noticeSilence(int64_t nowMs, int64_t silentMs);
   void endRecovery();
   void runFallback(int64_t nowMs);
-  bool decides() const;
+  bool fallbackDecides() const;
   void noteDecider(bool ours, int64_t nowMs);
   void takeOver(bool all, const std::vector<uint32_t>& agents, int64_t nowMs);
   void log(Level level, const std::string& text);
   std::string misfit(const std::string& text, Level level = Level::ERROR);
 
-  // brain_roles.cpp: names of roles that nobody needs any more.
+  // apply/roles.cpp: names of roles that nobody needs any more.
   std::vector<bool> rolesInUse() const;
   void giveUpRoles();
   void boundRoles(int64_t nowMs);
@@ -196,7 +198,7 @@ private:
   void leaveSession(const std::string& why, int64_t nowMs);
   void makeRoom(int64_t nowMs);
 
-  // brain_session.cpp.
+  // apply/session.cpp.
 
   // Adds agents, unless they become so many that it is all of them.
   static void addAgents(
@@ -206,9 +208,13 @@ private:
 
   void askCycle(bool all, const std::vector<uint32_t>& agents, int64_t clockMs);
   void flushCycle();
+  void forgetSession();
+  void beginAnew();
+
+  // apply/judging.cpp.
   void judgeSome(int64_t nowMs);
   session::Decision nextDecision();
-  Admission decide(
+  Admission judgeOne(
       const session::Decision& decision,
       uint64_t known,
       int64_t nowMs,
@@ -220,16 +226,14 @@ private:
   void countBad(uint64_t bad, int64_t nowMs);
   void reclaim(const session::Decisions& decisions, int64_t nowMs);
   void weighAnswer(int64_t nowMs);
-  void forgetSession();
-  void beginAnew();
 
-  // brain_resources.cpp.
+  // apply/resources.cpp.
   std::string followMisfit(
       const ConvertHeld& event,
       uint32_t agent,
       const std::string& wrong);
 
-  // brain_shadow.cpp.
+  // apply/shadow.cpp.
   int64_t comparedForMs() const;
   void askBeforeOffers(int64_t nowMs, int64_t silentMs);
   void bookBeside(
@@ -239,7 +243,7 @@ private:
       const OfferedBeside::Row& row);
   void compare(const Pair& pair, int64_t nowMs, Admission* admission);
 
-  // brain_send.cpp: what the sidecar is sent. Gives the message's revision, or
+  // apply/send.cpp: what the sidecar is sent. Gives the message's revision, or
   // 0 where nobody listens.
   uint64_t send(wire::Event&& event);
   void sendSoon();
@@ -264,7 +268,7 @@ private:
   Place place(uint32_t framework, uint32_t role, uint32_t agent);
   Amounts toAmounts(const Parts& parts);
 
-  // brain_settings.cpp.
+  // apply/settings.cpp.
   void exclude(
       uint32_t framework,
       uint32_t role,
@@ -272,13 +276,13 @@ private:
       bool excluded,
       wire::Event* message);
 
-  // brain_agents.cpp, brain_frameworks.cpp.
+  // apply/agents.cpp, apply/frameworks.cpp.
   std::string checkUses(const std::vector<Use>& used) const;
   void holdUses(uint32_t agent, const std::vector<Use>& used);
   void describeAgent(const wire::Agent& info, Agent* agent);
   void describeFramework(const AddFramework& event, Framework* framework);
 
-  // brain_late.cpp
+  // apply/late.cpp
   size_t workLeft(const std::string& payer) const;
   bool mayTell(const Framework& framework, size_t roles);
   void tellUpdate(uint32_t framework);

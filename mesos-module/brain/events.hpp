@@ -10,10 +10,10 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "brain/books.hpp"
-#include "brain/resource_classes.hpp"
+#include "brain/books/books.hpp"
+#include "brain/books/resource_classes.hpp"
 #include "brain/ready.hpp"
-#include "brain/state.hpp"
+#include "brain/books/state.hpp"
 
 #include "session/decisions.hpp"
 

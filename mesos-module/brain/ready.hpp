@@ -8,7 +8,7 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "brain/resource_classes.hpp"
+#include "brain/books/resource_classes.hpp"
 
 #include "session/decisions.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "brain/comparison.hpp"
+#include "brain/deciding/comparison.hpp"
 
 #include "session/stats.hpp"
 

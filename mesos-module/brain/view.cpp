@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "brain/text.hpp"
+#include "brain/words/text.hpp"
 
 namespace allocator {
 namespace brain {

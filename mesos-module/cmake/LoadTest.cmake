@@ -1,7 +1,7 @@
 # A test that this Mesos can load the module. The module is linked with nothing, for the master has
 # all that it needs; where a Mesos was linked with only a part of its gRPC or protobuf, this tells.
 if(BUILD_TESTING AND MESOS_LIBRARY_mesos)
-  add_executable(module_load tests/module_load.cpp)
+  add_executable(module_load tests/adapter/module_load.cpp)
   target_compile_options(module_load PRIVATE ${WARNINGS})
   target_link_libraries(module_load PRIVATE mesos ${CMAKE_DL_LIBS})
   add_test(NAME module_load

@@ -17,7 +17,7 @@
 
 #include "session/clock.hpp"
 
-#include "model_sidecar.hpp"
+#include "tests/model_sidecar.hpp"
 
 namespace allocator {
 namespace session {

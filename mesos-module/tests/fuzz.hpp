@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "choices.hpp"
+#include "tests/choices.hpp"
 
 // What a fuzzer calls with bytes of its own, and `play_corpus.cpp` with those
 // of files.

@@ -1,4 +1,4 @@
-#include "model_sidecar.hpp"
+#include "tests/model_sidecar.hpp"
 
 namespace allocator {
 namespace session {

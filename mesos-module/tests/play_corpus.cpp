@@ -1,4 +1,4 @@
-#include "fuzz.hpp"
+#include "tests/fuzz.hpp"
 
 #include <csignal>
 #include <cstring>

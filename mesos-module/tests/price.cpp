@@ -1,4 +1,4 @@
-#include "price.hpp"
+#include "tests/price.hpp"
 
 #include <ctime>
 

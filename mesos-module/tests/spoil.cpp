@@ -1,4 +1,4 @@
-#include "spoil.hpp"
+#include "tests/spoil.hpp"
 
 #include <set>
 

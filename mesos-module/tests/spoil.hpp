@@ -6,7 +6,7 @@
 
 #include "session/decisions.hpp"
 
-#include "choices.hpp"
+#include "tests/choices.hpp"
 
 namespace allocator {
 namespace session {

@@ -1,6 +1,6 @@
 """The module's session library against real sidecar processes, and against hostile servers.
 
-`mesos-module/tests/session_driver` plays a small master over a session: exact ledger, gates,
+`mesos-module/tests/session/session_driver.cpp` plays a small master: exact ledger, gates,
 frameworks that accept and decline, agents that come and go. It ends with 3 as soon as its ledger is
 wrong. `make test` builds it, with the address sanitizer, and names it in MESOS_ALLOCATOR_DRIVER.
 """

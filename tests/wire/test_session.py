@@ -5,6 +5,7 @@ import pytest
 
 from allocator.core import (
     AddAgent,
+    AddAgents,
     AgentInfo,
     Allocator,
     Define,
@@ -32,6 +33,9 @@ from tests.wire.dialogue import (
     holding,
     new_sidecar,
 )
+from tests.wire.strategies import same
+from tests.world.rows import holdings_of
+from tests.world.world import World
 
 MESSAGES = {
     "hello": pb.SessionRequest(hello=write_hello(Greeting("master", "instance", 1))),
@@ -197,6 +201,27 @@ def test_a_wrong_snapshot_is_refused():
     answers = [answer for request in requests for answer in module.say(request)]
     assert answers[0].error.field == "agents[2].agent"
     assert answers[0].error.code == pb.ERROR_CODE_HANDLE
+
+
+def test_agents_of_a_snapshot_that_have_the_same_kinds_are_added_together(monkeypatch):
+    stepped = []
+    step = Allocator.step
+    monkeypatch.setattr(Allocator, "step", lambda *given: stepped.append(given[1]) or step(*given))
+    world = World(POLICY)
+    world.bind("cpus", "mem", roles=("eng",))
+    world.framework("eng")
+    for has in ("cpus:4;mem:8", "cpus:3;mem:9", "cpus:2", "cpus:1;mem:1"):
+        world.agent(has)
+    # One after the other they are different events, with the same decisions.
+    together, alone = Module(new_sidecar()), Module(new_sidecar())
+    together.begin(world.told)
+    assert [len(each.agent) for each in stepped if isinstance(each, AddAgents)] == [2]
+    alone.begin(world.told[:-4])
+    for event in world.told[-4:]:
+        alone.batch(event)
+    decided = [holdings_of(module.batch(cycle=True)) for module in (together, alone)]
+    assert sorted(decided[0].agent.tolist()) == [1, 2, 3, 4]
+    assert same(*decided)
 
 
 def test_a_paused_snapshot_holds_decisions_back():

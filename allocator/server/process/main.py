@@ -122,13 +122,7 @@ class Server:
         self._health = Health((SERVICE, ADMIN_SERVICE))
         # A process that is forked waits for ever where a thread has been loading loops.
         self.loop.apart.may_begin = lambda: compilation.state in {"compiled", "failed"}
-        self.planning = PlanningThread(
-            self.loop,
-            budget_s=config.policy.plan_budget_ms / 1000,
-            interval_s=config.policy.plan_interval_ms / 1000,
-            first_wait_s=config.policy.plan_first_wait_ms / 1000,
-            may_begin=lambda: compilation.state in {"compiled", "failed"},
-        )
+        self.planning = _new_planning(config, self.loop, compilation)
         self.loop.after_message = self.planning.look
         self.loop.first_plan = self.planning.first
         self.fairness = FairnessWatch(
@@ -242,6 +236,16 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
         before_policy=registry.renew,
         settings=settings,
         memory=kept.memory,
+    )
+
+
+def _new_planning(config: Config, loop: CoreLoop, compilation: Compilation) -> PlanningThread:
+    return PlanningThread(
+        loop,
+        budget_s=config.policy.plan_budget_ms / 1000,
+        interval_s=config.policy.plan_interval_ms / 1000,
+        first_wait_s=config.policy.plan_first_wait_ms / 1000,
+        may_begin=lambda: compilation.state in {"compiled", "failed"},
     )
 
 

@@ -209,7 +209,7 @@ def _exclusions_kinds(message: pb.Exclusions) -> _Kinds:
     return [] if same else None
 
 
-def _agent_kinds(message: types.Agent) -> _Kinds:
+def agent_kinds(message: types.Agent) -> _Kinds:
     capacity = message.capacity
     kinds = capacity.kind[:]
     return kinds if len(capacity.amount) == len(kinds) else None
@@ -230,7 +230,7 @@ class _Sort(NamedTuple):
 
 _SORTS = {
     "exclusions": _Sort(_exclusions_kinds, pb.Exclusions, pb.Exclusions.MergeFrom),
-    "add_agent": _Sort(_agent_kinds, list, list.append),
+    "add_agent": _Sort(agent_kinds, list, list.append),
 }
 
 

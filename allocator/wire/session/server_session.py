@@ -42,7 +42,14 @@ from allocator.wire.codec.sanitizing import (
     set_aside_of,
 )
 from allocator.wire.codec.validation import WireError, code_name
-from allocator.wire.session.session_start import Greeting, parts_of, read_caller, read_options
+from allocator.wire.session.session_start import (
+    Greeting,
+    SnapshotPart,
+    grouped,
+    parts_of,
+    read_caller,
+    read_options,
+)
 
 
 @dataclass(slots=True)
@@ -249,18 +256,28 @@ class SidecarSession:
     def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
         assert self._allocator is not None
         self._note(mend_snapshot(chunk, self._allocator.state.session_limits.role_depth))
-        for of, message, read, name in parts_of(chunk):
-            if name:
-                self._take_at(self._allocator, of, name, message)
-            else:
-                event = part(message, read, of) if of else read(message)
-                _step(self._allocator, event, of)
+        for together in grouped(parts_of(chunk)):
+            if len(together) > 1:
+                agents = [each.message for each in together]
+                if self._apply_together(self._allocator, together[0].name, agents):
+                    continue
+            for each in together:
+                self._take_part(self._allocator, each)
         # The state is complete: batches count from this number, and time from this clock.
         if chunk.last:
             self.sequence = validation.integer(chunk.sequence, 0, NUMBER_MAX, "sequence")
             self._tell_time(chunk.clock_ms)
             self._allocator.step(SetPaused(chunk.paused))
         return []
+
+    def _take_part(self, allocator: Allocator, said: SnapshotPart) -> None:
+        if said.name:
+            self._take_at(allocator, said.field, said.name, said.message)
+        else:
+            event = (
+                part(said.message, said.read, said.field) if said.field else said.read(said.message)
+            )
+            _step(allocator, event, said.field)
 
     def _take_events(self, batch: pb.EventBatch) -> list[pb.SessionResponse]:
         allocator, counts = self._allocator, self._counts
@@ -339,18 +356,21 @@ class SidecarSession:
 
         So the error names the event that is wrong, and those before it have been applied.
         """
-        if run.length > 1:
-            try:
-                # Together first. An event changes nothing where it fails, so they can be tried
-                # one by one.
-                self._apply_one(allocator, run.name, run.message)
-            except Exception:  # noqa: BLE001 - whatever it is, each by itself says whose it is.
-                for index in range(run.start, run.start + run.length):
-                    message = getattr(batch.events[index], run.name)
-                    self._apply_at(allocator, index, run.name, message)
-        else:
+        if run.length == 1:
             self._apply_at(allocator, run.start, run.name, run.message)
+        elif not self._apply_together(allocator, run.name, run.message):
+            for index in range(run.start, run.start + run.length):
+                message = getattr(batch.events[index], run.name)
+                self._apply_at(allocator, index, run.name, message)
         self._counts.events[run.name] += run.length
+
+    def _apply_together(self, allocator: Allocator, name: str, message: object) -> bool:
+        """Apply events as one; False where that is not possible: then nothing has changed."""
+        try:
+            self._apply_one(allocator, name, message)
+        except Exception:  # noqa: BLE001 - whatever it is, each by itself says whose it is.
+            return False
+        return True
 
     def _apply_at(self, allocator: Allocator, index: int, name: str, message: object) -> None:
         if name not in READERS:

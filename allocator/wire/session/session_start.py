@@ -1,7 +1,8 @@
 """The beginning of a session as the sidecar reads it: who calls, and the whole state in chunks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from allocator.core import Event, Options, SetWeights
@@ -10,6 +11,7 @@ from allocator.wire.codec import proto_types, validation
 from allocator.wire.codec.decode import READERS, read_bindings, read_filters
 from allocator.wire.codec.encode import BYTES_LEAST, BYTES_MAX
 from allocator.wire.codec.proto_types import each, part
+from allocator.wire.codec.runs import agent_kinds
 from allocator.wire.codec.validation import WireError, reject
 
 PROTOCOL_VERSION = 2
@@ -116,6 +118,15 @@ def parts_of(message: pb.SnapshotChunk) -> Iterator[SnapshotPart]:
     for column, read in _COLUMNS.items():
         if message.HasField(column):
             yield SnapshotPart(column, getattr(message, column), read)
+
+
+def grouped(parts: Iterable[SnapshotPart]) -> Iterator[list[SnapshotPart]]:
+    """Put agents together that follow each other and have the same kinds; all else is by itself."""
+
+    def alike(part: SnapshotPart) -> object:
+        return agent_kinds(part.message) if part.name == "add_agent" else part
+
+    return (list(some) for _, some in groupby(parts, key=alike))
 
 
 def read_snapshot(message: pb.SnapshotChunk) -> Iterator[tuple[str, Event]]:

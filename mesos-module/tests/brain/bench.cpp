@@ -13,7 +13,7 @@
 
 #include "brain/brain.hpp"
 
-#include "price.hpp"
+#include "tests/price.hpp"
 
 namespace {
 

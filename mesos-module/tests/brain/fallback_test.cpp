@@ -1,4 +1,4 @@
-#include "brain/fallback.hpp"
+#include "brain/deciding/fallback.hpp"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-#include "../fuzz.hpp"
+#include "tests/fuzz.hpp"
 
-#include "life.hpp"
+#include "tests/brain/life.hpp"
 
 // A life of the brain, from bytes.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)

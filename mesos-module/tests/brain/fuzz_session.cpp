@@ -1,6 +1,6 @@
-#include "../fuzz.hpp"
+#include "tests/fuzz.hpp"
 
-#include "session_life.hpp"
+#include "tests/brain/session_life.hpp"
 
 // A life of the brain and of the session, from bytes.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)

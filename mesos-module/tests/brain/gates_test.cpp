@@ -1,8 +1,8 @@
-#include "brain/gates.hpp"
+#include "brain/deciding/gates.hpp"
 
 #include <gtest/gtest.h>
 
-#include "brain/bounds.hpp"
+#include "brain/words/bounds.hpp"
 #include "brain/brain.hpp"
 #include "tests/script/script.hpp"
 

@@ -1,4 +1,4 @@
-#include "brain/kinds.hpp"
+#include "brain/books/kinds.hpp"
 
 #include <string>
 

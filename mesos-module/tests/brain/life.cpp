@@ -1,4 +1,4 @@
-#include "life.hpp"
+#include "tests/brain/life.hpp"
 
 #include <algorithm>
 #include <vector>

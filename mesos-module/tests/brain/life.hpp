@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "mirror.hpp"
-#include "world.hpp"
+#include "tests/brain/mirror.hpp"
+#include "tests/brain/world.hpp"
 
 namespace allocator {
 namespace brain {

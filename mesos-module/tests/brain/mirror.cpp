@@ -1,9 +1,9 @@
-#include "mirror.hpp"
+#include "tests/brain/mirror.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "brain/text.hpp"
+#include "brain/words/text.hpp"
 
 namespace allocator {
 namespace brain {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "life.hpp"
-#include "session_life.hpp"
+#include "tests/brain/life.hpp"
+#include "tests/brain/session_life.hpp"
 
 // Thousands of random calls from seeds.
 

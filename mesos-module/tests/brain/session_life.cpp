@@ -1,9 +1,9 @@
-#include "session_life.hpp"
+#include "tests/brain/session_life.hpp"
 
 #include <utility>
 #include <vector>
 
-#include "../spoil.hpp"
+#include "tests/spoil.hpp"
 
 namespace allocator {
 namespace brain {

@@ -8,11 +8,11 @@
 
 #include "session/keeper.hpp"
 
-#include "../memory_link.hpp"
-#include "../model_sidecar.hpp"
+#include "tests/memory_link.hpp"
+#include "tests/model_sidecar.hpp"
 
-#include "mirror.hpp"
-#include "world.hpp"
+#include "tests/brain/mirror.hpp"
+#include "tests/brain/world.hpp"
 
 namespace allocator {
 namespace brain {

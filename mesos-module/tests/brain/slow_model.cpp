@@ -1,4 +1,4 @@
-#include "slow_model.hpp"
+#include "tests/brain/slow_model.hpp"
 
 #include <algorithm>
 

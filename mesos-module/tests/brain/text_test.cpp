@@ -1,4 +1,4 @@
-#include "brain/text.hpp"
+#include "brain/words/text.hpp"
 
 #include <string>
 

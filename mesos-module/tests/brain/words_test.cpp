@@ -1,11 +1,11 @@
-#include "brain/words.hpp"
+#include "brain/words/words.hpp"
 
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "brain/brain.hpp"
-#include "brain/text.hpp"
+#include "brain/words/text.hpp"
 
 // What strangers say, at its largest, emptiest, deepest and oddest.
 

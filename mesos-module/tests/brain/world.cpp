@@ -1,4 +1,4 @@
-#include "world.hpp"
+#include "tests/brain/world.hpp"
 
 #include <iterator>
 #include <utility>

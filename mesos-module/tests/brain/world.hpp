@@ -6,9 +6,9 @@
 
 #include "brain/brain.hpp"
 
-#include "../choices.hpp"
+#include "tests/choices.hpp"
 
-#include "slow_model.hpp"
+#include "tests/brain/slow_model.hpp"
 
 namespace allocator {
 namespace brain {

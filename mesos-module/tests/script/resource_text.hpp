@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "brain/resource_classes.hpp"
-#include "brain/state.hpp"
+#include "brain/books/resource_classes.hpp"
+#include "brain/books/state.hpp"
 
 namespace allocator {
 namespace brain {

@@ -1,0 +1,355 @@
+#include "brain/brain.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "brain/words/bounds.hpp"
+#include "brain/words/text.hpp"
+#include "brain/words/words.hpp"
+
+namespace allocator {
+namespace brain {
+
+const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
+{
+  *number = state.frameworkHandles.find(id);
+  return *number == Handles::NONE ? nullptr : state.frameworks.find(*number);
+}
+
+
+// What it took of the room for all; of who has nothing left nothing is kept.
+void Brain::payBack(const Framework& framework)
+{
+  auto found = payers.find(framework.payer);
+
+  if (found != payers.end()) {
+    found->second.levels -= framework.footprint.levels;
+    found->second.pairs -= framework.footprint.pairs;
+    if (found->second.pairs == 0) {
+      payers.erase(found);
+    }
+  }
+}
+
+
+void Brain::describeFramework(const AddFramework& event, Framework* framework)
+{
+  Aside aside;
+  payBack(*framework);
+  const std::string payer = payerOf(event.info);
+  Footprint* paid = &payers[payer];
+
+  // None where not all could be told at once: a sidecar knows of each role that
+  // is here.
+  const size_t most = std::min(event.roles.size(), ROLES_OF_FRAMEWORK_MAX);
+  const FrameworkWords words = takeFramework(
+      event,
+      state.roles,
+      *paid,
+      Newcomers{framework->roles, workLeft(payer) >= most},
+      &aside);
+  paid->levels += words.footprint.levels;
+  paid->pairs += words.footprint.pairs;
+  setAside(
+      "framework " + event.framework,
+      aside.count(),
+      words.info.set_aside(),
+      framework->info == nullptr ? Aside::Rows()
+                                 : framework->info->set_aside());
+
+  if (words.late) {
+    lateRoles.insert(event.framework);
+  }
+
+  if (words.crowded) {
+    static_cast<AddFramework&>(crowded[event.framework]) = event;
+  } else {
+    crowded.erase(event.framework);
+  }
+
+  framework->id = event.framework;
+  framework->payer = payer;
+  framework->footprint = words.footprint;
+  framework->info = std::make_shared<const wire::Framework>(words.info);
+
+  auto can = [&](wire::FrameworkCapability wanted) {
+    for (int capability : words.info.capabilities()) {
+      if (capability == wanted) {
+        return true;
+      }
+    }
+    return false;
+  };
+
+  framework->multiRole = can(wire::FRAMEWORK_CAPABILITY_MULTI_ROLE);
+  framework->gpus = can(wire::FRAMEWORK_CAPABILITY_GPU_RESOURCES);
+  framework->shared = can(wire::FRAMEWORK_CAPABILITY_SHARED_RESOURCES);
+  framework->revocable = can(wire::FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES);
+  framework->refinement =
+      can(wire::FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT);
+  framework->regionAware = can(wire::FRAMEWORK_CAPABILITY_REGION_AWARE);
+
+  framework->roles.clear();
+  for (const auto& role : words.roles) {
+    framework->roles.insert(state.roles.number(role.first, role.second));
+  }
+
+  framework->suppressed.clear();
+  for (const std::string& role : words.suppressed) {
+    framework->suppressed.insert(state.roles.find(role));
+  }
+
+  framework->minimum.clear();
+  for (const auto& entry : words.minimum) {
+    framework->minimum[state.roles.find(entry.first)] = entry.second;
+  }
+}
+
+
+// Counts words that are not taken, and tells of those that are new; not of each
+// of many, for whoever says them may do so all the time.
+void Brain::setAside(
+    const std::string& whose,
+    size_t count,
+    const Aside::Rows& rows,
+    const Aside::Rows& before)
+{
+  const std::string text = describe(rows);
+
+  if (count == 0 || text == describe(before)) {
+    return;
+  }
+
+  counted.setAside += count;
+
+  if (++asideLines <= ASIDE_LINES_MAX) {
+    log(Level::WARNING,
+        "Of what " + toShown(whose, TEXT_BYTES_MAX) + " says " +
+            std::to_string(count) + " word(s) are set aside: " + text);
+  } else if (asideLines == ASIDE_LINES_MAX + 1) {
+    log(Level::WARNING,
+        "More words are set aside; no more is told of them until the next"
+        " interval");
+  }
+}
+
+
+std::string Brain::step(const AddFramework& event, int64_t)
+{
+  uint32_t number;
+  if (findFramework(event.framework, &number) != nullptr) {
+    return misfit("Framework " + event.framework + " was added twice");
+  }
+
+  // What it uses came, or comes, with the agents.
+  number = state.frameworkHandles.bind(event.framework);
+  Framework* framework = state.frameworks.add(number);
+  framework->teller = toTeller(++tellers, true, number);
+  describeFramework(event, framework);
+  framework->active = event.active;
+
+  if (following) {
+    wire::Event message;
+    *message.mutable_add_framework() =
+        toWire(*state.frameworks.find(number), number, &state);
+    mayTell(*framework, framework->roles.size());
+    state.frameworkHandles.sent(number, send(std::move(message)));
+  }
+
+  if (event.active) {
+    triggerAll();
+  }
+
+  return std::string();
+}
+
+
+std::string Brain::apply(const RemoveFramework& event, uint32_t number, int64_t)
+{
+  // It frees offers that are still on their way to the master, too.
+  state.books.removeFramework(number);
+  inverse.removeFramework(number);
+  fallback.forget(number);
+  comparison.forgetFramework(number);
+  crowded.erase(event.framework);
+  forgetLate(number, event.framework);
+
+  state.filters.dropFramework(number);
+
+  state.kinds.forgetTeller(state.frameworks.find(number)->teller);
+  payBack(*state.frameworks.find(number));
+  state.frameworks.remove(number);
+
+  wire::Event message;
+  message.mutable_remove_framework()->set_framework(number);
+  state.frameworkHandles.release(number, send(std::move(message)));
+  return std::string();
+}
+
+
+std::string
+Brain::apply(const ActivateFramework& event, uint32_t number, int64_t)
+{
+  const Framework* framework = state.frameworks.find(number);
+
+  // Offers that are out come back one by one; only filters go.
+  if (!event.active) {
+    for (uint32_t role : framework->roles) {
+      state.filters.drop(number, role);
+    }
+    inverse.clearFilters(number);
+  }
+
+  state.frameworks.edit(number)->active = event.active;
+  inverse.forgetOutstandingOfFramework(number);
+
+  wire::Event message;
+  message.mutable_activate_framework()->set_framework(number);
+  message.mutable_activate_framework()->set_active(event.active);
+  send(std::move(message));
+
+  if (event.active) {
+    triggerAll();
+  }
+
+  return std::string();
+}
+
+
+std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
+{
+  Framework* framework = state.frameworks.edit(number);
+  const std::set<uint32_t> oldRoles = framework->roles;
+  const std::set<uint32_t> oldSuppressed = framework->suppressed;
+  describeFramework(event, framework);
+
+  for (uint32_t role : oldRoles) {
+    if (framework->roles.count(role) == 0) {
+      state.filters.drop(number, role);
+      framework->excluded.erase(role);
+    }
+  }
+
+  for (uint32_t role : oldSuppressed) {
+    if (framework->suppressed.count(role) == 0) {
+      state.filters.drop(number, role);
+      inverse.clearFilters(number);
+    }
+  }
+
+  if (mayTell(*framework, framework->roles.size())) {
+    tellUpdate(number);
+  } else {
+    std::set<uint32_t> silent = framework->suppressed;
+    std::set_difference(
+        oldRoles.begin(),
+        oldRoles.end(),
+        framework->roles.begin(),
+        framework->roles.end(),
+        std::inserter(silent, silent.end()));
+    tellLater(number, oldSuppressed);
+    tellSuppressed(number, silent);
+  }
+
+  return std::string();
+}
+
+
+std::string Brain::apply(const Request& event, uint32_t number, int64_t)
+{
+  wire::Event message;
+  Aside aside;
+  *message.mutable_request() = takeRequest(event.request, &aside);
+  message.mutable_request()->set_framework(number);
+  fit(state.messageBytesMax, message.mutable_request());
+  setAside(
+      "framework " + event.framework + " requests",
+      aside.count(),
+      aside.rows(),
+      Aside::Rows());
+
+  const Framework& framework = *state.frameworks.find(number);
+  lateRequests.erase(number);
+  if (mayTell(framework, framework.roles.size())) {
+    send(std::move(message));
+  } else {
+    lateRequests[number].Swap(&message);
+  }
+  return std::string();
+}
+
+
+namespace {
+
+// Those of a framework's roles that a call names; all, where it names none. A
+// call for one role costs that of one.
+std::set<uint32_t> rolesOf(
+    const Cluster& state,
+    const Framework& framework,
+    const std::set<std::string>& paths)
+{
+  if (paths.empty()) {
+    return framework.roles;
+  }
+
+  std::set<uint32_t> result;
+  for (const std::string& path : paths) {
+    const uint32_t role = state.roles.find(path);
+    if (framework.roles.count(role) > 0) {
+      result.insert(role);
+    }
+  }
+  return result;
+}
+
+} // namespace {
+
+
+std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
+{
+  Framework* framework = state.frameworks.edit(number);
+  const std::set<uint32_t> before = framework->suppressed;
+  const std::set<uint32_t> roles = rolesOf(state, *framework, event.roles);
+  framework->suppressed.insert(roles.begin(), roles.end());
+  noteWaiting(event.framework, event.roles, true);
+
+  // Of those that are suppressed already the sidecar need not hear again.
+  if (!mayTell(*framework, roles.size() / SUPPRESSED_AS_ONE)) {
+    tellLater(number, before);
+  }
+  tellSuppressed(number, roles);
+  return std::string();
+}
+
+
+std::string Brain::apply(const Revive& event, uint32_t number, int64_t)
+{
+  Framework* framework = state.frameworks.edit(number);
+  const std::set<uint32_t> before = framework->suppressed;
+  const std::set<uint32_t> roles = rolesOf(state, *framework, event.roles);
+  inverse.clearFilters(number);
+  noteWaiting(event.framework, event.roles, false);
+  wire::Event message;
+  message.mutable_revive()->set_framework(number);
+
+  for (uint32_t role : roles) {
+    framework->suppressed.erase(role);
+    state.filters.drop(number, role);
+    message.mutable_revive()->add_roles(state.roles.handle(role));
+  }
+
+  if (!mayTell(*framework, roles.size() / SUPPRESSED_AS_ONE) ||
+      lateUpdates.count(number) > 0) {
+    tellLater(number, before);
+  } else if (!roles.empty()) {
+    send(std::move(message));
+  }
+
+  triggerAll();
+  return std::string();
+}
+
+} // namespace brain {
+} // namespace allocator {

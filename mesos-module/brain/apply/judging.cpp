@@ -1,0 +1,290 @@
+#include "brain/brain.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+constexpr int64_t BREAKER_WINDOW_MS = 10000;
+
+
+// What was given, by the kinds that were decided on.
+std::vector<int64_t> inColumns(
+    const Amounts& given,
+    const session::Decision& decision)
+{
+  std::vector<int64_t> result;
+  for (size_t column = 0; column < decision.kinds(); ++column) {
+    result.push_back(amountOf(given, decision.kind(column)));
+  }
+  return result;
+}
+
+} // namespace {
+
+
+Admission Brain::judgeOne(
+    const session::Decision& decision,
+    uint64_t known,
+    int64_t nowMs,
+    Pair* pair) const
+{
+  pair->framework = decision.framework();
+  pair->role = state.roles.ofHandle(decision.role());
+  pair->agent = decision.agent();
+
+  Admission admission;
+
+  if (state.frameworkHandles.id(pair->framework) == nullptr) {
+    admission.reason = wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK;
+  } else if (pair->role == 0) {
+    admission.reason = wire::OUTCOME_REASON_BAD_ROLE;
+  } else if (state.agentHandles.id(pair->agent) == nullptr) {
+    admission.reason = wire::OUTCOME_REASON_UNKNOWN_AGENT;
+  } else if (
+      state.frameworkHandles.revision(pair->framework) > known ||
+      state.agentHandles.revision(pair->agent) > known) {
+    admission.reason = wire::OUTCOME_REASON_STALE;
+  }
+
+  if (admission.reason != wire::OUTCOME_REASON_UNSPECIFIED) {
+    return admission;
+  }
+
+  Amounts wanted;
+  wanted.reserve(decision.kinds());
+  for (size_t column = 0; column < decision.kinds(); ++column) {
+    // Nothing of a kind that was never bound is nonsense, too.
+    const uint32_t kind = decision.kind(column);
+    const int64_t amount = decision.amount(column);
+    if (amount != 0 || !state.kinds.known(kind)) {
+      wanted.emplace_back(kind, amount);
+    }
+  }
+
+  return judge(state, *pair, std::move(wanted), nowMs);
+}
+
+
+// Whether a sidecar that knows what it was sent cannot have decided this.
+bool Brain::isBad(
+    const session::Decision& decision,
+    uint64_t known,
+    wire::OutcomeReason reason) const
+{
+  switch (reason) {
+    case wire::OUTCOME_REASON_MALFORMED: return true;
+    case wire::OUTCOME_REASON_BAD_ROLE:
+      return state.roles.ofHandle(decision.role()) == 0;
+    case wire::OUTCOME_REASON_UNKNOWN_AGENT:
+      return !state.agentHandles.changedSince(decision.agent(), known);
+    case wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK:
+      return !state.frameworkHandles.changedSince(decision.framework(), known);
+    default: return false;
+  }
+}
+
+
+std::string Brain::step(Decided event, int64_t nowMs)
+{
+  if (!following) {
+    return "There is no session";
+  }
+
+  unjudged.push_back(std::move(event));
+
+  // A bracket of the master's calls lasts for microseconds; what comes
+  // within one is judged after it.
+  if (!state.paused && unjudged.size() == 1) {
+    judgeSome(nowMs);
+  }
+
+  return std::string();
+}
+
+
+// Of the first answer, of which some is left.
+session::Decision Brain::nextDecision()
+{
+  const auto& groups = unjudged.front().decisions.grants;
+
+  while (judgedRow >= groups.Get(judgedGroup).framework_size()) {
+    ++judgedGroup;
+    judgedRow = 0;
+  }
+
+  return session::Decision(groups.Get(judgedGroup), judgedRow++);
+}
+
+
+void Brain::judgeSome(int64_t nowMs)
+{
+  const session::Decisions& decisions = unjudged.front().decisions;
+  const size_t size = decisions.size();
+  const size_t end = std::min(size, judged + state.options.sliceDecisions);
+
+  session::Decisions numbers;
+  numbers.session = decisions.session;
+  numbers.first = decisions.first + judged;
+  std::unique_ptr<session::Outcomes> outcomes(new session::Outcomes(numbers));
+  uint64_t bad = 0;
+  Pair pair;
+
+  // What is held must be offered, so there has to be room for it.
+  effects.offers.reserve(effects.offers.size() + end - judged);
+
+  for (; judged < end; ++judged) {
+    const session::Decision decision = nextDecision();
+    Admission admission = judgeOne(decision, decisions.revision, nowMs, &pair);
+
+    if (state.options.shadow) {
+      compare(pair, nowMs, &admission);
+    }
+
+    if (admission.reason == wire::OUTCOME_REASON_OFFERED) {
+      outcomes->offered();
+    } else if (admission.reason == wire::OUTCOME_REASON_PARTIAL) {
+      outcomes->partial(
+          decision, inColumns(toAmounts(admission.given), decision));
+    } else {
+      outcomes->refused(admission.reason);
+      bad += isBad(decision, decisions.revision, admission.reason) ? 1 : 0;
+      answer.refused = true;
+      continue;
+    }
+
+    answer.gave = true;
+    state.books.hold(pair.agent, pair.framework, pair.role, admission.given);
+    effects.offers.push_back(Offer{
+        pair.framework, pair.role, pair.agent, std::move(admission.given)});
+  }
+
+  if (outcomes->size() > 0) {
+    sendCoalesced();
+    Message message;
+    message.kind = Message::Kind::OUTCOMES;
+    message.outcomes = std::move(outcomes);
+    emit(std::move(message));
+  }
+
+  answer.bad = answer.bad || bad > 0;
+  const bool whole = judged == size && !decisions.more;
+
+  if (whole) {
+    answer.holdsBack = decisions.holdsBack;
+    reclaim(decisions, nowMs);
+  }
+
+  if (judged == size) {
+    cycleAsked = cycleAsked && decisions.more;
+    unjudged.pop_front();
+    judged = 0;
+    judgedGroup = judgedRow = 0;
+  }
+
+  countBad(bad, nowMs);
+
+  if (whole) {
+    weighAnswer(nowMs);
+  }
+
+  if (following) {
+    flushCycle();
+  }
+}
+
+
+// A row that names nobody, or whom it did not mean, is left out: to ask
+// somebody to leave an agent gives nothing away.
+void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
+{
+  if (state.options.shadow || state.offersPaused()) {
+    return;
+  }
+
+  std::vector<InverseOffer> wanted;
+  for (int row = 0; row < decisions.reclaims.framework_size(); ++row) {
+    const InverseOffer each{
+        decisions.reclaims.framework(row), decisions.reclaims.agent(row)};
+
+    if (state.frameworkHandles.id(each.framework) != nullptr &&
+        state.agentHandles.id(each.agent) != nullptr &&
+        state.frameworkHandles.revision(each.framework) <= decisions.revision &&
+        state.agentHandles.revision(each.agent) <= decisions.revision) {
+      wanted.push_back(each);
+    }
+  }
+
+  const std::vector<InverseOffer> asked = inverse.reclaim(state, wanted, nowMs);
+  effects.inverseOffers.insert(
+      effects.inverseOffers.end(), asked.begin(), asked.end());
+}
+
+
+// An answer of which nothing can be offered is as good as none. Perhaps events
+// that the sidecar had not heard of yet made it so: then the sidecar is asked
+// once more. (No event makes a row malformed; such an answer gets no second
+// try.) After that the fallback offers what is free, as it does where the
+// sidecar is silent.
+void Brain::weighAnswer(int64_t nowMs)
+{
+  // One that is late finds what the fallback has left.
+  const bool useless = answer.refused && !answer.gave && !fallbackDecides();
+  const int excused = answer.bad ? 0 : 1;
+  barren.answered(cycleAskedAll, answer.gave && !answer.bad, answer.holdsBack);
+  uselessAnswers = useless ? uselessAnswers + 1 : 0;
+  again = false;
+  answer = Answer();
+
+  // In shadow nothing comes of any answer.
+  if (state.options.shadow || !useless || !following || state.offersPaused()) {
+    return;
+  }
+
+  if (uselessAnswers <= excused) {
+    again = true;
+    triggerAll();
+  } else if (state.options.fallback && !fallback.underWay()) {
+    uselessAnswers = 0;
+    takeOver(true, {}, nowMs);
+  }
+}
+
+
+void Brain::countBad(uint64_t bad, int64_t nowMs)
+{
+  if (nowMs - badSinceMs > BREAKER_WINDOW_MS) {
+    badSinceMs = nowMs;
+    badDecisions = 0;
+  }
+
+  badDecisions += bad;
+
+  if (badDecisions <= state.options.badDecisionsMax || breakerOpen) {
+    return;
+  }
+
+  log(Level::ERROR,
+      "The sidecar made " + std::to_string(badDecisions) +
+          " bad decisions within " + std::to_string(nowMs - badSinceMs) +
+          " ms; doing without it for " +
+          std::to_string(state.options.breakerPauseMs) + " ms");
+
+  ++counted.breakerTrips;
+  breakerOpen = true;
+  breakerMs = nowMs + state.options.breakerPauseMs;
+  badDecisions = 0;
+
+  // Others of the same session must not be judged, either.
+  forgetSession();
+  emit(Message::Kind::STOP);
+
+  // What it was asked last will not come.
+  triggerAll();
+}
+
+} // namespace brain {
+} // namespace allocator {

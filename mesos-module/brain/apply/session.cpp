@@ -1,0 +1,189 @@
+#include "brain/brain.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace allocator {
+namespace brain {
+
+void Brain::forgetSession()
+{
+  following = connected = false;
+  snapshot.stop(&state);
+  backlog.clear();
+  coalescer.clear();
+  unjudged.clear();
+  judged = 0;
+  judgedGroup = judgedRow = 0;
+  answer = Answer();
+  uselessAnswers = 0;
+  again = false;
+  barren.forgetSession();
+  sendingSoon = false;
+  cycleAsked = cycleWanted = cycleAll = false;
+  cycleAgents.clear();
+  watchMs = INT64_MAX;
+
+  // The next snapshot tells of frameworks as they are.
+  workedOut.clear();
+  lateUpdates.clear();
+}
+
+
+// With another session, which has another snapshot.
+void Brain::beginAnew()
+{
+  forgetSession();
+  emit(Message::Kind::STOP);
+  emit(Message::Kind::START);
+}
+
+
+std::string Brain::step(const Welcomed& event, int64_t nowMs)
+{
+  if (breakerOpen) {
+    return "No session is wanted";
+  }
+
+  forgetSession();
+  following = true;
+  state.roles.forgetHandles();
+  giveUpRoles();
+  makeRoom(nowMs);
+
+  // Kinds that nobody names any more are left behind here, too.
+  state.kinds =
+      Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));
+  state.messageBytesMax =
+      event.chunkBytesMax > 0 ? event.chunkBytesMax : SIZE_MAX;
+  snapshot.begin(&state, event.chunkBytesMax, ++revisions);
+  sendSnapshot(nowMs);
+  return std::string();
+}
+
+
+std::string Brain::step(const Connected& event, int64_t)
+{
+  if (!following) {
+    return "There is no session";
+  }
+
+  connected = true;
+  failures = 0;
+  log(Level::INFO,
+      "Sidecar " + event.sidecarId + " (version " + event.sidecarVersion +
+          (state.options.shadow
+               ? ") is asked beside Mesos's own allocator from now on"
+               : ") decides on offers from now on"));
+  return std::string();
+}
+
+
+std::string Brain::step(const Ended& event, int64_t)
+{
+  forgetSession();
+
+  // Where nobody comes for hours, not every attempt is worth a line.
+  if (failures < 4 || (failures & (failures - 1)) == 0) {
+    const char* what = event.wasConnected
+        ? "The session with the sidecar ended: "
+        : "There is no session with a sidecar: ";
+    const char* meanwhile = state.options.shadow
+        ? "Mesos's own allocator decides"
+        : state.options.fallback ? "offering by DRF meanwhile"
+                                 : "without offers meanwhile";
+    log(Level::WARNING,
+        what + event.why + "; trying again in " +
+            std::to_string(event.retryInMs) + " ms, " + meanwhile);
+  }
+
+  ++failures;
+
+  // What it was asked last will not come.
+  if (event.wasConnected) {
+    triggerAll();
+  }
+
+  return std::string();
+}
+
+
+std::string Brain::step(const NotStarted& event, int64_t nowMs)
+{
+  forgetSession();
+  log(Level::ERROR,
+      "A session cannot be begun: " + event.why + "; trying again in " +
+          std::to_string(state.options.breakerPauseMs) + " ms");
+  breakerMs = nowMs + state.options.breakerPauseMs;
+  return std::string();
+}
+
+
+void Brain::addAgents(
+    const std::vector<uint32_t>& some,
+    std::vector<uint32_t>* agents,
+    bool* all)
+{
+  // The same agents may be there many times over.
+  constexpr size_t MOST = 1 << 14;
+
+  if (*all || agents->size() + some.size() > MOST) {
+    *all = true;
+    agents->clear();
+  } else {
+    agents->insert(agents->end(), some.begin(), some.end());
+  }
+}
+
+
+void Brain::askCycle(
+    bool all,
+    const std::vector<uint32_t>& agents,
+    int64_t clockMs)
+{
+  cycleWanted = true;
+  cycleAll = cycleAll || all;
+  cycleClockMs = clockMs;
+  addAgents(agents, &cycleAgents, &cycleAll);
+  flushCycle();
+}
+
+
+void Brain::flushCycle()
+{
+  if (!cycleWanted || cycleAsked || !unjudged.empty()) {
+    return;
+  }
+
+  Message message;
+  message.kind = Message::Kind::CYCLE;
+  message.clockMs = cycleClockMs;
+
+  if (!cycleAll) {
+    std::sort(cycleAgents.begin(), cycleAgents.end());
+    for (uint32_t agent : cycleAgents) {
+      const bool again =
+          !message.agents.empty() && message.agents.back() == agent;
+      if (!again && state.agents.find(agent) != nullptr) {
+        message.agents.push_back(agent);
+      }
+    }
+  }
+
+  const bool anything = cycleAll || !message.agents.empty();
+  cycleAskedAll = cycleAll;
+  cycleWanted = cycleAll = false;
+  cycleAgents.clear();
+
+  if (anything) {
+    cycleAsked = true;
+    comparison.ask();
+    askedMs = again ? askedMs : cycleClockMs;
+    sendCoalesced();
+    emit(std::move(message));
+  }
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,167 @@
+#include "brain/books/books.hpp"
+
+#include <algorithm>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+// Applies conversions one after the other; gives what was wrong.
+std::string convert(
+    const std::vector<Conversion>& conversions,
+    bool ofTotal,
+    const char* whose,
+    Parts* parts)
+{
+  for (const Conversion& conversion : conversions) {
+    if (ofTotal && conversion.consumed.empty()) {
+      continue;
+    }
+
+    if (!contains(*parts, conversion.consumed)) {
+      return std::string(whose) + " does not contain what is consumed";
+    }
+
+    subtract(conversion.consumed, parts);
+    add(conversion.converted, parts);
+  }
+
+  return std::string();
+}
+
+} // namespace {
+
+
+std::string Books::convertHeld(
+    uint32_t number,
+    uint32_t framework,
+    uint32_t role,
+    const Parts& offered,
+    const std::vector<Conversion>& conversions)
+{
+  const Agent& now = *agents->find(number);
+  const Allocation* there = find(now, framework, role);
+
+  if (there == nullptr || !contains(there->parts, offered)) {
+    return "the framework does not hold what is converted";
+  }
+
+  Parts mine = offered;
+  Parts all = total(now);
+  std::string wrong = convert(conversions, false, "what it holds", &mine);
+  if (wrong.empty()) {
+    wrong = convert(conversions, true, "the total", &all);
+  }
+
+  if (wrong.empty()) {
+    Parts held = there->parts;
+    subtract(offered, &held);
+    add(mine, &held);
+
+    // Held first: resource classes that appear are in use by then.
+    release(number, framework, role, there->parts);
+    hold(number, framework, role, held);
+    setTotal(number, all);
+  }
+
+  return wrong;
+}
+
+
+bool Books::followHeld(
+    uint32_t number,
+    uint32_t framework,
+    uint32_t role,
+    const Parts& offered,
+    const std::vector<Conversion>& conversions)
+{
+  Parts mine = offered;
+  if (!convert(conversions, false, "what is offered", &mine).empty()) {
+    return false;
+  }
+
+  const Agent& now = *agents->find(number);
+  const Allocation* there = find(now, framework, role);
+  const Parts before = there == nullptr ? Parts() : there->parts;
+  Parts held = before;
+  subtract(offered, &held);
+  add(mine, &held);
+
+  Parts all = total(now);
+  for (const Conversion& each : conversions) {
+    if (!each.consumed.empty() && contains(all, each.consumed)) {
+      subtract(each.consumed, &all);
+      add(each.converted, &all);
+    }
+  }
+
+  release(number, framework, role, before);
+  hold(number, framework, role, held);
+  setTotal(number, all);
+  return true;
+}
+
+
+std::string Books::convertFree(uint32_t number, const Conversion& conversion)
+{
+  const Agent& agent = *agents->find(number);
+
+  for (const Part& part : conversion.consumed) {
+    auto at = std::find_if(
+        agent.resources.begin(),
+        agent.resources.end(),
+        [&](const AgentResource& resource) {
+          return resource.resourceClass == part.resourceClass;
+        });
+    const bool shared = classes->traits(part.resourceClass).shared;
+
+    const bool fits = at != agent.resources.end() && free(*at) >= part.amount &&
+        contains(at->free, part.spans) && !(shared && at->held > 0);
+
+    if (!fits) {
+      return "not all of what is consumed is free";
+    }
+  }
+
+  Parts all = total(agent);
+  subtract(conversion.consumed, &all);
+  add(conversion.converted, &all);
+  setTotal(number, all);
+  return std::string();
+}
+
+
+std::string Books::check(const Agent& agent) const
+{
+  for (const AgentResource& resource : agent.resources) {
+    int64_t held = 0;
+    Spans free = resource.all;
+
+    for (const Allocation& allocation : agent.allocations) {
+      const Part* part = brain::find(allocation.parts, resource.resourceClass);
+      held += part == nullptr ? 0 : part->amount;
+      free = part == nullptr ? free : subtract(free, part->spans);
+    }
+
+    const std::string where =
+        agent.id + ", " + classes->traits(resource.resourceClass).name + ": ";
+
+    if (held != resource.held) {
+      return where + "held is " + std::to_string(resource.held) + ", not " +
+          std::to_string(held);
+    }
+
+    if (free != resource.free) {
+      return where + "other numbers are free than nobody holds";
+    }
+
+    if (resource.total < 0 || (resource.total == 0 && resource.held == 0)) {
+      return where + "there is a resource of nothing";
+    }
+  }
+
+  return std::string();
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,305 @@
+#include "brain/books/kinds.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "brain/words/text.hpp"
+
+namespace allocator {
+namespace brain {
+namespace {
+
+// Of the names that may still come, so many find room for an overflow kind.
+constexpr size_t NEW_NAMES = 8;
+
+
+// As agents have them, if nobody says anything else.
+bool isMesosOwn(const Traits& traits)
+{
+  const std::string& name = traits.name;
+  return name == "ports" ? traits.type == Type::RANGES
+                         : traits.type == Type::SCALAR &&
+          (name == "cpus" || name == "mem" || name == "disk" || name == "gpus");
+}
+
+
+// Whom a kind is counted for. Who reserves says so in the resource itself, as
+// far as there are principals at all. Of what nobody told, operators reserved
+// it, and a role is as good as they are.
+std::string tellerOf(const ResourceClasses::Row& resourceClass)
+{
+  const Traits& traits = resourceClass.traits;
+  if (!traits.principal.empty()) {
+    return "principal " + traits.principal;
+  }
+  if (resourceClass.teller != 0) {
+    return std::to_string(resourceClass.teller);
+  }
+  return "role " + traits.reservedRole.substr(0, traits.reservedRole.find('/'));
+}
+
+
+wire::ValueType typeOf(Type type)
+{
+  switch (type) {
+    case Type::RANGES: return wire::VALUE_TYPE_RANGES;
+    case Type::SET: return wire::VALUE_TYPE_SET;
+    default: return wire::VALUE_TYPE_SCALAR;
+  }
+}
+
+
+// A sidecar need not know how high a stack of reservations is.
+uint32_t depthOf(const Traits& traits)
+{
+  return std::min<uint32_t>(traits.depth, RESERVATION_DEPTH_MAX);
+}
+
+
+std::string keyOf(const Traits& traits)
+{
+  std::string key = traits.name;
+  key += '\0';
+  key += traits.reservedRole;
+  key += '\0';
+  key += std::to_string(depthOf(traits));
+
+  for (int each :
+       {int(traits.type),
+        int(traits.revocable),
+        int(traits.shared),
+        int(traits.form),
+        int(traits.unit > 0)}) {
+    key += static_cast<char>('0' + each);
+  }
+
+  return key;
+}
+
+
+wire::Kind describe(const ResourceClasses::Row& resourceClass)
+{
+  const Traits& traits = resourceClass.traits;
+  wire::Kind kind;
+  kind.set_name(toText(traits.name));
+  kind.set_type(typeOf(traits.type));
+  kind.set_revocable(traits.revocable);
+  kind.set_shared(traits.shared);
+  kind.set_reservation_depth(depthOf(traits));
+  kind.set_form(traits.form);
+  kind.set_indivisible(traits.unit > 0);
+
+  if (traits.depth > 0) {
+    kind.set_reserved_role(resourceClass.reservedTold);
+  }
+
+  return kind;
+}
+
+} // namespace {
+
+
+constexpr uint32_t Kinds::NONE;
+constexpr size_t Kinds::MOST_DEFAULT;
+const char* const Kinds::OTHERS = "(other resources)";
+
+
+Kinds::Kinds(size_t _most) : most(_most > 0 ? _most : 1)
+{
+  shares[PLAIN].room = most;
+  shares[NAMED].room = most * KINDS_NAMED_EIGHTHS / 8;
+  shares[RESERVED].room = most * KINDS_RESERVED_EIGHTHS / 8;
+}
+
+
+bool Kinds::Share::hasRoom(const std::string& teller, size_t count) const
+{
+  auto found = told.find(teller);
+  const size_t own = found == told.end() ? 0 : found->second;
+  return taken + count <= room && KINDS_FREE_OF_OWN * own < room - taken;
+}
+
+
+bool Kinds::isWorn() const
+{
+  return std::any_of(shares.begin(), shares.end(), [](const Share& share) {
+    return share.idle > 0 && KINDS_WORN_OF_ROOM * share.idle >= share.room;
+  });
+}
+
+
+uint32_t Kinds::find(uint32_t resourceClass) const
+{
+  return resourceClass < ofClass.size() ? ofClass[resourceClass] : NONE;
+}
+
+
+uint32_t Kinds::bind(uint32_t resourceClass, const ResourceClasses& table)
+{
+  const uint32_t known = find(resourceClass);
+  if (known != NONE) {
+    return known;
+  }
+
+  if (resourceClass >= ofClass.size()) {
+    ofClass.resize(resourceClass + 1, NONE);
+  }
+
+  const uint32_t kind = number(table.row(resourceClass));
+  ofClass[resourceClass] = kind;
+  if (kind != NONE && classes[kind]++ == 0) {
+    --shares[roomOf[kind]].idle;
+  }
+  return kind;
+}
+
+
+void Kinds::forget(uint32_t resourceClass)
+{
+  const uint32_t kind = find(resourceClass);
+  if (kind != NONE) {
+    ofClass[resourceClass] = NONE;
+    if (--classes[kind] == 0) {
+      ++shares[roomOf[kind]].idle;
+    }
+  }
+}
+
+
+uint32_t Kinds::number(const ResourceClasses::Row& resourceClass)
+{
+  const Traits& traits = resourceClass.traits;
+  const std::string key = keyOf(traits);
+  auto found = byTraits.find(key);
+  if (found != byTraits.end()) {
+    return found->second;
+  }
+
+  const bool ownName = isMesosOwn(traits);
+  const Room room = !ownName ? NAMED : traits.depth > 0 ? RESERVED : PLAIN;
+  Share& share = shares[room];
+  const std::string teller =
+      room == PLAIN ? std::string() : tellerOf(resourceClass);
+
+  // With a name comes the overflow of its name.
+  const bool newName = overflows.count(traits.name) == 0;
+  const size_t count = newName && !ownName ? 2 : 1;
+  const bool hasShare = room == PLAIN || share.hasRoom(teller, count);
+  if (!hasShare && newName && !ownName) {
+    meet(OTHERS);
+    return overflow(OTHERS, resourceClass.teller);
+  }
+  meet(traits.name);
+
+  // The first kind of a name may take room that is kept for new names.
+  const size_t kept = overflowsMissing + (newName ? 0 : NEW_NAMES);
+  if (!hasShare || kinds.size() + kept >= most) {
+    return overflow(traits.name, resourceClass.teller);
+  }
+
+  share.taken += count;
+  if (room != PLAIN) {
+    share.told[teller] += count;
+  }
+  const uint32_t kind = append(describe(resourceClass), room);
+  byTraits[key] = kind;
+  return kind;
+}
+
+
+// Room is kept for the overflow of a name that is met.
+void Kinds::meet(const std::string& name)
+{
+  overflowsMissing += overflows.emplace(name, NONE).second ? 1 : 0;
+}
+
+
+uint32_t Kinds::overflow(const std::string& name, Teller teller)
+{
+  if (over.insert(teller).second) {
+    overNow.push_back(teller);
+  }
+
+  uint32_t& overflow = overflows[name];
+
+  if (overflow == NONE && kinds.size() < most) {
+    wire::Kind kind;
+    kind.set_name(toText(name));
+    kind.set_type(wire::VALUE_TYPE_SCALAR);
+    kind.set_rest(true);
+    overflow = append(std::move(kind), PLAIN);
+    --overflowsMissing;
+    crowded.push_back(name);
+  }
+
+  return overflow;
+}
+
+
+// Nobody has it yet.
+uint32_t Kinds::append(wire::Kind&& kind, Room room)
+{
+  const uint32_t number = static_cast<uint32_t>(kinds.size());
+  kinds.emplace_back();
+  kinds.back().Swap(&kind);
+  kinds.back().set_kind(number);
+  roomOf.push_back(room);
+  classes.push_back(0);
+  ++shares[room].idle;
+  return number;
+}
+
+
+Amounts Kinds::toAmounts(const Parts& parts, const ResourceClasses& table)
+{
+  Amounts result;
+  result.reserve(parts.size());
+
+  for (const Part& part : parts) {
+    const uint32_t kind = bind(part.resourceClass, table);
+    if (kind != NONE) {
+      result.emplace_back(kind, part.amount);
+    }
+  }
+
+  std::sort(result.begin(), result.end());
+
+  size_t last = 0;
+  for (size_t i = 1; i < result.size(); ++i) {
+    if (result[i].first == result[last].first) {
+      result[last].second += result[i].second;
+    } else {
+      result[++last] = result[i];
+    }
+  }
+
+  result.resize(std::min(result.size(), last + 1));
+  return result;
+}
+
+
+std::vector<std::string> Kinds::takeCrowded()
+{
+  std::vector<std::string> result;
+  result.swap(crowded);
+  return result;
+}
+
+
+std::vector<Teller> Kinds::takeOver()
+{
+  std::vector<Teller> result;
+  result.swap(overNow);
+  return result;
+}
+
+
+std::vector<wire::Kind> Kinds::takeNew()
+{
+  std::vector<wire::Kind> result(kinds.begin() + taken, kinds.end());
+  taken = kinds.size();
+  return result;
+}
+
+} // namespace brain {
+} // namespace allocator {

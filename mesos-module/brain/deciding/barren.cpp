@@ -1,0 +1,127 @@
+#include "brain/deciding/barren.hpp"
+
+namespace allocator {
+namespace brain {
+
+void Barren::answered(bool all, bool gave, bool holdsBack)
+{
+  isAnswered = isAnswered || all;
+  isFruitful = isFruitful || gave || holdsBack;
+}
+
+
+void Barren::endInterval(const Cluster& cluster, int64_t nowMs)
+{
+  const bool toLook = isAnswered && !isFruitful && !cluster.offersPaused();
+
+  if (isFruitful) {
+    intervals_ = 0;
+  } else if (toLook) {
+    const Found found = look(cluster, nowMs);
+    intervals_ = found == Found::NOBODY ? 0 : intervals_;
+    intervals_ += found == Found::SOMEBODY ? 1 : 0;
+  }
+
+  isAnswered = isFruitful = false;
+}
+
+
+void Barren::forgetSession()
+{
+  isAnswered = isFruitful = false;
+  intervals_ = 0;
+}
+
+
+void Barren::nextAgent()
+{
+  ++pair.agent;
+  pair.framework = pair.role = 0;
+  isWhole = true;
+}
+
+
+// Goes round the agents, from whoever was found the last time.
+Barren::Found Barren::look(const Cluster& cluster, int64_t nowMs)
+{
+  const uint32_t end = cluster.agents.end();
+  size_t work = 0;
+
+  while (agentsWithout < end) {
+    if (pair.agent >= end) {
+      pair = Pair();
+    }
+
+    const Found found = work < cluster.options.sliceParts
+        ? lookAtAgent(cluster, nowMs, &work)
+        : Found::UNKNOWN;
+
+    if (found == Found::SOMEBODY) {
+      agentsWithout = 0;
+      isWhole = false;
+    }
+    if (found != Found::NOBODY) {
+      return found;
+    }
+
+    agentsWithout += isWhole ? 1 : 0;
+    nextAgent();
+  }
+
+  agentsWithout = 0;
+  return Found::NOBODY;
+}
+
+
+// From the pair on, which is left where the next look is to begin. However
+// little is due at a time, somebody is looked at.
+Barren::Found
+Barren::lookAtAgent(const Cluster& cluster, int64_t nowMs, size_t* work)
+{
+  const Agent* agent = cluster.agents.find(pair.agent);
+  ++*work;
+
+  if (admitAgent(cluster, pair.agent) != PASS ||
+      cluster.books.free(*agent).empty()) {
+    return Found::NOBODY;
+  }
+
+  bool isFirst = true;
+
+  for (; pair.framework < cluster.frameworks.end();
+       ++pair.framework, pair.role = 0) {
+    const Framework* framework = cluster.frameworks.find(pair.framework);
+    ++*work;
+
+    if (framework == nullptr) {
+      continue;
+    }
+
+    for (auto role = framework->roles.lower_bound(pair.role);
+         role != framework->roles.end();
+         ++role) {
+      pair.role = *role;
+
+      if (!isFirst && *work >= cluster.options.sliceParts) {
+        return Found::UNKNOWN;
+      }
+
+      isFirst = false;
+      *work += 1 + agent->resources.size();
+      const bool meets =
+          admitFramework(cluster, pair.framework, pair.role) == PASS &&
+          admitPair(cluster, pair) == PASS;
+
+      if (meets &&
+          applyQuotaAndFilters(cluster, pair, pool(cluster, pair), nowMs)
+                  .reason == wire::OUTCOME_REASON_OFFERED) {
+        return Found::SOMEBODY;
+      }
+    }
+  }
+
+  return Found::NOBODY;
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,299 @@
+#include "brain/deciding/fallback.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_set>
+#include <utility>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+bool hasAnything(const Cluster& cluster, uint32_t agent)
+{
+  const Agent& record = *cluster.agents.find(agent);
+  return std::any_of(
+      record.resources.begin(),
+      record.resources.end(),
+      [&](const AgentResource& resource) {
+        return cluster.books.free(resource) > 0;
+      });
+}
+
+
+// Whether some of it is what the role's guarantee still needs.
+bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
+{
+  return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
+    const ResourceClasses::Row& resourceClass =
+        cluster.classes.row(part.resourceClass);
+    return resourceClass.traits.quotaCounts() &&
+        cluster.sums.missing(role, resourceClass.name) > 0;
+  });
+}
+
+
+// A copy of a shared volume is offered once in a cycle.
+Parts without(Parts parts, const std::vector<uint32_t>& classes)
+{
+  if (classes.empty()) {
+    return parts;
+  }
+
+  Parts result;
+  for (const Part& part : parts) {
+    if (std::find(classes.begin(), classes.end(), part.resourceClass) ==
+        classes.end()) {
+      result.push_back(part);
+    }
+  }
+  return result;
+}
+
+} // namespace {
+
+
+void Fallback::begin(
+    const Cluster& cluster,
+    bool all,
+    const std::vector<uint32_t>& some,
+    int64_t clockMs)
+{
+  wantedAll = (wanted && wantedAll) || all;
+  wantedMs = clockMs;
+
+  if (!wanted || wantedAll) {
+    wantedAgents.clear();
+  }
+
+  if (!wantedAll) {
+    wantedAgents.insert(wantedAgents.end(), some.begin(), some.end());
+    std::sort(wantedAgents.begin(), wantedAgents.end());
+    wantedAgents.erase(
+        std::unique(wantedAgents.begin(), wantedAgents.end()),
+        wantedAgents.end());
+  }
+
+  wanted = true;
+  if (!running) {
+    start(cluster);
+  }
+}
+
+
+// The cycle that is wanted.
+void Fallback::start(const Cluster& cluster)
+{
+  agents.swap(wantedAgents);
+  wantedAgents.clear();
+
+  if (wantedAll) {
+    agents.clear();
+    for (uint32_t agent = 0; agent < cluster.agents.end(); ++agent) {
+      agents.push_back(agent);
+    }
+  }
+
+  lineUp(cluster);
+  std::shuffle(agents.begin(), agents.end(), random);
+  running = true;
+  wanted = wantedAll = false;
+  guarantees = cluster.sums.hasQuotas();
+  asOfMs = wantedMs;
+  next = 0;
+  turn = Turn();
+}
+
+
+void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
+{
+  Competition competition(*cluster, turns);
+  size_t agentsLeft = cluster->options.sliceAgents;
+  size_t work = 0;
+
+  while (next < agents.size() && !competition.empty()) {
+    if (agentsLeft == 0 || work >= cluster->options.sliceParts) {
+      return;
+    }
+
+    const uint32_t agent = agents[next];
+    const bool any =
+        admitAgent(*cluster, agent) == PASS && hasAnything(*cluster, agent);
+
+    if (any && !offerAgent(cluster, &competition, &work, offers)) {
+      return;
+    }
+
+    ++work;
+    agentsLeft -= any ? 1 : 0;
+    ++next;
+    turn = Turn();
+  }
+
+  endRound(*cluster);
+}
+
+
+void Fallback::endRound(const Cluster& cluster)
+{
+  running = guarantees;
+  guarantees = false;
+  next = 0;
+  turn = Turn();
+
+  if (!running && wanted) {
+    start(cluster);
+  }
+}
+
+
+// Offers the next agent to everybody in turn, until nothing is left there, or
+// the slice is at its end (false).
+bool Fallback::offerAgent(
+    Cluster* cluster,
+    Competition* competition,
+    size_t* work,
+    std::vector<Offer>* offers)
+{
+  const uint32_t agent = agents[next];
+  const size_t classes = cluster->agents.find(agent)->resources.size();
+  const size_t most = cluster->options.sliceParts;
+  std::vector<Competition::Node*> winners;
+  std::vector<uint64_t> asked;
+  bool whole = true;
+
+  competition->visit([&](Competition::Node* node) {
+    const uint64_t key = clientKey(node->framework, node->role);
+
+    // Whatever a slice is, somebody is asked in it.
+    if (!turn.asked.empty() && turn.asked.count(key) > 0) {
+      return true;
+    }
+    if (*work >= most && !asked.empty()) {
+      whole = false;
+      return false;
+    }
+
+    asked.push_back(key);
+    *work += 1 + classes;
+
+    if (!offerTo(*node, agent, cluster, offers)) {
+      return true;
+    }
+
+    winners.push_back(node);
+    return hasAnything(*cluster, agent);
+  });
+
+  if (!whole) {
+    turn.asked.insert(asked.begin(), asked.end());
+  }
+
+  for (Competition::Node* node : winners) {
+    takeTurn(*node);
+    competition->update(node);
+  }
+
+  return whole;
+}
+
+
+bool Fallback::offerTo(
+    const Competition::Node& node,
+    uint32_t agent,
+    Cluster* cluster,
+    std::vector<Offer>* offers)
+{
+  const Pair pair{node.framework, node.role, agent};
+
+  if ((guarantees && !cluster->sums.isMissing(node.role)) ||
+      admitPair(*cluster, pair) != PASS) {
+    return false;
+  }
+
+  Parts mine = without(pool(*cluster, pair), turn.sharedOffered);
+  if (guarantees && !isNeeded(*cluster, node.role, mine)) {
+    return false;
+  }
+
+  Admission admission =
+      applyQuotaAndFilters(*cluster, pair, std::move(mine), asOfMs);
+  if (admission.reason != wire::OUTCOME_REASON_OFFERED) {
+    return false;
+  }
+
+  for (const Part& part : admission.given) {
+    if (cluster->classes.traits(part.resourceClass).shared) {
+      turn.sharedOffered.push_back(part.resourceClass);
+    }
+  }
+
+  // What is held must be offered, so there has to be room for it.
+  offers->push_back(
+      Offer{pair.framework, pair.role, agent, std::move(admission.given)});
+
+  try {
+    cluster->books.hold(agent, pair.framework, pair.role, offers->back().parts);
+  } catch (...) {
+    offers->pop_back();
+    throw;
+  }
+
+  return true;
+}
+
+
+// Its other roles stay where they are until the next cycle.
+void Fallback::takeTurn(const Competition::Node& winner)
+{
+  ++turns.now;
+  fed[winner.framework] = turns.now;
+
+  for (const Competition::Node* node = &winner; node->parent != nullptr;
+       node = node->parent) {
+    turns.last[clientKey(node->framework, node->role)] = turns.now;
+  }
+}
+
+
+// What was served in the cycle before counts in all roles from now on; whoever
+// has come stays where the line ends now.
+void Fallback::lineUp(const Cluster& cluster)
+{
+  for (const auto& entry : fed) {
+    turns.last[clientKey(entry.first, 0)] = entry.second;
+  }
+  fed.clear();
+
+  for (uint32_t number = 0; number < cluster.frameworks.end(); ++number) {
+    if (cluster.frameworks.find(number) != nullptr) {
+      turns.last.emplace(clientKey(number, 0), turns.now);
+    }
+  }
+}
+
+
+void Fallback::forget(uint32_t framework)
+{
+  fed.erase(framework);
+
+  for (auto entry = turns.last.begin(); entry != turns.last.end();) {
+    entry = entry->first >> 32 == framework ? turns.last.erase(entry)
+                                            : std::next(entry);
+  }
+}
+
+
+// Frameworks leave a role by an update, too, so all of them may be in it.
+void Fallback::forgetRoles(const std::vector<uint32_t>& roles)
+{
+  const std::unordered_set<uint32_t> gone(roles.begin(), roles.end());
+
+  for (auto entry = turns.last.begin(); entry != turns.last.end();) {
+    const uint32_t role = static_cast<uint32_t>(entry->first);
+    entry = gone.count(role) > 0 ? turns.last.erase(entry) : std::next(entry);
+  }
+}
+
+} // namespace brain {
+} // namespace allocator {

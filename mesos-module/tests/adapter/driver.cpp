@@ -1,0 +1,595 @@
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <process/process.hpp>
+
+#include <stout/numify.hpp>
+#include <stout/os.hpp>
+#include <stout/stopwatch.hpp>
+#include <stout/strings.hpp>
+
+#include "adapter/allocator.hpp"
+
+#include "tests/adapter/driver_master.hpp"
+
+// Measures our allocator, with a real sidecar and without any, beside the one
+// that is built into Mesos: all in this process, through the same interface,
+// one after the other. It says how long each took, and what part of the
+// built-in's time that is.
+//
+//     driver --target unix:/run/sidecar.sock --sizes 1000x100,10000x1000
+//
+//     --target   where the sidecar is; its loops should be compiled
+//     --sidecar  a program to start instead; it gets `serve --listen ...`
+//     --sizes    agents x frameworks, or agents x frameworks x roles
+//     --rounds   repetitions; the least time counts
+//     --only     which of them, of "sidecar,fallback,built-in" (else all)
+//     --measure  "times" (else), or "prices": what each step costs the caller
+//                and the allocator's thread, in processor time and calls of
+//                `new`; all actors share one thread then
+
+namespace allocator {
+namespace driver {
+namespace {
+
+// Who decides: our allocator's sidecar, or nobody but itself; or the built-in.
+enum class Who
+{
+  SIDECAR,
+  FALLBACK,
+  BUILT_IN,
+};
+
+const std::map<std::string, Who> NAMES = {
+    {"sidecar", Who::SIDECAR},
+    {"fallback", Who::FALLBACK},
+    {"built-in", Who::BUILT_IN},
+};
+
+
+struct Settings
+{
+  std::string target;
+  std::string sidecar;
+  std::set<Who> only{Who::SIDECAR, Who::FALLBACK, Who::BUILT_IN};
+  bool prices = false;
+  std::vector<Size> sizes{{1000, 100, 1}, {10000, 1000, 1}};
+  int rounds = 3;
+};
+
+
+[[noreturn]] void fail(const std::string& message)
+{
+  std::cerr << "driver: " << message << std::endl;
+  exit(2);
+}
+
+
+std::vector<Size> parseSizes(const std::string& text)
+{
+  std::vector<Size> sizes;
+
+  for (const std::string& each : strings::split(text, ",")) {
+    std::vector<size_t> numbers;
+    for (const std::string& part : strings::split(each, "x")) {
+      const Try<size_t> number = numify<size_t>(part);
+      if (number.isError() || number.get() == 0) {
+        fail("--sizes has '" + each + "'; 1000x100 would be right");
+      }
+      numbers.push_back(number.get());
+    }
+
+    if (numbers.size() < 2 || numbers.size() > 3) {
+      fail("--sizes has '" + each + "'; 1000x100 would be right");
+    }
+
+    sizes.push_back(
+        Size{numbers[0], numbers[1], numbers.size() == 3 ? numbers[2] : 1});
+  }
+
+  return sizes;
+}
+
+
+std::set<Who> parseOnly(const std::string& text)
+{
+  std::set<Who> only;
+  for (const std::string& each : strings::split(text, ",")) {
+    auto name = NAMES.find(each);
+    if (name == NAMES.end()) {
+      fail("--only has '" + each + "'; sidecar,fallback would be right");
+    }
+    only.insert(name->second);
+  }
+  return only;
+}
+
+
+Settings parseArguments(int argc, char** argv)
+{
+  Settings settings;
+
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    if (i + 1 == argc) {
+      fail(name + " needs a value");
+    }
+
+    const std::string value = argv[i + 1];
+    if (name == "--target") {
+      settings.target = value;
+    } else if (name == "--sidecar") {
+      settings.sidecar = value;
+    } else if (name == "--only") {
+      settings.only = parseOnly(value);
+    } else if (name == "--measure") {
+      settings.prices = value == "prices";
+    } else if (name == "--sizes") {
+      settings.sizes = parseSizes(value);
+    } else if (name == "--rounds") {
+      settings.rounds = std::max(1, atoi(value.c_str()));
+    } else {
+      fail("no option is called " + name);
+    }
+  }
+
+  if (settings.only.count(Who::SIDECAR) > 0 &&
+      settings.target.empty() == settings.sidecar.empty()) {
+    fail("give either --target or --sidecar");
+  }
+
+  return settings;
+}
+
+
+// A sidecar of our own; it ends with us.
+class Sidecar
+{
+public:
+  Sidecar(const std::string& program, const std::string& target)
+  {
+    pid = fork();
+    if (pid == 0) {
+      execlp(
+          program.c_str(),
+          program.c_str(),
+          "serve",
+          "--listen",
+          target.c_str(),
+          "--http-port",
+          "0",
+          static_cast<char*>(nullptr));
+      _exit(127);
+    }
+  }
+
+  ~Sidecar()
+  {
+    kill(pid, SIGTERM);
+    waitpid(pid, nullptr, 0);
+  }
+
+private:
+  friend int64_t spentNs();
+
+  pid_t pid;
+};
+
+
+std::unique_ptr<Sidecar> sidecar;
+
+
+// Of this program, and of a sidecar that it has started.
+int64_t spentNs()
+{
+  clockid_t clock;
+  timespec time;
+  const bool has = sidecar != nullptr &&
+      clock_getcpuclockid(sidecar->pid, &clock) == 0 &&
+      clock_gettime(clock, &time) == 0;
+  return processNs() +
+      (has ? int64_t(time.tv_sec) * 1000000000 + time.tv_nsec : 0);
+}
+
+
+// A sidecar serves before it has loaded its compiled loops, many times
+// slower; what is to be measured comes after that.
+bool waitForLoops(const std::string& program, const std::string& target)
+{
+  const std::string command =
+      program + " status --json --target " + target + " 2>/dev/null";
+
+  for (int i = 0; i < 60; ++i) {
+    const Try<std::string> status = os::shell(command);
+    if (status.isSome() &&
+        strings::contains(status.get(), "\"loops_state\": \"compiled\"")) {
+      return true;
+    }
+    sleep(1);
+  }
+
+  return false;
+}
+
+
+Time timeOf(const std::function<void()>& work)
+{
+  const int64_t before = spentNs();
+  Stopwatch watch;
+  watch.start();
+  work();
+  const double elapsed = watch.elapsed().secs();
+  return Time{elapsed, static_cast<double>(spentNs() - before) / 1e9};
+}
+
+
+Time min(const Time& one, const Time& other)
+{
+  return Time{
+      std::min(one.elapsed, other.elapsed), std::min(one.spent, other.spent)};
+}
+
+
+void require(bool done, const char* what)
+{
+  if (!done) {
+    fail(std::string("not every agent was offered within a minute: ") + what);
+  }
+}
+
+
+// Smallest of several rounds; the first one warms up.
+Time least(int rounds, const std::function<Time()>& round)
+{
+  round();
+  Time best = round();
+  for (int i = 1; i < rounds; ++i) {
+    best = min(best, round());
+  }
+  return best;
+}
+
+
+void waitForSession(Who who)
+{
+  if (who == Who::SIDECAR && !waitForMetric("allocator/sidecar/connected", 1)) {
+    fail("no session with the sidecar within a minute");
+  }
+}
+
+
+void requireSidecar(Who who)
+{
+  if (who == Who::SIDECAR &&
+      !waitForMetric("allocator/sidecar/fallback_cycles", 0)) {
+    fail("the module decided itself; the sidecar was too slow or away");
+  }
+}
+
+
+// Adds everything to a master that has nothing.
+Time populate(Master* master, Who who)
+{
+  waitForSession(who);
+  return timeOf([&]() { require(master->populate(), "add"); });
+}
+
+
+Times play(Master* master, int rounds, Who who)
+{
+  Times times;
+
+  times.decline = least(rounds, [&]() {
+    const Time result = timeOf([&]() {
+      master->decline(None());
+      master->barrier();
+    });
+    require(master->offerAll(), "decline");
+    return result;
+  });
+
+  times.reoffer = least(rounds, [&]() {
+    return timeOf([&]() { require(master->reoffer(None()), "reoffer"); });
+  });
+
+  times.events = least(rounds, [&]() {
+    const Time result = timeOf([&]() {
+      times.eventCount = master->accept() + master->end();
+      master->barrier();
+    });
+    require(master->offerAll(), "events");
+    return result;
+  });
+
+  mesos::Filters filters;
+  filters.set_refuse_seconds(3600);
+  times.refuse = least(rounds, [&]() {
+    return timeOf([&]() { require(master->reoffer(filters), "refuse"); });
+  });
+
+  requireSidecar(who);
+  return times;
+}
+
+
+// Those that were not measured have no times.
+void printRow(
+    const char* what,
+    const std::map<Who, Times>& all,
+    const std::function<double(const Times&)>& read)
+{
+  const auto figure = [&](Who who) {
+    return all.count(who) > 0 ? read(all.at(who)) : 0;
+  };
+  const double served = figure(Who::SIDECAR);
+  const double alone = figure(Who::FALLBACK);
+  const double builtIn = figure(Who::BUILT_IN);
+
+  printf(
+      "  %-34s %10.4f %6.2f %10.4f %6.2f %10.4f\n",
+      what,
+      served,
+      served / builtIn,
+      alone,
+      alone / builtIn,
+      builtIn);
+}
+
+
+void print(const Size& size, const std::map<Who, Times>& all)
+{
+  printf(
+      "%zu agents, %zu frameworks, %zu roles\n"
+      "  %-34s %10s %6s %10s %6s %10s\n",
+      size.agents,
+      size.frameworks,
+      size.roles,
+      "",
+      "sidecar",
+      "ratio",
+      "fallback",
+      "ratio",
+      "built-in");
+
+  const auto row = [&](const char* what, Time Times::*time) {
+    printRow(
+        what, all, [=](const Times& times) { return (times.*time).elapsed; });
+    printRow("  of the processor", all, [=](const Times& times) {
+      return (times.*time).spent;
+    });
+  };
+  row("add all, until all is offered, s", &Times::add);
+  row("decline all, until booked, s", &Times::decline);
+  row("decline all, until reoffered, s", &Times::reoffer);
+  row("the same with filters, s", &Times::refuse);
+  row("accept and end all, booked, s", &Times::events);
+  printRow("  events/s", all, [](const Times& times) {
+    return times.eventCount / times.events.elapsed;
+  });
+  printRow("  us/offer, reoffered", all, [&](const Times& times) {
+    return times.reoffer.elapsed / size.agents * 1e6;
+  });
+  fflush(stdout);
+}
+
+
+std::unique_ptr<mesos::allocator::Allocator> create(
+    const Settings& settings,
+    Who who)
+{
+  session::Parameters parameters;
+  parameters.transport.channel.target = who == Who::SIDECAR
+      ? settings.target
+      : "unix:/tmp/driver-" + std::to_string(getpid()) + "-nobody.sock";
+  parameters.fallbackAfter = session::Duration(60000);
+  parameters.deadlines.answer = session::Duration(60000);
+
+  if (who != Who::BUILT_IN) {
+    return makeAllocator(parameters);
+  }
+  return std::unique_ptr<mesos::allocator::Allocator>(
+      mesos::allocator::Allocator::create("HierarchicalDRF", "drf", "drf")
+          .get());
+}
+
+
+Times run(const Settings& settings, const Size& size, Who who)
+{
+  // Each round of adding needs a master of its own; the last one goes on.
+  const Time before = least(settings.rounds - 1, [&]() {
+    const auto allocator = create(settings, who);
+    Master master(allocator.get(), size);
+    return populate(&master, who);
+  });
+
+  std::unique_ptr<mesos::allocator::Allocator> allocator =
+      create(settings, who);
+  Master master(allocator.get(), size);
+  const Time last = populate(&master, who);
+
+  Times times = play(&master, settings.rounds, who);
+  times.add = min(before, last);
+  return times;
+}
+
+
+// The steps of the table of prices, each with how often it is taken.
+using Step = std::pair<const char*, std::function<void(Master*)>>;
+
+
+void printPrices(
+    const char* what,
+    size_t count,
+    const Spent& before,
+    const Spent& after)
+{
+  const auto each = [&](int64_t amount) {
+    return static_cast<double>(amount) / static_cast<double>(count);
+  };
+  const Price caller = after.caller - before.caller;
+  const Price actor = after.actor - before.actor;
+
+  printf(
+      "  %-26s %8.2f %6.1f %10.2f %6.1f %8.2f\n",
+      what,
+      each(caller.ns) / 1e3,
+      each(caller.allocations),
+      each(actor.ns) / 1e3,
+      each(actor.allocations),
+      each(after.othersNs - before.othersNs) / 1e3);
+}
+
+
+// Of several rounds the one that cost the allocator least is shown.
+void priceAll(
+    const Settings& settings,
+    const Size& size,
+    const std::string& name,
+    Who who)
+{
+  mesos::Filters filters;
+  filters.set_refuse_seconds(3600);
+
+  const auto offer = [](Master* master) {
+    require(master->offerAll(), "prices");
+  };
+
+  const std::vector<Step> once = {
+      {"an agent added", [](Master* master) { master->addAgents(); }},
+      {"its first offer",
+       [&](Master* master) {
+         master->resume();
+         offer(master);
+       }},
+  };
+
+  const std::vector<Step> again = {
+      {"a decline", [](Master* master) { master->decline(None()); }},
+      {"an offer", offer},
+      {"an accept", [](Master* master) { master->accept(); }},
+      {"an end", [](Master* master) { master->end(); }},
+      {"an offer after it", offer},
+      {"a decline with a filter",
+       [&](Master* master) { master->decline(filters); }},
+      {"an offer past filters", offer},
+  };
+
+  const auto allocator = create(settings, who);
+  Master master(allocator.get(), size);
+  waitForSession(who);
+
+  printf(
+      "%s, %zu agents, %zu frameworks, %zu roles: each, in us and calls of new\n"
+      "  %-26s %15s %17s %8s\n",
+      name.c_str(),
+      size.agents,
+      size.frameworks,
+      size.roles,
+      "",
+      "caller",
+      "allocator",
+      "others");
+
+  const auto price = [&](const Step& step) {
+    const Spent before = master.spent();
+    step.second(&master);
+    master.barrier();
+    return std::make_pair(before, master.spent());
+  };
+
+  // The built-in allocator takes no agent then: its first offers are in the
+  // price of adding.
+  master.addFrameworks();
+  if (who != Who::BUILT_IN) {
+    master.pause();
+  }
+  master.barrier();
+  for (const Step& step : once) {
+    const auto spent = price(step);
+    printPrices(step.first, size.agents, spent.first, spent.second);
+  }
+
+  std::vector<std::pair<Spent, Spent>> best(again.size());
+  for (int round = 0; round < settings.rounds; ++round) {
+    for (size_t i = 0; i < again.size(); ++i) {
+      const auto spent = price(again[i]);
+      const auto ns = [](const std::pair<Spent, Spent>& each) {
+        return (each.second.actor - each.first.actor).ns;
+      };
+      if (round == 0 || ns(spent) < ns(best[i])) {
+        best[i] = spent;
+      }
+    }
+  }
+
+  for (size_t i = 0; i < again.size(); ++i) {
+    printPrices(again[i].first, size.agents, best[i].first, best[i].second);
+  }
+
+  requireSidecar(who);
+  fflush(stdout);
+}
+
+} // namespace {
+} // namespace driver {
+} // namespace allocator {
+
+
+int main(int argc, char** argv)
+{
+  using namespace allocator::driver;
+
+  Settings settings = parseArguments(argc, argv);
+  if (!settings.sidecar.empty()) {
+    settings.target = "unix:/tmp/driver-" + std::to_string(getpid()) + ".sock";
+    sidecar.reset(new Sidecar(settings.sidecar, settings.target));
+    if (!waitForLoops(settings.sidecar, settings.target)) {
+      fail("the sidecar's loops were not compiled within a minute");
+    }
+  }
+
+  setenv("LIBPROCESS_IP", "127.0.0.1", 1);
+  if (settings.prices) {
+    setenv("LIBPROCESS_NUM_WORKER_THREADS", "1", 1);
+  }
+  google::InitGoogleLogging(argv[0]);
+  process::initialize();
+
+  std::string load;
+  std::getline(std::ifstream("/proc/loadavg"), load);
+  printf("load average %s\n", load.c_str());
+
+  for (const Size& size : settings.sizes) {
+    std::map<Who, Times> times;
+    for (const auto& each : NAMES) {
+      if (settings.only.count(each.second) == 0) {
+        continue;
+      }
+      if (settings.prices) {
+        priceAll(settings, size, each.first, each.second);
+      } else {
+        times[each.second] = run(settings, size, each.second);
+      }
+    }
+    if (!settings.prices) {
+      print(size, times);
+    }
+  }
+
+  sidecar.reset();
+  return 0;
+}

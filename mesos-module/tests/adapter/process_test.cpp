@@ -1,0 +1,217 @@
+#include "adapter/process.hpp"
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <thread>
+
+#include <process/clock.hpp>
+#include <process/dispatch.hpp>
+#include <process/metrics/metrics.hpp>
+#include <process/process.hpp>
+
+#include <stout/duration.hpp>
+
+#include "tests/adapter/world.hpp"
+#include "tests/fake_sidecar.hpp"
+
+// The actor with a sidecar of its own, over a real stream.
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+const FrameworkID ONE = frameworkId("one");
+const AgentID AGENT = agentId("agent");
+
+
+class ProcessTest : public ::testing::Test
+{
+protected:
+  // Starts the actor with one framework and one agent, and waits until the
+  // sidecar is in session.
+  void start(const std::string& target)
+  {
+    parameters.transport.channel.target = target;
+    parameters.fallback = false;
+    parameters.badDecisionsMax = 1;
+    actor.reset(new AllocatorProcess(parameters));
+    process::spawn(actor.get());
+
+    mesos::allocator::Options options;
+    options.allocationInterval = Hours(1);
+
+    call([=](AllocatorProcess* allocator) {
+      allocator->initialize_(
+          options,
+          [this](
+              const FrameworkID&,
+              const hashmap<std::string, hashmap<AgentID, Resources>>&) {
+            ++offers;
+          },
+          [this](
+              const FrameworkID& framework,
+              const hashmap<AgentID, mesos::UnavailableResources>& agents) {
+            EXPECT_EQ(ONE, framework);
+            EXPECT_TRUE(agents.contains(AGENT));
+            ++inverseOffers;
+          });
+
+      FrameworkInfo info;
+      info.set_user("user");
+      info.set_name("name");
+      info.add_roles("eng");
+      info.add_capabilities()->set_type(FrameworkInfo::Capability::MULTI_ROLE);
+      allocator->addFramework(ONE, info, true, {});
+
+      std::vector<AgentInfo::Capability> capabilities(2);
+      capabilities[0].set_type(AgentInfo::Capability::MULTI_ROLE);
+      capabilities[1].set_type(AgentInfo::Capability::HIERARCHICAL_ROLE);
+      allocator->addSlave(
+          AGENT, AgentInfo(), capabilities, None(), parse("cpus:4;mem:4"), {});
+      allocator->recover(0, {});
+    });
+
+    await("connected", 1);
+  }
+
+  void TearDown() override
+  {
+    if (actor != nullptr) {
+      process::terminate(actor.get());
+      process::wait(actor.get());
+    }
+  }
+
+  // Runs a function in the actor, and waits for it.
+  void call(const std::function<void(AllocatorProcess*)>& function)
+  {
+    std::promise<void> done;
+    AllocatorProcess* allocator = actor.get();
+    process::dispatch(actor->self(), std::function<void()>([&]() {
+                        function(allocator);
+                        done.set_value();
+                      }));
+    done.get_future().get();
+  }
+
+  double metric(const std::string& name)
+  {
+    const process::Future<std::map<std::string, double>> all =
+        process::metrics::snapshot(None());
+    all.await(Seconds(10));
+    const std::string key = "allocator/sidecar/" + name;
+    return all.isReady() && all->count(key) > 0 ? all->at(key) : -1;
+  }
+
+  void await(const std::string& name, double value)
+  {
+    // What was seen once may be over when it is asked for again.
+    double seen = metric(name);
+    for (int i = 0; i < 2000 && seen != value; ++i) {
+      std::this_thread::sleep_for(session::Duration(5));
+      seen = metric(name);
+    }
+    ASSERT_EQ(value, seen) << name;
+  }
+
+  session::Parameters parameters;
+  std::atomic<int> offers{0};
+  std::atomic<int> inverseOffers{0};
+  std::unique_ptr<AllocatorProcess> actor;
+};
+
+
+TEST_F(ProcessTest, ADecisionBecomesAnOffer)
+{
+  session::FakeSidecar sidecar;
+  start(sidecar.target());
+  call([](AllocatorProcess* allocator) { allocator->reviveOffers(ONE, {}); });
+  await("outcomes/offered", 1);
+  EXPECT_EQ(1, offers);
+}
+
+
+// Maintenance is far away: only whom the sidecar names is asked to leave, and
+// once.
+TEST_F(ProcessTest, WhomTheSidecarNamesIsAskedToLeave)
+{
+  std::atomic<bool> names{false};
+  session::FakeSidecar sidecar;
+  sidecar.spoil = [&](const wire::SessionRequest& request,
+                      std::vector<wire::SessionResponse>* answers) {
+    if (request.events().cycle() && names) {
+      // It grants nothing: all is on offer, and one bad decision would end
+      // the session, and with it the cycles.
+      wire::DecisionBatch* decisions = answers->back().mutable_decisions();
+      decisions->clear_grants();
+      decisions->mutable_reclaims()->add_framework(1);
+      decisions->mutable_reclaims()->add_agent(1);
+    }
+  };
+
+  parameters.inverseOffersWithin = session::Duration(3600 * 1000);
+  start(sidecar.target());
+  call([](AllocatorProcess* allocator) {
+    mesos::Unavailability later;
+    later.mutable_start()->set_nanoseconds(
+        (process::Clock::now().duration() + Hours(1000)).ns());
+    allocator->updateUnavailability(AGENT, later);
+    allocator->reviveOffers(ONE, {});
+  });
+  await("outcomes/offered", 1);
+  EXPECT_EQ(0, inverseOffers);
+
+  names = true;
+  const double before = metric("cycles");
+  for (int i = 0; i < 2000 && metric("cycles") < before + 3; ++i) {
+    call([](AllocatorProcess* allocator) {
+      allocator->suppressOffers(ONE, {});
+      allocator->reviveOffers(ONE, {});
+    });
+    await("unanswered", 0);
+  }
+  ASSERT_LE(before + 3, metric("cycles"));
+  EXPECT_EQ(1, inverseOffers);
+}
+
+
+// Two parts of an answer come while the master's calls have the books. The
+// first opens the circuit breaker, so the second is not judged any more.
+TEST_F(ProcessTest, WhatWaitsOfAStoppedSessionIsNotOffered)
+{
+  std::promise<void> asked;
+  std::promise<void> paused;
+  std::shared_future<void> isPaused = paused.get_future().share();
+  std::atomic<bool> first{true};
+
+  session::FakeSidecar sidecar;
+  sidecar.likeThis.partsPerCycle = 2;
+  sidecar.spoil = [&](const wire::SessionRequest& request,
+                      std::vector<wire::SessionResponse>* answers) {
+    if (request.events().cycle() && first.exchange(false)) {
+      asked.set_value();
+      isPaused.wait();
+      for (wire::Holdings& group :
+           *answers->at(0).mutable_decisions()->mutable_grants()) {
+        group.set_framework(0, 999);
+      }
+    }
+  };
+
+  start(sidecar.target());
+  call([](AllocatorProcess* allocator) { allocator->reviveOffers(ONE, {}); });
+  asked.get_future().get();
+  call([](AllocatorProcess* allocator) { allocator->pause(); });
+  paused.set_value();
+  await("decisions", 4);
+
+  call([](AllocatorProcess* allocator) { allocator->resume(); });
+  EXPECT_EQ(1, metric("breaker_trips"));
+  EXPECT_EQ(0, metric("connected"));
+  EXPECT_EQ(0, offers);
+}
+
+} // namespace {
+} // namespace adapter {
+} // namespace allocator {
