@@ -206,7 +206,12 @@ def test_a_wrong_snapshot_is_refused():
 def test_agents_of_a_snapshot_that_have_the_same_kinds_are_added_together(monkeypatch):
     stepped = []
     step = Allocator.step
-    monkeypatch.setattr(Allocator, "step", lambda *given: stepped.append(given[1]) or step(*given))
+
+    def noted(self, event):
+        stepped.append(event)
+        return step(self, event)
+
+    monkeypatch.setattr(Allocator, "step", noted)
     world = World(POLICY)
     world.bind("cpus", "mem", roles=("eng",))
     world.framework("eng")
