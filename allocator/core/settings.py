@@ -100,7 +100,7 @@ class SetWeight(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetShadow(_Change):
-    """Have a policy look on: it decides what was decided, and nothing comes of it; None: none."""
+    """Have a policy look on: it decides the same cycles, and nothing comes of it. None: none."""
 
     kind = settable.SHADOW
     spec: PolicySpec | None

@@ -456,7 +456,7 @@ class PolicySection(Section):
 
 
 class ShadowSection(Section):
-    """A policy that looks on: it decides what was decided, and nothing comes of it.
+    """A policy that looks on: it decides the same cycles, and nothing comes of it.
 
     A running sidecar is told with `mesos-allocator shadow set`.
     """
