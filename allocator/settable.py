@@ -18,7 +18,8 @@ from typing import Any
 class Scope(Enum):
     """What a setting is for; the value names the fields of its event that say so.
 
-    In words, for an empty tuple is no value of a member before Python 3.11.4.
+    It is one text with blanks, not a tuple: before Python 3.11.4 an empty tuple cannot be the value
+    of an enum's member.
     """
 
     CLUSTER = ""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.table import FilterTable
 from allocator.core.numba.array_structures import distinct_rows
-from allocator.core.plans.planning import PlanningPolicy, Problem, weight_of_leaves
+from allocator.core.plans.problems import PlanningPolicy, Problem, weight_of_leaves
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
     UNBOUNDED,

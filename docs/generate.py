@@ -22,7 +22,7 @@ from allocator.server.config import Config
 from allocator.server.config.example import described
 from allocator.server.config.schema import is_free, is_rules, model_of, toml_value
 from allocator.server.metrics.family import PREFIX
-from allocator.server.metrics.metrics import FAMILIES
+from allocator.server.metrics.scraping import FAMILIES
 
 HERE = Path(__file__).resolve().parent
 DEPLOY = HERE.parent / "deploy"

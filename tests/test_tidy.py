@@ -1,8 +1,11 @@
 """Rules about the code itself. A rule that no test holds is a wish."""
 
 import ast
+import builtins
+import io
 import re
 import subprocess
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -249,6 +252,73 @@ def test_all_is_exactly_what_is_public():
         if declared is not None:
             assert len(declared) == len(set(declared)), name
             assert {each for each in declared if not each.startswith("__")} == public_names(name)
+
+
+def written_names(name: str) -> Iterator[str]:
+    """Yield all names that a file's code has, and words of its strings; not those of its prose."""
+    prose = {id(node.value) for node in ast.walk(tree(name)) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree(name)):
+        for field in ("id", "attr", "name", "arg", "asname", "module"):
+            if isinstance(found := getattr(node, field, None), str):
+                yield from found.split(".")
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield from re.findall(r"\w+", node.value)
+
+
+def prose_of(name: str) -> Iterator[tuple[int, str]]:
+    """Yield docstrings and comments, each with its line."""
+    for node in ast.walk(tree(name)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(said))):
+                yield node.lineno, said
+    for token in tokenize.generate_tokens(io.StringIO(text(name)).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def leads_nowhere(dotted: str) -> bool:
+    """Tell whether a name begins with modules of ours, and the next part is in none of them."""
+    at, parts = ROOT / "allocator", dotted.removeprefix("allocator.").split(".")
+    for number, part in enumerate(parts):
+        if (at / part).is_dir():
+            at /= part
+        elif (file := at / f"{part}.py").exists():
+            after = parts[number + 1 :]
+            return bool(after) and after[0] not in public_names(str(file.relative_to(ROOT)))
+        else:
+            face = str((at / "__init__.py").relative_to(ROOT))
+            return number > 0 and part not in public_names(face)
+    return False
+
+
+def test_what_prose_names_in_backquotes_is_there():
+    """Names of code, and of files, in docstrings and comments of the package."""
+    files = {f"/{name}" for name in tracked()}
+    elsewhere = (".proto", ".cpp", ".hpp", ".toml", ".json", ".yml", ".html", ".css", ".sh")
+    known = {*dir(builtins), *(part for name in files for part in re.split(r"[/.]", name))}
+    known.update(each for name in sources("") for each in written_names(name))
+    known.update(
+        each
+        for name in tracked()
+        if name.endswith(elsewhere)
+        for each in re.findall(r"\w+", text(name))
+    )
+    said = [
+        (f"{name}:{line}", word)
+        for name in PACKAGE
+        for line, prose in prose_of(name)
+        for word in re.findall(r"(?<!`)`([A-Za-z][\w./-]*)(?:\(\))?`(?!`)", prose)
+    ]
+    assert len(said) > 1000, "names are found at all"
+    assert not [
+        (place, word)
+        for place, word in said
+        if (
+            not any(file.endswith(f"/{word}") for file in files)
+            if re.search(r"\.(py|cpp|hpp|proto|md|toml)$", word)
+            else not known.issuperset(re.split(r"[./-]", word.rstrip("./-"))) or leads_nowhere(word)
+        )
+    ]
 
 
 STARTS = ("subprocess.run", "subprocess.Popen", "subprocess.check_output", "ending_with_us")

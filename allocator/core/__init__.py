@@ -6,11 +6,11 @@ cycle. `DESIGN.md` tells the rest.
 
 from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
+from allocator.core.books.eligibility import bits
 from allocator.core.books.quota import QuotaUse
-from allocator.core.books.relation import bits
 from allocator.core.books.resource_space import NOWHERE
 from allocator.core.books.special_resources import out_of_reach
-from allocator.core.books.state import Limits, State
+from allocator.core.books.state import SessionLimits, State
 from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted, refuse_long
 from allocator.core.checkpoint import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.renaming import Renamer
@@ -37,6 +37,7 @@ from allocator.core.events import (
     ActivateFramework,
     AddAgent,
     AddAgents,
+    AddFilters,
     AddFramework,
     AgentInfo,
     Aside,
@@ -53,7 +54,6 @@ from allocator.core.events import (
     Options,
     Outcomes,
     Reason,
-    Refuse,
     Release,
     RemoveAgent,
     RemoveFramework,
@@ -84,7 +84,9 @@ from allocator.core.hindsight.shadow_comparison import Comparison, compare_besid
 from allocator.core.hindsight.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.numba.array_structures import DistinctRows, distinct_rows
 from allocator.core.plan import Plan
-from allocator.core.plans.planning import AdoptPlan, FirstPlan, PlanningPolicy, Problem
+from allocator.core.plans.adopted import AdoptPlan
+from allocator.core.plans.plan_source import FirstPlan
+from allocator.core.plans.problems import PlanningPolicy, Problem
 from allocator.core.plans.reclaims import RECLAIMS_MAX, AskedRow, Reclaims, asked_rows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.resources import (
@@ -96,7 +98,7 @@ from allocator.core.resources import (
     parse_amount,
     parse_quantities,
 )
-from allocator.core.settings import CHANGES, OperatorChange, Settings, matches
+from allocator.core.settings import EVENT_OF_KIND, OperatorChange, Settings, matches
 from allocator.core.snapshot import (
     UNBOUNDED,
     AgentClasses,
@@ -113,9 +115,9 @@ from allocator.core.warm import GiveAll, warm
 
 __all__ = [
     "AMOUNT_MAX",
-    "CHANGES",
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
+    "EVENT_OF_KIND",
     "LABELS_MAX",
     "MILLI",
     "NOWHERE",
@@ -130,6 +132,7 @@ __all__ = [
     "ActivateFramework",
     "AddAgent",
     "AddAgents",
+    "AddFilters",
     "AddFramework",
     "AdoptPlan",
     "AgentClasses",
@@ -163,7 +166,6 @@ __all__ = [
     "Ints",
     "InverseOffer",
     "Kind",
-    "Limits",
     "Move",
     "Moves",
     "Names",
@@ -180,7 +182,6 @@ __all__ = [
     "QuotaUse",
     "Reason",
     "Reclaims",
-    "Refuse",
     "Release",
     "Remembered",
     "RemoveAgent",
@@ -190,6 +191,7 @@ __all__ = [
     "Revive",
     "ScoringPolicy",
     "Seen",
+    "SessionLimits",
     "SetAside",
     "SetConstraint",
     "SetDemand",

@@ -14,7 +14,7 @@ from allocator.core.apply import apply
 from allocator.core.apply.moves import move
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
-from allocator.core.books.state import Limits, State
+from allocator.core.books.state import SessionLimits, State
 from allocator.core.checkpoint import Copied, Detached, restore
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.decisions import Decisions, explained
@@ -24,15 +24,9 @@ from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.events import EventError
 from allocator.core.hindsight.reallocation import Newcomer, add_newcomer, forget_holdings
 from allocator.core.hindsight.trail import Trail
-from allocator.core.plans.planning import (
-    AdoptPlan,
-    FirstPlan,
-    PlanningPolicy,
-    PlanSource,
-    Problem,
-    adopt,
-    still_true,
-)
+from allocator.core.plans.adopted import AdoptPlan, adopt, still_true
+from allocator.core.plans.plan_source import FirstPlan, PlanSource
+from allocator.core.plans.problems import PlanningPolicy, Problem
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.settings import Settings
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
@@ -49,7 +43,7 @@ class Allocator:
         self,
         build_policy: Callable[[PolicySpec], Policy],
         settings: Settings,
-        limits: Limits | None = None,
+        limits: SessionLimits | None = None,
         *,
         fallback: Policy | None = None,
         around_cycle: Callable[[], AbstractContextManager[object]] = nullcontext,
@@ -70,7 +64,7 @@ class Allocator:
         `first_plan`: waits for the first plan, as long as the host thinks fit.
         Raises ValueError where the settings name no policy.
         """
-        self.state = State(settings, limits or Limits())
+        self.state = State(settings, limits or SessionLimits())
         self.last_cycle = cycles.CycleReport()
         self.cycle = 0
         self.trail = trail
@@ -86,7 +80,7 @@ class Allocator:
         """Decide by this policy from now on."""
         self._policy = policy
         # What a protocol asks for is looked up by name, which is slow to do in each cycle.
-        self._planner = policy if isinstance(policy, PlanningPolicy) else None
+        self._planning_policy = policy if isinstance(policy, PlanningPolicy) else None
 
     @property
     def policy(self) -> Policy:
@@ -94,9 +88,9 @@ class Allocator:
         return self._policy
 
     @property
-    def planner(self) -> PlanningPolicy | None:
+    def planning_policy(self) -> PlanningPolicy | None:
         """The policy, where it plans."""
-        return self._planner
+        return self._planning_policy
 
     @property
     def settings(self) -> Settings:
@@ -166,7 +160,7 @@ class Allocator:
         """
         self.advance(now_ms)
         wanted = self.state.plan is None and not self.state.paused
-        self._take_over(self.plan_source.first(self.planner, agents, wanted=wanted))
+        self._take_over(self.plan_source.first(self.planning_policy, agents, wanted=wanted))
         with self._around_cycle():
             decisions = self._allocate(now_ms, agents)
             return decisions if agents is not None else cycles.reclaiming(self.state, decisions)
@@ -179,7 +173,7 @@ class Allocator:
         if state.paused:
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
-        self._take_over(self.plan_source.here(self.planner, agents, self.problem))
+        self._take_over(self.plan_source.here(self.planning_policy, agents, self.problem))
         snapshot = self._snapshots.build(state, agents)
         candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
         if not candidates or not clients:
@@ -211,7 +205,9 @@ class Allocator:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
             able = rest[servable(snapshot, rest)]
             state.clients.waited[able] += 1
-            decisions = explained(decisions, snapshot, able, error, plans=bool(self.planner))
+            decisions = explained(
+                decisions, snapshot, able, error, plans=bool(self.planning_policy)
+            )
         note_hunger(state, snapshot, served, full=agents is None)
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error
@@ -234,7 +230,7 @@ class Allocator:
         """Copy what a plan would be about; None where nobody is to be served. Changes nothing."""
         if not self.state.live_clients().any():
             return None
-        about_holders = self.planner is not None and self.planner.about_holders
+        about_holders = self.planning_policy is not None and self.planning_policy.about_holders
         return self._snapshots.problem(self.state, about_holders=about_holders)
 
     def plan_for(self, problem: Problem) -> AdoptPlan:
@@ -242,8 +238,8 @@ class Allocator:
 
         Raises Exception where the policy finds none.
         """
-        assert self.planner is not None
-        return AdoptPlan(self.planner.plan(problem))
+        assert self.planning_policy is not None
+        return AdoptPlan(self.planning_policy.plan(problem))
 
     def fresh(self, problem: Problem, planned: AdoptPlan) -> AdoptPlan:
         """Leave out of a plan who has gone since its problem was taken."""
@@ -283,7 +279,7 @@ class Allocator:
         return Detached(self.kept(), still=still)
 
     def shared(self) -> list[object]:
-        """What of all that is known never changes, and any copy may share; with gaps."""
+        """Give objects that never change, which any copy may share; some are None."""
         state = self.state
         trail = () if self.trail is None else self.trail.parts()
         infos = *state.agents.info, *state.frameworks.info
@@ -359,7 +355,7 @@ class Allocator:
         return scores if scores.shape == none.shape else none
 
     def _nothing(self, *, holds_back: bool = False) -> Decisions:
-        return Decisions(self.cycle, self.state.tentative.next, holds_back=holds_back)
+        return Decisions(self.cycle, self.state.open_decisions.next, holds_back=holds_back)
 
 
 def _seed(seed: int, cycle: int) -> int:

@@ -1,16 +1,16 @@
 """How much of strangers' words the sidecar takes: one table, each bound with its reason.
 
-Whoever may register a framework or an agent may say whatever Mesos lets them say. What that costs
-here is bounded, and nonsense harms its teller alone: the framework is served as if it had not said
-it, see `SetAside`. No honest framework comes near any of these. How many agents, frameworks, roles,
-clients and kinds a session has is bounded by `limits` in the configuration; how long a text may
-be at all, by `wire.errors.TEXT_LENGTH_MAX`.
+Frameworks and agents may say whatever Mesos lets them say. What that costs here is bounded.
+Nonsense harms only the one who says it: that framework is served as if it had not said it, see
+`SetAside`. No honest framework comes near any of these bounds. `limits` in the configuration bounds
+how many agents, frameworks, roles, clients and kinds a session has.
+`wire.codec.validation.TEXT_LENGTH_MAX` bounds the length of any text.
 """
 
 CAPACITY_MAX = 2**43 + 1
-"""Thousandths of one kind on one agent: the sum over all agents stays an int64. A module says one
-less of an object at most (8 PB of disk), so that what it says is counted as it is said: of what is
-beyond this nobody knows how much there is once some of it was turned into something else."""
+"""Thousandths of one kind on one agent: so the sum over all agents stays an int64. Larger amounts
+are cut down to this, and then nobody knows how much is left after an operation on part of them. No
+honest amount is cut: a module reports at least one less of any object (8 PB of disk at most)."""
 
 LABELS_MAX = 256
 """Labels of a framework that are kept: each is copied with every checkpoint. Ours are first."""
@@ -36,7 +36,7 @@ CLAUSES_MAX = 128
 CLAUSE_VALUES_MAX = 4096
 """Values of a constraint in all its clauses, such as host names: each is read at each update."""
 
-ROLES_MAX = 4096
+ROLES_OF_FRAMEWORK_MAX = 4096
 """Roles in which one framework is served: each is a client, of which there are `limits.clients`."""
 
 FILTER_BYTES_MAX = 2**32

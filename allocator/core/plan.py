@@ -1,4 +1,4 @@
-"""What a plan is; `allocator.core.plans.planning` says how one comes about."""
+"""What a plan is; `allocator.core.plans.problems` says how one comes about."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a policy that plans worked out, see `allocator.core.plans.planning`.
+    """What a policy that plans worked out, see `allocator.core.plans.problems`.
 
     `target` (C,): what each client is to have in all, in the policy's own unit; 0 for who is not in
         the plan.

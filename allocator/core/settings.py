@@ -100,7 +100,7 @@ class SetWeight(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetShadow(_Change):
-    """Have a policy look on: it decides what was decided, and nothing comes of it; None: none."""
+    """Have a policy look on: it decides the same cycles, and nothing comes of it. None: none."""
 
     kind = settable.SHADOW
     spec: PolicySpec | None
@@ -111,12 +111,12 @@ OperatorChange: TypeAlias = (
 )
 """One thing that an operator sets, or takes back."""
 
-CHANGES: Mapping[str, Any] = MappingProxyType(
+EVENT_OF_KIND: Mapping[str, Any] = MappingProxyType(
     {change.kind.name: change for change in get_args(OperatorChange)}
 )
 """The events by the names of their kinds."""
 
-assert CHANGES.keys() == settable.KINDS.keys(), "a kind without an event"
+assert EVENT_OF_KIND.keys() == settable.KINDS.keys(), "a kind without an event"
 
 
 @dataclass(slots=True)

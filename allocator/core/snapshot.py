@@ -64,7 +64,7 @@ class Tree(NamedTuple):
 
 
 class Filters(NamedTuple):
-    """Refusals in force, as one linked list for each agent.
+    """Filters in force, as one linked list for each agent.
 
     A grant to ``client[f]`` on the list's agent is barred when ``amount[f]`` covers what it would
     be offered, kind by kind.

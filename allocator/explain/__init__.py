@@ -1,12 +1,12 @@
 """Why somebody gets nothing: blockers, offers and lost cycles, from a picture of the books.
 
 `take` copies what is needed on the thread that owns the core; everything else works on the copy,
-on any thread. No rule is written down here a second time: `gates` asks the tests that the cycles
+on any thread. No rule is written down here a second time: `barring` asks the tests that the cycles
 ask. What is found is said in the messages of `explain.proto`, times on the host's clock.
 """
 
+from allocator.explain.barring import warm
 from allocator.explain.explaining import explain
-from allocator.explain.gates import warm
 from allocator.explain.picture import Picture, UnknownSubjectError, agent_name, take
 
 __all__ = [

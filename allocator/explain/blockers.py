@@ -6,7 +6,7 @@ import numpy as np
 
 from allocator.core import Bools, Ints, bits, format_quantities, out_of_reach, reaches
 from allocator.explain import cycles
-from allocator.explain.gates import Gates, Judge, Pairs, exclusions
+from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
 from allocator.explain.picture import NEVER, Picture, Subject
 from allocator.v1.explain_pb2 import Blocker
 
@@ -97,10 +97,10 @@ class _Work:
         return where
 
 
-def find(picture: Picture, subject: Subject, judge: Judge | None) -> Findings:
+def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> Findings:
     """Find what blocks a client, agent by agent.
 
-    `judge`: of the picture's snapshot, if there is one.
+    `checker`: of the picture's snapshot, if there is one.
     """
     work = _Work(picture, subject)
     work.declined_whole = cycles.declined_whole(picture, subject.client)
@@ -110,9 +110,9 @@ def find(picture: Picture, subject: Subject, judge: Judge | None) -> Findings:
         work.mark(exclusion.reason, exclusion.cause, exclusion.where, exclusion.mend)
     nothing = np.zeros(len(picture.resources), np.int64)
     largest, agent = nothing, 0
-    if judge is not None and judge.snapshot.leaf_of_client[subject.client] >= 0:
-        gates = _of_pairs(work, judge)
-        largest, agent = _largest_free(work, judge, gates)
+    if checker is not None and checker.snapshot.leaf_of_client[subject.client] >= 0:
+        barring = _of_pairs(work, checker)
+        largest, agent = _largest_free(work, checker, barring)
     elif picture.clients.live[subject.client]:
         _of_busy_agents(work, picture.agents.ready)
     return Findings(*_ranked(work), largest, agent, work.declined_whole)
@@ -153,22 +153,22 @@ def _of_the_agents(work: _Work) -> None:
     work.mark("drained", "an operator drains them", drained, "mesos-allocator drain remove AGENT")
 
 
-def _of_pairs(work: _Work, judge: Judge) -> Gates:
+def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
     """What quotas, refusals, reservations and other holders keep from it."""
-    picture, subject, snapshot = work.picture, work.subject, judge.snapshot
+    picture, subject, snapshot = work.picture, work.subject, checker.snapshot
     rows = snapshot.agents
     pairs = Pairs(np.full(len(rows), subject.client), rows)
-    gates, handles = judge.gates(pairs), snapshot.handle[rows]
-    _of_refusals(work, work.by_handle(handles, gates.filtered))
-    _of_reservations(work, judge, pairs, gates)
-    _of_bounds(work, judge, pairs, gates)
-    _of_minimum(work, judge, pairs, gates)
+    barring, handles = checker.barring(pairs), snapshot.handle[rows]
+    _of_refusals(work, work.by_handle(handles, barring.filtered))
+    _of_reservations(work, checker, pairs, barring)
+    _of_bounds(work, checker, pairs, barring)
+    _of_minimum(work, checker, pairs, barring)
     # Candidates that have too little, and all others, which have nothing that is an offer.
-    short = picture.agents.ready & ~work.by_handle(handles, ~(gates.no_room & ~gates.reserved))
-    fits = judge.fits_when_empty(_all(work), picture.agents.capacity)
-    _of_size(work, judge, short & ~fits)
+    short = picture.agents.ready & ~work.by_handle(handles, ~(barring.no_room & ~barring.reserved))
+    fits = checker.fits_when_empty(_all(work), picture.agents.capacity)
+    _of_size(work, checker, short & ~fits)
     _of_busy_agents(work, short & fits)
-    return gates
+    return barring
 
 
 def _all(work: _Work) -> Pairs:
@@ -193,12 +193,12 @@ def _of_refusals(work: _Work, where: Bools) -> None:
     work.mark("filter", cause, where, mend, until_ms=int(expires.max()))
 
 
-def _of_reservations(work: _Work, judge: Judge, pairs: Pairs, gates: Gates) -> None:
+def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
     """Why what is free there is out of reach: each kind that is."""
-    picture, client, specials = work.picture, work.subject.client, judge.snapshot.specials
+    picture, client, specials = work.picture, work.subject.client, checker.snapshot.specials
     role = picture.names.path[int(picture.names.role[client])]
     takes = int(picture.clients.takes[client])
-    agents = pairs.agent[gates.reserved]
+    agents = pairs.agent[barring.reserved]
     causes: dict[str, list[int]] = {}
     for agent in agents.tolist():
         entries = np.arange(specials.start[agent], specials.start[agent + 1])
@@ -210,7 +210,7 @@ def _of_reservations(work: _Work, judge: Judge, pairs: Pairs, gates: Gates) -> N
             lacking = out_of_reach(kind, takes, inside) or ("another moment: it got none of it",)
             causes.setdefault(", ".join(lacking), []).append(agent)
     for why, where in causes.items():
-        handles = judge.snapshot.handle[np.array(where)]
+        handles = checker.snapshot.handle[np.array(where)]
         flags = work.by_handle(handles, np.ones(len(handles), np.bool_))
         if why.startswith("@"):
             cause = f"what is free is reserved to the role {why[1:]}"
@@ -220,25 +220,25 @@ def _of_reservations(work: _Work, judge: Judge, pairs: Pairs, gates: Gates) -> N
             work.mark("capability", cause, flags, "add the capability to the framework")
 
 
-def _of_bounds(work: _Work, judge: Judge, pairs: Pairs, gates: Gates) -> None:
+def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
     """Which limit, cap or guarantee leaves too little, on agents as they are or emptied."""
     capacity, everywhere = work.picture.agents.capacity, _all(work)
-    handles = judge.snapshot.handle[pairs.agent]
-    roomy = work.by_handle(handles, ~gates.no_room)
+    handles = checker.snapshot.handle[pairs.agent]
+    roomy = work.by_handle(handles, ~barring.no_room)
     ready = work.picture.agents.bound & work.picture.agents.active
-    left = work.by_handle(handles, gates.bounded)
-    for bound in [*judge.bounds_of(work.subject.client), None]:
-        here = work.by_handle(handles, judge.bounded_by(pairs, bound))
-        emptied = judge.bounded_by(everywhere, bound, capacity)
+    left = work.by_handle(handles, barring.bounded)
+    for bound in [*checker.bounds_of(work.subject.client), None]:
+        here = work.by_handle(handles, checker.bounded_by(pairs, bound))
+        emptied = checker.bounded_by(everywhere, bound, capacity)
         left &= ~here
-        _mark_bound(work, judge, bound, here | (emptied & ready & ~roomy))
+        _mark_bound(work, checker, bound, here | (emptied & ready & ~roomy))
     if left.any():
         text = "limits and what is kept free for guarantees leave too little together"
         work.mark("limit", text, left, "raise the limits, or add agents")
 
 
-def _mark_bound(work: _Work, judge: Judge, bound: int | None, where: Bools) -> None:
-    picture, bounds = work.picture, judge.snapshot.bounds
+def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Bools) -> None:
+    picture, bounds = work.picture, checker.snapshot.bounds
     if bound is None:
         owed = [
             f"{path} ({_text(picture, bounds.owed[row])})"
@@ -260,28 +260,28 @@ def _mark_bound(work: _Work, judge: Judge, bound: int | None, where: Bools) -> N
         work.mark("cap", cause, where, "let it answer its offers, or raise outstanding_max")
 
 
-def _of_minimum(work: _Work, judge: Judge, pairs: Pairs, gates: Gates) -> None:
+def _of_minimum(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
     """Whole tasks that stay below the minimum of an offer are dropped."""
-    snapshot, client = judge.snapshot, work.subject.client
+    snapshot, client = checker.snapshot, work.subject.client
     begin, end = snapshot.minimum_rows[client].tolist()
     minimum = snapshot.minimum[begin:end]
     demand = snapshot.demand[client][None]
     # Mostly one task is as much as the minimum.
     if not snapshot.characterised[client] or begin == end or reaches(demand, minimum).all():
         return
-    enough = reaches(judge.alone(client), minimum)[pairs.agent]
-    where = work.by_handle(snapshot.handle[pairs.agent], gates.open & ~enough)
+    enough = reaches(checker.alone(client), minimum)[pairs.agent]
+    where = work.by_handle(snapshot.handle[pairs.agent], barring.open & ~enough)
     cause = "all that would be given there is less than the minimum of an offer"
     work.mark("minimum", cause, where, "lower the minimum, or state a larger demand")
 
 
-def _of_size(work: _Work, judge: Judge, where: Bools) -> None:
+def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
     """Agents that would be too small if they were empty."""
     if not where.any():
         return
     picture, client = work.picture, work.subject.client
     capacity = picture.agents.capacity
-    short = judge.short_of(_all(work), capacity)[where].any(axis=0)
+    short = checker.short_of(_all(work), capacity)[where].any(axis=0)
     # Others may be large enough.
     every = bool(where[picture.agents.bound].all())
     largest = np.where(short, capacity[where].max(axis=0, initial=0), 0)
@@ -321,10 +321,10 @@ def shares(picture: Picture, amounts: Ints) -> np.ndarray:
     return (amounts[:, columns] / picture.total[columns]).max(axis=1)
 
 
-def _largest_free(work: _Work, judge: Judge, gates: Gates) -> tuple[Ints, int]:
+def _largest_free(work: _Work, checker: PairChecker, barring: Barring) -> tuple[Ints, int]:
     """What is free on the agent that comes nearest to a task of the client, and its handle."""
-    snapshot, client = judge.snapshot, work.subject.client
-    usable = np.flatnonzero(~gates.excluded)
+    snapshot, client = checker.snapshot, work.subject.client
+    usable = np.flatnonzero(~barring.excluded)
     if not len(usable):
         return np.zeros(len(snapshot.total), np.int64), 0
     free = snapshot.free_by_column[snapshot.agents[usable]]

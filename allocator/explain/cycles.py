@@ -24,7 +24,7 @@ from allocator.core import (
     Subtree,
     Transition,
 )
-from allocator.explain.gates import Gates, Judge, Pairs, uninterrupted
+from allocator.explain.barring import Barring, PairChecker, Pairs, uninterrupted
 from allocator.explain.picture import NEVER, Picture, agent_name, name_of
 from allocator.policies import POLICIES, build, fallback
 from allocator.policies.filling import Criterion, Filling
@@ -264,23 +264,23 @@ def _account(picture: Picture, record: CycleRecord, framework: int, role: int) -
     if snapshot is not None and snapshot.leaf_of_client[client] < 0:
         blocked = {"wanted no offers, or could have none": len(snapshot.agents)}
     elif snapshot is not None:
-        judge = Judge(snapshot, criteria_of(record, snapshot))
+        checker = PairChecker(snapshot, criteria_of(record, snapshot))
         pairs = Pairs(np.full(len(snapshot.agents), client), snapshot.agents)
-        gates = judge.gates(pairs)
-        blocked = counted(gates)
+        barring = checker.barring(pairs)
+        blocked = counted(barring)
         if not given:
-            losses = _losses(picture, record, judge, client, snapshot.agents[gates.open])
+            losses = _losses(picture, record, checker, client, snapshot.agents[barring.open])
     return _told(record, given=given, others=others, blocked=blocked, losses=losses)
 
 
-def counted(gates: Gates) -> dict[str, int]:
+def counted(barring: Barring) -> dict[str, int]:
     """How many pairs each rule bars; a pair that several do counts for each."""
     found = {
-        "constraint or capability": gates.excluded,
-        "no room": gates.no_room & ~gates.reserved,
-        "reserved": gates.reserved,
-        "filter": gates.filtered,
-        "limit or guarantee": gates.bounded,
+        "constraint or capability": barring.excluded,
+        "no room": barring.no_room & ~barring.reserved,
+        "reserved": barring.reserved,
+        "filter": barring.filtered,
+        "limit or guarantee": barring.bounded,
     }
     return {name: int(flags.sum()) for name, flags in found.items() if flags.any()}
 
@@ -303,7 +303,7 @@ def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | No
 
 
 def _losses(
-    picture: Picture, record: CycleRecord, judge: Judge, client: int, agents: Ints
+    picture: Picture, record: CycleRecord, checker: PairChecker, client: int, agents: Ints
 ) -> list[Loss]:
     """To whom agents went that could have served the client, most agents first."""
     first: dict[int, int] = {}
@@ -319,81 +319,85 @@ def _losses(
     # A cluster may have as many winners as it has agents.
     winners = sorted(at, key=lambda winner: (winner != client, -len(at[winner])))
     losses = [
-        _loss(picture, record, judge, client, winner, at[winner]) for winner in winners[:WINNERS]
+        _loss(picture, record, checker, client, winner, at[winner]) for winner in winners[:WINNERS]
     ]
     if len(winners) > WINNERS:
         rest = [at[winner] for winner in winners[WINNERS:]]
-        losses.append(_rest(picture, record, judge, client, rest))
+        losses.append(_rest(picture, record, checker, client, rest))
     # Nobody got these: so what quotas leave was given away on others.
     if left and len(record.grants):
-        winner = _consumer(record, judge, client)
+        winner = _consumer(record, checker, client)
         why = "what limits or guarantees leave was given to it on another agent before"
-        losses.append(_loss(picture, record, judge, client, winner, left, why))
+        losses.append(_loss(picture, record, checker, client, winner, left, why))
     return sorted(losses, key=lambda loss: -loss.agents)
 
 
 def _rest(
-    picture: Picture, record: CycleRecord, judge: Judge, client: int, agents: list[list[int]]
+    picture: Picture,
+    record: CycleRecord,
+    checker: PairChecker,
+    client: int,
+    agents: list[list[int]],
 ) -> Loss:
     """What went to many others, as one: `agents` of each."""
     all_of_them = [each for several in agents for each in several]
     return Loss(
         winner=Standing(score=float("nan")),
-        loser=rivals(record, judge, client, client)[0],
+        loser=rivals(record, checker, client, client)[0],
         winner_framework=f"{len(agents)} others",
         winner_role="",
         agents=len(all_of_them),
-        examples=_examples(picture, record, judge, all_of_them),
+        examples=_examples(picture, record, checker, all_of_them),
         why="each got fewer of them",
     )
 
 
 def _examples(
-    picture: Picture, record: CycleRecord, judge: Judge, agents: Sequence[int]
+    picture: Picture, record: CycleRecord, checker: PairChecker, agents: Sequence[int]
 ) -> list[str]:
-    handles = [int(judge.snapshot.handle[agent]) for agent in agents[:3]]
+    handles = [int(checker.snapshot.handle[agent]) for agent in agents[:3]]
     return [_agent_name(picture, record, handle) for handle in handles]
 
 
-def _consumer(record: CycleRecord, judge: Judge, client: int) -> int:
+def _consumer(record: CycleRecord, checker: PairChecker, client: int) -> int:
     """Who was granted something last of those under a bound of the client; else of all."""
-    mine = set(judge.bounds_of(client))
+    mine = set(checker.bounds_of(client))
     granted = record.grants.client.tolist()
-    beside = [each for each in granted if mine & set(judge.bounds_of(each))]
+    beside = [each for each in granted if mine & set(checker.bounds_of(each))]
     return int((beside or granted)[-1])
 
 
 def _loss(
     picture: Picture,
     record: CycleRecord,
-    judge: Judge,
+    checker: PairChecker,
     client: int,
     winner: int,
     agents: Sequence[int],
     why: str = "",
 ) -> Loss:
     names = record.names
-    mine, its = rivals(record, judge, client, winner)
+    mine, its = rivals(record, checker, client, winner)
     if winner == client:
         # It was granted less than the minimum of an offer, which is dropped.
         why = "what it would have been given is less than the minimum of an offer"
     elif not why:
-        why = _why(judge, client, winner, (mine.score, its.score))
+        why = _why(checker, client, winner, (mine.score, its.score))
     return Loss(
         winner=its,
         loser=mine,
         winner_framework=name_of(names, winner),
         winner_role=names.path[int(names.role[winner])],
         agents=len(agents),
-        examples=_examples(picture, record, judge, agents),
+        examples=_examples(picture, record, checker, agents),
         why=why,
     )
 
 
-def _why(judge: Judge, client: int, winner: int, scores: tuple[float, float]) -> str:
+def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, float]) -> str:
     """Why the winner came first."""
-    snapshot, (mine, its) = judge.snapshot, scores
-    owed = any(snapshot.bounds.owed[bound].any() for bound in judge.bounds_of(winner))
+    snapshot, (mine, its) = checker.snapshot, scores
+    owed = any(snapshot.bounds.owed[bound].any() for bound in checker.bounds_of(winner))
     if owed:
         return "its role is owed part of a guarantee, which comes first"
     if snapshot.overdue[winner] and not snapshot.overdue[client]:
@@ -408,20 +412,20 @@ def _why(judge: Judge, client: int, winner: int, scores: tuple[float, float]) ->
 
 
 def rivals(
-    record: CycleRecord, judge: Judge, client: int, winner: int
+    record: CycleRecord, checker: PairChecker, client: int, winner: int
 ) -> tuple[Standing, Standing]:
     """Where two clients stood to each other when the cycle began, the first one's first.
 
     They are compared where their ways from the root part: as roles, or as frameworks of one.
     """
-    one, other = (_way(record, judge.scene, each) for each in (client, winner))
+    one, other = (_way(record, checker.scene, each) for each in (client, winner))
     depth = 0
     while one[depth].place == other[depth].place and depth < min(len(one), len(other)) - 1:
         depth += 1
-    share = _dominant(judge.snapshot)
+    share = _dominant(checker.snapshot)
 
     def standing(each: Competitor, who: int) -> Standing:
-        return Standing(name=each.name, score=_score(judge, each.place), share=float(share[who]))
+        return Standing(name=each.name, score=_score(checker, each.place), share=float(share[who]))
 
     return standing(one[depth], client), standing(other[depth], winner)
 
@@ -451,10 +455,10 @@ def _way(record: CycleRecord, scene: Scene, client: int) -> list[Competitor]:
     return [*found, Competitor(way[-1], name_of(names, client))]
 
 
-def _score(judge: Judge, place: int) -> float:
+def _score(checker: PairChecker, place: int) -> float:
     """Score of a place when the cycle began; nan where it differs from agent to agent."""
-    places, standing = judge.scene.places, judge.scene.standing
-    if len(standing.denominator) != 1 or not judge.scored:
+    places, standing = checker.scene.places, checker.scene.standing
+    if len(standing.denominator) != 1 or not checker.scored:
         return float("nan")
     return float(uninterrupted(lambda: score(places, standing, place, standing.denominator, 0)))
 
@@ -468,20 +472,20 @@ def _next_best(picture: Picture, record: CycleRecord, agent: int) -> list[Loss]:
     clients = snapshot.tree.client
     if not len(taken) or row not in snapshot.agents:
         return []
-    judge = Judge(snapshot, criteria_of(record, snapshot))
-    gates = judge.gates(Pairs(clients, np.full(len(clients), row)))
+    checker = PairChecker(snapshot, criteria_of(record, snapshot))
+    barring = checker.barring(Pairs(clients, np.full(len(clients), row)))
     winner = int(record.grants.client[taken[0]])
     served = set(record.grants.client[taken].tolist())
-    able = [client for client in clients[gates.open].tolist() if client not in served]
+    able = [client for client in clients[barring.open].tolist() if client not in served]
     if not able:
         return []
     # The next in order: the one with the smallest score where the ways part.
-    best = min(able, key=lambda each: _rank(record, judge, each, winner))
-    return [_loss(picture, record, judge, best, winner, [row])]
+    best = min(able, key=lambda each: _rank(record, checker, each, winner))
+    return [_loss(picture, record, checker, best, winner, [row])]
 
 
-def _rank(record: CycleRecord, judge: Judge, client: int, winner: int) -> tuple[float, int]:
-    mine, _ = rivals(record, judge, client, winner)
+def _rank(record: CycleRecord, checker: PairChecker, client: int, winner: int) -> tuple[float, int]:
+    mine, _ = rivals(record, checker, client, winner)
     return (np.inf if np.isnan(mine.score) else mine.score, client)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from allocator.core import UNBOUNDED, Ints
 from allocator.explain import blockers, cycles
-from allocator.explain.gates import Gates, Judge, Pairs
+from allocator.explain.barring import Barring, PairChecker, Pairs
 from allocator.explain.picture import NEVER, Holding, Picture, Subject
 from allocator.v1.explain_pb2 import (
     Blocker,
@@ -41,13 +41,13 @@ def explain(
     `cycles_told`: of so many of the last cycles it is told what was in them for the client or
         agent.
     """
-    judge = None if picture.snapshot is None else Judge(picture.snapshot)
+    checker = None if picture.snapshot is None else PairChecker(picture.snapshot)
     if kind == "agent":
-        return _agent(picture, name, judge, cycles_told)
+        return _agent(picture, name, checker, cycles_told)
     clients = []
     for number, subject in enumerate(picture.subjects):
         told = cycles_told if number < IN_FULL else 0
-        clients.append(_client(picture, subject, judge, told))
+        clients.append(_client(picture, subject, checker, told))
     if kind == "framework":
         whole = f"in {len(clients)} roles"
         verdict = clients[0].verdict if len(clients) == 1 else _together(clients, whole)
@@ -87,11 +87,11 @@ def _notes(picture: Picture) -> list[str]:
 
 
 def _client(
-    picture: Picture, subject: Subject, judge: Judge | None, cycles_told: int
+    picture: Picture, subject: Subject, checker: PairChecker | None, cycles_told: int
 ) -> ClientExplanation:
     client, rows, names = subject.client, picture.clients, picture.names
     framework, role = int(names.framework[client]), int(names.role[client])
-    found = blockers.find(picture, subject, judge)
+    found = blockers.find(picture, subject, checker)
     history = cycles.of_client(picture, framework, role, cycles_told) if cycles_told else []
     ranked = [*found.blockers, *_outranked(history)]
     info = names.info[framework]
@@ -257,7 +257,9 @@ def _holder(picture: Picture, holding: Holding, share: float) -> Holder:
     )
 
 
-def _agent(picture: Picture, name: str, judge: Judge | None, cycles_told: int) -> ExplainResponse:
+def _agent(
+    picture: Picture, name: str, checker: PairChecker | None, cycles_told: int
+) -> ExplainResponse:
     handle, agents = picture.agent, picture.agents
     capacity = agents.capacity[handle]
     held = sum((each.held for each in picture.holdings), np.zeros_like(capacity))
@@ -269,12 +271,12 @@ def _agent(picture: Picture, name: str, judge: Judge | None, cycles_told: int) -
         verdict = "it is offered to nobody: it is not on the master's whitelist"
     elif agents.drained[handle]:
         verdict = "it is offered to nobody: an operator drains it (drain remove takes that back)"
-    elif judge is None or handle not in judge.snapshot.handle[judge.snapshot.agents]:
+    elif checker is None or handle not in checker.snapshot.handle[checker.snapshot.agents]:
         verdict = "nothing is free on it that would make an offer to anybody"
-        if judge is None:
+        if checker is None:
             verdict = "nobody wants offers"
     else:
-        verdict, tallies = _offerable(picture, judge, handle)
+        verdict, tallies = _offerable(picture, checker, handle)
     share = _part(capacity)
     return ExplainResponse(
         kind="agent",
@@ -306,15 +308,15 @@ def _part(capacity: Ints) -> Callable[[Ints], float]:
     return share
 
 
-def _offerable(picture: Picture, judge: Judge, handle: int) -> tuple[str, list[Tally]]:
+def _offerable(picture: Picture, checker: PairChecker, handle: int) -> tuple[str, list[Tally]]:
     """Who could be served by an agent with something free, and what bars the others."""
-    snapshot = judge.snapshot
+    snapshot = checker.snapshot
     row = int(np.searchsorted(snapshot.handle, handle))
     clients = snapshot.tree.client
-    gates = judge.gates(Pairs(clients, np.full(len(clients), row)))
-    counts = _by_gate(picture, clients, gates)
-    if gates.open.any():
-        count = int(gates.open.sum())
+    barring = checker.barring(Pairs(clients, np.full(len(clients), row)))
+    counts = _by_barring(picture, clients, barring)
+    if barring.open.any():
+        count = int(barring.open.sum())
         return (
             f"{count} of {len(clients)} frameworks could be served: the next cycle decides",
             counts,
@@ -324,14 +326,14 @@ def _offerable(picture: Picture, judge: Judge, handle: int) -> tuple[str, list[T
     return f"{wanting}: {first.frameworks} {first.reason}: {first.cause}", counts
 
 
-def _by_gate(picture: Picture, clients: Ints, gates: Gates) -> list[Tally]:
+def _by_barring(picture: Picture, clients: Ints, barring: Barring) -> list[Tally]:
     found = [
-        ("open", "could be served", gates.open),
-        ("constraint", "constraints or capabilities exclude them", gates.excluded),
-        ("filter", "they refused what could be offered", gates.filtered),
-        ("limit", "limits or guarantees leave them too little", gates.bounded),
-        ("reserved", "what is free is not for them", gates.reserved),
-        ("full", "too little is free", gates.no_room & ~gates.reserved),
+        ("open", "could be served", barring.open),
+        ("constraint", "constraints or capabilities exclude them", barring.excluded),
+        ("filter", "they refused what could be offered", barring.filtered),
+        ("limit", "limits or guarantees leave them too little", barring.bounded),
+        ("reserved", "what is free is not for them", barring.reserved),
+        ("full", "too little is free", barring.no_room & ~barring.reserved),
     ]
     tallies = [
         Tally(

@@ -44,7 +44,7 @@ PAIRS_MAX = 2_000_000
 """Of a large cluster fewer are, so that they have no more agents between them than this."""
 
 FILTERS_MAX = 1000
-"""So many refusals of a client are looked at."""
+"""So many filters of a client are looked at."""
 
 FILTER_CELLS_MAX = 2**22
 """All filters are copied up to so many amounts; beyond that their bits alone count."""
@@ -111,7 +111,7 @@ class Subject:
     `rule`: of `allocator.core.books.eligibility`: what it requires of agents.
     `excluded`, `told` (A,): by handle: where it may not go; and where the master's offer
         constraints say so.
-    `filter_agent`, `filter_expires_ms` (n,): its refusals in force.
+    `filter_agent`, `filter_expires_ms` (n,): its filters in force.
     `filters`: how many there are.
     """
 

@@ -19,7 +19,7 @@ from allocator.policies.drf import drf
 from allocator.policies.filling import SELECTIONS as SELECTIONS
 from allocator.policies.filling import CriterionFunction, Filling
 from allocator.policies.pf_exact import plan_proportional_fairness, spending
-from allocator.policies.plan_guided import PlanGuided, Planner, same_question
+from allocator.policies.plan_guided import PlanFunction, PlanGuided, same_question
 from allocator.policies.proportional_fairness import proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.ps_dsf_exact import plan_per_server_fairness
@@ -80,7 +80,7 @@ def _fixed(criterion: CriterionFunction, selection: str = "random") -> Entry:
 
 
 def planned_by(
-    planner: Callable[..., Planner],
+    make_plan_function: Callable[..., PlanFunction],
     progress: CriterionFunction,
     criterion: CriterionFunction,
     parameters: Mapping[str, tuple[str, ...]] | None = None,
@@ -90,7 +90,8 @@ def planned_by(
 ) -> Entry:
     """Enter a policy that plans.
 
-    `planner`: makes what works plans out.
+    `make_plan_function`: called with the parameters of the specification; what it returns works
+        plans out.
     `progress`: what clients have, in the unit of the plan's targets.
     `criterion`: ranks clients where the plan says nothing, and where there is none.
     `parameters`: as in `Entry`.
@@ -100,7 +101,9 @@ def planned_by(
 
     def build_planned(spec: PolicySpec) -> Policy:
         filling = Filling(criterion, spec.selection or SELECTIONS[0])
-        return PlanGuided(planner(**spec.parameters), progress, filling, stands, about_holders)
+        return PlanGuided(
+            make_plan_function(**spec.parameters), progress, filling, stands, about_holders
+        )
 
     return Entry(build_planned, SELECTIONS, parameters or {})
 

@@ -32,7 +32,7 @@ from allocator.core import Bools, Floats, Ints, Plan, Problem, Snapshot
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
 from allocator.policies.plan_guided import (
     Groups,
-    Planner,
+    PlanFunction,
     bits_of,
     dominant_shares,
     group_agents,
@@ -55,7 +55,7 @@ _NEARER = 0.5  # of what has to change hands: where another plan leaves so littl
 _FINE = 2**20  # parts of an agent, where neither tasks nor agents are counted
 
 
-def cmmf(steer: str = "flow") -> Planner:
+def cmmf(steer: str = "flow") -> PlanFunction:
     """Choose by what offers are steered.
 
     `steer`: ``flow`` or ``machines``.

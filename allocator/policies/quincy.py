@@ -48,7 +48,7 @@ from allocator.core import (
 from allocator.core.numba.memo import fixed
 from allocator.policies.plan_guided import (
     Groups,
-    Planner,
+    PlanFunction,
     dominant_shares,
     group_agents,
     plan_by_agent,
@@ -97,7 +97,7 @@ def quincy(
     transfer: str = TRANSFER[0],
     wait: str = WAIT[0],
     preempt: str = PREEMPT[0],
-) -> Planner:
+) -> PlanFunction:
     """Choose bounds and costs, each as text, see `Costs`."""
     costs = Costs(float(most), float(least), float(transfer), float(wait), preempt == "on")
 

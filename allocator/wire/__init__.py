@@ -10,7 +10,7 @@ from allocator.wire.codec.figures import ModuleFigures, write_figures
 from allocator.wire.codec.validation import WireError, code_name
 from allocator.wire.journal.framing import JournalError, frame, read_records
 from allocator.wire.journal.replay import Replayed, replay
-from allocator.wire.session.server_session import Counts, SidecarSession, State, supersedes
+from allocator.wire.session.server_session import Counts, SessionState, SidecarSession, supersedes
 from allocator.wire.session.session_start import (
     PROTOCOL_VERSION,
     Greeting,
@@ -31,9 +31,9 @@ __all__ = [
     "ModuleFigures",
     "OperatorEvent",
     "Replayed",
+    "SessionState",
     "Sidecar",
     "SidecarSession",
-    "State",
     "WireError",
     "code_name",
     "frame",

@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from allocator.core import Allocator, Hold, Holdings, PolicySpec, Refuse, Settings
+from allocator.core import AddFilters, Allocator, Hold, Holdings, PolicySpec, Settings
 from allocator.core.checkpoint import Detached, nbytes_of, restore, to_columns
 from allocator.policies import build
 from allocator.server.system.frozen import frozen
@@ -51,7 +51,7 @@ def fill(allocator: Allocator, agents: int, frameworks: int, held: int, refused:
         framework, role, agent = (column[first : first + at_once] for column in where)
         amount = random.integers(1, 50, (len(agent), 2)) * 1000
         expires_ms = random.integers(10**6, 10**8, len(agent))
-        allocator.step(Refuse(Holdings(framework, role, agent, kind, amount), expires_ms))
+        allocator.step(AddFilters(Holdings(framework, role, agent, kind, amount), expires_ms))
 
 
 def main(agents: int, frameworks: int, held: int, refused: int) -> None:

@@ -38,10 +38,10 @@ from allocator.server.engine import commands, fair_shares
 from allocator.server.engine.commands import Ask, Command
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import FairnessWatch
-from allocator.server.engine.planning import Planner
-from allocator.server.metrics.metrics import Scrapes
+from allocator.server.engine.planning import PlanningThread
+from allocator.server.metrics.scraping import Scrapes
 from allocator.server.operators.operators import Operators
-from allocator.server.operators.setting_rows import copy_cluster
+from allocator.server.operators.rule_checks import copy_cluster
 from allocator.server.views import dump
 from allocator.server.views.views import Views
 from allocator.server.web.page import agent_map, drained, look
@@ -62,7 +62,7 @@ def without_plans(spec: PolicySpec) -> Policy:
         raise ArithmeticError
 
     policy = build(spec)
-    return replace(policy, planner=fail) if isinstance(policy, PlanGuided) else policy
+    return replace(policy, plan_function=fail) if isinstance(policy, PlanGuided) else policy
 
 
 class Held:
@@ -147,20 +147,21 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
     )
     for change in changes:
         name = f"{type(change).__name__} {change.key[1] or 'of all'}"
-        told(name, lambda: loop.operate(change).result(WAIT_S))  # noqa: B023
+        told(name, lambda: loop.call(partial(loop.step, change)).result(WAIT_S))  # noqa: B023
     cmmf = SetPolicy(PolicySpec("cmmf"))
-    told("change of the policy", lambda: loop.operate(cmmf).result(WAIT_S))
-    planner = Planner(loop, budget_s=60.0, interval_s=0.0)
-    planner.start()
+    told("change of the policy", lambda: loop.call(partial(loop.step, cmmf)).result(WAIT_S))
+    planning = PlanningThread(loop, budget_s=60.0, interval_s=0.0)
+    loop.after_message, loop.first_plan = planning.look, planning.first
+    planning.start()
 
     def plan() -> None:
         loop.allocator.cycle += 1
-        loop.call(lambda: planner.look(loop.allocator)).result(WAIT_S)
-        while planner.running_s:
+        loop.call(lambda: planning.look(loop.allocator)).result(WAIT_S)
+        while planning.running_s:
             time.sleep(0.05)
 
     told("problem of a plan", plan)
-    planner.stop()
+    planning.stop()
     loop.stop()
 
 

@@ -87,7 +87,7 @@ def measure(policy: PolicySpec, frameworks: int, repeats: int) -> tuple[float, f
     problem = allocator.problem()
     assert problem is not None
     plan_ms = 0.0
-    if allocator.planner is not None:
+    if allocator.planning_policy is not None:
         allocator.plan_for(problem)  # compiles the loops
         planned, plan_ms = clock_ms(allocator.plan_for, problem)
         allocator.step(planned)

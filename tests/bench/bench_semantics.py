@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from allocator.core import Allocator, Holdings, PolicySpec, Refuse, SetQuota
+from allocator.core import AddFilters, Allocator, Holdings, PolicySpec, SetQuota
 from tests.bench.cluster import cluster, decline, settle
 
 FAR_MS = 2**50
@@ -55,7 +55,7 @@ def refuse(allocator: Allocator, part: float) -> None:
         framework = np.full(len(agents), allocator.state.clients.framework[client])
         role = np.full(len(agents), allocator.state.clients.role[client])
         refused = Holdings(framework, role, agents, kind, amount)
-        allocator.step(Refuse(refused, np.full(len(agents), FAR_MS)))
+        allocator.step(AddFilters(refused, np.full(len(agents), FAR_MS)))
 
 
 def row(label: str, made: Callable[[], Allocator], repeats: int) -> str:

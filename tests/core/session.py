@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import Allocator, Decisions, Holdings, Kind, Limits, PolicySpec, Transition
+from allocator.core import (
+    Allocator,
+    Decisions,
+    Holdings,
+    Kind,
+    PolicySpec,
+    SessionLimits,
+    Transition,
+)
 from allocator.core.books.state import State
 from tests.world.rows import given_back, holdings, settled
 from tests.world.world import World
@@ -27,7 +35,7 @@ class Session:
         policy: PolicySpec | None = None,
         roles: Mapping[int, str] | None = None,
         options: Mapping[str, Any] | None = None,
-        limits: Limits | None = None,
+        limits: SessionLimits | None = None,
         **settings,
     ) -> None:
         self.world = World(policy, settings=settings, limits=limits, **(options or {}))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import AddAgent, AddAgents, AgentInfo, Event, EventError, Limits
+from allocator.core import AddAgent, AddAgents, AgentInfo, Event, EventError, SessionLimits
 from tests.core.session import CPUS, MEM, Session
 from tests.core.test_checkpoint import kept, same
 
@@ -15,7 +15,7 @@ LIMIT = 12
 
 
 def session() -> Session:
-    made = Session(limits=Limits(agents=LIMIT), options={"region": "here"})
+    made = Session(limits=SessionLimits(agents=LIMIT), options={"region": "here"})
     made.agent(3, 4, 4)
     made.framework(1, capabilities={"GPU_RESOURCES"})
     made.framework(2, 2, capabilities={"MULTI_ROLE"})

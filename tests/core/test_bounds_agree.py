@@ -31,7 +31,7 @@ def test_what_the_module_lets_through_is_not_set_aside_for_its_number():
     module = of_module()
     pairs = {
         "LABELS_MAX": bounds.LABELS_MAX,
-        "ROLES_OF_FRAMEWORK_MAX": bounds.ROLES_MAX,
+        "ROLES_OF_FRAMEWORK_MAX": bounds.ROLES_OF_FRAMEWORK_MAX,
         "ALTERNATIVES_MAX": bounds.ALTERNATIVES_MAX,
         "ALTERNATIVE_NAMES_MAX": bounds.DEMAND_NAMES_MAX,
         "REQUESTS_MAX": bounds.REQUESTS_MAX,

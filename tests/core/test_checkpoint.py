@@ -283,7 +283,7 @@ def test_all_of_an_allocator_is_kept_or_made_anew():
     """Whoever gives it something else has to say which; later decisions may depend on it."""
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
-    of_the_settings = {"_build", "_policy", "_planner", "_fallback"}
+    of_the_settings = {"_build", "_policy", "_planning_policy", "_fallback"}
     of_the_host = {"_around_cycle", "_overruled", "trail"}
     made_of_the_state = {"_snapshots"}
     of_one_message = {"_overruled"}  # a replay says it anew before each
@@ -390,7 +390,7 @@ NONE = Column("none", 1)
             lambda root: changed(root, ":Ledger", parts=[NONE]),
             "Ledger._rows is a NoneType, it must be a KeyMap",
         ),
-        (lambda root: changed(root, ":Tentative", parts=[]), "does not fit together: "),
+        (lambda root: changed(root, ":OpenDecisions", parts=[]), "does not fit together: "),
         (lambda root: changed(root, ":Books", count=2), "1 values stand where 2 should"),
         (lambda root: changed(root, ":State", kind="none"), "a NoneType stands where State should"),
         (

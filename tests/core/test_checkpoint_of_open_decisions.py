@@ -3,7 +3,7 @@
 import numpy as np
 
 from allocator.core import Allocator, PolicySpec, Settings
-from allocator.core.books.state import Limits
+from allocator.core.books.state import SessionLimits
 from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.policies import build
 from tests.core.session import Session
@@ -20,10 +20,10 @@ def test_what_is_open_and_what_expires_is_gone_on_with() -> None:
     first.give_back(offers[0], refuse_ms=5000)
     made = first.allocator.allocate(2000)
     column = to_columns(Detached(first.allocator.kept()).value)
-    second = Allocator(build, Settings(), Limits())
+    second = Allocator(build, Settings(), SessionLimits())
     second.resume(restore(column, second.kept()))
     second.check()
-    assert second.state.tentative.next == first.state.tentative.next
+    assert second.state.open_decisions.next == first.state.open_decisions.next
     answers = []
     for allocator in (first.allocator, second):
         allocator.step(settled(made, offered=False))

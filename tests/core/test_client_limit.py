@@ -11,8 +11,8 @@ from allocator.core import (
     FrameworkInfo,
     Hold,
     Holdings,
-    Limits,
     Revive,
+    SessionLimits,
     Suppress,
     UpdateFramework,
 )
@@ -28,7 +28,7 @@ def held(*rows: tuple[int, int, int]) -> Hold:
 
 
 def session(clients: int, agents: int = 10) -> Session:
-    made = Session(roles=ROLES, limits=Limits(clients=clients))
+    made = Session(roles=ROLES, limits=SessionLimits(clients=clients))
     for agent in range(1, agents + 1):
         made.agent(agent, 4, 8)
     return made

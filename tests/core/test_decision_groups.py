@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.books.open_decisions import Tentative
+from allocator.core.books.open_decisions import OpenDecisions
 from allocator.core.numba.sparse_rows import SparseRows, groups_of, joined
 
 kind_sets = st.lists(st.frozensets(st.integers(0, 70_000), min_size=1, max_size=4), max_size=12)
@@ -45,7 +45,7 @@ def test_groups_have_the_same_kinds_and_keep_their_order(kinds: list[frozenset[i
 
 @given(st.lists(few_kinds, max_size=4), st.data())
 def test_the_queue_gives_the_oldest_first_however_it_is_cut(cycles, data) -> None:
-    queue, expected = Tentative(), []
+    queue, expected = OpenDecisions(), []
     for number, kinds in enumerate(cycles):
         rows = rows_from(kinds, base=100 * number)
         clients = 1 + np.arange(len(kinds)) % 3

@@ -9,6 +9,7 @@ from allocator.core import (
     ActivateAgent,
     ActivateFramework,
     AddAgent,
+    AddFilters,
     AddFramework,
     AgentInfo,
     Define,
@@ -18,15 +19,14 @@ from allocator.core import (
     Hold,
     Holdings,
     Kind,
-    Limits,
     Options,
     Outcomes,
     PolicySpec,
-    Refuse,
     Release,
     RemoveAgent,
     RemoveFramework,
     Revive,
+    SessionLimits,
     SetPolicy,
     SetQuota,
     Suppress,
@@ -77,7 +77,7 @@ BAD = [
     (Hold(rows(framework=0)), "limit", "holdings.framework"),
     (Hold(rows(kind=7)), "handle", "holdings.kind"),
     (Release(rows(amount=5000), np.array([-1]), NO), "books", "released.amount[0]"),
-    (Refuse(rows(agent=7), ONE), "handle", "refused"),
+    (AddFilters(rows(agent=7), ONE), "handle", "refused"),
     (Exclude(ONE, np.array([2]), ONE, YES), "handle", "framework[0]"),
     (UpdateAllocation(1, 1, 1, {0: 5000}, {}), "books", "consumed"),
     (UpdateAllocation(0, 0, 1, {0: 50_000}, {}), "books", "consumed"),
@@ -89,7 +89,7 @@ BAD = [
 
 
 def session() -> Session:
-    made = Session(limits=Limits(agents=100, frameworks=100))
+    made = Session(limits=SessionLimits(agents=100, frameworks=100))
     made.agent(1, 4, 8)
     made.framework(1, 1)
     made.allocator.step(Hold(rows(amount=2000)))

@@ -2,7 +2,14 @@
 
 import pytest
 
-from allocator.core import ActivateFramework, Limits, Revive, Suppress, UpdateAgent, UpdateFramework
+from allocator.core import (
+    ActivateFramework,
+    Revive,
+    SessionLimits,
+    Suppress,
+    UpdateAgent,
+    UpdateFramework,
+)
 from allocator.core.apply import clients, frameworks
 from allocator.core.events import FrameworkInfo
 from tests.core.session import Session
@@ -117,7 +124,7 @@ def test_filters_that_others_cover_do_not_pile_up():
 
 
 def test_filters_beyond_the_limit_are_forgotten_and_counted():
-    session = Session(limits=Limits(filters=1))
+    session = Session(limits=SessionLimits(filters=1))
     session.agent(1, 4, 8)
     session.agent(2, 4, 8)
     session.framework(1)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.filters.refusals import PAGES
+from allocator.core.filters.filter_arrays import PAGES
 from allocator.core.filters.table import FilterTable
 
 AGENTS, CLIENTS = 3, 4

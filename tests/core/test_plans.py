@@ -149,7 +149,7 @@ def test_another_policy_begins_without_a_plan() -> None:
     made.allocator.step(planned(made))
     made.allocator.step(SetPolicy(PolicySpec("drf")))
     assert made.state.plan is None
-    assert made.allocator.planner is None
+    assert made.allocator.planning_policy is None
     made.allocator.step(SetPolicy(PolicySpec("ps-dsf-exact")))
     made.allocator.step(planned(made))
     made.allocator.reconfigure(replace(made.allocator.settings, seed=5))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import Define, EventError, Limits, SetQuota
+from allocator.core import Define, EventError, SessionLimits, SetQuota
 from allocator.core.books.roles import RoleTable
 from tests.core.session import Session
 
@@ -27,7 +27,7 @@ def test_a_role_may_be_as_deep_as_the_limit():
     ],
 )
 def test_one_level_more_is_a_named_error_and_nothing_has_changed(event):
-    session = Session(roles={1: "a", 2: "a/b", 3: "a/b/c"}, limits=Limits(role_depth=3))
+    session = Session(roles={1: "a", 2: "a/b", 3: "a/b/c"}, limits=SessionLimits(role_depth=3))
     with pytest.raises(EventError, match=r"4 levels; at most 3, raise limits\.role_depth") as error:
         session.allocator.step(event)
     assert (error.value.kind, error.value.field) in {("limit", "roles"), ("limit", "role")}

@@ -12,9 +12,9 @@ from allocator.core import (
     Define,
     FrameworkInfo,
     Kind,
-    Limits,
     PolicySpec,
     Request,
+    SessionLimits,
     SetAside,
     UpdateAgent,
     UpdateAllocation,
@@ -29,7 +29,7 @@ from allocator.core.bounds import (
     CLAUSE_VALUES_MAX,
     CLAUSES_MAX,
     DEMAND_NAMES_MAX,
-    ROLES_MAX,
+    ROLES_OF_FRAMEWORK_MAX,
     ROW_TEXT_MAX,
     ROWS_MAX,
 )
@@ -225,7 +225,7 @@ def test_an_error_at_a_frameworks_words_leaves_the_books_as_they_were(monkeypatc
 
 
 def test_roles_beyond_the_bounds_are_not_served_and_all_others_are():
-    session = Session(TASKS, limits=Limits(roles=3))
+    session = Session(TASKS, limits=SessionLimits(roles=3))
     session.agent(1, 4, 8)
     session.allocator.step(Define(roles={3: "c", 4: "d", 5: "d/e"}))
     session.allocator.step(AddFramework(1, FrameworkInfo("x"), (4, 2, 5), (5,)))
@@ -247,7 +247,7 @@ class CountedRole(int):
 
 
 def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each():
-    count = ROLES_MAX + 10
+    count = ROLES_OF_FRAMEWORK_MAX + 10
     paths: dict[int, str] = {CountedRole(role): f"role-{role}" for role in range(1, count + 1)}
     session = Session(TASKS, roles={})
     session.allocator.step(Define(roles=paths))
@@ -259,7 +259,7 @@ def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each(
     CountedRole.compared = 0
     session.allocator.step(UpdateFramework(1, info, again, roles))
     assert CountedRole.compared < 20 * count
-    assert len(session.state.clients) == ROLES_MAX
+    assert len(session.state.clients) == ROLES_OF_FRAMEWORK_MAX
     assert rows(session) == [("roles", "too_many")]
 
 

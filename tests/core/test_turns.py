@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from allocator.core import (
     AddFramework,
     FrameworkInfo,
-    Limits,
     PolicySpec,
     RemoveFramework,
     Revive,
+    SessionLimits,
     SetConstraint,
     Settings,
     Suppress,
@@ -258,7 +258,7 @@ def test_a_checkpoint_from_before_there_were_turns_can_be_read():
     for table in (before.frameworks, before.roles):
         for name in type(table).LATER:
             delattr(table, name)
-    after = restore(to_columns(before), State(Settings(), Limits()))
+    after = restore(to_columns(before), State(Settings(), SessionLimits()))
     after.check()
     for table in (after.frameworks, after.roles):
         for name, other in type(table).LATER.items():

@@ -105,7 +105,7 @@ class Load:
         master.event_heap.after(CHECK_EVERY_MS, self._check, Priority.OBSERVE)
         master.settle()
         now_ms, state = master.event_heap.now_ms, self._link.allocator.state
-        if not len(state.tentative):
+        if not len(state.open_decisions):
             found = differences(
                 of_ledger(master.ledger, now_ms), of_state(state, now_ms), offered=False
             )

@@ -15,7 +15,7 @@ from allocator.explain import (
     take,
     warm,
 )
-from allocator.policies.filling import serving
+from allocator.policies.filling import servable_pairs
 from allocator.v1.explain_pb2 import Blocker, ExplainResponse
 from allocator.wire.codec.proto_types import read_quantities
 from allocator.wire.journal.checkpoint import mark
@@ -367,7 +367,7 @@ def test_the_loop_is_compiled_for_one_type_whoever_asks():
     ask(a, "f")
     ask(a, "host-1", "agent")
     warm()
-    loop: Any = serving._look_at_all
+    loop: Any = servable_pairs._look_at_all
     assert len(loop.dispatcher.signatures) == 1
 
 

@@ -82,7 +82,7 @@ def records() -> Iterator[tuple[str, bytes]]:
     """A session in a journal."""
     sidecar = new_sidecar()
     allocator = sidecar.allocator
-    start = start_record(allocator.settings, allocator.state.limits, WELCOME)
+    start = start_record(allocator.settings, allocator.state.session_limits, WELCOME)
     requests = [request_record(1, message) for message in OPENING]
     begin = head(start, sidecar.kept())
     parts = [*begin, opened_record(1), *requests, looked_record(), closed_record(1)]

@@ -14,23 +14,25 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from allocator import policies
-from allocator.core import Allocator, Limits, Settings
+from allocator.core import Allocator, SessionLimits, Settings
 from allocator.lab.scenarios.schema import ScenarioError
 from allocator.lab.scenarios.schema import read as read_scenario
 from allocator.lab.workloads.traces import TraceError, read_nodes, read_pods, read_swim
 from allocator.policies import build
-from allocator.server.config import Config, ConfigError, load_all
+from allocator.server.config import Config, ConfigError, Loaded, load_all
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
+from allocator.server.operators.operators import Operators
 from allocator.server.system.guarded_policy import GuardedRegistry
+from allocator.server.views.views import Views
 from allocator.v1 import admin_pb2, journal_pb2
-from allocator.wire import JournalError, Sidecar, State, WireError
+from allocator.wire import JournalError, SessionState, Sidecar, WireError
 from allocator.wire.journal.framing import HEADER, frame, read_records
 from allocator.wire.journal.replay import replay
 from tests.wire.dialogue import POLICY, WELCOME
 from tests.wire.test_fuzz import OPENING, well_formed
 
-SMALL = Limits(agents=64, frameworks=64, roles=64, clients=128, kinds=16, filters=256)
+SMALL = SessionLimits(agents=64, frameworks=64, roles=64, clients=128, kinds=16, filters=256)
 """So that what is large is refused, and not laid out."""
 
 SEPARATOR = b"\xff\xfe\xfd"
@@ -46,9 +48,9 @@ def wire(data: bytes) -> bool:
     session = sidecar.sessions[number]
     proper = data[0] % (len(OPENING) + 1) if data else 0
     for message in [*OPENING[:proper], *data[1:].split(SEPARATOR)]:
-        if session.state is not State.CLOSED:
+        if session.state is not SessionState.CLOSED:
             well_formed([answer for _, answer in sidecar.receive(number, message)], session)
-    taken = session.state is State.STREAMING
+    taken = session.state is SessionState.STREAMING
     if taken:
         sidecar.allocator.check()
     sidecar.close(number)
@@ -167,11 +169,11 @@ def _servicer() -> AdminServicer:
         build_policy=registry.build,
         build_apart=registry.build_apart,
         fallback=policies.fallback(),
-        try_policy=registry.try_out,
         before_policy=registry.renew,
     )
     loop.start()
-    return AdminServicer(loop)
+    operators = Operators(loop, Loaded(Config(), {}), try_policy=registry.try_out)
+    return AdminServicer(loop, Views(loop, operators))
 
 
 @cache

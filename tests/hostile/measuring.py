@@ -15,7 +15,7 @@ from allocator.core import Allocator, PolicySpec, Settings
 from allocator.lab.hostile import Manner
 from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics.metrics import start_http
+from allocator.server.metrics.scraping import start_http
 from allocator.server.operators.operators import Operators
 from allocator.server.views import dump
 from allocator.server.views.views import Views

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from allocator.core import AddFramework, FrameworkInfo, Release, SetQuota
-from allocator.server.metrics.metrics import FAMILIES
+from allocator.server.metrics.scraping import FAMILIES
 from allocator.v1 import session_pb2
 from tests.integration.scraped import DEPLOY
 from tests.server.scraping import samples

@@ -65,7 +65,7 @@ PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name))
 
 @pytest.mark.parametrize("policy", PLANNING)
 def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
-    """On a real session: plans come from the sidecar's planner, late ones hold nobody up."""
+    """On a real session: plans come from a thread of the sidecar, late ones hold nobody up."""
     scenario, _ = catalogue.openb(seed=0, agents=30, scale=0.02)
     scene, played = watched(scenario, policy, sidecar)
     assert scene.waiting_max > 0

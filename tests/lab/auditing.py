@@ -45,7 +45,7 @@ class Audited:
         master.ledger.check()
         allocator = self.link.allocator
         allocator.check()
-        if not len(allocator.state.tentative):
+        if not len(allocator.state.open_decisions):
             self.compared += 1
             now_ms = master.event_heap.now_ms
             # What the sidecar did not decide itself it takes for used.

@@ -9,7 +9,7 @@ from allocator.lab.random_cluster.checks import Books, essential, short
 
 def of_state(state: State, now_ms: int) -> Books:
     """Write down what an allocator's state says; it must have no decision open."""
-    assert not len(state.tentative), f"{len(state.tentative)} decisions are not settled"
+    assert not len(state.open_decisions), f"{len(state.open_decisions)} decisions are not settled"
     return {
         **dict(_of_state(state)),
         **dict(_filters_of_state(state, now_ms)),

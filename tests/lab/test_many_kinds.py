@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from allocator.core import Limits, Options, Reason
+from allocator.core import Options, Reason, SessionLimits
 from allocator.lab.experiments.play import play
 from allocator.lab.frameworks.base import Identity, Task
 from allocator.lab.master.emulated import EmulatedMaster
@@ -163,7 +163,7 @@ def crowded_agent():
 @pytest.mark.parametrize("kinds", [1, 2, 3, 4, 6, 8, 12, 512])
 def test_with_few_kinds_everything_is_offered_to_whom_it_is_reserved(kinds):
     """In few cycles, and nothing to others; only names that there is no room for are left out."""
-    link = wire_link(limits=Limits(kinds=kinds))
+    link = wire_link(limits=SessionLimits(kinds=kinds))
     master = master_of(link, crowded_agent(), crowded_agent())
     takers = [Taker(role) for role in ROLES]
     for taker in takers:
@@ -192,7 +192,7 @@ def test_who_gets_nothing_of_the_rest_is_not_asked_before_a_minute(kept_from, mo
     """Else the first would be asked for ever, and the rest never offered to its role."""
     if not kept_from:
         monkeypatch.setattr("allocator.core.apply.resources.REST_REFUSED_MS", -1)
-    link = wire_link(limits=Limits(kinds=4), patience_cycles=0)
+    link = wire_link(limits=SessionLimits(kinds=4), patience_cycles=0)
     owned = reserved(DISK, "b")
     master = master_of(link, {CPUS: 1000, owned: 500}, names=NAMES)
     busy = Taker("b")
@@ -212,7 +212,7 @@ def test_who_gets_nothing_of_the_rest_is_not_asked_before_a_minute(kept_from, mo
 
 
 def test_after_a_minute_or_a_revive_it_is_asked_again():
-    link = wire_link(limits=Limits(kinds=4))
+    link = wire_link(limits=SessionLimits(kinds=4))
     master = master_of(link, {reserved(DISK, "b"): 300}, names=NAMES)
     first = Taker("a")
     master.subscribe(first)
@@ -233,7 +233,7 @@ def test_after_a_minute_or_a_revive_it_is_asked_again():
 
 def test_more_of_the_rest_is_asked_for_at_once():
     """Who was refused three may have part of what came since."""
-    link = wire_link(limits=Limits(kinds=4))
+    link = wire_link(limits=SessionLimits(kinds=4))
     master = master_of(link, {reserved(DISK, "b"): 300}, names=NAMES)
     first = Taker("a")
     master.subscribe(first)
@@ -260,7 +260,7 @@ EXCUSED = {
 def test_everything_at_once_with_few_kinds(kinds, mode):
     """Nothing is refused, nothing over-committed, and the books are equal kind by kind."""
     scenario = RandomScenario(3, duration_ms=20_000)
-    link = wire_link("drf", mode, 3, limits=Limits(kinds=kinds))
+    link = wire_link("drf", mode, 3, limits=SessionLimits(kinds=kinds))
     audited = Audited(scenario, link, every_ms=490, until_ms=scenario.duration_ms)
     played = play(audited, link, tell_demand=True, options=scenario.options)
     assert scenario.inspector.wrong == []

@@ -5,11 +5,11 @@ import pytest
 from allocator.core import (
     ActivateFramework,
     AddAgent,
+    AddFilters,
     AddFramework,
     Hold,
     Outcomes,
     Reason,
-    Refuse,
     Release,
     RemoveAgent,
     Transition,
@@ -233,6 +233,6 @@ def test_a_session_begins_with_all_that_is_there(link):
     assert agent.capacity == dict(enumerate(WHOLE))
     (hold,) = [event for event in state if isinstance(event, Hold)]
     assert hold.holdings.amount.tolist() == [list(HALF)]
-    (refused,) = [event for event in state if isinstance(event, Refuse)]
+    (refused,) = [event for event in state if isinstance(event, AddFilters)]
     assert refused.expires_ms.tolist() == [master.event_heap.now_ms + 59_999]
     assert len(master.outbox) == 0

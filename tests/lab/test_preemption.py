@@ -135,11 +135,11 @@ class PlanningBeside(WireLink):
 
     def exchange(self, batch):
         made, allocator = super().exchange(batch), self.allocator
-        problem, planner = allocator.problem(), allocator.planner
-        assert planner is not None
-        if problem is None or (self.problem and planner.stands(self.problem, problem)):
+        problem, planning_policy = allocator.problem(), allocator.planning_policy
+        assert planning_policy is not None
+        if problem is None or (self.problem and planning_policy.stands(self.problem, problem)):
             return made
-        self.sidecar.operate(allocator.fresh(problem, allocator.plan_for(problem)))
+        self.sidecar.step(allocator.fresh(problem, allocator.plan_for(problem)))
         self.problem = problem
         return made
 

@@ -18,7 +18,7 @@ class WireLink:
             protocol_version=PROTOCOL_VERSION,
             sidecar_version=__version__,
             sidecar_id="here",
-            kinds_max=new_allocator(settings).state.limits.kinds,
+            kinds_max=new_allocator(settings).state.session_limits.kinds,
         )
         self.sidecar = Sidecar(new_allocator, settings, welcome)
         self._caller = Caller()

@@ -108,10 +108,10 @@ class Played:
                 break
             frameworks, agents = np.array(too_many).T
             self.online.release(frameworks, agents, np.repeat(_WHOLE, len(too_many), axis=0))
-        planner, problem = allocator.planner, allocator.problem()
-        if planner is None or problem is None:
+        planning_policy, problem = allocator.planning_policy, allocator.problem()
+        if planning_policy is None or problem is None:
             return
-        if self.planned is None or not planner.stands(self.planned, problem):
+        if self.planned is None or not planning_policy.stands(self.planned, problem):
             allocator.step(allocator.plan_for(problem))
             self.planned = problem
 

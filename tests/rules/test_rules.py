@@ -1,4 +1,6 @@
-"""Mesos's rules, one case each, run by the emulated master's gates and by the core.
+"""Mesos's rules, one case each.
+
+They are run by the emulated master's gates, by the gates of the module's brain, and by the core.
 
 `README.md` tells the form of the files. With `REWRITE=1` in the environment verdicts that are
 missing are written; commit them when you understand every line.

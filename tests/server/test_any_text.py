@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.server.config import Config
+from allocator.server.config import Config, Loaded
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
+from allocator.server.operators.operators import Operators
 from allocator.server.system.guarded_policy import GuardedRegistry
+from allocator.server.views.views import Views
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2
 from allocator.v1 import settings_pb2 as spb
@@ -69,10 +71,12 @@ requests = st.one_of(
 )
 
 
+REGISTRY = GuardedRegistry(1.0)
+
+
 @pytest.fixture(scope="module")
 def loop() -> Iterator[CoreLoop]:
-    registry = GuardedRegistry(1.0)
-    core = CoreLoop(Config(), build_policy=registry.build, try_policy=registry.try_out)
+    core = CoreLoop(Config(), build_policy=REGISTRY.build)
     core.start()
     yield core
     core.stop()
@@ -80,8 +84,11 @@ def loop() -> Iterator[CoreLoop]:
 
 @pytest.fixture(scope="module")
 def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
+    operators = Operators(loop, Loaded(Config(), {}), try_policy=REGISTRY.try_out)
     server = grpc.server(ThreadPoolExecutor(4))
-    admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(loop), server)
+    admin_pb2_grpc.add_AdminServiceServicer_to_server(
+        AdminServicer(loop, Views(loop, operators)), server
+    )
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 2**28)]

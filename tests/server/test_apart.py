@@ -27,7 +27,7 @@ from allocator.server.operators.operators import Operators
 from allocator.server.system.frozen import Moment, is_child
 from allocator.server.views import dump
 from allocator.server.views.shadow_report import write_shadow_report
-from allocator.server.views.views import RefusedError, Views
+from allocator.server.views.views import RejectedError, Views
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2
 from allocator.wire.journal.checkpoint import mark
@@ -146,7 +146,7 @@ def test_the_same_is_answered_apart_from_the_core(loop, monkeypatch):
 def test_who_there_is_not_is_told_of_without_asking_twice(loop):
     views = Views(loop, Operators(loop, Loaded(Config(), {})))
     for _ in range(2):
-        with pytest.raises(RefusedError, match="no such agent"):
+        with pytest.raises(RejectedError, match="no such agent"):
             views.explain(partial(ask, loop), explain_pb2.ExplainRequest(agent="nobody"))
     assert (loop.apart.begun, loop.apart.failed) == (2, 0)
 

@@ -14,12 +14,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from allocator.server.config.sections import AccessSection
-from allocator.server.engine.commands import Turn
+from allocator.server.engine.commands import AnswerLock
 from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc import calls
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.calls import BOUNDS, CALLS_MAX, Calls
-from allocator.server.metrics.metrics import start_http
+from allocator.server.metrics.scraping import start_http
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from tests.server.process import METHOD, GrpcModule, SidecarProcess
@@ -260,7 +260,7 @@ def test_one_answer_is_made_at_a_time_and_changes_wait_for_none():
 
 
 def test_who_waits_for_a_turn_in_vain_is_told():
-    turn = Turn()
+    turn = AnswerLock()
     interceptor = Calls(Access(AccessSection()), turn)
     handler: Any = grpc.unary_unary_rpc_method_handler(lambda _request, _context: b"x")
     service = grpc.method_handlers_generic_handler(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from allocator.core import Limits, PolicySpec, Settings
+from allocator.core import PolicySpec, SessionLimits, Settings
 from allocator.server.config import Config, Flag, example, load
 from allocator.server.config.schema import is_rules, keys, live_sections, model_of, toml_value
 from allocator.settable import KINDS
@@ -82,7 +82,7 @@ def test_every_option_says_what_it_means(section, key):
 
 
 def test_limits_and_settings_default_to_those_of_the_core():
-    assert Config().limits.core() == Limits()
+    assert Config().limits.core() == SessionLimits()
     assert Config().settings() == Settings()
 
 

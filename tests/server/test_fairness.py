@@ -72,7 +72,7 @@ def loop(failing) -> Iterator[CoreLoop]:
     one, other = {"cpus": 1000, "mem": 4 * GIB}, {"cpus": 3000, "mem": 1 * GIB}
     core = CoreLoop(Config(), build_policy=policies.build, build_apart=failing.build)
     core.start()
-    core.operate(SetPolicy(DRF)).result(WAIT_S)
+    core.call(partial(core.step, SetPolicy(DRF))).result(WAIT_S)
     tell(core, *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
     tell(core, SetDemand("", "spark", one), SetDemand("", "kafka", other))
     yield core

@@ -13,8 +13,9 @@ from allocator.server.config import Config, Loaded
 from allocator.server.engine.commands import left_s
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
-from allocator.server.operators import operators
-from allocator.server.operators.operators import BUSY, Operators
+from allocator.server.operators import audit, change_requests
+from allocator.server.operators.change_requests import BUSY
+from allocator.server.operators.operators import Operators
 from allocator.v1 import admin_pb2_grpc
 from allocator.v1 import settings_pb2 as spb
 
@@ -39,7 +40,7 @@ class Lines:
 @pytest.fixture
 def lines(monkeypatch) -> Lines:
     found = Lines()
-    monkeypatch.setattr(operators, "_audit_log", found)
+    monkeypatch.setattr(audit, "_audit_log", found)
     return found
 
 
@@ -75,14 +76,14 @@ class Held:
 
     def __init__(self, loop: CoreLoop, monkeypatch) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
-        operate = loop.operate_now
+        operate = loop.step
 
         def slowly(event: Any) -> None:
             self.begun.set()
             assert self.go.wait(30)
             operate(event)
 
-        monkeypatch.setattr(loop, "operate_now", slowly)
+        monkeypatch.setattr(loop, "step", slowly)
 
 
 def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
@@ -100,7 +101,7 @@ def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
 def test_what_is_told_as_failed_is_never_done(loop, stub, lines, monkeypatch):
     """The core has not begun in time: the caller hears so, before its deadline."""
     go = held_before_the_change(loop, monkeypatch)
-    monkeypatch.setattr(operators, "left_s", lambda _context: 0.1)
+    monkeypatch.setattr(change_requests, "left_s", lambda _context: 0.1)
     with pytest.raises(grpc.RpcError) as caught:
         stub.SetDrain(DRAIN, timeout=100)
     error: Any = caught.value
@@ -153,13 +154,13 @@ def test_what_has_begun_is_written_down_whoever_still_hears_of_it(loop, stub, li
 
 
 def test_what_was_done_is_told_though_the_core_is_busy_from_then_on(loop, stub, lines, monkeypatch):
-    go, operate = threading.Event(), loop.operate_now
+    go, operate = threading.Event(), loop.step
 
     def and_more(event: Any) -> None:
         operate(event)
         loop.call(lambda: go.wait(100))
 
-    monkeypatch.setattr(loop, "operate_now", and_more)
+    monkeypatch.setattr(loop, "step", and_more)
     try:
         answer = stub.SetDrain(DRAIN, timeout=30)
         assert [each.agent for each in answer.drains] == ["a1"]

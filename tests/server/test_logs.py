@@ -124,7 +124,7 @@ def test_a_sidecar_goes_on_when_nobody_reads_its_log_any_more():
 
 AUDIT = """
 from allocator.server.process import logs
-from allocator.server.operators.operators import Audit
+from allocator.server.operators.audit import Audit
 
 logs.configure("error", "json")
 audit = Audit()

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import pytest
 import structlog
@@ -136,17 +137,17 @@ def test_a_mended_field_is_logged_once_in_a_session(loop):
 
 def test_an_operator_acts_between_two_batches(loop):
     module = InProcess(loop).begin()
-    loop.operate(SetConstraint("", "", "ssd")).result(5)
+    loop.call(partial(loop.step, SetConstraint("", "", "ssd"))).result(5)
     assert len(module.batch(7)) == 0
-    loop.operate(SetPolicy(PolicySpec("tsf"))).result(5)
+    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf")))).result(5)
     with pytest.raises(EventError, match="there is no policy"):
-        loop.operate(SetPolicy(PolicySpec("nonesuch"))).result(5)
+        loop.call(partial(loop.step, SetPolicy(PolicySpec("nonesuch")))).result(5)
     assert loop.call(lambda: loop.allocator.settings.policy.name).result(5) == "tsf"
 
 
 def test_settings_outlive_sessions(loop):
     InProcess(loop).begin()
-    loop.operate(SetPolicy(PolicySpec("tsf"))).result(5)
+    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf")))).result(5)
     InProcess(loop, started_us=2).begin().batch(9)
     assert loop.call(lambda: loop.allocator.settings.policy.name).result(5) == "tsf"
 

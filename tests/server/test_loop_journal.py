@@ -57,17 +57,17 @@ def play(loop: CoreLoop) -> list[tuple[int, bytes]]:
     Heard.kept = []
     first = Heard(loop).begin()
     first.batch(10)
-    loop.operate(SetDemand("", "", {"cpus": 1000})).result(5)
-    loop.operate(SetPolicy(PolicySpec("tsf", mode="characterised"))).result(5)
+    loop.call(partial(loop.step, SetDemand("", "", {"cpus": 1000}))).result(5)
+    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf", mode="characterised")))).result(5)
     with pytest.raises(EventError):
-        loop.operate(SetPolicy(PolicySpec("nonesuch"))).result(5)
+        loop.call(partial(loop.step, SetPolicy(PolicySpec("nonesuch")))).result(5)
     first.batch(20)
     first.batch(30, cycle=False)
     stranger = Heard(loop)
     loop.receive(stranger.port, b"noise")
     second = Heard(loop, "other", 2).begin()
     second.batch(10)
-    loop.operate(SetConstraint("", "spark", "ssd")).result(5)
+    loop.call(partial(loop.step, SetConstraint("", "spark", "ssd"))).result(5)
     second.batch(20)
     loop.close(second.port)
     third = Heard(loop, "older", 0).begin()
@@ -131,9 +131,13 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
             if batch % 7 == 3:
                 loop.call(partial(look, loop)).result(5)
             if batch % 10 == 9:
-                loop.operate(SetDemand("", f"s{batch}*", {"cpus": 100 * batch})).result(5)
-                loop.operate(SetConstraint("eng", f"x{batch}*", f"a{batch}")).result(5)
-        loop.operate(SetPolicy(PolicySpec("tsf", mode="characterised"))).result(5)
+                loop.call(
+                    partial(loop.step, SetDemand("", f"s{batch}*", {"cpus": 100 * batch}))
+                ).result(5)
+                loop.call(
+                    partial(loop.step, SetConstraint("eng", f"x{batch}*", f"a{batch}"))
+                ).result(5)
+        loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf", mode="characterised")))).result(5)
     settings = loop.call(lambda: loop.allocator.settings).result(5)
     loop.stop()
     assert len(settings.demands) == batches // 10

@@ -18,9 +18,9 @@ from allocator import policies
 from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
 from allocator.server.config import Config, Flag, load
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics import metrics, state_families
+from allocator.server.metrics import scraping, state_families
 from allocator.server.metrics.family import Selection
-from allocator.server.metrics.metrics import MetricsServer, start_http
+from allocator.server.metrics.scraping import MetricsServer, start_http
 from allocator.server.reports import report
 from allocator.server.reports.report import Report
 from allocator.server.web import http as listener
@@ -50,9 +50,9 @@ def server(loop) -> Iterator[MetricsServer]:
 @pytest.fixture
 def impatient(monkeypatch):
     """Nobody waits long in a test; what is waited for is the same."""
-    monkeypatch.setattr(metrics, "ANSWER_S", 0.05)
-    monkeypatch.setattr(metrics, "GLANCE_S", 0.05)
-    monkeypatch.setattr(metrics, "SILENCE_S", 0.2)
+    monkeypatch.setattr(scraping, "ANSWER_S", 0.05)
+    monkeypatch.setattr(scraping, "GLANCE_S", 0.05)
+    monkeypatch.setattr(scraping, "SILENCE_S", 0.2)
 
 
 class Busy:
@@ -156,7 +156,7 @@ def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
 
 def test_however_many_ask_a_busy_core_is_asked_once(loop, impatient):
     asked = []
-    question = metrics.Question(loop.call, lambda: asked.append(1))
+    question = scraping.Question(loop.call, lambda: asked.append(1))
     with Busy(loop):
         for _ in range(10):
             with pytest.raises(TimeoutError):

@@ -28,7 +28,7 @@ from allocator.core import (
 )
 from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics.metrics import MetricsServer, start_http
+from allocator.server.metrics.scraping import MetricsServer, start_http
 from allocator.server.operators.operators import Operators
 from allocator.server.views.views import Views
 from allocator.server.web import http as listener

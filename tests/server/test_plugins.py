@@ -29,13 +29,14 @@ from allocator.core import (
 )
 from allocator.core.numba.compiled import interpreted_here
 from allocator.policies import POLICIES
-from allocator.server.config import Config, ConfigError, Flag, load, load_all
+from allocator.server.config import Config, ConfigError, Flag, Loaded, load, load_all
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.operators.operators import Operators
 from allocator.server.system import plugins, threads
 from allocator.server.system.guarded_policy import GuardedRegistry
 from allocator.server.system.plugins import PluginError, load_file
+from allocator.server.views.views import Views
 from allocator.testing import placement, static_snapshot
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -511,13 +512,13 @@ def administered(registry: GuardedRegistry) -> Iterator[tuple[CoreLoop, AdminSer
     loop = CoreLoop(
         Config(),
         build_policy=registry.build,
-        try_policy=registry.try_out,
         before_policy=registry.renew,
     )
     loop.start()
+    operators = Operators(loop, Loaded(Config(), {}), try_policy=registry.try_out)
     with ThreadPoolExecutor() as workers:
         server = grpc.server(workers)
-        add_AdminServiceServicer_to_server(AdminServicer(loop), server)
+        add_AdminServiceServicer_to_server(AdminServicer(loop, Views(loop, operators)), server)
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -11,12 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
+from allocator.server.grpc.access import ADMIN, READS, right_of
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from tests.server.process import GrpcModule, SidecarProcess
 
 NOW_US = time.time_ns() // 1000
 YEAR_US = 31_536_000_000_000
+SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 
 
 @pytest.fixture
@@ -187,3 +189,18 @@ def test_an_emulated_master_sends_no_token_in_clear(token, monkeypatch):
     done = CliRunner().invoke(app, ["demo", "soak", "--target", "10.0.0.1:5056"])
     assert done.exit_code == 2
     assert "would pass there in clear" in done.stderr
+
+
+def test_who_may_only_read_changes_nothing():
+    """An answer tells of a `change` where the call makes one."""
+    calls = {each.name: each for each in SERVICE.methods}
+    assert set(calls) >= READS, "each that is named as a reader's is there"
+    changing = {name for name, each in calls.items() if "change" in each.output_type.fields_by_name}
+    assert {"SetPolicy", "SetDemand", "ResetSettings"} <= changing
+    assert {name for name in calls if right_of(ADMIN + name) == "admin_write"} == changing
+
+
+@pytest.mark.parametrize("name", ["Forget", "Settle", "ListAndForget", "getStatus", ""])
+def test_a_call_that_nobody_knows_needs_the_right_to_change(name):
+    assert right_of(ADMIN + name) == "admin_write"
+    assert right_of(f"/allocator.v1.OtherService/{name}") == "admin_write"

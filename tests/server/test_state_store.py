@@ -25,7 +25,7 @@ from allocator.server.operators.state_store import (
 from allocator.server.system import disk, lasting
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.settings.operator_settings import Learnt, copy_learnt
+from allocator.wire.settings.learnt_demands import Learnt, copy_learnt
 
 
 def named(path: Path) -> Config:
@@ -52,7 +52,7 @@ def until(holds: Callable[[], bool]) -> None:
     raise AssertionError("it does not come about")
 
 
-def test_a_keeper_goes_on_after_any_error(tmp_path, monkeypatch):
+def test_the_state_store_goes_on_after_any_error(tmp_path, monkeypatch):
     """Whatever comes of asking the core, what was learnt is saved later."""
     monkeypatch.setattr(lasting, "AGAIN_S", (0.01, 0.01))
     asked = []

@@ -10,8 +10,8 @@ import pytest
 from allocator import policies
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics import metrics
-from allocator.server.metrics.metrics import Monitor
+from allocator.server.metrics import scraping
+from allocator.server.metrics.scraping import Monitor
 from allocator.server.process import systemd
 from tests.server.process import SidecarProcess
 from tests.server.test_metrics_http import Busy
@@ -51,8 +51,8 @@ def test_it_is_told_of_start_life_and_end(heard, monkeypatch):
 
 def test_a_core_that_hangs_is_not_called_alive(heard, monkeypatch):
     monkeypatch.setenv("WATCHDOG_USEC", "60000")
-    monkeypatch.setattr(metrics, "GLANCE_S", 0.01)
-    monkeypatch.setattr(metrics, "SILENCE_S", 0.05)
+    monkeypatch.setattr(scraping, "GLANCE_S", 0.01)
+    monkeypatch.setattr(scraping, "SILENCE_S", 0.05)
     loop = CoreLoop(Config(), build_policy=policies.build)
     loop.start()
     monitor = Monitor(loop)

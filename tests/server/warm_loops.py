@@ -44,7 +44,7 @@ def play_sessions() -> None:
 
 
 def make_plans() -> None:
-    """Let every planner plan for clusters of several shapes."""
+    """Let every policy that plans plan for clusters of several shapes."""
     from allocator.core import PlanningPolicy, PolicySpec
     from allocator.policies import POLICIES, build
     from allocator.testing import problem_of, static_snapshot

@@ -308,7 +308,7 @@ class Simulation:
             mode=self._chance.choice(("oblivious", "characterised")),
         )
         try:
-            self.sidecar.operate(SetPolicy(spec))
+            self.sidecar.step(SetPolicy(spec))
         except EventError as problem:
             raise AssertionError(f"{spec} is refused") from problem
 
@@ -320,7 +320,7 @@ class Simulation:
         for _ in range(3000):
             self._pass(10)
         assert self.link.connected, "no session after half a minute without faults"
-        assert not self.sidecar.allocator.state.tentative, "decisions without an outcome"
+        assert not self.sidecar.allocator.state.open_decisions, "decisions without an outcome"
 
     def audit(self) -> None:
         """Compare the world, the brain's books and the sidecar's."""

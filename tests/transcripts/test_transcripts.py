@@ -21,7 +21,7 @@ from allocator.lab.module_protocol import (
 )
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.transcript_pb2 import Line, Transcript
-from allocator.wire import State, read_hello, read_snapshot
+from allocator.wire import SessionState, read_hello, read_snapshot
 from allocator.wire.codec.decode import READERS
 from tests.wire.dialogue import WELCOME, new_sidecar
 
@@ -81,7 +81,7 @@ def test_the_sidecar_says_its_lines(name):
                 assert said.popleft() == line.sidecar, f"line {place}"
     assert not said
     ended = name.startswith("bad_")
-    assert (sidecar.sessions[number].state is State.CLOSED) == ended
+    assert (sidecar.sessions[number].state is SessionState.CLOSED) == ended
 
 
 def say(client: ModuleSession | None, line: Line, state: list) -> ModuleSession:

@@ -9,10 +9,10 @@ from allocator.core import (
     Decisions,
     Event,
     Holdings,
-    Limits,
     Outcomes,
     PolicySpec,
     Release,
+    SessionLimits,
     Settings,
 )
 from allocator.lab.module_protocol import ModuleSession
@@ -42,7 +42,7 @@ STATE = _two_and_two()
 """Two frameworks in two roles, two agents, nothing held."""
 
 
-def new_sidecar(policy: PolicySpec = POLICY, limits: Limits | None = None) -> Sidecar:
+def new_sidecar(policy: PolicySpec = POLICY, limits: SessionLimits | None = None) -> Sidecar:
     return Sidecar(
         lambda settings: Allocator(build, settings, limits), Settings(policy=policy), WELCOME
     )

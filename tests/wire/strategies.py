@@ -11,6 +11,7 @@ from allocator.core import (
     ActivateAgent,
     ActivateFramework,
     AddAgent,
+    AddFilters,
     AddFramework,
     AgentInfo,
     Decisions,
@@ -24,7 +25,6 @@ from allocator.core import (
     Options,
     Outcomes,
     Reclaims,
-    Refuse,
     Release,
     RemoveAgent,
     RemoveFramework,
@@ -159,9 +159,9 @@ def releases(draw) -> Release:
 
 
 @st.composite
-def refuses(draw) -> Refuse:
+def refuses(draw) -> AddFilters:
     refused = draw(holdings())
-    return Refuse(refused, draw(column(len(refused.framework), 0, TIME_MAX_MS)))
+    return AddFilters(refused, draw(column(len(refused.framework), 0, TIME_MAX_MS)))
 
 
 @st.composite

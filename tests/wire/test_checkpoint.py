@@ -105,7 +105,7 @@ def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cu
 def test_sessions_in_every_state_go_on():
     """One that has the allocator, one within its snapshot, strangers, one that was refused."""
     sidecar = fresh()
-    sidecar.operate(SetConstraint("", "nobody", "ssd"))
+    sidecar.step(SetConstraint("", "nobody", "ssd"))
     bearer = Module(sidecar, "bearer", 2).begin()
     bearer.batch(bearer.all_offered(bearer.batch(cycle=True)))
     stranger, refused = Module(sidecar), Module(sidecar, "older", 1)
@@ -210,7 +210,7 @@ def test_a_newer_checkpoint_is_told(monkeypatch):
 
 def test_a_policy_that_is_gone_is_told():
     sidecar = fresh()
-    sidecar.operate(SetPolicy(PolicySpec("tsf")))
+    sidecar.step(SetPolicy(PolicySpec("tsf")))
     sidecar.allocator.settings.policy = PolicySpec("gone")
     other = fresh()
     with pytest.raises(CheckpointError, match=r"cannot be gone on from: .*no policy 'gone'"):

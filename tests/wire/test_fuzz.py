@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from allocator.core import PolicySpec
 from allocator.lab.module_protocol import ModuleSession, write_batch
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Greeting, Sidecar, State
+from allocator.wire import Greeting, SessionState, Sidecar
 from tests.wire import strategies
 from tests.wire.dialogue import STATE, Module, new_sidecar
 from tests.wire.strategies import snapshot_events
@@ -41,7 +41,7 @@ def well_formed(answers: list[pb.SessionResponse], session) -> None:
     for answer in answers:
         assert pb.SessionResponse.FromString(answer.SerializeToString()) == answer
     errors = [answer.error for answer in answers if answer.HasField("error")]
-    if session.state is State.CLOSED:
+    if session.state is SessionState.CLOSED:
         (error,) = errors
         assert error.code in pb.ErrorCode.values()
         assert error.code not in (pb.ERROR_CODE_UNSPECIFIED, pb.ERROR_CODE_INTERNAL)
@@ -55,7 +55,7 @@ def feed(sidecar: Sidecar, messages: list[bytes]) -> None:
     number = sidecar.open()
     session = sidecar.sessions[number]
     for data in messages:
-        if session.state is not State.CLOSED:
+        if session.state is not SessionState.CLOSED:
             well_formed([answer for _, answer in sidecar.receive(number, data)], session)
     sidecar.close(number)
 

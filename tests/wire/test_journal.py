@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from zstandard import ZstdCompressor
 
 from allocator.core import (
-    Limits,
     PolicySpec,
+    SessionLimits,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -170,7 +170,7 @@ SETTINGS = Settings(
 
 
 def test_the_first_record_holds_all_settings():
-    limits = Limits(agents=1, frameworks=2, roles=3, clients=4, kinds=5, filters=6)
+    limits = SessionLimits(agents=1, frameworks=2, roles=3, clients=4, kinds=5, filters=6)
     record = start_record(SETTINGS, limits, WELCOME)
     settings, read_limits = read_start(read(HEADER + frame(record))[0].start)
     assert (settings, read_limits) == (SETTINGS, limits)
@@ -206,7 +206,7 @@ def test_what_operators_set_comes_back_as_it_was(event):
 
 def beginning(**before: int) -> list[journal_pb2.JournalRecord]:
     """How the first file of a process begins."""
-    start = start_record(Settings(), Limits(), WELCOME, **before)
+    start = start_record(Settings(), SessionLimits(), WELCOME, **before)
     return list(head(start, new_sidecar().kept()))
 
 

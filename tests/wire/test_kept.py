@@ -5,9 +5,9 @@ import pytest
 from allocator.core import (
     Allocator,
     DemandMemory,
-    Limits,
     PolicySpec,
     Remembered,
+    SessionLimits,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -20,14 +20,12 @@ from allocator.core import (
 from allocator.policies import build
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.settings.operator_settings import (
-    Kept,
+from allocator.wire.settings.learnt_demands import copy_learnt, read_learnt, write_learnt
+from allocator.wire.settings.overlay import (
+    KeptChange,
     Overlay,
     configured,
-    copy_learnt,
-    read_learnt,
     read_overlay,
-    write_learnt,
     write_overlay,
 )
 
@@ -58,12 +56,12 @@ CHANGES = (
 def overlay(*changes, base: Settings = BASE) -> Overlay:
     made = Overlay()
     for at_ms, change in enumerate(changes):
-        made.note(Kept(change, "somebody", at_ms), configured(base))
+        made.note(KeptChange(change, "somebody", at_ms), configured(base))
     return made
 
 
 def over(base: Settings, kept: Overlay) -> Settings:
-    settings, refused = kept.over(base, Limits(), build)
+    settings, refused = kept.over(base, SessionLimits(), build)
     assert not refused
     return settings
 
@@ -75,7 +73,7 @@ def test_what_was_kept_comes_back_in_its_order():
 
 
 def test_it_gives_the_settings_that_were_in_force():
-    allocator = Allocator(build, BASE.copied(), Limits())
+    allocator = Allocator(build, BASE.copied(), SessionLimits())
     for change in CHANGES:
         allocator.step(change)
     assert over(BASE, overlay(*CHANGES)) == allocator.settings
@@ -109,7 +107,7 @@ def test_kinds_can_be_taken_out():
 
 def test_what_is_not_possible_any_more_is_left_out():
     kept = overlay(SetPolicy(PolicySpec("gone")), SetLimit("eng", {"cpus": 1000}))
-    settings, refused = kept.over(BASE, Limits(), build)
+    settings, refused = kept.over(BASE, SessionLimits(), build)
     assert list(refused) == [("policy",)]
     assert settings.policy == BASE.policy
     assert settings.limits["eng"] == {"cpus": 1000}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from allocator.core import CHANGES
+from allocator.core import EVENT_OF_KIND
 from allocator.settable import KINDS, LIMIT, RULES, Scope, Value
 from allocator.v1 import admin_pb2, journal_pb2, settings_pb2
 from allocator.wire.settings.operator_settings import read_rule, write_rule
@@ -46,6 +46,6 @@ SAMPLES = {
 def test_a_message_says_all_that_a_rule_says(kind):
     fields = dict.fromkeys((flag.name for flag in kind.flags), True)
     names = {name: f"some {name}" for name in kind.scope.fields}
-    rule = CHANGES[kind.name](**names, **fields, **{kind.field: SAMPLES[kind.value]})
+    rule = EVENT_OF_KIND[kind.name](**names, **fields, **{kind.field: SAMPLES[kind.value]})
     message = write_rule(rule)
     assert read_rule(kind, type(message).FromString(message.SerializeToString())) == rule

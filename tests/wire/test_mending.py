@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
-from allocator.wire import State
+from allocator.wire import SessionState
 from allocator.wire.codec.decode import READERS
 from allocator.wire.codec.sanitizing import FIELDS, mend_event, mend_hello
 from allocator.wire.codec.validation import TEXT_LENGTH_MAX
@@ -94,7 +94,7 @@ def test_the_session_lives_and_the_counter_says_so(text, field):
         assert [answer.WhichOneof("message") for answer in answers] == ["decisions"]
         assert sidecar.counts.mended == {field: time}
     session = sidecar.sessions[module.number]
-    assert session.state is State.STREAMING
+    assert session.state is SessionState.STREAMING
     assert list(session.mended) == [field]
     sidecar.allocator.check()
 

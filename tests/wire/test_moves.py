@@ -22,11 +22,11 @@ from allocator.core import (
     FrameworkInfo,
     Hold,
     Kind,
-    Limits,
     Moves,
     PolicySpec,
     Release,
     RemoveFramework,
+    SessionLimits,
     Settings,
     SetWhitelist,
     Trail,
@@ -66,7 +66,9 @@ class Host:
     def __init__(self, filters: int) -> None:
         settings = Settings(policy=PolicySpec("drf"), learn_after=2, probe_after=2)
         self.trail, self.counts = Trail(), Counts()
-        self.allocator = Allocator(build, settings, Limits(filters=filters), trail=self.trail)
+        self.allocator = Allocator(
+            build, settings, SessionLimits(filters=filters), trail=self.trail
+        )
         self.session = SidecarSession(lambda _: self.allocator, WELCOME, self.counts)
         self.module = ModuleSession(Greeting("twin", "twin", 1))
         self.clock_ms = 1000

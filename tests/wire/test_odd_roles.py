@@ -9,11 +9,11 @@ from allocator.core import (
     AgentInfo,
     Define,
     FrameworkInfo,
-    Limits,
+    SessionLimits,
     SetQuota,
 )
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import State
+from allocator.wire import SessionState
 from allocator.wire.codec.sanitizing import mend_event
 from allocator.wire.codec.validation import TEXT_LENGTH_MAX
 from tests.wire.dialogue import STATE, Module, new_sidecar
@@ -31,7 +31,7 @@ DEEPEST = 3 + DEEP - 1
 
 
 def new_module() -> Module:
-    return Module(new_sidecar(limits=Limits(role_depth=DEPTH_MAX)))
+    return Module(new_sidecar(limits=SessionLimits(role_depth=DEPTH_MAX)))
 
 
 def begun() -> Module:
@@ -57,7 +57,7 @@ def test_a_framework_in_a_role_that_is_too_deep_is_served_and_so_is_everybody_el
     state = module.sidecar.allocator.state
     assert state.roles.path[DEEPEST] == f"r/r/r/role {DEEPEST}"
     assert module.sidecar.counts.mended == {"role.path": DEEP - DEPTH_MAX}
-    assert module.sidecar.sessions[module.number].state is State.STREAMING
+    assert module.sidecar.sessions[module.number].state is SessionState.STREAMING
     module.sidecar.allocator.check()
 
 
@@ -71,7 +71,7 @@ def test_a_snapshot_may_have_such_roles():
     module = new_module()
     module.begin([Define(roles=chain(DEEP, 1)), AddFramework(1, FrameworkInfo("deep"), (DEEP,))])
     assert len(module.batch(cycle=True)) == 0  # it has no agent
-    assert module.sidecar.sessions[module.number].state is State.STREAMING
+    assert module.sidecar.sessions[module.number].state is SessionState.STREAMING
 
 
 NAMES = st.sampled_from(["a", "b", "x" * 5, "y" * (TEXT_LENGTH_MAX // 2), "z" * TEXT_LENGTH_MAX])
@@ -90,7 +90,7 @@ def test_whatever_roles_frameworks_have_they_can_be_bound(subscribed, depth_max)
     taken = [role.path for role in message.roles]
     assert len(set(taken)) == len(taken)
     assert len(marks) == sum(one != path for one, path in zip(taken, paths, strict=True))
-    allocator = new_sidecar(limits=Limits(role_depth=depth_max)).allocator
+    allocator = new_sidecar(limits=SessionLimits(role_depth=depth_max)).allocator
     allocator.step(Define(roles=dict(enumerate(taken, 1))))
     assert all(len(path) <= TEXT_LENGTH_MAX for path in taken)
     # Once more it changes nothing.

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from allocator.core import (
     AddAgent,
+    AddFilters,
     AgentInfo,
     Define,
     Exclude,
     Hold,
     Holdings,
-    Refuse,
     RemoveAgent,
     SetWeights,
 )
@@ -46,8 +46,8 @@ def flat(events) -> list:
                 parts += [(SetWeights, *item) for item in event.weights.items()]
             case Hold():
                 parts += rows(Hold, event.holdings)
-            case Refuse():
-                parts += rows(Refuse, event.refused, event.expires_ms)
+            case AddFilters():
+                parts += rows(AddFilters, event.refused, event.expires_ms)
             case Exclude():
                 columns = (event.framework, event.role, event.agent, event.excluded)
                 parts += [
@@ -103,7 +103,7 @@ def large_state(agents: int, rows_count: int):
     info = AgentInfo("0" * 40, hostname="h" * 60, attributes={"zone": "z" * 10})
     yield from (AddAgent(agent, info, {0: 2**53, 1: 2**53}) for agent in range(1, agents + 1))
     yield Hold(holdings)
-    yield Refuse(holdings, np.full(rows_count, 2**53))
+    yield AddFilters(holdings, np.full(rows_count, 2**53))
     yield Exclude(high, high, high, np.ones(rows_count, np.bool_))
 
 

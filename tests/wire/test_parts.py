@@ -132,7 +132,7 @@ def test_a_large_answer_comes_in_parts_and_is_settled_as_one() -> None:
     none = np.empty(0, np.int64)
     module.batch(module.client.outcomes(offered, none, none.reshape(0, 0)))
     module.sidecar.allocator.check()
-    assert not len(module.sidecar.allocator.state.tentative)
+    assert not len(module.sidecar.allocator.state.open_decisions)
 
 
 def test_many_kinds_are_told_agent_by_agent() -> None:

@@ -11,18 +11,18 @@ from allocator.core import (
     Define,
     Hold,
     Kind,
-    Limits,
     Policy,
     PolicySpec,
     Release,
     RemoveAgent,
+    SessionLimits,
     Settings,
     Transition,
 )
 from allocator.lab.module_protocol import write_hello
 from allocator.policies import build, fallback
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Counts, Greeting, SidecarSession, State
+from allocator.wire import Counts, Greeting, SessionState, SidecarSession
 from allocator.wire.session.server_session import LAST_SNAPSHOT, TRANSITIONS
 from tests.wire.dialogue import (
     POLICY,
@@ -45,9 +45,9 @@ MESSAGES = {
 }
 
 WAY_TO = {
-    State.AWAITING_HELLO: [],
-    State.SNAPSHOT: ["hello"],
-    State.STREAMING: ["hello", LAST_SNAPSHOT],
+    SessionState.AWAITING_HELLO: [],
+    SessionState.SNAPSHOT: ["hello"],
+    SessionState.STREAMING: ["hello", LAST_SNAPSHOT],
 }
 
 
@@ -74,7 +74,7 @@ def test_only_what_the_table_allows_may_be_said(state, said):
         assert session.state is TRANSITIONS[state, said]
         assert not any(answer.HasField("error") for answer in answers)
     else:
-        assert session.state is State.CLOSED
+        assert session.state is SessionState.CLOSED
         (answer,) = answers
         assert answer.error.code == pb.ERROR_CODE_PROTOCOL
         assert answer.error.message == f"the module said {said}; it must say {state.value} now"
@@ -173,7 +173,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("event", "code", "field"), REFUSALS)
 def test_what_the_core_refuses_is_named_by_the_wires_fields(event, code, field):
-    module = Module(new_sidecar(limits=Limits(agents=8, kinds=4))).begin()
+    module = Module(new_sidecar(limits=SessionLimits(agents=8, kinds=4))).begin()
     error = module.refused(Hold(holding(1, 1, 1, mem=1)), event)
     assert (error.code, error.field) == (code, f"events[1].{field}")
     assert error.sequence == 0
@@ -206,7 +206,12 @@ def test_a_wrong_snapshot_is_refused():
 def test_agents_of_a_snapshot_that_have_the_same_kinds_are_added_together(monkeypatch):
     stepped = []
     step = Allocator.step
-    monkeypatch.setattr(Allocator, "step", lambda *given: stepped.append(given[1]) or step(*given))
+
+    def noted(self, event):
+        stepped.append(event)
+        return step(self, event)
+
+    monkeypatch.setattr(Allocator, "step", noted)
     world = World(POLICY)
     world.bind("cpus", "mem", roles=("eng",))
     world.framework("eng")
@@ -273,7 +278,7 @@ def test_a_defect_of_ours_ends_the_session_only():
     assert answer.error.code == pb.ERROR_CODE_INTERNAL
     assert "ZeroDivisionError" in answer.error.message
     assert isinstance(session.failure, ZeroDivisionError)
-    assert session.state is State.CLOSED
+    assert session.state is SessionState.CLOSED
 
 
 def test_what_happened_is_counted():

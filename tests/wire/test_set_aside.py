@@ -3,11 +3,11 @@
 import pytest
 from google.protobuf import text_format
 
-from allocator.core import DEMAND_LABEL, AddFramework, Define, FrameworkInfo, Limits
+from allocator.core import DEMAND_LABEL, AddFramework, Define, FrameworkInfo, SessionLimits
 from allocator.core.bounds import LABELS_MAX
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
-from allocator.wire import State, WireError
+from allocator.wire import SessionState, WireError
 from allocator.wire.codec.validation import distinct
 from tests.wire.dialogue import STATE, Module, new_sidecar
 
@@ -20,7 +20,7 @@ def said(module: Module, *texts: str) -> None:
     module.clock_ms += 1000
     answers = module.say(module.client.batch_of(module.clock_ms, events))
     assert [answer.WhichOneof("message") for answer in answers] == ["decisions"]
-    assert module.sidecar.sessions[module.number].state is State.STREAMING
+    assert module.sidecar.sessions[module.number].state is SessionState.STREAMING
     module.sidecar.allocator.check()
 
 
@@ -89,7 +89,7 @@ def test_an_error_of_ours_sets_words_aside_and_ends_no_session(monkeypatch, begi
         module.begin().batch(event)
     assert rows(module) == [("labels", "failed")]
     session = module.sidecar.sessions[module.number]
-    assert session.state is State.STREAMING
+    assert session.state is SessionState.STREAMING
     assert [type(each) for each in session.defects] == [OverflowError]
     assert [told[:2] for told in session.asides] == [("framework", "f")]
     taken = module.sidecar.allocator.state.frameworks.info[3]
@@ -116,7 +116,7 @@ def test_words_of_agents_are_kept_as_well():
 
 
 def test_more_roles_than_are_kept_end_no_session():
-    module = Module(new_sidecar(limits=Limits(roles=4))).begin()
+    module = Module(new_sidecar(limits=SessionLimits(roles=4))).begin()
     roles = {role: f"many-{role}" for role in range(3, 40)}
     module.batch(Define(roles=roles), AddFramework(3, FrameworkInfo("f"), tuple(roles)))
     assert rows(module) == [("roles", "too_many")]
@@ -166,7 +166,7 @@ def test_who_is_not_welcome_is_told_so_before_its_options_are_read():
 
 
 def test_more_frameworks_and_agents_than_are_kept_end_no_session_and_harm_nobody():
-    module = Module(new_sidecar(limits=Limits(frameworks=2, agents=2))).begin()
+    module = Module(new_sidecar(limits=SessionLimits(frameworks=2, agents=2))).begin()
     held = types.Holdings(framework=[3], role=[1], agent=[3], kind=[0], amount=[1000])
     said(
         module,

@@ -117,10 +117,10 @@ def test_what_operators_set_outlives_sessions():
     sidecar = new_sidecar()
     rule = SetDemand("eng", "", {"cpus": 1000})
     only = SetConstraint("", "spark", "zone=a")
-    sidecar.operate(rule)
+    sidecar.step(rule)
     module = Module(sidecar).begin()
-    sidecar.operate(SetPolicy(PolicySpec("tsf", mode="characterised")))
-    sidecar.operate(only)
+    sidecar.step(SetPolicy(PolicySpec("tsf", mode="characterised")))
+    sidecar.step(only)
     sidecar.close(module.number)
     Module(sidecar).begin()
     settings = sidecar.allocator.settings
@@ -133,16 +133,16 @@ def test_a_setting_takes_effect_between_two_batches():
     """Nobody may use an agent without the attribute, from the next cycle on."""
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
-    sidecar.operate(SetConstraint("", "", "ssd"))
+    sidecar.step(SetConstraint("", "", "ssd"))
     assert len(module.batch(cycle=True)) == 0
-    sidecar.operate(SetConstraint("", "", None))
+    sidecar.step(SetConstraint("", "", None))
     assert len(module.batch(cycle=True)) == 2
 
 
 def test_a_setting_that_is_none_changes_nothing():
     sidecar = new_sidecar()
     with pytest.raises(EventError, match="there is no policy 'drff'"):
-        sidecar.operate(SetPolicy(PolicySpec("drff")))
+        sidecar.step(SetPolicy(PolicySpec("drff")))
     assert sidecar.allocator.settings.policy.name == "drf"
 
 

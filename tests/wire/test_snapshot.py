@@ -18,9 +18,9 @@ from allocator.core import (
     FrameworkInfo,
     Grants,
     Kind,
-    Limits,
     PolicySpec,
     Renamer,
+    SessionLimits,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -100,7 +100,7 @@ STATE = (
 def written(sidecar: Sidecar, *, anonymise: bool = False, policy=build) -> bytes:
     """The file of a sidecar's state."""
     settings = sidecar.allocator.settings
-    start = start_record(settings, Limits(), WELCOME, sessions_before=sidecar.sessions_begun)
+    start = start_record(settings, SessionLimits(), WELCOME, sessions_before=sidecar.sessions_begun)
     kept = Detached(sidecar.kept())
     return b"".join(write_snapshot(start, kept, policy, fallback(), anonymise=anonymise))
 
@@ -125,7 +125,7 @@ def named() -> tuple[Sidecar, Module]:
         SetWeight("acme", "", 2.0),
         SetShadow(PolicySpec("tsf", mode="characterised")),
     ):
-        sidecar.operate(change)
+        sidecar.step(change)
     return sidecar, module
 
 

@@ -11,7 +11,7 @@ from allocator.core import events
 from allocator.core.apply import agents, frameworks, resources, settings
 from allocator.core.apply.within_limits import note_beyond, within_limits
 from allocator.core.books.state import State
-from allocator.core.settings import CHANGES
+from allocator.core.settings import EVENT_OF_KIND
 from allocator.settable import RULES
 
 _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
@@ -36,14 +36,14 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.SetQuota: frameworks.set_quota,
         events.Hold: resources.hold,
         events.Release: resources.release,
-        events.Refuse: resources.refuse,
+        events.AddFilters: resources.add_filters,
         events.Transition: resources.transition,
         events.UpdateAllocation: resources.update_allocation,
         events.Exclude: resources.exclude,
         events.InverseOffer: resources.inverse_offer,
         events.Outcomes: resources.settle,
         events.SetPaused: settings.set_paused,
-        **dict.fromkeys((CHANGES[kind.name] for kind in RULES), settings.set_rule),
+        **dict.fromkeys((EVENT_OF_KIND[kind.name] for kind in RULES), settings.set_rule),
     }
 )
 

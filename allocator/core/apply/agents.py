@@ -22,7 +22,7 @@ from allocator.core.events import (
     SetWhitelist,
     UpdateAgent,
 )
-from allocator.core.plans.planning import forget_agent, forget_client
+from allocator.core.plans.adopted import forget_agent, forget_client
 from allocator.core.plans.reclaims import forget_asked
 from allocator.core.snapshot import Ints
 
@@ -70,7 +70,7 @@ def _add_agents(state: State, event: AddAgents, most: int) -> None:
 
 def _check_new(state: State, handles: list[int]) -> None:
     """Raise an `EventError` where one of these cannot be an agent that is added."""
-    limit, seen = state.limits.agents, set[int]()
+    limit, seen = state.session_limits.agents, set[int]()
     for agent in handles:
         if not 1 <= agent <= limit:
             message = f"agent {agent} is out of range; handles of agents are 1 to {limit}"
@@ -126,7 +126,7 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
     held_by = np.unique(state.ledger.books.client[rows])
     state.ledger.drop(rows)
     state.filters.drop_agent(agent)
-    state.tentative.void_agent(agent)
+    state.open_decisions.void_agent(agent)
     state.accepted.forget(agent=agent)
     state.eligibility.drop_agent(agent)
     state.agents.unbind(agent)
@@ -161,7 +161,7 @@ def set_unavailability(state: State, event: SetUnavailability) -> None:
 def holds_nothing(state: State, client: int) -> bool:
     """Whether a client holds nothing and has no open decision."""
     held = state.ledger.books.agents_held[client]
-    return not held and not state.tentative.has_client(client)
+    return not held and not state.open_decisions.has_client(client)
 
 
 def close_client_if_idle(state: State, client: int) -> None:

@@ -1,7 +1,8 @@
 """What follows from a framework's information for each of its clients: derived, then taken over.
 
-`derive` changes nothing, so that whatever a framework's own words come to, even to an error, the
-books stay as they were. What follows from one kind of operators' rule is derived anew by itself.
+`derive` changes nothing: where it fails on a framework's own words, the books are as before; `take`
+then changes them. After a change of operators' rules, `refresh_demands`, `refresh_weights` or
+`refresh_rules` derives only what follows from rules of that kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,16 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.apply.priors import begin_with_prior, unstated_source
+from allocator.core.apply.priors import begin_with_prior
 from allocator.core.books.agent_rules import Rule
 from allocator.core.books.state import State
 from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
 from allocator.core.constraints import parse_constraint
-from allocator.core.demand.demand_memory import declared_demand, own_demand
 from allocator.core.demand.own_words import Minimum, OwnWords, fits_nowhere
+from allocator.core.demand.sources import Stated, declared_demand, own_demand, unstated_source
 from allocator.core.events import TOO_MANY, FrameworkInfo, SetAside, bounded
-
-Stated = tuple[str, Mapping[str, int]] | None
 
 _parsed = lru_cache(maxsize=256)(parse_constraint)
 """Of operators' expressions alone: one may be about thousands of frameworks."""
@@ -125,13 +124,9 @@ def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, Fra
 
 
 def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
-    """Take over demands, and note what of them nobody has.
-
-    What is stated comes first. Otherwise the learned demand counts, after enough acceptances, or
-    the first that agrees with the prior. Before that, the prior counts.
-    """
+    """Take over demands, and note what of them nobody has; `demand.sources` tells their order."""
     clients, space = state.clients, state.space
-    # What nobody has makes a column when it is met first, so look through all before.
+    # The first resource that nobody has makes a column, so look through all before rows are made.
     for client, stated in demands.items():
         unknown = frozenset[str]() if stated is None else space.unknown(stated[1])
         if client in clients.minimum:
@@ -143,7 +138,12 @@ def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
             clients.demand[client] = space.demanded(amounts)
             source = source if any(amounts.values()) else ""
         else:
-            source = unstated_source(state, client)
+            source = unstated_source(
+                state.settings,
+                accepts=int(clients.accepts[client]),
+                has_prior=any(clients.prior[client].tolist()),
+                mixed=bool(clients.mixed[client]),
+            )
             known = {"learned": clients.learned, "prior": clients.prior}.get(source)
             clients.demand[client] = 0 if known is None else known[client]
         clients.demand_source[client] = source

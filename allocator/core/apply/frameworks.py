@@ -13,7 +13,7 @@ from allocator.core.apply.priors import begin_with_prior, teach_others
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.books.turns import last_turn
-from allocator.core.bounds import ROLES_MAX
+from allocator.core.bounds import ROLES_OF_FRAMEWORK_MAX
 from allocator.core.demand.own_words import read_request, read_words
 from allocator.core.events import (
     ActivateFramework,
@@ -37,9 +37,9 @@ def define(state: State, event: Define) -> None:
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
     # Roles beyond the limit are passed over: any framework may make some. Nobody is served in them.
-    most = state.limits.roles
+    most = state.session_limits.roles
     roles = {handle: path for handle, path in event.roles.items() if handle <= most}
-    state.roles.check_define(roles, state.limits.role_depth, "roles")
+    state.roles.check_define(roles, state.session_limits.role_depth, "roles")
     # Then change everything.
     state.beyond["roles"] = max(state.beyond["roles"], *(h for h in event.roles if h > most), 0)
     known = {kind.name for kind in state.space.kinds if kind}
@@ -62,14 +62,14 @@ def check_framework(state: State, framework: int, field: str = "framework") -> N
 def check_roles(state: State, roles: Iterable[int], field: str = "roles") -> None:
     """Raise an `EventError` where one of the handles names no role, and is not beyond the limit."""
     for role in roles:
-        if not state.roles.is_bound(role) and role <= state.limits.roles:
+        if not state.roles.is_bound(role) and role <= state.session_limits.roles:
             message = f"role {role} is not bound; define it before it is used"
             raise EventError("handle", field, message)
 
 
 def check_framework_handle(state: State, framework: int, field: str = "framework") -> None:
     """Raise an `EventError` where the handle can never name a framework."""
-    limit = state.limits.frameworks
+    limit = state.session_limits.frameworks
     if not 1 <= framework <= limit:
         message = f"framework {framework} is out of range; handles of frameworks are 1 to {limit}"
         raise EventError("limit", field, message)
@@ -95,7 +95,7 @@ def room_for(
     `pairs`: each (framework, role).
     `leaving`: rows that are set free before.
     """
-    room = state.limits.clients - len(state.clients) + leaving
+    room = state.session_limits.clients - len(state.clients) + leaving
     found = set[tuple[int, int]]()
     for pair in pairs:
         if pair in found:
@@ -144,14 +144,14 @@ def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, .
         if role not in roles:
             message = f"role {role} is not one of the framework's roles {event.roles[:9]}"
             raise EventError("value", "suppressed_roles", message)
-    bound = [role for role in event.roles if role <= state.limits.roles]
-    if len(bound) <= min(ROLES_MAX, state.limits.clients - len(state.clients)):
+    bound = [role for role in event.roles if role <= state.session_limits.roles]
+    if len(bound) <= min(ROLES_OF_FRAMEWORK_MAX, state.session_limits.clients - len(state.clients)):
         return tuple(bound)  # whoever has a row already, there is room for all
     # Clients that leave and hold nothing make room for those that come.
     clients = state.clients
     left = [row for row in _clients_of(state, framework) if int(clients.role[row]) not in roles]
     leaving = sum(holds_nothing(state, client) for client in left)
-    pairs = [(framework, role) for role in bound[:ROLES_MAX]]
+    pairs = [(framework, role) for role in bound[:ROLES_OF_FRAMEWORK_MAX]]
     found = room_for(state, pairs, leaving=leaving)
     return tuple(role for _, role in pairs if (framework, role) in found)
 
@@ -226,7 +226,7 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
         teach_others(state, client)
         # Drop what the client holds first: only an empty row can be closed.
         state.ledger.drop(state.ledger.rows_of_client(client))
-        state.tentative.void_client(client)
+        state.open_decisions.void_client(client)
         state.clients.subscribed[client] = False
         close_client_if_idle(state, client)
     state.frameworks.forget(framework)
@@ -308,7 +308,7 @@ def set_weights(state: State, event: SetWeights) -> None:
 
 def set_quota(state: State, event: SetQuota) -> None:
     """Note a role's quota; without guarantees and limits the role has none any more."""
-    check_quota(event, state.limits.role_depth)
+    check_quota(event, state.session_limits.role_depth)
     if event.guarantees or event.limits:
         state.space.quantities({**event.guarantees, **event.limits})
         state.reserve()

@@ -26,12 +26,12 @@ def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here:
 
 
 class Taken(NamedTuple):
-    """What rows are about, by resource.
+    """What each of some rows (N) took, by resource.
 
-    `amounts` (N, R): and the same as lists.
-    `total` (R,): the cluster's, at least 1.
-    `share` (N,): their dominant share of it.
-    `something` (N,): whether it is anything.
+    `amounts` (N, R), in thousandths; `lists`: the same as lists.
+    `total` (R,): what the cluster has, at least 1.
+    `share` (N,): dominant share of that.
+    `something` (N,): whether any amount is more than 0.
     """
 
     amounts: Ints
@@ -58,7 +58,7 @@ def learn_from_acceptance(state: State, client: int, taken: Taken, row: int, *, 
     accepts, changed = int(clients.accepts[client]), False
     if accepts <= settings.learn_after:
         changed = _judge_prior(state, client, taken.amounts[row], declined=hasty)
-    # As much as before changes nothing, unless it is the one after which what is learned counts.
+    # The same amounts change nothing, unless what is learned counts from this acceptance on.
     if clients.learned[client].tolist() != amounts:
         share_and_total = taken.share[row], taken.total
         changed |= _compare(state, client, taken.amounts[row], share_and_total, here=here)
@@ -116,8 +116,8 @@ def _judge_prior(state: State, client: int, taken: Ints, *, declined: bool) -> b
 def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools) -> None:
     """Learn from tasks that ended, each in a row of its own, how large a single one is.
 
-    What was accepted at once may have been several tasks: one of the same shape says so. Those of
-    other shapes say nothing: an executor and its tasks end one by one, too.
+    What was accepted at once may have been several tasks. A smaller task that ends, its amounts in
+    the same ratio, shows that. Other ratios show nothing: an executor and its tasks end one by one.
 
     `client` (N,): 0 where nobody is known.
     `holdings`: what came back, N rows.

@@ -1,8 +1,8 @@
 """What holds, transitions and releases do to the state where many of them come row by row.
 
-It is what `resources` has each of them do, row by row and in their order. What the ledger does is
-one compiled loop over all rows. What follows from that (filters, declines, lessons) does not change
-what the ledger does, so it comes after the loop, in the same order.
+The result is the same as when `resources` applies each of them by itself, in their order. Here one
+compiled loop changes the ledger for all rows. What follows from that (filters, declines, lessons)
+does not change what the ledger does, so it comes after the loop, in the same order.
 """
 
 import numpy as np

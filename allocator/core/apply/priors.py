@@ -8,7 +8,8 @@ from allocator.core.events import FrameworkInfo
 def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
     """Look for what frameworks like this one were seen to need; tells whether there is something.
 
-    What no agent has makes no column: when it comes, whoever has no prior yet is looked at again.
+    A prior that names a resource that no agent has is not taken. When such a resource comes,
+    `refit` looks at clients without a prior again.
     """
     if not state.settings.learn_demand or not state.memory.entries:
         return False
@@ -31,14 +32,3 @@ def teach_others(state: State, client: int) -> None:
     if info is not None and learned:
         for topic in wide_topics(state.roles.path[int(clients.role[client])], info):
             state.memory.teach(state.settings, topic, learned)
-
-
-def unstated_source(state: State, client: int) -> str:
-    """Say where a demand that nobody states comes from; empty: it is unknown."""
-    clients, settings = state.clients, state.settings
-    if not settings.learn_demand or clients.mixed[client]:
-        return ""
-    accepts, prior = int(clients.accepts[client]), any(clients.prior[client].tolist())
-    if accepts >= settings.learn_after or (accepts and prior):
-        return "learned"
-    return "prior" if prior else ""

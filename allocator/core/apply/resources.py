@@ -14,10 +14,11 @@ from allocator.core.apply.frameworks import (
     room_for,
 )
 from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
-from allocator.core.books.open_decisions import OpenDecisions
+from allocator.core.books.open_decisions import DecisionRows
 from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.events import (
+    AddFilters,
     Amounts,
     EventError,
     Exclude,
@@ -25,7 +26,6 @@ from allocator.core.events import (
     Holdings,
     InverseOffer,
     Outcomes,
-    Refuse,
     Release,
     Transition,
     UpdateAllocation,
@@ -38,7 +38,7 @@ REST_REFUSED_MS = 60_000
 """How long who got nothing of a rest kind is kept from it."""
 
 
-def refuse_rest(state: State, event: Outcomes, decided: OpenDecisions) -> None:
+def refuse_rest(state: State, event: Outcomes, decided: DecisionRows) -> None:
     """Bar clients from the rest of an agent for some time when they got nothing of it.
 
     `decided`: the decisions that are settled.
@@ -75,7 +75,7 @@ def hold(state: State, event: Hold) -> None:
     # What is beyond a limit is passed over, as if nobody held it: the module sees that it is not
     # given twice. Open the clients only after everything is checked.
     pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
-    known = room_for(state, [pair for pair in pairs if pair[1] <= state.limits.roles])
+    known = room_for(state, [pair for pair in pairs if pair[1] <= state.session_limits.roles])
     if len(known) < len(set(pairs)):
         kept = np.array([pair in known for pair in pairs], np.bool_)
         holdings, pairs = holdings.cut(kept), [pair for pair in pairs if pair in known]
@@ -149,7 +149,7 @@ def keep_filters(
     state.filters.add(client[kept], agent[kept], amount, expires_ms, state.clients.framework)
 
 
-def refuse(state: State, event: Refuse) -> None:
+def add_filters(state: State, event: AddFilters) -> None:
     """Take over filters of a snapshot."""
     state.space.check_bound(event.refused.kind.tolist(), "refused.kind")
     client, agent = known_rows(state, event.refused)
@@ -264,7 +264,7 @@ def _unserved(state: State, framework: Ints, role: Ints, doubtful: Bools) -> Boo
 
 
 def inverse_offer(state: State, event: InverseOffer) -> None:
-    """Note the answer to an inverse offer; that whoever refused is left alone is the module's."""
+    """Note the answer to an inverse offer; the module leaves alone who refused."""
     check_framework(state, event.framework)
     check_agent(state, event.agent)
     note_answer(state, event)
@@ -272,7 +272,7 @@ def inverse_offer(state: State, event: InverseOffer) -> None:
 
 def settle(state: State, event: Outcomes) -> None:
     """Make the books follow what was really offered."""
-    count, queue = len(event.reason), state.tentative
+    count, queue = len(event.reason), state.open_decisions
     if event.first_decision != queue.first or count > len(queue):
         message = (
             f"{event.first_decision} to {event.first_decision + count - 1} are not the oldest open "

@@ -13,7 +13,6 @@ from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.bounds import quoted, refuse_long
 from allocator.core.constraints import parse_constraint
-from allocator.core.demand.demand_memory import check_demand
 from allocator.core.events import (
     EventError,
     OperatorChange,
@@ -22,7 +21,7 @@ from allocator.core.events import (
     SetPolicy,
     SetShadow,
 )
-from allocator.core.plans.planning import PlanningPolicy
+from allocator.core.plans.problems import PlanningPolicy
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.settings import Settings, matches
 from allocator.settable import Scope, SettingKind, Value
@@ -151,15 +150,16 @@ def _check_role(state: State, role: str) -> None:
     if not role or not all(role.split("/")):
         message = f"{quoted(role)} is not a role; write it as 'eng' or 'eng/ads'"
         raise EventError("value", "role", message)
-    check_depth(role, state.limits.role_depth, "role")
+    check_depth(role, state.session_limits.role_depth, "role")
 
 
 def _check_amounts(kind: SettingKind, amounts: Mapping[str, int]) -> None:
     if not amounts and not kind.empty:
         message = f"is empty; name amounts, or take the {kind.name} back"
         raise EventError("value", kind.field, message)
-    if kind.empty:
-        check_demand(amounts, kind.field)
+    if kind.empty and amounts and not any(amounts.values()):
+        message = f"all amounts are zero; leave the {kind.name} empty where it is {kind.empty}"
+        raise EventError("value", kind.field, message)
 
 
 def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:

@@ -1,8 +1,8 @@
-"""What is beyond `limits.frameworks` and `limits.agents` is passed over, as if it were not there.
+"""Frameworks and agents beyond `limits.frameworks` and `limits.agents` are left out.
 
-Whoever may register frameworks or agents may register many, and nobody else must suffer: those that
-came first are served. What is beyond holds nothing here; the module sees that nothing is given
-twice.
+Whoever may register frameworks or agents may register too many. Others must not suffer by it: those
+that came first are served. One that is left out holds nothing in these books; that nothing is
+given twice, the module makes sure.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from allocator.core.books.state import State
-from allocator.core.events import AddAgents, Event, Exclude, Hold, Refuse, UpdateAllocation
+from allocator.core.events import AddAgents, AddFilters, Event, Exclude, Hold, UpdateAllocation
 from allocator.core.snapshot import Bools, Ints
 
 
@@ -23,10 +23,10 @@ def within_limits(state: State, event: Event) -> Event | None:
     if of_many is not None:
         return of_many(state, event)
     framework, agent = getattr(event, "framework", 0), getattr(event, "agent", 0)
-    if isinstance(agent, int) and agent > state.limits.agents:
+    if isinstance(agent, int) and agent > state.session_limits.agents:
         return None
-    if isinstance(framework, int) and framework > state.limits.frameworks:
-        # Resources that it turned into others are there all the same.
+    if isinstance(framework, int) and framework > state.session_limits.frameworks:
+        # The agent's resources have changed all the same: it counts as done on free ones.
         return replace(event, framework=0) if isinstance(event, UpdateAllocation) else None
     return event
 
@@ -36,9 +36,9 @@ def _hold(state: State, event: Hold) -> Event:
     return event if kept.all() else Hold(event.holdings.cut(kept))
 
 
-def _refuse(state: State, event: Refuse) -> Event:
+def _add_filters(state: State, event: AddFilters) -> Event:
     kept = _known(state, event.refused.framework, event.refused.agent)
-    return event if kept.all() else Refuse(event.refused.cut(kept), event.expires_ms[kept])
+    return event if kept.all() else AddFilters(event.refused.cut(kept), event.expires_ms[kept])
 
 
 def _exclude(state: State, event: Exclude) -> Event:
@@ -47,24 +47,29 @@ def _exclude(state: State, event: Exclude) -> Event:
 
 
 def _add_agents(state: State, event: AddAgents) -> Event | None:
-    kept = event.agent <= state.limits.agents
+    kept = event.agent <= state.session_limits.agents
     return event if kept.all() else _some(event, kept)
 
 
 _OF_MANY: Mapping[type, Callable[[State, Any], Event | None]] = MappingProxyType(
-    {Hold: _hold, Refuse: _refuse, Exclude: _exclude, AddAgents: _add_agents}
+    {Hold: _hold, AddFilters: _add_filters, Exclude: _exclude, AddAgents: _add_agents}
 )
 """Events that name several agents or frameworks."""
 
 
 def _known(state: State, framework: Ints, agent: Ints) -> Bools:
-    found: Bools = (framework <= state.limits.frameworks) & (agent <= state.limits.agents)
+    found: Bools = (framework <= state.session_limits.frameworks) & (
+        agent <= state.session_limits.agents
+    )
     return found
 
 
 def note_beyond(state: State, event: Event) -> None:
     """Note what an event names beyond the limits, of which something was left out."""
-    for name, most in (("agent", state.limits.agents), ("framework", state.limits.frameworks)):
+    for name, most in (
+        ("agent", state.session_limits.agents),
+        ("framework", state.session_limits.frameworks),
+    ):
         largest = int(np.max(getattr(event, name, 0), initial=0))
         if largest > most:
             state.beyond[f"{name}s"] = max(state.beyond[f"{name}s"], largest)

@@ -1,4 +1,4 @@
-"""Offers of which something is in use, and the rest has not come back yet."""
+"""Offers that were accepted in part, and whose rest has not come back yet."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from allocator.core.snapshot import Bools, Ints
 
 
 class AcceptedOffers:
-    """Who has accepted something of what is on offer to it, on which agent.
+    """Pairs of a client and an agent where the client accepted a part of what is offered to it.
 
-    So what then comes back is known to be the rest of an offer that was accepted, and no decline.
+    What such a client then gives back is the rest of an accepted offer, and no decline.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """Who may not be served where: a bit for each (agent, client).
 
 Three sources bar a pair: exclusions that the host told us of, rules on attributes (operator or
-label), and capabilities. The host's are kept bit by bit. The others depend on the client only
-through its *rule*, which few clients do not share: so they are evaluated once for each rule and
-agent, and painted with the rule's mask of clients.
+label), and capabilities. The host's exclusions are kept bit by bit. The other two depend on the
+client's *rule* alone, and most clients share theirs with others. So each rule is evaluated once an
+agent, and the result is set for all its clients at once, by a mask.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,11 +50,17 @@ def _column(words: Words, client: int) -> Bools:
     return (word & np.uint64(1)).astype(np.bool_)
 
 
+def bits(words: Words, row: Ints, client: Ints) -> Bools:
+    """Look up bits of pairs in words (A, W), such as `Eligibility.excluded`."""
+    word = words[row, client // _BITS]
+    return ((word >> (client % _BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+
+
 class Eligibility:
-    """The relation between clients and agents.
+    """Which clients may be served on which agents.
 
     `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
-    `excluding` (A,): agents with such a bit; some whose bits were taken back may be among them.
+    `excluding` (A,): False: no bit of the agent is set. True: some are, or were.
     """
 
     DERIVED: ClassVar[tuple[str, ...]] = ("_columns",)

@@ -352,8 +352,9 @@ class Rows(NamedTuple):
 
     `client`, `agent` (N,): 0 where they are not known; a loop fills in whom it finds.
     `role` (N,).
-    `asked` (N,): whose client is to be found among the offers on the agent.
-    `apart` (N,): which are not for this loop.
+    `asked` (N,): the host does not know the framework: its client is to be found among the offers
+        on the agent.
+    `apart` (N,): this loop stops before these rows; they are applied as events.
     `here` (N,): filled in: where the client used something on the agent before.
     `offered` (N,): filled in: where something is on offer to it there afterwards.
     """

@@ -1,4 +1,4 @@
-"""Decisions whose outcome is not known yet, first come first settled."""
+"""Decisions whose outcome is not known yet; outcomes come in the order of the decisions."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from allocator.core.numba.sparse_rows import SparseRows
 from allocator.core.snapshot import Ints
 
 
-class OpenDecisions(NamedTuple):
+class DecisionRows(NamedTuple):
     """Some decisions in their order.
 
     `client` (N,): 0 where the decision is void.
@@ -21,7 +21,7 @@ class OpenDecisions(NamedTuple):
     amounts: SparseRows
 
 
-class Tentative:
+class OpenDecisions:
     """A queue of decisions in arrays, one piece a cycle.
 
     `first`: number of the oldest decision that is not settled.
@@ -29,7 +29,7 @@ class Tentative:
 
     def __init__(self) -> None:
         self.first = 1
-        self._pieces: list[OpenDecisions] = []
+        self._pieces: list[DecisionRows] = []
         self._count = 0
 
     def __len__(self) -> int:
@@ -43,10 +43,10 @@ class Tentative:
     def append(self, client: Ints, agent: Ints, amounts: SparseRows) -> None:
         """Queue decisions: clients (N,), agents (N,), N rows of amounts."""
         if len(client):
-            self._pieces.append(OpenDecisions(client.copy(), agent, amounts))
+            self._pieces.append(DecisionRows(client.copy(), agent, amounts))
             self._count += len(client)
 
-    def oldest(self, count: int) -> OpenDecisions:
+    def oldest(self, count: int) -> DecisionRows:
         """The oldest decisions, as a copy."""
         taken, left = [], count
         # Take whole pieces, and the beginning of the last one.
@@ -54,10 +54,10 @@ class Tentative:
             if not left:
                 break
             size = min(len(client), left)
-            taken.append(OpenDecisions(client[:size], agent[:size], amounts.cut(0, size)))
+            taken.append(DecisionRows(client[:size], agent[:size], amounts.cut(0, size)))
             left -= size
         empty = np.empty(0, np.int64)
-        return OpenDecisions(
+        return DecisionRows(
             client=np.concatenate([empty, *(piece.client for piece in taken)]),
             agent=np.concatenate([empty, *(piece.agent for piece in taken)]),
             amounts=sparse_rows.joined([piece.amounts for piece in taken]),
@@ -71,7 +71,7 @@ class Tentative:
             size = len(client)
             # Of this piece some decisions stay open: put them back at the front.
             if size > count:
-                rest = OpenDecisions(client[count:], agent[count:], amounts.cut(count, size))
+                rest = DecisionRows(client[count:], agent[count:], amounts.cut(count, size))
                 self._pieces.insert(0, rest)
             count -= min(size, count)
 

@@ -1,4 +1,4 @@
-"""What is free and not plain, and who may have it."""
+"""Free resources that are special (reserved, revocable, shared, ...), and who may have them."""
 
 from dataclasses import dataclass
 

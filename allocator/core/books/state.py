@@ -1,4 +1,4 @@
-"""The whole state of one session: tables, ledger, filters, relation, open decisions."""
+"""The whole state of one session: tables, ledger, filters, eligibility, open decisions."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +9,7 @@ from allocator.core.books.accepted import AcceptedOffers
 from allocator.core.books.asked import Asked
 from allocator.core.books.eligibility import Eligibility
 from allocator.core.books.ledger import Ledger
-from allocator.core.books.open_decisions import Tentative
+from allocator.core.books.open_decisions import OpenDecisions
 from allocator.core.books.resource_space import ResourceSpace
 from allocator.core.books.roles import RoleTable
 from allocator.core.books.tables import AgentTable, ClientTable, FrameworkTable
@@ -22,11 +22,11 @@ from allocator.core.snapshot import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SessionLimits:
     """How much a session may ask us to keep.
 
-    Handles are row numbers, so their limit bounds memory; the relation between clients and agents
-    takes one bit for each pair. A role's depth bounds what is worked out level by level.
+    Handles are row numbers, so their limit bounds memory; who is excluded from which agent takes
+    one bit for each pair. A role's depth bounds what is worked out level by level.
     """
 
     agents: int = 131_072
@@ -46,20 +46,21 @@ class State:
     who was served and who waits. Nobody else does.
 
     `now_ms`: the host's clock, as it was told last.
-    `paused_ms`: when decisions were held back last, or let go on.
+    `paused_ms`: when the master last paused decisions, or resumed them.
     `memory`: what frameworks were seen to need, in earlier sessions too.
     `plan`: what cycles go by, of a policy that plans.
-    `asked` (dict of (int, int) to Asked): frameworks that are asked to leave agents: by both.
-    `beyond`: the largest handle of agents, frameworks and roles that was passed over, for it is
-        more than is kept; 0: none was.
+    `asked` (dict of (int, int) to Asked): frameworks that are asked to leave agents, by the handles
+        of both.
+    `beyond`: the largest handle of an agent, framework or role that was left out because it is
+        over a limit; 0: none was.
     """
 
     # Kept from one question to the next, so whoever only asks changes them, too.
     DERIVED: ClassVar[tuple[str, ...]] = ("_total", "_total_version")
 
-    def __init__(self, settings: Settings, limits: Limits) -> None:
+    def __init__(self, settings: Settings, limits: SessionLimits) -> None:
         self.settings = settings
-        self.limits = limits
+        self.session_limits = limits
         self.options = Options()
         self.now_ms = 0
         self.paused = False
@@ -76,7 +77,7 @@ class State:
         self.ledger = Ledger()
         self.filters = FilterTable(limits.filters)
         self.eligibility = Eligibility()
-        self.tentative = Tentative()
+        self.open_decisions = OpenDecisions()
         self.accepted = AcceptedOffers()
         self.memory = DemandMemory()
         self.plan: Plan | None = None
@@ -89,7 +90,7 @@ class State:
     def set_options(self, options: Options) -> None:
         """Begin the resource space anew, with the names that the options mention."""
         self.options = options
-        self.space = ResourceSpace(self.limits.kinds, options.fairness_excluded)
+        self.space = ResourceSpace(self.session_limits.kinds, options.fairness_excluded)
         self.clients = ClientTable()  # for its columns are those of the space
         for amounts in (*options.minimum, *self.settings.limits.values()):
             self.space.quantities(amounts)

@@ -20,7 +20,7 @@ REVOCABLE, SHARED, REFINED = 1, 2, 4
 class AgentTable(Table):
     """Agents by handle; row 0 is none.
 
-    `aside`: what of their words is set aside, of those of which something is.
+    `aside`: what of an agent's words is set aside; only agents with such words are in it.
     `version`: grows whenever a capacity changes.
     """
 
@@ -94,9 +94,9 @@ class FrameworkTable(Table):
 
     `request` (dict of int to amounts by name): what frameworks asked for by REQUEST.
     `words`: what their information says of what they need.
-    `unserved`: roles of frameworks in which they are not served: there are too many.
-    `aside`, `request_aside`: what of their words is set aside, of those of which something is; of
-        the REQUEST alone.
+    `unserved`: roles in which a framework is not served, because there is no room for more clients.
+    `aside`: what of a framework's words is set aside; only frameworks with such words are in it.
+    `request_aside`: the same of REQUEST calls alone.
     """
 
     LATER: ClassVar[dict[str, str]] = {"served": "bound"}
@@ -145,9 +145,9 @@ class FrameworkTable(Table):
 class ClientTable(Table):
     """Clients: one framework in one role each; row 0 is none.
 
-    `minimum` (dict of int to amounts by name): clients that have a minimum of their own: any one of
-        these; none: whatever is not empty.
-    `unfit`: resources that clients ask for and nobody has, of those who do.
+    `minimum` (dict of int to amounts by name): of clients with a minimum of their own: an offer
+        must reach one of these. An empty tuple: any offer that is not empty will do.
+    `unfit`: resources that a client asks for and no agent has; only such clients are in it.
     `version`: grows whenever a client comes, goes, or changes its state.
     """
 

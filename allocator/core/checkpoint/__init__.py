@@ -6,10 +6,10 @@ side by side, so that fifty thousand agents cost a few loops over lists, and arr
 are. `restore` makes the objects again. It takes classes of the core only, and calls none of their
 code.
 
-What the tables hold is found out by looking, so a table may get a new array without a word here.
-Whatever is of none of the types that are known here is a `CheckpointError`. A class may name
-attributes that are worked out from the others in `DERIVED`; they are left out. In `LATER` it names
-arrays that it has got meanwhile: where an older checkpoint lacks one, it is all zeros.
+The attributes of objects are found at run time: a new array of a table needs no line here. A value
+of a type that is not known here raises a `CheckpointError`. A class names in `DERIVED` attributes
+that are worked out from the others: they are left out. In `LATER` it names arrays that older
+checkpoints lack: these become zeros.
 """
 
 from allocator.core.checkpoint.columns import Array, CheckpointError, Column

@@ -304,14 +304,14 @@ def reclaiming(state: State, decisions: Decisions) -> Decisions:
 
 
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
-    """Charge grants to the books as tentative decisions."""
+    """Charge grants to the books as open decisions."""
     merged, amounts, rows, ends = _in_order(snapshot, grants)
     client = merged.client[rows]
     agent = snapshot.handle[merged.agent[rows]]
     # Charge the books, and keep the decisions until their outcomes come.
-    first = state.tentative.next
+    first = state.open_decisions.next
     state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
-    state.tentative.append(client, agent, amounts)
+    state.open_decisions.append(client, agent, amounts)
     take_turn(state, client)
     state.clients.waited[client] = 0
     state.clients.offered_ms[client] = state.now_ms

@@ -1,8 +1,8 @@
-"""What the allocator says: a cycle's decisions, and whether by rule there are none.
+"""What the allocator answers: a cycle's decisions; where there are none, whether that is right.
 
-The module sees what is free and who takes offers. It does not see what operators told the sidecar,
-what demands are known, or what a plan is for. So an answer that gives nothing says whether these
-explain it; where they do not, something is amiss, and after a while the module decides once.
+The module sees what is free and who takes offers. It does not see operators' rules, known demands
+or plans. So an answer without decisions says whether one of these is the reason (`holds_back`).
+Where none is, something is wrong with the sidecar, and after a while the module decides once.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class Decisions:
         ``first_decision + i``.
     `groups`: decisions that name the same kinds stand in one group; none is empty.
     `reclaims`: who is asked to leave an agent.
-    `holds_back`: there is nothing by rule: see `allocator.core.cycle.decisions`.
+    `holds_back`: rules, demands or a plan explain why there are no decisions, see this file's head.
     """
 
     cycle: int
@@ -93,7 +93,7 @@ def one_table(groups: Iterable[Holdings]) -> Holdings:
 def explained(
     decisions: Decisions, snapshot: Snapshot, able: Ints, error: str, *, plans: bool
 ) -> Decisions:
-    """Say with the decisions of a cycle over all agents whether there is nothing by rule.
+    """Add to the decisions of a cycle over all agents whether rules explain that there are none.
 
     `snapshot`: as it was taken.
     `able` (n,): clients that some agent could serve, and that were given nothing.

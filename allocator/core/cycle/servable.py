@@ -1,7 +1,7 @@
 """Which clients some agent could serve at the start of a cycle, whoever else is there.
 
-That is what waiting means: a client that no agent suits does not wait for its turn. Quotas are left
-out, so that whoever a limit keeps back is seen to wait.
+Only such a client counts as waiting for its turn: one that no agent suits does not. Quotas are
+ignored here, so a client that a limit keeps back counts as waiting, too.
 """
 
 import numpy as np

@@ -18,7 +18,8 @@ from allocator.core.numba.array_structures import distinct_rows, read_only, some
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import StableArrays, fixed
 from allocator.core.plan import Plan
-from allocator.core.plans.planning import Problem, held_by_group, problem_of, shown
+from allocator.core.plans.adopted import held_by_group, shown
+from allocator.core.plans.problems import Problem, problem_of
 from allocator.core.policy import Subtree
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials, Tree
 from allocator.core.task_counts import has_demand

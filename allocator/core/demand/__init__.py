@@ -1,4 +1,4 @@
 """What one task of a framework needs: stated, learnt, remembered, or read from its own words.
 
-Begin with `demand_memory`.
+Begin with `sources`, which tells their order.
 """

@@ -4,10 +4,6 @@ A Spark job is a framework of its own: what one was seen to take is known when i
 So it is remembered under *topics*: the role with the pattern of the name, with the principal, with
 the user. A new framework of which nobody states the demand begins with what is remembered, its
 *prior*, until what it accepts agrees or disagrees.
-
-Of the sources of demands the first that answers counts: an operator's rule that overrides, the
-framework's REQUEST call, a label on its information, any other rule of operators, what it accepted
-before. An unknown demand is not zero: the framework is served with whatever is free.
 """
 
 import re
@@ -17,41 +13,8 @@ from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
-from allocator.core.events import EventError, FrameworkInfo
+from allocator.core.events import FrameworkInfo
 from allocator.core.settings import Settings
-
-
-def declared_demand(
-    settings: Settings, own: tuple[str, Mapping[str, int]] | None, framework_name: str, role: str
-) -> tuple[str, Mapping[str, int]] | None:
-    """Find the demand that somebody stated.
-
-    `own` (source, amounts): what the framework states itself.
-    Returns (source, amounts): None where nobody did; empty amounts where the operator says that it
-        is unknown.
-    """
-    rule = settings.demand_rule(role, framework_name)
-    ruled = None if rule is None or rule.demand is None else ("operator", rule.demand)
-    if rule is not None and rule.override:
-        return ruled
-    return own or ruled
-
-
-def own_demand(
-    of_label: Mapping[str, int] | None, request: Mapping[str, int] | None
-) -> tuple[str, Mapping[str, int]] | None:
-    """Find the demand that a framework states itself, as (source, amounts); None: it does not."""
-    if request:
-        return "request", request
-    return ("label", of_label) if of_label else None
-
-
-def check_demand(demand: Mapping[str, int] | None, field_name: str) -> None:
-    """Raise an `EventError` where an operator's demand is not one."""
-    if demand and not any(demand.values()):
-        message = "all amounts are zero; leave the demand empty where it is unknown"
-        raise EventError("value", field_name, message)
-
 
 Topic: TypeAlias = tuple[str, str, str]
 """Path of a role; ``name``, ``principal`` or ``user``; and which."""
@@ -154,7 +117,7 @@ class DemandMemory:
         return entry.weight >> min(halvings, 63)
 
     def recall(self, settings: Settings, topics: Iterable[Topic]) -> Mapping[str, int] | None:
-        """Find the demand to begin with: of the first topic of which it is certain enough."""
+        """Find a prior: the demand of the first topic that is certain enough."""
         for topic in topics:
             if self.weight(settings, topic) >= settings.learn_after:
                 return self.entries[topic].amounts
@@ -190,12 +153,12 @@ class DemandMemory:
         if unit is not None and unit == amounts:
             weight += times
         elif unit is not None and not one_task:
-            # Several tasks, perhaps: that fits, and says no more. Where it shows that what was
-            # believed were several, too, it counts once.
+            # Perhaps several tasks of the known size: that agrees, and teaches nothing. Where it
+            # shows that the known amounts were several tasks themselves, it counts once.
             weight += unit != known
         else:
-            # It disagrees: each lesson halves the weight, and the one after which nothing is left
-            # of it says what is believed from then on.
+            # It disagrees: each lesson halves the weight. When nothing is left of it, the amounts
+            # of the lesson take the place of the known ones.
             needed = max(weight.bit_length(), 1)
             unit = known if times < needed else dict(amounts)
             weight = weight >> times if times < needed else times - needed + 1

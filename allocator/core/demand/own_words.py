@@ -38,7 +38,7 @@ Minimum = tuple[Mapping[str, int], ...]
 
 
 class WordsError(ValueError):
-    """OwnWords that are not taken.
+    """What a framework says of itself is not taken.
 
     `reason`: one of `REASONS`.
     """
@@ -64,7 +64,7 @@ class OwnWords:
 
 
 def read_words(info: FrameworkInfo) -> OwnWords:
-    """Read a framework's labels and minimums; whatever they are, that is possible."""
+    """Read a framework's labels and minimums; whatever they are, it does not fail."""
     if not (info.labels or info.minimum):
         return OwnWords(None, (), {}, ())
     demand: Mapping[str, int] | None = None
@@ -84,7 +84,8 @@ def read_words(info: FrameworkInfo) -> OwnWords:
     for role, any_of in info.minimum.items():
         taken, wrong = _read_minimum(any_of)
         aside += wrong
-        # With nothing left it is as if nothing had been said. An empty one means something.
+        # Where all alternatives were left out, the framework counts as having no minimum. One that
+        # it gave empty means something: any offer will do.
         if taken or not any_of:
             minimum[role] = taken
     return OwnWords(demand, clauses, minimum, tuple(aside))
@@ -120,7 +121,7 @@ def demand_of_label(label: str) -> dict[str, int] | None:
 
 def clauses_of_label(label: str) -> tuple[Clause, ...]:
     """Read a label that says something of agents. Raises WordsError."""
-    # Counted by signs first, so that what is too much costs nothing.
+    # Separators are counted first, so that too long an expression is never parsed.
     if (clauses := label.count(";") + 1) > CLAUSES_MAX:
         raise WordsError(TOO_MANY, f"has {clauses} clauses, over {CLAUSES_MAX}")
     if (values := label.count("|") + clauses) > CLAUSE_VALUES_MAX:

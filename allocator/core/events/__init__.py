@@ -46,6 +46,7 @@ from allocator.core.events.frameworks import (
     UpdateFramework,
 )
 from allocator.core.events.holdings import (
+    AddFilters,
     Exclude,
     Hold,
     Holdings,
@@ -54,7 +55,6 @@ from allocator.core.events.holdings import (
     Moves,
     Outcomes,
     Reason,
-    Refuse,
     Release,
     Transition,
     UpdateAllocation,
@@ -89,7 +89,7 @@ Event = (
     | Suppress
     | Revive
     | Exclude
-    | Refuse
+    | AddFilters
     | SetWhitelist
     | SetWeights
     | SetQuota
@@ -113,6 +113,7 @@ __all__ = [
     "ActivateFramework",
     "AddAgent",
     "AddAgents",
+    "AddFilters",
     "AddFramework",
     "AgentInfo",
     "Amounts",
@@ -131,7 +132,6 @@ __all__ = [
     "Options",
     "Outcomes",
     "Reason",
-    "Refuse",
     "Release",
     "RemoveAgent",
     "RemoveFramework",

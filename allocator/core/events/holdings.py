@@ -71,7 +71,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Offered resources come into use. A framework of 0 is one that the host cannot tell."""
+    """Offered resources come into use. Framework 0: the host does not know which one it is."""
 
     used: Holdings
 
@@ -159,7 +159,7 @@ class Exclude:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class AddFilters:
     """Filters in force, as a snapshot carries them.
 
     `expires_ms` (N,).

@@ -1,1 +1,1 @@
-"""Refusals in force, and which of them cover all that their clients could be offered."""
+"""Filters in force, and which of them cover all that their clients could be offered."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.filters.refusals import Refusals, bit_of
+from allocator.core.filters.filter_arrays import FilterArrays, bit_of
 from allocator.core.numba.array_structures import some
 from allocator.core.numba.compiled import loop, part
 from allocator.core.snapshot import Bools, Ints, Words
@@ -38,7 +38,7 @@ class Offerable(NamedTuple):
 
 
 @part()
-def _covers_all(filters: Refusals, offerable: Offerable, place: int, row: int) -> bool:
+def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: int) -> bool:
     """Say whether a filter covers all that its client could be offered on its agent."""
     client = filters.client[row]
     first, end = offerable.start[place], offerable.start[place + 1]
@@ -61,7 +61,7 @@ def _covers_all(filters: Refusals, offerable: Offerable, place: int, row: int) -
 
 
 @part()
-def _look_through(filters: Refusals, offerable: Offerable, place: int, agent: int) -> None:
+def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
     """Work out all bits of an agent, filter by filter."""
     filters.covered[agent] = np.uint64(0)
     filters.maybe[agent] = np.uint64(0)
@@ -82,7 +82,7 @@ def _look_through(filters: Refusals, offerable: Offerable, place: int, agent: in
 
 
 @part()
-def _look_at_fresh(filters: Refusals, offerable: Offerable, place: int, agent: int) -> None:
+def _look_at_fresh(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
     """Work out the bits of the filters that came to an agent since the last time."""
     row = filters.of_agent[agent]
     # Filters are put at the head of the list, so the fresh ones are the first.
@@ -96,7 +96,7 @@ def _look_at_fresh(filters: Refusals, offerable: Offerable, place: int, agent: i
 
 
 @part()
-def _is_beyond(filters: Refusals, offerable: Offerable, place: int, agent: int) -> bool:
+def _is_beyond(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> bool:
     """Say whether more is free on an agent than any filter there covers."""
     for r in range(offerable.free.shape[1]):
         kind = offerable.plain_kind[r]
@@ -116,7 +116,7 @@ def _is_as_seen(seen: Ints, offerable: Offerable, place: int, agent: int) -> boo
 
 @loop
 def refresh(
-    filters: Refusals,
+    filters: FilterArrays,
     offerable: Offerable,
     agents: Ints,
     touched: Bools,
@@ -169,7 +169,7 @@ def changed_clients(before: Offerable | None, now: Offerable) -> Ints:
 
 
 @loop
-def mark_stale(filters: Refusals, clients: Ints) -> None:
+def mark_stale(filters: FilterArrays, clients: Ints) -> None:
     """Have the bits of some clients worked out again."""
     for client in clients:
         row = filters.of_client[client]

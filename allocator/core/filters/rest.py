@@ -1,8 +1,8 @@
 """Clients that are not offered the rest of an agent for a while, because they got nothing of it.
 
 Nobody but the module knows who may have which part of a rest kind. So it is offered to one client
-after another. Whoever got nothing of it is not asked again before some time is up. Otherwise the
-first client would be asked again and again, and those whose resources they are never.
+after another. A client that got nothing of it is not offered it again for some time. Otherwise the
+first client would be offered it in every cycle, and the client that may have it never.
 """
 
 from collections.abc import Callable, Iterator

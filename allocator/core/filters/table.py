@@ -1,4 +1,4 @@
-"""Refusals: what a client declined on an agent is not offered to it again for a while.
+"""Filters: what a client declined on an agent is not offered to it again for a while.
 
 A filter bars whatever its amounts cover. It stands in three doubly linked lists: its agent's (for
 cycles), its client's (for revive), and that of the moment at which it expires. Of two filters of
@@ -12,9 +12,9 @@ be offered on the agent, see `coverage`.
 import numpy as np
 
 from allocator.core.bounds import FILTER_BYTES_MAX
-from allocator.core.filters import coverage, refusals
+from allocator.core.filters import coverage, filter_arrays
 from allocator.core.filters.coverage import Offerable
-from allocator.core.filters.refusals import COLUMNS, PAGES, Refusals, page_of
+from allocator.core.filters.filter_arrays import COLUMNS, PAGES, FilterArrays, page_of
 from allocator.core.filters.rest import RestRefusals
 from allocator.core.numba.array_structures import pack
 from allocator.core.numba.columns import grown, new_arrays
@@ -29,8 +29,8 @@ class FilterTable:
     """All filters in force."""
 
     def __init__(self, limit: int) -> None:
-        """Keep at most `limit` filters; a refusal beyond that is forgotten, and counted."""
-        self.rows = grown(new_arrays(Refusals, COLUMNS), COLUMNS, page=PAGES)
+        """Keep at most `limit` filters; one beyond that is forgotten, and counted."""
+        self.rows = grown(new_arrays(FilterArrays, COLUMNS), COLUMNS, page=PAGES)
         self.forgotten = 0
         self.rest = RestRefusals()
         self._seen: Ints = np.empty((0, 0), np.int64)
@@ -55,7 +55,7 @@ class FilterTable:
     def add(
         self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints, framework: Ints
     ) -> None:
-        """Keep refusals: amounts (N, K) by kind, in force up to and including `expires_ms`.
+        """Keep filters: amounts (N, K) by kind, in force up to and including `expires_ms`.
 
         `framework` (C,): of each client.
         """
@@ -67,9 +67,10 @@ class FilterTable:
         if not len(client):
             return
         self._make_rows(len(client))
-        # What is over already goes with what will be over next.
+        # A filter may have expired before it comes. It is moved to a page that the next `expire`
+        # looks at, which drops it.
         expires_ms = np.maximum(expires_ms, self._since_ms - 1)
-        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare)
+        self._spare = filter_arrays.add(self.rows, client, agent, amount, expires_ms, self._spare)
 
     def _most(self) -> int:
         """How many there may be: each is as wide as all kinds."""
@@ -77,7 +78,7 @@ class FilterTable:
         return min(self._limit, FILTER_BYTES_MAX // row_bytes)
 
     def _within_share(self, framework: Ints, client: Ints, free: int) -> Ints:
-        """Which refusals are kept where little is free: nobody has more than is free after that.
+        """Which filters are kept where little is free: nobody has more than is free after that.
 
         So whoever declines without end leaves room for those who come later.
         """
@@ -98,13 +99,13 @@ class FilterTable:
     def expire(self, now_ms: int) -> None:
         """Drop what is not in force any more."""
         self.rows.stale[self.rest.expire(now_ms)] = True
-        self._spare = refusals.expire(self.rows, self._since_ms, now_ms, self._spare)
+        self._spare = filter_arrays.expire(self.rows, self._since_ms, now_ms, self._spare)
         self._since_ms = now_ms
 
     def drop_agent(self, agent: int) -> None:
         self.rest.drop_agent(agent)
         rows = self.rows
-        self._spare = refusals.drop_list(
+        self._spare = filter_arrays.drop_list(
             rows, rows.of_agent[agent], rows.next_of_agent, self._spare
         )
 
@@ -112,7 +113,7 @@ class FilterTable:
         if len(self.rest):
             self.rows.stale[self.rest.drop_client(client)] = True
         rows = self.rows
-        self._spare = refusals.drop_list(
+        self._spare = filter_arrays.drop_list(
             rows, rows.of_client[client], rows.next_of_client, self._spare
         )
 

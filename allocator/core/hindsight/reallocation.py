@@ -1,7 +1,7 @@
 """What everybody would have if the whole cluster were given out anew, now.
 
-It is for questions, never for decisions: what is held stays where it is, and an ideal tells by how
-much it is another than what the policy would give.
+It answers questions and makes no decisions: in the real books, everybody keeps what is held. The
+answer shows how far the shares of now are from those that the policy would give.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from itertools import count
 import numpy as np
 
 from allocator.core.apply import apply
-from allocator.core.books.open_decisions import Tentative
+from allocator.core.books.open_decisions import OpenDecisions
 from allocator.core.books.state import State
 from allocator.core.events import AddFramework, FrameworkInfo, Request
 
@@ -50,7 +50,7 @@ def forget_holdings(state: State) -> None:
     what frameworks are capable of stay, and so do those who want no offers.
     """
     state.ledger.drop(state.ledger.rows())
-    state.tentative = Tentative()
+    state.open_decisions = OpenDecisions()
     clients = state.clients
     for client in np.flatnonzero(clients.framework).tolist():
         state.filters.drop_client(client)

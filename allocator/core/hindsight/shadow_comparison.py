@@ -1,10 +1,10 @@
 """What another policy would have decided in a cycle, beside what was decided.
 
-Both are asked about the same frozen snapshot, with the same seed. Nothing comes of what the other
-one says: so it is compared cycle by cycle, always from the books as the policy in force left them.
+Both are asked about the same frozen snapshot, with the same seed. The other policy's grants are
+never charged: each comparison starts from the books as the policy in force left them.
 
-Who is served in whole tasks, and which filters cover all that a client could be offered, depend on
-the policy's mode. A snapshot that was kept can so be given to a policy of another mode.
+The policy's mode decides who is served in whole tasks, and which filters cover all that a client
+could be offered. So both are worked out again where the other policy has another mode.
 """
 
 from dataclasses import dataclass, replace

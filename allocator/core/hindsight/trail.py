@@ -24,7 +24,7 @@ from allocator.core.events import (
     Release,
     Transition,
 )
-from allocator.core.filters.refusals import excerpt
+from allocator.core.filters.filter_arrays import excerpt
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Bools, Filters, Grants, Ints, Snapshot, Words
 
@@ -113,11 +113,11 @@ class CycleRecord:
 
 
 class Seen(NamedTuple):
-    """What a policy sees, with copies of what the books go on to change.
+    """A snapshot that a policy saw, with copies of those arrays that the books go on to change.
 
-    `taken`: as it was taken, changed since.
-    `agents_held`, `excluding`, `filters`: its parts that change, as they were. The lists of filters
-        may be left out; the bits of what they cover never are.
+    `taken`: the snapshot; some of its arrays have changed since.
+    `agents_held`, `excluding`, `filters`: copies of these, as they were. The lists of filters may
+        be missing; the bits of what they cover never are.
     `excluded` (E, W): the rows of the agents that exclude somebody; the others are zeros.
     `filters_kept`: whether the lists are complete.
     `nbytes`: what is kept because of this, about.

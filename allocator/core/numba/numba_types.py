@@ -1,4 +1,4 @@
-"""How loops are compiled, and what numba has to know of tuples that are lent (`by_reference`).
+"""How loops are compiled, and what numba has to know of tuples that are lent (`as_pointer`).
 
 Imported with the first loop that is compiled.
 """

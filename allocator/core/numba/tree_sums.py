@@ -44,8 +44,11 @@ def add_up_amounts(
 ) -> NDArray[np.float64]:
     """Add up amounts (C, K), each row times a gain (C,), and beside them a count (C,): (N, K + 1).
 
-    The other parameters are those of `count_up`. The order of all additions is that of the clients,
-    then of the nodes, so equal amounts give equal bits.
+    The order of all additions is that of the clients, then of the nodes, so equal amounts give
+    equal bits.
+
+    `parent` (N,), `client` (L,): of the tree, as in `Tree` of the snapshot.
+    `at` (C,): the inner node above each client.
     """
     arrays = parent, client, at, amount, gain, count
     summed: NDArray[np.float64] = _add_up_amounts(*map(loop_view, arrays))

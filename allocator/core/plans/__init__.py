@@ -1,4 +1,4 @@
 """Plans that solvers work out beside the cycles, and what they take back from whoever holds it.
 
-Begin with `planning`.
+Begin with `problems`; then `adopted`, the plan in force.
 """

@@ -28,7 +28,7 @@ class DirectLink:
         self.allocator.remember(before)
         self.allocator.step(opening.options)
         self.allocator.advance(opening.clock_ms)
-        for event in opening.state(self.allocator.state.limits.kinds):
+        for event in opening.state(self.allocator.state.session_limits.kinds):
             self.allocator.step(event)
 
     def send(self, batch: Batch) -> None:

@@ -1,7 +1,7 @@
 """The gates that a decision passes before an offer is made of it, and the quotas behind them.
 
-They are the module's (`DESIGN.md`): evaluated against the books as they are when the decision
-arrives, so that no answer, however late or wrong, can over-commit an agent.
+They are the module's (`mesos-module/DESIGN.md`): evaluated against the books as they are when the
+decision arrives, so that no answer, however late or wrong, can over-commit an agent.
 """
 
 from collections import Counter

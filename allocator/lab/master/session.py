@@ -9,6 +9,7 @@ import numpy as np
 
 from allocator.core import (
     AddAgent,
+    AddFilters,
     AddFramework,
     AgentInfo,
     Decisions,
@@ -21,7 +22,6 @@ from allocator.core import (
     Ints,
     Outcomes,
     Reason,
-    Refuse,
     Release,
     SetQuota,
     SetWeights,
@@ -319,7 +319,7 @@ def snapshot(
     ]
     if refused:
         rows, expires_ms = zip(*refused, strict=True)
-        events.append(Refuse(holdings(list(rows), kinds.usual), np.array(expires_ms, np.int64)))
+        events.append(AddFilters(holdings(list(rows), kinds.usual), np.array(expires_ms, np.int64)))
     excluded = [(f, *place) for f, places in ledger.excluded.items() for place in sorted(places)]
     if excluded:
         events.append(exclusions(excluded))

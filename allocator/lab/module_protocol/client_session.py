@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 
 from allocator.core import (
     AddAgent,
+    AddFilters,
     AddFramework,
     Decisions,
     Define,
@@ -26,7 +27,6 @@ from allocator.core import (
     Holdings,
     Ints,
     Outcomes,
-    Refuse,
     SetQuota,
     SetWeights,
     SetWhitelist,
@@ -81,7 +81,7 @@ def pack_snapshot(
 ) -> Iterator[pb.SnapshotChunk]:
     """Lay events into chunks, in their order; the final one says that it is the last.
 
-    events: `Define`, `SetWeights`, `SetQuota`, `AddFramework`, `AddAgent`, `Hold`, `Refuse`,
+    events: `Define`, `SetWeights`, `SetQuota`, `AddFramework`, `AddAgent`, `Hold`, `AddFilters`,
         `Exclude`, `SetWhitelist`; in this order they make the fewest chunks.
     sequence: number of the state: the first batch has the next one.
     clock_ms: the module's clock.
@@ -129,19 +129,19 @@ def _pieces(events: Iterable[Event], bytes_max: int) -> Iterator[pb.SnapshotChun
                 yield pb.SnapshotChunk(agents=[encode.write_agent(event)])
             case SetWhitelist():
                 yield pb.SnapshotChunk(whitelist=encode.write_whitelist(event))
-            case Hold() | Refuse() | Exclude():
+            case Hold() | AddFilters() | Exclude():
                 yield from _row_pieces(event, bytes_max)
             case _:
                 raise TypeError(f"a snapshot cannot hold {event}")
 
 
-def _row_pieces(event: Hold | Refuse | Exclude, bytes_max: int) -> Iterator[pb.SnapshotChunk]:
+def _row_pieces(event: Hold | AddFilters | Exclude, bytes_max: int) -> Iterator[pb.SnapshotChunk]:
     """Break columns into pieces that stay below the bound whatever the numbers are."""
     match event:
         case Hold():
             table: Holdings | Exclude = event.holdings
             kinds = len(event.holdings.kind)
-        case Refuse():
+        case AddFilters():
             table, kinds = event.refused, len(event.refused.kind)
         case Exclude():
             table, kinds = event, 0
@@ -151,13 +151,13 @@ def _row_pieces(event: Hold | Refuse | Exclude, bytes_max: int) -> Iterator[pb.S
         yield _write_rows(event, slice(start, start + step))
 
 
-def _write_rows(event: Hold | Refuse | Exclude, rows: slice) -> pb.SnapshotChunk:
+def _write_rows(event: Hold | AddFilters | Exclude, rows: slice) -> pb.SnapshotChunk:
     match event:
         case Hold():
             some = event.holdings.cut(rows)
             return pb.SnapshotChunk(holdings=proto_types.write_holdings(some))
-        case Refuse():
-            refused = Refuse(event.refused.cut(rows), event.expires_ms[rows])
+        case AddFilters():
+            refused = AddFilters(event.refused.cut(rows), event.expires_ms[rows])
             return pb.SnapshotChunk(filters=encode.write_filters(refused))
         case Exclude():
             return pb.SnapshotChunk(exclusions=encode.write_exclusions(event.cut(rows)))

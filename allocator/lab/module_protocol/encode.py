@@ -12,6 +12,7 @@ from allocator.core import (
     ActivateAgent,
     ActivateFramework,
     AddAgent,
+    AddFilters,
     AddFramework,
     Decisions,
     Define,
@@ -22,7 +23,6 @@ from allocator.core import (
     InverseOffer,
     Outcomes,
     Reclaims,
-    Refuse,
     Release,
     RemoveAgent,
     RemoveFramework,
@@ -43,7 +43,7 @@ from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.proto_types import write_kind
-from allocator.wire.codec.validation import refuse
+from allocator.wire.codec.validation import reject
 
 
 def write_event(event: Event) -> pb.Event:
@@ -161,7 +161,7 @@ def write_exclusions(event: Exclude) -> pb.Exclusions:
     )
 
 
-def write_filters(event: Refuse) -> pb.OfferFilters:
+def write_filters(event: AddFilters) -> pb.OfferFilters:
     return pb.OfferFilters(
         refused=proto_types.write_holdings(event.refused), expires_ms=event.expires_ms.tolist()
     )
@@ -254,7 +254,7 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
 def _read_group(message: types.Holdings) -> Holdings:
     # A group without kinds has rows, and they are answered: the gates judge them malformed.
     if not message.framework:
-        refuse("framework", "is empty; leave out a group without decisions")
+        reject("framework", "is empty; leave out a group without decisions")
     return proto_types.read_holdings(message)
 
 
@@ -267,6 +267,6 @@ def read_decisions(message: pb.DecisionBatch) -> Decisions:
     groups = tuple(proto_types.each(message.grants, _read_group, "grants"))
     asked = message.reclaims
     if len(asked.framework) != len(asked.agent):
-        refuse("reclaims.agent", f"has {len(asked.agent)} rows, framework {len(asked.framework)}")
+        reject("reclaims.agent", f"has {len(asked.agent)} rows, framework {len(asked.framework)}")
     reclaims = Reclaims(np.array(asked.framework, np.int64), np.array(asked.agent, np.int64))
     return Decisions(message.cycle, message.first_decision, groups, reclaims, message.holds_back)

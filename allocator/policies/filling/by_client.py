@@ -162,7 +162,10 @@ def _readmit_leaf(
 def _heed_quotas(
     scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, recheck: QuotaRecheck
 ) -> None:
-    """After a grant let those take part again whom quotas leave less of: see `QuotaRecheck`."""
+    """Look again at leaves for which a grant used up quota: a filter may bar them no longer.
+
+    `QuotaRecheck` says why.
+    """
     for i in range(len(recheck.leaf)):
         if quota_looks.has_less(scene, recheck, i):
             for n in range(recheck.start[i], recheck.start[i + 1]):

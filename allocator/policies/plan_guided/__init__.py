@@ -1,10 +1,10 @@
 """Policies that plan: a solver says what everybody should have, cycles are steered towards it.
 
-A planner is a function from a `Problem` to a `Plan`; `PlanGuided` decides cycles by the plan, and
-by progressive filling where there is none.
+A `PlanFunction` makes a `Plan` of a `Problem`. `PlanGuided` decides cycles by the plan, and by
+progressive filling where there is none.
 """
 
-from allocator.policies.plan_guided.filling import PlanGuided, Planner, same_question
+from allocator.policies.plan_guided.filling import PlanFunction, PlanGuided, same_question
 from allocator.policies.plan_guided.groups import (
     Groups,
     bits_of,
@@ -18,8 +18,8 @@ from allocator.policies.plan_guided.groups import (
 
 __all__ = [
     "Groups",
+    "PlanFunction",
     "PlanGuided",
-    "Planner",
     "bits_of",
     "dominant_shares",
     "group_agents",

@@ -25,7 +25,7 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import USUAL
 from allocator.policies.plan_guided.keeping import Wish, behind, parts_of_tasks, words_of
 
-Planner: TypeAlias = Callable[[Problem], Plan]
+PlanFunction: TypeAlias = Callable[[Problem], Plan]
 
 _NOTHING = 1e-12  # the weight of whoever has no target; it is barred everywhere, too
 
@@ -45,14 +45,14 @@ class PlanGuided:
     `about_holders`: as in `PlanningPolicy`.
     """
 
-    planner: Planner
+    plan_function: PlanFunction
     progress: CriterionFunction
     filling: Filling
     stands: Callable[[Problem, Problem], bool] = same_question
     about_holders: bool = False
 
     def plan(self, problem: Problem) -> Plan:
-        return self.planner(problem)
+        return self.plan_function(problem)
 
     def scores(self, snapshot: Snapshot) -> Floats:
         return self.filling.scores(snapshot)

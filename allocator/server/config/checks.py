@@ -46,7 +46,7 @@ def one_of(text: str, known: Iterable[str]) -> str:
     return text
 
 
-def refuse_at(key: str | int, message: str) -> NoReturn:
+def reject_at(key: str | int, message: str) -> NoReturn:
     """Say that one part of a section is wrong, seen together with the others."""
     raise PydanticCustomError("section", "{message}", {"key": key, "message": message})
 
@@ -192,7 +192,7 @@ def spec_that_builds(spec: PolicySpec, deadline_s: float) -> None:
         GuardedRegistry(deadline_s).check(spec)
     except ValueError as error:
         key, _, message = str(error).partition(": ")
-        refuse_at(key, message)
+        reject_at(key, message)
 
 
 def non_empty_quantities(text: str) -> str:

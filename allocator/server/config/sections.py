@@ -14,7 +14,14 @@ from typing import Annotated, Any, Literal, assert_never
 from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from allocator.core import CHANGES, Limits, OperatorChange, PolicySpec, Settings, parse_quantities
+from allocator.core import (
+    EVENT_OF_KIND,
+    OperatorChange,
+    PolicySpec,
+    SessionLimits,
+    Settings,
+    parse_quantities,
+)
 from allocator.server.config.checks import (
     absolute_directory,
     constraint_expression,
@@ -30,7 +37,7 @@ from allocator.server.config.checks import (
     plugin_file,
     policy_name,
     readable_file,
-    refuse_at,
+    reject_at,
     role_path,
     selection_name,
     short,
@@ -186,10 +193,10 @@ class FrameworksRule(Section):
         """A rule for everybody is meant to be one."""
         named = bool(self.role or self.framework_name)
         if named and self.all:
-            refuse_at("all", "does not go with role or framework_name; leave it out, or them")
+            reject_at("all", "does not go with role or framework_name; leave it out, or them")
         if not named and not self.all:
             text = "the rule would be for every framework; give role or framework_name, or all ="
-            refuse_at("all", f"{text} true")
+            reject_at("all", f"{text} true")
         return self
 
 
@@ -245,7 +252,7 @@ def change_of(kind: SettingKind, rule: Section) -> OperatorChange:
     if kind.value is Value.AMOUNTS:
         value = parse_quantities(str(value))
     names = (*kind.scope.fields, *(flag.name for flag in kind.flags))
-    change: OperatorChange = CHANGES[kind.name](
+    change: OperatorChange = EVENT_OF_KIND[kind.name](
         **{name: getattr(rule, name) for name in names}, **{kind.field: value}
     )
     return change
@@ -271,7 +278,7 @@ def _distinct(kind: SettingKind) -> Callable[[_Rules], _Rules]:
             key = tuple(getattr(rule, name) for name in kind.scope.fields)
             if key in seen:
                 same = _SAME[kind.scope].format(kind=kind.name)
-                refuse_at(index, f"has {same}; keep one of the two")
+                reject_at(index, f"has {same}; keep one of the two")
             seen.add(key)
         return rules
 
@@ -349,13 +356,13 @@ class ListenSection(Section):
         beyond = [each for each in self.targets if not is_local(each)]
         if beyond and not self.tls_cert and not self.allow_plaintext:
             text = "reaches beyond this machine without TLS; give tls_cert and tls_key, or set"
-            refuse_at("targets", f"{beyond[0]} {text} listen.allow_plaintext = true")
+            reject_at("targets", f"{beyond[0]} {text} listen.allow_plaintext = true")
         if self.tls_client_ca and not (self.tls_cert or self.tls_key):
-            refuse_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
+            reject_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
         problem = find_problem(self.tls_cert, self.tls_key, self.tls_client_ca)
         if problem:
             key = {"cert": "tls_cert", "key": "tls_key", "ca": "tls_client_ca"}[problem.part]
-            refuse_at(key, problem.message)
+            reject_at(key, problem.message)
         return self
 
 
@@ -449,7 +456,7 @@ class PolicySection(Section):
 
 
 class ShadowSection(Section):
-    """A policy that looks on: it decides what was decided, and nothing comes of it.
+    """A policy that looks on: it decides the same cycles, and nothing comes of it.
 
     A running sidecar is told with `mesos-allocator shadow set`.
     """
@@ -507,9 +514,11 @@ class LimitsSection(Section):
         16, description="Messages of one session that wait for the core; then the peer waits."
     )
 
-    def core(self) -> Limits:
+    def core(self) -> SessionLimits:
         """The part that the core enforces."""
-        return Limits(**{each.name: getattr(self, each.name) for each in fields(Limits)})
+        return SessionLimits(
+            **{each.name: getattr(self, each.name) for each in fields(SessionLimits)}
+        )
 
 
 class JournalSection(Section):
@@ -657,7 +666,7 @@ class Config(RuleSections, OptionSections):
             except PydanticCustomError as error:
                 context = error.context or {}
                 key = {"name": "policy"}.get(context["key"], context["key"])
-                refuse_at(f"shadow.{key}", context["message"])
+                reject_at(f"shadow.{key}", context["message"])
         return self
 
     @model_validator(mode="after")
@@ -666,13 +675,13 @@ class Config(RuleSections, OptionSections):
         for right in ("session", "admin_read", "admin_write"):
             if getattr(self.access, right) and not self.listen.tls_client_ca:
                 text = "names certificates, but listen.tls_client_ca asks clients for none; give it"
-                refuse_at(f"access.{right}", text)
+                reject_at(f"access.{right}", text)
         beyond = [each for each in self.listen.targets if not is_local(each)]
         if beyond and not self.listen.tls_cert:
             for name in ("session_token", "admin_read_token", "admin_write_token"):
                 if getattr(self.access, name):
                     text = f"would pass in clear at {beyond[0]}: give listen.tls_cert and tls_key,"
-                    refuse_at(f"access.{name}", f"{text} or listen on loopback or a Unix socket")
+                    reject_at(f"access.{name}", f"{text} or listen on loopback or a Unix socket")
         return self
 
     def open_to_sessions(self) -> str:

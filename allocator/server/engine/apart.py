@@ -1,9 +1,8 @@
-"""What would hold the core's thread for long is worked out apart: by a process that is forked.
+"""Work that would hold the core's thread for long is done by a forked process.
 
-That has all memory as it was at that moment. So the core waits only while the process is forked;
-what it does there changes nothing here, and what comes of it is read on the thread of whoever
-asked. While there is little, or where no such process can be had, the core's thread does the same
-itself.
+Such a process has all memory as it was when it was forked. So the core waits for the fork alone.
+Nothing that the process does changes this one, and its result is read on the thread of whoever
+asked. In a small cluster, or where no process can be forked, the core's thread does the work.
 """
 
 import threading
@@ -41,7 +40,7 @@ class Apart:
         self._allocator = allocator
         self._clock = clock
         self._failed_s: float | None = None
-        # One at a time: each may come to have as much memory as we.
+        # One at a time: each may come to need as much memory as this process.
         self._place = threading.Lock()
         self._size: tuple[float, int] | None = None
 

@@ -1,9 +1,8 @@
 """What waits for the core's thread, and how others wait for its answers.
 
-Commands are done in the order they came, and questions between them. Those are bounded: a fifth of
-the core's time, and one answer in the making. An answer is worked out on the thread of whoever
-asked. Where a dozen such threads run, the core's waits for the interpreter's lock behind all of
-them, each time that it has let it go.
+Commands are done in the order in which they came, and questions between them. Questions may take a
+fifth of the core's time. Answers are worked out on the threads of those who asked, one at a time:
+the core's thread would wait for Python's global lock behind each thread that runs.
 """
 
 import queue
@@ -69,7 +68,7 @@ def settled(future: "Future[_T]", within_s: float) -> _T:
         return future.result()
 
 
-def refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
+def reject(context: grpc.ServicerContext, message: str) -> NoReturn:
     """Say that a request is wrong; of a very long text the beginning and the end."""
     if len(message) > TOLD_MAX:
         message = f"{message[: TOLD_MAX * 2 // 3]}...{message[-TOLD_MAX // 3 :]}"
@@ -95,15 +94,15 @@ SAVED_S = 0.5
 """What they took less is theirs later, up to this: one who asks now and then waits for nobody."""
 
 
-class Turn:
-    """Whose turn it is to have an answer worked out."""
+class AnswerLock:
+    """Lets one answer at a time be worked out, whoever asks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Wait so long for one's turn, which lasts as the context. Raises TimeoutError."""
+        """Wait so long for the lock, and hold it as long as the context. Raises TimeoutError."""
         if not self._lock.acquire(timeout=max(seconds, 0.0)):
             raise TimeoutError
         try:
@@ -115,8 +114,9 @@ class Turn:
 class Questions:
     """Questions that wait for the core's thread, which alone may touch them.
 
-    Whoever may ask can ask without end, and each question holds decisions up for as long as it
-    takes. So after one of t seconds the next waits for 4 t, unless there is time saved.
+    Anybody who may ask can ask without end, and decisions wait while a question is answered. So
+    after a question of t seconds the next one waits for 4 t. Time that questions did not use is
+    saved for later ones, up to `SAVED_S`.
 
     `taken_s`: time that questions took so far.
     """

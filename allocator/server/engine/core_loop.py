@@ -50,8 +50,8 @@ from allocator.wire import (
     Answer,
     Counts,
     OperatorEvent,
+    SessionState,
     Sidecar,
-    State,
     WireError,
 )
 from allocator.wire.journal.checkpoint import write_snapshot
@@ -64,7 +64,7 @@ from allocator.wire.journal.records import (
     request_record,
     start_record,
 )
-from allocator.wire.session.sidecar import Kept
+from allocator.wire.session.sidecar import KeptState
 
 _T = TypeVar("_T")
 
@@ -84,6 +84,8 @@ class CoreLoop:
     `last_batch_s`: when the latest batch of a master came, since 1970; 0: none came.
     `heard_s`: the same on the monotonic clock, which nobody sets.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
+    `first_plan`: called before a cycle of a policy that plans, where there is no plan yet; may wait
+        for one. Both do nothing until they are set, before `start`.
     """
 
     def __init__(
@@ -93,7 +95,6 @@ class CoreLoop:
         build_policy: Callable[[PolicySpec], Policy],
         build_apart: Callable[[PolicySpec], Policy] | None = None,
         fallback: Policy | None = None,
-        try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
         before_policy: Callable[[PolicySpec], None] = lambda _spec: None,
         sidecar_id: str | None = None,
         settings: Settings | None = None,
@@ -105,8 +106,6 @@ class CoreLoop:
         `build_policy`: makes a policy of its specification.
         `build_apart`: the same, of one that shares nothing with the policy in force.
         `fallback`: decides where the policy cannot.
-        `try_policy`: tries out a policy that an operator is about to set, within so many seconds;
-            raises ValueError. Called on the operator's thread, for the core must not wait for it.
         `before_policy`: called on the core's thread before a policy is made that an operator sets.
         `sidecar_id`: random by default.
         `settings`: what counts at the start; by default what the configuration says.
@@ -118,18 +117,17 @@ class CoreLoop:
         self.cycle_times, self.holds = Durations(), Holds(clock)
         self.last_batch_s = self.heard_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
-        self.first_plan: FirstPlan = lambda _planner, _agents: None
+        self.first_plan: FirstPlan = lambda _planning_policy, _agents: None
         self._build_policy = build_policy
         self._fallback = fallback
-        self.try_policy = try_policy
         self._before_policy = before_policy
-        self.limits = config.limits.core()
+        self.session_limits = config.limits.core()
         self._welcome = pb.Welcome(
             protocol_version=PROTOCOL_VERSION,
             sidecar_version=__version__,
             sidecar_id=self.sidecar_id,
             message_bytes_max=config.limits.message_bytes_max,
-            kinds_max=self.limits.kinds,
+            kinds_max=self.session_limits.kinds,
         )
         self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), self._welcome)
         if memory is not None:
@@ -160,7 +158,8 @@ class CoreLoop:
     def session(self) -> SessionInfo | None:
         """The session that has the allocator."""
         session, number = self._sidecar.session, self._sidecar.active
-        port = self._ports.get(number)  # none where it ends, and whoever asks is another thread
+        # None where the session ends while another thread asks.
+        port = self._ports.get(number)
         return None if session is None or port is None else info_of(session, number, port.peer)
 
     @property
@@ -200,10 +199,6 @@ class CoreLoop:
         """The same for a question, for which there is a fifth of the time."""
         return self.commands.ask(work)
 
-    def operate(self, event: OperatorEvent) -> Future[None]:
-        """Take over what an operator sets; the future raises an `EventError` where it cannot."""
-        return self.call(partial(self.operate_now, event))
-
     def open(self, port: SessionStream) -> None:
         self.commands.put(partial(self._open, port))
 
@@ -232,7 +227,7 @@ class CoreLoop:
         return Allocator(
             self._build_policy,
             settings,
-            self.limits,
+            self.session_limits,
             fallback=self._fallback,
             around_cycle=self.cycle_times.observing,
             trail=Trail(),
@@ -247,7 +242,9 @@ class CoreLoop:
         """
         settings = Settings(policy=policy)
         fallback = self._fallback
-        return Allocator(self._build_apart, settings, self.limits, fallback=fallback, plans=True)
+        return Allocator(
+            self._build_apart, settings, self.session_limits, fallback=fallback, plans=True
+        )
 
     def new_snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
         """Write the whole state as it is now; on any thread but the core's."""
@@ -262,11 +259,11 @@ class CoreLoop:
         """Copy the books, for another allocator; on the core's thread, or apart from it."""
         return self.allocator.copied(still=is_child())
 
-    def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, Kept]:
+    def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, KeptState]:
         """How a journal's file begins: what was set, and what is known now."""
         start = start_record(
             self._sidecar.allocator.settings,
-            self.limits,
+            self.session_limits,
             self._welcome,
             sessions_before=self._sidecar.sessions_begun,
             file=file,
@@ -283,9 +280,10 @@ class CoreLoop:
             self._record(answered_record, answers, *chance)
 
     def look(self) -> None:
-        """Note that somebody is about to ask for scores; on the core's thread.
+        """Write into the journal that somebody is about to ask for scores; on the core's thread.
 
-        What is brought up to date apart from it, it does not know.
+        To work them out brings caches of the core up to date, and a replay must do the same. A
+        forked process writes nothing: it changes its own copy of the caches alone.
         """
         if not is_child():
             self._record(looked_record)
@@ -315,7 +313,7 @@ class CoreLoop:
     def _expire(self, port: SessionStream) -> None:
         """End a session that has not said hello by the time its timer ran out."""
         session = self._sidecar.sessions.get(port.number)
-        if session and session.state is State.AWAITING_HELLO:
+        if session and session.state is SessionState.AWAITING_HELLO:
             self._close(port, sessions.no_hello())
 
     def _receive(self, port: SessionStream, data: bytes) -> None:
@@ -345,9 +343,9 @@ class CoreLoop:
             port.message_done()
 
     def _weigh(self, port: SessionStream, data: bytes) -> None:
-        """End whoever of two masters cannot be believed; the core has no clock to know it by."""
+        """End the session of a master that began in the future, by our clock: the core has none."""
         session, holder = self._sidecar.sessions[port.number], self._sidecar.session
-        if session.state is State.AWAITING_HELLO and holder and holder.greeting:
+        if session.state is SessionState.AWAITING_HELLO and holder and holder.greeting:
             wrong = sessions.unbelieved(holder.greeting, data)
             if wrong:
                 newcomer, error = wrong
@@ -373,8 +371,8 @@ class CoreLoop:
                 self._telling.of_error(number, response.error, self._sidecar.sessions.get(number))
                 port.end(GRACE_S)
 
-    def operate_now(self, event: OperatorEvent) -> None:
-        """Take over what an operator sets; on the core's thread.
+    def step(self, event: OperatorEvent) -> None:
+        """Apply what operators set, or a plan; on the core's thread.
 
         Raises EventError where it is not possible; then nothing has changed.
         """
@@ -383,7 +381,7 @@ class CoreLoop:
             self._before_policy(event.spec)
         elif isinstance(event, Settings):
             self._before_policy(event.policy)
-        self._sidecar.operate(event)
+        self._sidecar.step(event)
 
     def _drain(self) -> None:
         self._draining = True

@@ -175,8 +175,8 @@ class RoleFairness:
 
     `share`, `fair` (m,): dominant shares: what the role and those below it hold, and what would be
         fair.
-    `shortfall` (m,), >= 0: what a role holds less than is fair, where a framework in it or below it
-        holds less than is fair, may be offered something and refuses nothing; else 0.
+    `shortfall` (m,), >= 0: by how much a role's share is less than fair. 0 unless a framework in
+        the role or below it has less than its fair share, may be offered more and refuses nothing.
     """
 
     path: list[str]
@@ -210,8 +210,8 @@ class FairnessCounts:
 
     `done`, `failed`: times that fair shares were worked out, and that the policy failed at it.
     `total_s`, `last_s`: time that all of them took, and the last.
-    `processor_s`: processor time of the cheaper one of the last two: what is loaded the first time,
-        and whatever else happens once, says nothing of the next.
+    `processor_s`: processor time of the cheaper one of the last two. One of them alone may have
+        paid for what happens only once, such as loading loops.
     `held_s`: how long the last copy held the core up.
     """
 

@@ -29,7 +29,7 @@ _log = structlog.get_logger()
 class Holds:
     """How long each kind of work held the core's thread, which alone may touch this.
 
-    `by_kind`: what is done within something else is counted by itself, and not with that.
+    `by_kind`: where work of one kind is done within another one, its time counts for it alone.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:

@@ -114,8 +114,8 @@ class TakenError(OSError):
 class _New(NamedTuple):
     """A file that is being begun while the one before is still written.
 
-    `since`: where in the file before the first record stands that belongs into this one.
-    `errors`: how often the journal had failed by then.
+    `since`: offset in the present file: what is written from there on is moved to the new one.
+    `errors`: how often the journal had failed when this began.
     """
 
     fd: int
@@ -152,7 +152,8 @@ class Journal:
         `head`: says how a file begins; called where `write` is.
         `compress`: whether records are compressed, each by itself.
         """
-        # One for the caller of `write`, for a compressor is for one thread; heads need none.
+        # A compressor is for one thread: this one is for the caller of `write`. Heads are not
+        # compressed by it.
         self._frame = Framer().frame if compress else frame
         self.errors = 0
         self.failure: Exception | None = None
@@ -365,7 +366,7 @@ def journal_of(
     def copied(file: int, records_before: int) -> Head:
         start, kept = now(file, records_before)
         nbytes = nbytes_of(kept)
-        # After a failure, of a process perhaps, it is copied.
+        # After a failure, which may have been the forked process's, the core's thread copies.
         if nbytes >= LARGE and not (begun and begun[0].errors):
             try:
                 return Head(nbytes, frozen(lambda: map(frame, head(start, kept))))

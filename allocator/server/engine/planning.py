@@ -1,13 +1,14 @@
 """The thread on which policies plan, beside the core's.
 
-After a cycle the problem is copied, in a large cluster by a process apart, see `apart`. Where the
-last plan does not stand any more, the plan that comes of it is taken over between two commands, as
-any event, and is in the journal. Until then the last plan serves. One that takes longer than its
-budget is *late*: nobody waits for it, but it is counted, and said in the log.
+After a cycle the problem is copied, in a large cluster by a forked process (`apart`). Where the
+last plan is not good for this problem, the policy works out another one. The core adopts it between
+two commands, as an event that stands in the journal. Until then cycles go by the last plan. A plan
+that takes longer than its budget is *late*: it is counted and logged, and nobody waits for it.
 
-Only the first plan of a session or a policy is waited for, for without one a cycle gives
-everything away by the policy's own filling, and nothing takes that back. The first cycle that would
-give something waits, and the core's thread with it; once, and for so long and no longer.
+Only the first plan of a session or a policy is waited for. Without one, a cycle would give
+everything away by the policy's own filling, and nothing takes that back. So the first cycle that
+would give something waits for the plan, and with it the core's thread: once, and `first_wait_s` at
+most.
 """
 
 import queue
@@ -49,14 +50,16 @@ class PlanCounts:
 class _Run:
     """A plan that is being worked out.
 
-    `moment`: gives the problem, where the core's thread has not made it.
-    `before`: whose plan may stand; None where that is known already, or there is none.
-    `taken_s`, `begun_s`: when the problem was as it is; since when it is worked on.
-    `stands`: no other plan is needed.
+    `moment`: gives the problem, where a forked process makes it and not the core's thread.
+    `before`: the last run, whose plan may still be good for this problem; None where that is known
+        already, or there was none.
+    `taken_s`: when the problem was copied.
+    `begun_s`: when work on it began.
+    `stands`: the plan of `before` is good for this problem, so no other one is worked out.
     """
 
     allocator: Allocator
-    planner: PlanningPolicy
+    planning_policy: PlanningPolicy
     problem: Problem | None
     taken_s: float
     begun_s: float
@@ -71,8 +74,12 @@ class _Run:
     took_s: float = 0.0
 
 
-class Planner:
-    """Works plans out, one at a time."""
+class PlanningThread:
+    """Works plans out, one at a time.
+
+    Whoever puts a loop and this together calls `look` after each message (`loop.after_message`) and
+    `first` before a cycle that has no plan yet (`loop.first_plan`).
+    """
 
     def __init__(
         self,
@@ -97,7 +104,7 @@ class Planner:
         self._first_wait_s = first_wait_s
         self._may_begin = may_begin
         self._queue: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
-        self._thread = LastingThread("planner", self._work)
+        self._thread = LastingThread("planning", self._work)
         # The core's thread only.
         self._run: _Run | None = None
         self._last: _Run | None = None
@@ -107,8 +114,6 @@ class Planner:
         self._failure = ""
         # For whom a cycle has waited.
         self._waited: tuple[Allocator, PlanningPolicy] | None = None
-        loop.after_message = self.look
-        loop.first_plan = self.first
 
     def start(self) -> None:
         self._thread.start()
@@ -134,7 +139,7 @@ class Planner:
 
     def look(self, allocator: Allocator) -> None:
         """See whether a plan is wanted, after a message has been answered."""
-        planner, now_s, last = allocator.planner, time.monotonic(), self._last
+        planning_policy, now_s, last = allocator.planning_policy, time.monotonic(), self._last
         if last is not None and not _is_for(last, allocator):
             # Another session, or another policy: its plan is gone.
             self._last = last = self._good_s = None
@@ -144,13 +149,15 @@ class Planner:
             self._note_late(self._run, now_s)
             return
         # Once a cycle, for what happens in between may take several messages.
-        if planner is None or allocator.cycle == self._cycle or now_s < self._next_s:
+        if planning_policy is None or allocator.cycle == self._cycle or now_s < self._next_s:
             return
         if self._may_begin():
             with self._loop.holds.of("plan"):
-                self._look_at_problem(allocator, planner, now_s)
+                self._look_at_problem(allocator, planning_policy, now_s)
 
-    def _look_at_problem(self, allocator: Allocator, planner: PlanningPolicy, now_s: float) -> None:
+    def _look_at_problem(
+        self, allocator: Allocator, planning_policy: PlanningPolicy, now_s: float
+    ) -> None:
         last, problem = self._last, None
         moment = self._loop.apart.begin(allocator.problem)
         if moment is None:
@@ -160,13 +167,13 @@ class Planner:
         # To copy and compare the whole cluster takes long: not after each cycle.
         self._cycle, self._next_s = allocator.cycle, now_s + self._interval_s
         if problem is None:
-            self._begin(allocator, planner, None, moment)
+            self._begin(allocator, planning_policy, None, moment)
         elif last is None or not _stands(last, problem):
-            self._begin(allocator, planner, problem)
+            self._begin(allocator, planning_policy, problem)
         elif not last.failed:
             self._good_s = now_s
 
-    def first(self, planner: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
+    def first(self, planning_policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
         """Wait for the first plan, in a cycle over some agents, or over all; None: it goes without.
 
         Each session, and each policy in it, is waited for once.
@@ -179,7 +186,7 @@ class Planner:
         problem = allocator.problem()
         if problem is None or not _gives(problem, agents):
             return None
-        self._waited = allocator, planner
+        self._waited = allocator, planning_policy
         until_s = time.monotonic() + self._first_wait_s
         run = self._run
         if run is not None and not _is_for(run, allocator):
@@ -189,7 +196,7 @@ class Planner:
             self.counts.dropped += 1
             run = None
         if run is None:
-            run = self._begin(allocator, planner, problem)
+            run = self._begin(allocator, planning_policy, problem)
         if not run.done.wait(max(0.0, until_s - time.monotonic())):
             return None  # it comes as any other plan does
         self._run = None
@@ -203,17 +210,19 @@ class Planner:
     def _has_waited(self, allocator: Allocator) -> bool:
         """Whether a cycle of this session has waited already, for the policy in force."""
         waited = self._waited
-        return waited is not None and waited[0] is allocator and waited[1] is allocator.planner
+        return (
+            waited is not None and waited[0] is allocator and waited[1] is allocator.planning_policy
+        )
 
     def _begin(
         self,
         allocator: Allocator,
-        planner: PlanningPolicy,
+        planning_policy: PlanningPolicy,
         problem: Problem | None,
         moment: Moment[Problem | None] | None = None,
     ) -> _Run:
         now_s, before = time.monotonic(), self._last if moment else None
-        self._run = run = _Run(allocator, planner, problem, now_s, now_s, moment, before)
+        self._run = run = _Run(allocator, planning_policy, problem, now_s, now_s, moment, before)
         self._queue.put(run)
         return run
 
@@ -233,7 +242,7 @@ class Planner:
             self._last, self._good_s = run, run.taken_s
         else:
             try:
-                self._loop.operate_now(run.allocator.fresh(problem, planned))
+                self._loop.step(run.allocator.fresh(problem, planned))
             except Exception as error:  # noqa: BLE001 - nobody else would hear of it.
                 counts.failed += 1
                 self._last, run.failed = run, True
@@ -268,7 +277,7 @@ class Planner:
                 has_plan=run.allocator.state.plan is not None,
             )
 
-    # The planner's thread.
+    # The thread that plans.
 
     def _work(self) -> None:
         while (run := self._queue.get()) is not None:
@@ -293,7 +302,7 @@ class Planner:
             run.begun_s = time.monotonic()
         if not run.stands:
             assert run.problem is not None
-            run.planned = AdoptPlan(run.planner.plan(run.problem))
+            run.planned = AdoptPlan(run.planning_policy.plan(run.problem))
 
     def _tell_failure(self, failure: str) -> None:
         if failure != self._failure:  # each once, not with every plan
@@ -303,12 +312,12 @@ class Planner:
 
 def _is_for(run: _Run, allocator: Allocator) -> bool:
     """Whether the session is the same, and the policy."""
-    return run.allocator is allocator and run.planner is allocator.planner
+    return run.allocator is allocator and run.planning_policy is allocator.planning_policy
 
 
 def _stands(last: _Run, problem: Problem) -> bool:
     """Whether the last plan is good for a problem, too."""
-    return last.problem is not None and last.planner.stands(last.problem, problem)
+    return last.problem is not None and last.planning_policy.stands(last.problem, problem)
 
 
 def _gives(problem: Problem, agents: Ints | None) -> bool:

@@ -152,14 +152,14 @@ def no_room() -> WireError:
 
 
 def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
-    """Say which of two masters is not believed, for it began when nobody can have begun yet.
+    """Find which of two masters says that it began in the future: its clock was wrong.
 
-    Else one whose clock was wrong would keep all others away for as long as it calls. Where both
-    say so, or neither, the core decides as ever.
+    It would count as the newer one, and keep all others away for as long as it calls. Where both
+    say so, or neither, nothing is found, and the core decides as usual.
 
     `holder`: of the session that has the allocator.
-    `first`: what the newcomer says first.
-    Returns whether it is the newcomer, and what it is told; None where both may be believed.
+    `first`: the first message of the newcomer.
+    Returns whether it is the newcomer, and what it is told; None: neither, or both.
     """
     try:
         claim = pb.SessionRequest.FromString(first).hello

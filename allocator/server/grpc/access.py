@@ -16,6 +16,8 @@ from allocator.server.config.checks import FILE_BYTES_MAX, find_problem
 from allocator.server.config.sections import AccessSection, ListenSection
 from allocator.server.system.callers import certificate_names
 from allocator.server.system.disk import read_regular
+from allocator.server.views.views import VIEWS
+from allocator.settable import RULES
 
 _log = structlog.get_logger()
 
@@ -39,7 +41,7 @@ class Certificates:
         )
 
     def _newer(self) -> "grpc.ServerCertificateConfiguration | None":
-        """Read the files where they changed; None: those from before count."""
+        """Read the files where they changed; None: go on with what was read before."""
         try:
             marks = self._marks()
             if marks == self._seen:
@@ -73,10 +75,13 @@ class Certificates:
 
 ADMIN = "/allocator.v1.AdminService/"
 SESSION = "/allocator.v1.SessionService/"
+_HEALTH = "/grpc.health."
 _REFLECTION = "/grpc.reflection."
-_WRITES = ("Set", "Reset")
 _BEARER = "Bearer "
 
+READS = frozenset({*VIEWS, *(f"List{kind.title}s" for kind in RULES), "Dump", "Snapshot"})
+"""Operators' calls that change nothing. Every other call needs the right to change, so that a new
+one that nobody thought of is not open to whoever may only read."""
 
 AGAIN_S = 10.0
 """For so long the next caller without a right is only counted."""
@@ -102,8 +107,8 @@ class Access:
             "admin_read": (section.admin_read_token, write),
             "admin_write": (write,),
         }
-        # A right is free where nobody is named for it. Who may only ask must be named, too, before
-        # a name for changes keeps anybody from asking.
+        # Where nobody is named for a right, everybody has it. So names in admin_write alone keep
+        # nobody from reading: only names in admin_read do.
         self._bounded = {
             "session": bool(section.session or section.session_token),
             "admin_read": bool(section.admin_read or section.admin_read_token),
@@ -179,11 +184,16 @@ def right_of(method: str) -> str:
     'admin_write'
     >>> right_of("/allocator.v1.AdminService/Dump")
     'admin_read'
+    >>> right_of("/allocator.v1.AdminService/NobodyKnows")
+    'admin_write'
     >>> right_of("/grpc.health.v1.Health/Check")
     ''
     """
     if method.startswith(SESSION):
         return "session"
-    if method.startswith(ADMIN):
-        return "admin_write" if method.removeprefix(ADMIN).startswith(_WRITES) else "admin_read"
-    return "admin_read" if method.startswith(_REFLECTION) else ""
+    if method.startswith(_HEALTH):
+        return ""
+    reads = method.startswith(_REFLECTION) or (
+        method.startswith(ADMIN) and method.removeprefix(ADMIN) in READS
+    )
+    return "admin_read" if reads else "admin_write"

@@ -15,11 +15,12 @@ from google.protobuf.message import Message
 from allocator.core import OperatorChange, SetPolicy
 from allocator.server.config import Config, Loaded
 from allocator.server.engine import fair_shares
-from allocator.server.engine.commands import Ask, refuse, wait
+from allocator.server.engine.commands import Ask, reject, wait
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators.operators import Changes, Operators, check_patterns
+from allocator.server.operators.change_requests import ChangeRequests, check_patterns
+from allocator.server.operators.operators import Operators
 from allocator.server.views import dump
-from allocator.server.views.views import VIEWS, RefusedError, Views, shown_settings
+from allocator.server.views.views import VIEWS, RejectedError, Views, shown_settings
 from allocator.settable import RULES, SHADOW, Scope, SettingKind, Value
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, settings_pb2
@@ -40,7 +41,7 @@ _T = TypeVar("_T")
 class RuleRpcs:
     """Lists and sets the rules; changes nothing where a request is wrong."""
 
-    def __init__(self, loop: CoreLoop, changes: Changes) -> None:
+    def __init__(self, loop: CoreLoop, changes: ChangeRequests) -> None:
         self._loop = loop
         self._changes = changes
 
@@ -57,7 +58,7 @@ class RuleRpcs:
         try:
             change = read_change(kind, request)
         except WireError as error:
-            refuse(context, str(error))
+            reject(context, str(error))
         _check_expression(context, change)
         if kind.scope is Scope.FRAMEWORKS:
             check_patterns(context, change, everybody=request.all)
@@ -116,7 +117,7 @@ def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> 
     kind, text = change.kind, getattr(change, change.kind.field)
     if kind.value is Value.EXPRESSION and text is not None and not text.strip(" ;"):
         mend = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
-        refuse(context, f"{kind.name}.{kind.field} = {text!r}: {mend}")
+        reject(context, f"{kind.name}.{kind.field} = {text!r}: {mend}")
 
 
 _Service: Any = admin_pb2_grpc.AdminServiceServicer  # Types do not see the calls of rules.
@@ -126,7 +127,7 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
     """Answers operators; changes nothing where a request is wrong."""
 
     def __init__(
-        self, loop: CoreLoop, views: Views | None = None, changes: Changes | None = None
+        self, loop: CoreLoop, views: Views | None = None, changes: ChangeRequests | None = None
     ) -> None:
         """Speak for this loop.
 
@@ -135,7 +136,7 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
         `changes`: makes the changes that are asked for; by default nothing of them is kept.
         """
         self._views = views or Views(loop, Operators(loop, Loaded(Config(), {})))
-        super().__init__(loop, changes or Changes(loop, self._views.operators))
+        super().__init__(loop, changes or ChangeRequests(loop, self._views.operators))
 
     def _view(
         self,
@@ -146,8 +147,8 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
         """Say what there is; ends the call where what was asked is wrong."""
         try:
             return view(self._views, self._asking(context), request)
-        except RefusedError as error:
-            refuse(context, str(error))
+        except RejectedError as error:
+            reject(context, str(error))
 
     def SetPolicy(
         self, request: pb.SetPolicyRequest, context: grpc.ServicerContext

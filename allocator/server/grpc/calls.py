@@ -1,8 +1,8 @@
 """How much room callers have: so many calls of a kind at a time, each for so long.
 
-Whoever reaches a port may call, before anybody knows who it is. So each kind of call has places of
-its own: however many of one are open, there is room for the others. A call holds a thread, so it
-ends when its caller says nothing, or takes nothing, for too long.
+Anybody who reaches a port may call, before it is known who it is. So each kind of call has places
+of its own: many calls of one kind leave room for the others. A call holds a thread, so it is ended
+when its caller sends nothing, or reads nothing, for too long.
 """
 
 import threading
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from allocator.server.engine.commands import Turn, left_s
+from allocator.server.engine.commands import AnswerLock, left_s
 from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc.access import ADMIN, SESSION, Access, right_of
 
@@ -28,8 +28,7 @@ class Bounds(NamedTuple):
     `places`: calls at a time.
     `whole_s`: how long one lasts at most; 0: as long as it likes.
     `piece_s`: within so long its caller takes each piece of an answer; 0: no bound of ours.
-    `newest`: where there is no place the oldest call ends, and not the newest: whoever waits for
-        nothing keeps nobody away.
+    `newest`: where no place is left, the oldest call is ended to make room for the new one.
     """
 
     places: int
@@ -39,8 +38,8 @@ class Bounds(NamedTuple):
 
 
 BOUNDS = {
-    # The core says who stays of those that it has no room for; a stream that it has ended may take
-    # a moment to go. What it is silent for, and what it reads, the core and its stream bound.
+    # The core itself ends sessions that are too many or silent, and streams that read too slowly.
+    # There are places for twice as many, for a stream that was ended may take a moment to go.
     "session": Bounds(2 * SESSIONS_MAX, 0.0),
     # A trial of a policy takes long, and so does the state of a large cluster on a slow line.
     "operator": Bounds(12, 600.0, 30.0),
@@ -121,9 +120,9 @@ class Calls(grpc.ServerInterceptor):
     `refused`: calls that were refused, by kind and reason.
     """
 
-    def __init__(self, access: Access, turn: Turn | None = None) -> None:
-        """Ask this about rights, and about whose question is answered."""
-        self._turn = turn or Turn()
+    def __init__(self, access: Access, answer_lock: AnswerLock | None = None) -> None:
+        """Ask `access` about rights; `answer_lock` lets one question at a time be answered."""
+        self._answer_lock = answer_lock or AnswerLock()
         self.refused: Counter[tuple[str, str]] = Counter()
         self._access = access
         self._lock = threading.Lock()
@@ -139,8 +138,8 @@ class Calls(grpc.ServerInterceptor):
     def intercept_service(self, continuation: Any, details: Any) -> Any:  # noqa: ANN401
         """Find the handler of a call, behind the checks.
 
-        Each becomes one that reads its requests itself: gRPC would wait for the message of a call
-        without an end, and hold a thread.
+        Each becomes a handler of streams, which reads its requests itself. Else gRPC would wait for
+        a call's request without a time limit, and hold a thread meanwhile.
         """
         handler = continuation(details)
         if handler is None:
@@ -173,7 +172,7 @@ class Calls(grpc.ServerInterceptor):
         with ExitStack() as until_made:
             try:
                 with self._counting("operator", "turn"):
-                    until_made.enter_context(self._turn.within(left_s(context)))
+                    until_made.enter_context(self._answer_lock.within(left_s(context)))
             except TimeoutError:
                 text = "others ask, and one is answered at a time; ask again"
                 context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)

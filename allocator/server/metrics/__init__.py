@@ -1,4 +1,4 @@
 """What Prometheus is told.
 
-Begin with `metrics`.
+Begin with `scraping`, which serves them; `family` says how one is declared.
 """

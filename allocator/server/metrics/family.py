@@ -1,6 +1,6 @@
-"""What a metric is declared as: one `Family` for each; and what many of them have in common.
+"""How metrics are declared: each is a `Family`, a row of a table; and helpers that tables share.
 
-A part of the metrics is a table of families, and what gives the source of their numbers.
+A `Part` is such a table with a function that gives what its numbers are read from.
 """
 
 import hashlib
@@ -168,9 +168,9 @@ def unit_of(resource: str) -> tuple[str, float]:
 def amounts_of(
     report: Report, values: Sequence[Sequence[str]], amounts: Ints, given: Bools | None = None
 ) -> Iterator[Series]:
-    """Amounts (n, R) of whatever the n lists of label values name.
+    """Give the series of amounts (n, R), each row with its list of label values.
 
-    Those that are `given`; else those of the resources that most agents have.
+    `given` (R,) or (n, R): which of them have series; None: resources that most agents have.
     """
     units = [(resource, *unit_of(resource)) for resource in report.resources]
     shown = np.broadcast_to(report.common if given is None else given, amounts.shape)
@@ -181,7 +181,7 @@ def amounts_of(
 
 @dataclass(frozen=True)
 class Selection:
-    """Which of n rows of a report have series of their own; the others are one more together.
+    """Which of n rows of a report have series of their own; the others share one series.
 
     `top`, `rest`: rows, ascending.
     `values`: of the labels, for each of `top`.
@@ -227,7 +227,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Part(Generic[S]):
-    """Some families that are missing together.
+    """A table of families with one source: without the source all of them are missing.
 
     `source`: gives what their numbers are read from; None: there are none now.
     """

@@ -13,7 +13,7 @@ from allocator.core import Floats, Ints, Reason
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import Fairness, FairnessCounts, FairnessWatch
 from allocator.server.engine.journal import Journal
-from allocator.server.engine.planning import Planner
+from allocator.server.engine.planning import PlanningThread
 from allocator.server.engine.sessions import SessionInfo
 from allocator.server.engine.shadow import Reading
 from allocator.server.grpc.calls import BOUNDS, Calls
@@ -31,7 +31,8 @@ from allocator.server.metrics.family import (
     largest,
     with_zeros,
 )
-from allocator.server.operators.operators import RESULTS, Audit, Operators
+from allocator.server.operators.audit import RESULTS, Audit
+from allocator.server.operators.operators import Operators
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.settable import KINDS, RULES
 from allocator.wire import MODULE_ENDS, ModuleFigures
@@ -254,15 +255,15 @@ class Operation(NamedTuple):
     loop: CoreLoop
     operators: Operators
     audit: Audit
-    planner: Planner
+    planning: PlanningThread
     calls: Calls
 
     def parts(self) -> list[Part[Any]]:
         return [
-            Part("changes", CHANGES, lambda: self),
+            Part("changes", ADMIN_CHANGES, lambda: self),
             Part("keeping", KEEPING, lambda: self.operators),
             Part("journal", JOURNAL, lambda: self.loop.journal),
-            Part("planning", PLANNING, lambda: self.planner),
+            Part("planning", PLANNING, lambda: self.planning),
             Part("shadow", SHADOW, self.loop.shadow.counts),
             Part("calls", CALLS, lambda: self.calls),
             Part("core", CORE, lambda: self.loop),
@@ -281,7 +282,7 @@ def _set_by_operators(operators: Operators) -> Mapping[str, float]:
     return {kind: set_by[kind] for kind in KINDS}
 
 
-CHANGES: Families[Operation] = (
+ADMIN_CHANGES: Families[Operation] = (
     counter(
         "admin_changes{setting,result}",
         "Changes of settings that operators asked for, by result.",
@@ -330,41 +331,41 @@ JOURNAL: Families[Journal] = (
     ),
 )
 
-PLANNING: Families[Planner] = (
+PLANNING: Families[PlanningThread] = (
     counter(
         "plans{result}",
         "Plans that a policy worked out beside the cycles, by what came of them: dropped ones"
         " came when another policy or session was there.",
-        lambda planner: {
-            "adopted": planner.counts.adopted,
-            "failed": planner.counts.failed,
-            "dropped": planner.counts.dropped,
+        lambda planning: {
+            "adopted": planning.counts.adopted,
+            "failed": planning.counts.failed,
+            "dropped": planning.counts.dropped,
         },
     ),
     counter(
         "plans_late",
         "Plans that took longer than policy.plan_budget_ms, whatever came of them.",
-        lambda planner: planner.counts.late,
+        lambda planning: planning.counts.late,
     ),
     counter(
         "plan_work_seconds",
         "Time that plans took in all, in seconds.",
-        lambda planner: planner.counts.total_s,
+        lambda planning: planning.counts.total_s,
     ),
     gauge(
         "plan_last_seconds",
         "Time that the last plan took, in seconds.",
-        lambda planner: planner.counts.last_s,
+        lambda planning: planning.counts.last_s,
     ),
     gauge(
         "plan_running_seconds",
         "How long the plan takes so far that is being worked out; 0: none is.",
-        lambda planner: planner.running_s,
+        lambda planning: planning.running_s,
     ),
     gauge(
         "plan_age_seconds",
         "How long ago the plan in force was good for the cluster, in seconds.",
-        lambda planner: planner.age_s,
+        lambda planning: planning.age_s,
     ),
 )
 
@@ -450,7 +451,7 @@ CORE: Families[CoreLoop] = (
 )
 
 FAMILIES: Sequence[Family[Any]] = (
-    *CHANGES,
+    *ADMIN_CHANGES,
     *KEEPING,
     *JOURNAL,
     *PLANNING,

@@ -104,8 +104,8 @@ FRAMEWORKS: Families[Selection] = (
 def chosen(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:
     """Choose which rows have series of their own: the largest shares, and the longest waiting.
 
-    Who starves has the smallest share, so by shares alone those would vanish first that somebody
-    should look at.
+    A framework that starves has a small share. By shares alone it would have no series, and nobody
+    would see it.
 
     `share`, `waited` (n,): lower rows first on ties.
     Returns `top`, `rest` (ascending rows).
@@ -322,7 +322,7 @@ CLUSTER: Families[Scrape] = (
     gauge(
         "decisions_outstanding",
         "Decisions whose outcome is not known yet.",
-        lambda now: now.report.outstanding,
+        lambda now: now.report.open_decisions,
     ),
     gauge(
         "clients_overdue{kept_by}",
@@ -416,8 +416,8 @@ def _roles(report: Report, limit: int) -> Selection:
     rows = np.flatnonzero(roles.bound)
     named = np.array([roles.path[row] not in ("", OTHER) for row in rows.tolist()], np.bool_)
     top, _ = largest(report.role_share, rows[named], limit)
-    # The roles below the root that are not shown hold what all roles not shown hold; one that is
-    # not shown below one that is counts there.
+    # A role's numbers count those below it. So those right below the root that are not shown stand
+    # for all that are not; one below a role that is shown counts there.
     rest = np.setdiff1d(np.flatnonzero(roles.bound & (roles.depth == 1)), top)
     return Selection(report, top, rest, [[label(roles.path[row])] for row in top.tolist()], [OTHER])
 

@@ -1,4 +1,4 @@
 """What operators change: tried, put in force, kept on the disk, and written down.
 
-Begin with `operators`.
+Begin with `change_requests`, then `operators`.
 """

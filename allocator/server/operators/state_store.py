@@ -1,8 +1,8 @@
 """The thread that keeps what outlives the process, and how it is read at the start.
 
-A file of the state directory is JSON: a version, a checksum, and the content. It is written beside
-the old one, brought to the disk, and takes the place of that in one step. So after a crash, or a
-loss of power, there is the old file or the new one.
+A file of the state directory is JSON: a version, a checksum, and the content. A new file is written
+beside the old one, synced to the disk, and renamed over it. So after a crash or a power cut there
+is either the old file or the new one.
 """
 
 import json
@@ -26,13 +26,8 @@ from allocator.server.system.disk import create, lock, read_regular, reason
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.settings.operator_settings import (
-    Learnt,
-    Overlay,
-    read_learnt,
-    read_overlay,
-    write_learnt,
-)
+from allocator.wire.settings.learnt_demands import Learnt, read_learnt, write_learnt
+from allocator.wire.settings.overlay import Overlay, read_overlay
 
 VERSION = 1
 
@@ -177,7 +172,7 @@ def restore(config: Config) -> RestoredState:
         overlay = _read(directory, SETTINGS, pb.KeptSettings(), read_overlay, Overlay)
         memory = _read(directory, LEARNT, pb.KeptDemands(), read_memory, DemandMemory)
     except UnreadableError as error:
-        # To go on with it would write over what may be whole.
+        # Going on would write over a file that may be whole.
         directory.close()
         return _do_without(config, error)
     return RestoredState(directory, overlay, memory)
@@ -264,13 +259,13 @@ class StateStore:
         self._saved: Learnt | None = None
         self._closing = False
         self._answer_s = ANSWER_S
-        self._thread = LastingThread("keeper", self._run)
+        self._thread = LastingThread("state", self._run)
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self, within_s: float = ANSWER_S) -> None:
-        """Keep what is left to be kept, and end; for what was learnt the core must still answer."""
+        """Write what is not written yet, and end; the core must still tell what was learnt."""
         with self._changed:
             self._closing, self._answer_s = True, within_s / 2
             self._changed.notify_all()
@@ -280,7 +275,7 @@ class StateStore:
             self.directory.close()
 
     def settings_changed(self, content: pb.KeptSettings) -> int:
-        """Keep this; of two in short order the later is enough. Gives its number."""
+        """Have the thread write this; gives its number. Of several in a row the last counts."""
         with self._changed:
             self._number += 1
             self._pending = content
@@ -327,7 +322,7 @@ class StateStore:
             learnt = asked.result(self._answer_s)
         except TimeoutError:
             asked.cancel()
-            return  # The core is busy; the next time does.
+            return  # The core is busy: it is asked again the next time.
         if self._saved is None or learnt.entries != self._saved.entries:
             if not learnt.entries and self._saved is None:
                 return

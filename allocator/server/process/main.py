@@ -16,20 +16,22 @@ from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
 from allocator.server.config import Config, Loaded
-from allocator.server.engine.commands import Turn
+from allocator.server.engine.commands import AnswerLock
 from allocator.server.engine.core_loop import GRACE_S, CoreLoop
 from allocator.server.engine.fair_shares import FairnessWatch
 from allocator.server.engine.journal import TakenError
-from allocator.server.engine.planning import Planner
+from allocator.server.engine.planning import PlanningThread
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
 from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.grpc.service import SERVICE, Health, SessionServicer
 from allocator.server.metrics.family import PartsNow
-from allocator.server.metrics.metrics import start_http
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
-from allocator.server.operators.operators import Audit, Changes, Operators, settings_in_force
+from allocator.server.metrics.scraping import start_http
+from allocator.server.operators.audit import Audit
+from allocator.server.operators.change_requests import ChangeRequests
+from allocator.server.operators.operators import Operators, settings_in_force
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.process import logs
 from allocator.server.process.reloading import Reloader
@@ -43,7 +45,7 @@ from allocator.server.views.status_warnings import OPEN_SESSIONS
 from allocator.server.views.views import Views
 from allocator.server.web.page import page_routes
 from allocator.v1 import admin_pb2, admin_pb2_grpc
-from allocator.wire.settings.operator_settings import Learnt, copy_learnt
+from allocator.wire.settings.learnt_demands import Learnt, copy_learnt
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -99,7 +101,9 @@ class Server:
         # Later there may be no descriptor left to read a file with.
         policies.load_ahead()
         kept = restore(config)
-        self.loop = _new_loop(config, kept)
+        # Makes all policies, and guards those of users' own.
+        registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+        self.loop = _new_loop(config, kept, registry)
         self._check_journal(config)
         self._state_store = self._new_state_store(config, kept)
         self.audit = Audit()
@@ -110,20 +114,17 @@ class Server:
             self._state_store,
             audit=self.audit,
             problem=kept.problem,
+            try_policy=registry.try_out,
         )
         self.views = Views(self.loop, self.operators, lambda: compilation.progress)
-        turn = Turn()
-        self.calls = Calls(Access(config.access), turn)
+        answer_lock = AnswerLock()
+        self.calls = Calls(Access(config.access), answer_lock)
         self._health = Health((SERVICE, ADMIN_SERVICE))
         # A process that is forked waits for ever where a thread has been loading loops.
         self.loop.apart.may_begin = lambda: compilation.state in {"compiled", "failed"}
-        self.planner = Planner(
-            self.loop,
-            budget_s=config.policy.plan_budget_ms / 1000,
-            interval_s=config.policy.plan_interval_ms / 1000,
-            first_wait_s=config.policy.plan_first_wait_ms / 1000,
-            may_begin=lambda: compilation.state in {"compiled", "failed"},
-        )
+        self.planning = _new_planning(config, self.loop, compilation)
+        self.loop.after_message = self.planning.look
+        self.loop.first_plan = self.planning.first
         self.fairness = FairnessWatch(
             self.loop,
             every_s=config.metrics.fair_share_every_s,
@@ -132,16 +133,16 @@ class Server:
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
-            self.planner.start()
-            undo.callback(self.planner.stop)
+            self.planning.start()
+            undo.callback(self.planning.stop)
             self.fairness.start()
             undo.callback(self.fairness.stop)
             more: list[PartsNow] = [
-                Operation(self.loop, self.operators, self.audit, self.planner, self.calls).parts,
+                Operation(self.loop, self.operators, self.audit, self.planning, self.calls).parts,
                 partial(module_parts, lambda: self.loop.session),
                 partial(fairness_parts, self.fairness, config.metrics.roles_max),
             ]
-            pages = page_routes(self.views, config.http.page, turn)
+            pages = page_routes(self.views, config.http.page, answer_lock)
             if self._state_store:
                 self._state_store.start()
                 undo.callback(self._state_store.close)
@@ -174,7 +175,7 @@ class Server:
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
         paths = (target.removeprefix(UNIX) for target in config.listen.targets)
-        changes = Changes(self.loop, self.operators, tuple(paths))
+        changes = ChangeRequests(self.loop, self.operators, tuple(paths))
         servicer = AdminServicer(self.loop, self.views, changes)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
         self._health.add_to(server)
@@ -185,8 +186,8 @@ class Server:
     def _check_journal(self, config: Config) -> None:
         """End where the journal cannot be written.
 
-        A full disk passes, and so may another process that writes it: that is waited for, in
-        service. To decide is worth more than to record.
+        It does not end for a full disk, or for another process that writes the journal: both may
+        pass. Meanwhile it serves without a journal, for to decide is worth more than to record.
         """
         journal = self.loop.journal
         if journal is None or journal.on:
@@ -218,14 +219,13 @@ class Server:
         self._http.close()
         if self._state_store:
             self._state_store.close(LAST_S)
-        self.planner.stop()
+        self.planning.stop()
         self.fairness.stop()
         return self.loop.stop(LAST_S)
 
 
-def _new_loop(config: Config, kept: RestoredState) -> CoreLoop:
-    """Make the core's loop, in which policies of users' own are guarded and were tried out."""
-    registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) -> CoreLoop:
+    """Make the core's loop, which begins with what an earlier process kept."""
     settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
     registry.begin_with(settings.policy)
     return CoreLoop(
@@ -233,10 +233,19 @@ def _new_loop(config: Config, kept: RestoredState) -> CoreLoop:
         build_policy=registry.build,
         build_apart=registry.build_apart,
         fallback=policies.fallback(),
-        try_policy=registry.try_out,
         before_policy=registry.renew,
         settings=settings,
         memory=kept.memory,
+    )
+
+
+def _new_planning(config: Config, loop: CoreLoop, compilation: Compilation) -> PlanningThread:
+    return PlanningThread(
+        loop,
+        budget_s=config.policy.plan_budget_ms / 1000,
+        interval_s=config.policy.plan_interval_ms / 1000,
+        first_wait_s=config.policy.plan_first_wait_ms / 1000,
+        may_begin=lambda: compilation.state in {"compiled", "failed"},
     )
 
 

@@ -1,7 +1,7 @@
 """The configuration, read again while the sidecar runs.
 
-All of it is checked first. Then what can change while the sidecar runs counts, at once and
-together; of the rest it is said that it waits for a restart. What operators set stays over it.
+All of it is checked first. Then all options that can change while the sidecar runs change at once.
+The log names the others, which wait for a restart. What operators set still counts before it.
 """
 
 import queue
@@ -84,7 +84,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
         )
         return True
     operators.reloads["refused"] += 1
-    # Users' policies were read with it; those from before count.
+    # Users' policies were loaded with the configuration: those from before count again.
     POLICIES.replace(known)
     _log.error("configuration not taken over, nothing has changed", problems=problems)
     return False

@@ -104,10 +104,10 @@ class QuotaRows:
 
 @dataclass(frozen=True)
 class Overdue:
-    """Clients that may be offered something and were not for longer than patience has.
+    """How many clients may be offered something, and have waited longer than patience allows.
 
-    `filters`: those that refuse offers, on some agents at least.
-    `limit`: of the others those in a role that has reached a limit.
+    `filters`: those with filters on some agents at least.
+    `limit`: of the others, those in a role that has reached a limit.
     `nothing`: all others.
     """
 
@@ -254,7 +254,7 @@ class Report:
     frameworks: int
     frameworks_active: int
     filters: int
-    outstanding: int
+    open_decisions: int
     clients: ClientRows
     roles: RoleRows
     quotas: QuotaRows
@@ -394,7 +394,7 @@ def read(allocator: Allocator) -> Report:
         frameworks=len(state.frameworks),
         frameworks_active=int((state.frameworks.bound & state.frameworks.active).sum()),
         filters=len(state.filters),
-        outstanding=len(state.tentative),
+        open_decisions=len(state.open_decisions),
         clients=_clients(state),
         roles=_roles(state),
         quotas=quota_rows,

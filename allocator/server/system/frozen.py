@@ -194,7 +194,7 @@ class _Writer(pickle.Pickler):
         places = enumerate(shared)
         self._shared = {id(each): place for place, each in places if each is not None}
         self._arrays: dict[int, tuple[int, str, tuple[int, ...], bool]] = {}
-        # An array that went meanwhile could leave its number to another one.
+        # Keeps arrays alive: the `id` of one that is gone could be given to another one.
         self._seen: list[object] = []
 
     def persistent_id(self, value: Any) -> object:  # noqa: ANN401

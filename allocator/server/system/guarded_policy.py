@@ -188,7 +188,7 @@ class GuardedRegistry:
 
         Raises ValueError as `try_out`.
         """
-        # For so little: compiled loops would have to be loaded first, or made.
+        # The trial is so small that to load or to compile loops would take longer.
         with interpreted_here():
             self.try_out(spec)
 

@@ -20,7 +20,7 @@ PIECE_CHARACTERS = 256 * 1024
 
 
 @dataclass(frozen=True)
-class State:
+class StateCopy:
     """The copy.
 
     `agents` (n,): handles; the rows of the next five.
@@ -52,14 +52,14 @@ class State:
     holding_offered: Ints
 
 
-def read(loop: CoreLoop) -> State:
+def read(loop: CoreLoop) -> StateCopy:
     """Copy everything; on the core's thread."""
     allocator = loop.allocator
     state, books = allocator.state, allocator.state.ledger.books
     agents = np.flatnonzero(state.agents.bound)
     holdings = state.ledger.rows()
     client = books.client[holdings]
-    return State(
+    return StateCopy(
         sidecar_id=loop.sidecar_id,
         session=loop.session,
         clock_ms=state.now_ms,
@@ -89,7 +89,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
     return {name: dict(each) if isinstance(each, dict) else each for name, each in copied.items()}
 
 
-def pieces(state: State) -> Iterator[bytes]:
+def pieces(state: StateCopy) -> Iterator[bytes]:
     """Write the copy as JSON."""
     text: list[str] = []
     length = 0
@@ -113,7 +113,7 @@ def in_pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield bytes(waiting)
 
 
-def _parts(state: State) -> Iterator[str]:
+def _parts(state: StateCopy) -> Iterator[str]:
     head = {
         "sidecar_id": state.sidecar_id,
         "session": asdict(state.session) if state.session else None,
@@ -217,7 +217,7 @@ def _fields(info: Any) -> dict[str, Any]:  # noqa: ANN401
     return {name: getattr(info, name) for name in type(info).__dataclass_fields__}
 
 
-def _agents(state: State) -> Iterator[dict[str, Any]]:
+def _agents(state: StateCopy) -> Iterator[dict[str, Any]]:
     capacity, held = state.capacity.tolist(), state.agent_held.tolist()
     for row, info in enumerate(state.agent_info):
         assert info is not None
@@ -232,7 +232,7 @@ def _agents(state: State) -> Iterator[dict[str, Any]]:
         }
 
 
-def _holdings(state: State) -> Iterator[dict[str, Any]]:
+def _holdings(state: StateCopy) -> Iterator[dict[str, Any]]:
     client, agent = state.holding_client.tolist(), state.holding_agent.tolist()
     held, offered = state.holding_held.tolist(), state.holding_offered.tolist()
     since_ms = state.holding_since_ms.tolist()

@@ -29,13 +29,8 @@ from allocator.server.engine.commands import Ask
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import root_mean_square
 from allocator.server.operators.operators import Operators
-from allocator.server.operators.setting_rows import (
-    Cluster,
-    copy_cluster,
-    match_of,
-    rows,
-    taken_back,
-)
+from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
+from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import COMPILED, PARTS, Progress
@@ -91,9 +86,9 @@ def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
     named = [(kind, getattr(request, kind)) for kind in SUBJECTS if getattr(request, kind)]
     if len(named) != 1:
         text = f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given"
-        raise RefusedError(f"{text}; name one framework, role or agent")
+        raise RejectedError(f"{text}; name one framework, role or agent")
     if request.cycles > CYCLES_MAX:
-        raise RefusedError(f"cycles = {request.cycles}: at most {CYCLES_MAX} are kept")
+        raise RejectedError(f"cycles = {request.cycles}: at most {CYCLES_MAX} are kept")
     return named[0]
 
 
@@ -106,14 +101,14 @@ def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
     return f"{error.kind} = {name!r}: there is no such {error.kind}{near}"
 
 
-class RefusedError(ValueError):
+class RejectedError(ValueError):
     """A question that is wrong: which field, and what would be right."""
 
 
 class Views:
     """What operators see; each method asks the core, and works it out where it is called.
 
-    Those that take a request answer the RPC of that request, and raise a `RefusedError` where it
+    Those that take a request answer the RPC of that request, and raise a `RejectedError` where it
     asks for what there is not.
     """
 
@@ -173,7 +168,7 @@ class Views:
         def may() -> bool:
             if not (scored or request.fair or request.newcomer_role):
                 return False  # it is quicker here
-            # A user's policy may rely on threads, which there are none of apart.
+            # A user's policy may rely on threads, and a forked process has none.
             return not (scored and isinstance(self.loop.allocator.policy, GuardedPolicy))
 
         state, score, copied = self.loop.apart.ask(ask, read, may)
@@ -181,7 +176,7 @@ class Views:
             path = getattr(request, field)
             if path and path not in state.roles.path:
                 near = suggestion(path, state.roles.path)
-                raise RefusedError(f"{field} = {quoted(path)}: there is no such role{near}")
+                raise RejectedError(f"{field} = {quoted(path)}: there is no such role{near}")
         fair, newcomer = None, float("nan")
         if copied is not None and request.fair:
             fair = fair_shares.deal(self.loop, state.policy, copied)
@@ -210,7 +205,7 @@ class Views:
             picture = self.loop.apart.ask(ask, take)
         except UnknownSubjectError as error:
             text = _unknown(error, in_session=self.loop.session is not None)
-            raise RefusedError(text) from None
+            raise RejectedError(text) from None
         return explain.explain(picture, kind, name, *filter(None, [request.cycles]))
 
     def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
@@ -218,7 +213,7 @@ class Views:
         find = _OF.get(request.of)
         if find is None:
             choice = f"choose from {', '.join(_OF)}"
-            raise RefusedError(f"of = {request.of!r}: there are no such names; {choice}")
+            raise RejectedError(f"of = {request.of!r}: there are no such names; {choice}")
         found = {each for each in ask(lambda: find(self.loop.allocator)) if each}
         fitting = sorted(each for each in found if each.startswith(request.prefix))
         return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
@@ -243,7 +238,7 @@ class Views:
             newcomer = Newcomer(state.roles.path.index(request.newcomer_role), demand)
             return fair_shares.newcomers_share(self.loop, state.policy, copied, newcomer)
         except (WireError, EventError) as error:
-            raise RefusedError(f"newcomer_demand: {error}") from None
+            raise RejectedError(f"newcomer_demand: {error}") from None
 
 
 VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
@@ -288,7 +283,7 @@ def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
         active_frameworks=state.frameworks_active,
         roles=state.role_count,
         filters=state.filters,
-        outstanding_decisions=state.outstanding,
+        outstanding_decisions=state.open_decisions,
         policy=write_policy(state.policy),
         cycle_p50_ms=1000 * times.percentile(0.5),
         cycle_p99_ms=1000 * times.percentile(0.99),

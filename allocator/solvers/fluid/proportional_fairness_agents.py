@@ -175,7 +175,7 @@ class _Beginning(NamedTuple):
     `part`: of what fits.
     `by_income`: each framework is measured by its own income, which at an alpha well above 1 may be
         many orders less than another's; else all by one measure, which is the quicker way.
-    `relative`: by `alpha_fair_relative`, if the problem is small enough for it.
+    `relative`: by `relative_path`, if the problem is small enough for it.
     """
 
     part: float
@@ -224,7 +224,7 @@ def solve(
     A step solves a system of as many equations as there are different agents times resources. With
     an alpha well above 1, and sizes far apart, incomes (``weight * tasks ** (1 - alpha)``) are so
     far apart that rounding spoils it: then, if frameworks and agents are few, the larger system of
-    `alpha_fair_relative` is solved. Some twenty orders may spoil that, too: `NotOptimal`.
+    `relative_path` is solved. Some twenty orders may spoil that, too: `NotOptimal`.
 
     `demand` (F, R), >= 0: one task's needs; each framework needs something.
     `capacity` (A, R), >= 0: of each agent, in the same units.

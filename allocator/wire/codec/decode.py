@@ -15,6 +15,7 @@ from allocator.core import (
     ActivateFramework,
     AddAgent,
     AddAgents,
+    AddFilters,
     AddFramework,
     Define,
     Exclude,
@@ -22,7 +23,6 @@ from allocator.core import (
     InverseOffer,
     Outcomes,
     Reason,
-    Refuse,
     Release,
     RemoveAgent,
     RemoveFramework,
@@ -42,7 +42,7 @@ from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire.codec import proto_types, validation
 from allocator.wire.codec.proto_types import each, part, read_kind
-from allocator.wire.codec.validation import refuse
+from allocator.wire.codec.validation import reject
 
 NUMBER_MAX = 2**53
 """No decision and no batch has a larger number."""
@@ -197,12 +197,12 @@ def _read_exclusions(message: pb.Exclusions) -> Exclude:
     )
 
 
-def read_filters(message: pb.OfferFilters) -> Refuse:
+def read_filters(message: pb.OfferFilters) -> AddFilters:
     """Read the filters in force."""
     refused = part(message.refused, proto_types.read_holdings, "refused")
     rows = len(refused.framework)
     validation.same_length(len(message.expires_ms), rows, "expires_ms", "refused.framework")
-    return Refuse(refused, validation.times_ms(message.expires_ms, "expires_ms"))
+    return AddFilters(refused, validation.times_ms(message.expires_ms, "expires_ms"))
 
 
 def _read_whitelist(message: pb.Whitelist) -> SetWhitelist:
@@ -211,7 +211,7 @@ def _read_whitelist(message: pb.Whitelist) -> SetWhitelist:
         validation.text(each, f"hostnames[{index}]") for index, each in enumerate(message.hostnames)
     )
     if hostnames and not message.restricted:
-        refuse("restricted", "is false though hostnames are given; set it, or give none")
+        reject("restricted", "is false though hostnames are given; set it, or give none")
     return SetWhitelist(hostnames if message.restricted else None)
 
 
@@ -249,7 +249,7 @@ def read_outcomes(message: pb.Outcomes) -> Outcomes:
     kinds = len(message.kind)
     if len(message.amount) != rows * kinds:
         wanted = f"it must have {rows} partial decisions times {kinds} kinds"
-        refuse("amount", f"has {len(message.amount)} entries; {wanted}")
+        reject("amount", f"has {len(message.amount)} entries; {wanted}")
     return Outcomes(
         first_decision=message.first_decision,
         reason=reason,

@@ -1,6 +1,6 @@
 """The nouns of the protocol, read and written: amounts, agents, frameworks, quotas, columns.
 
-A `read_` function raises a `WireError` whose field is relative to the message it was given.
+A function that reads raises a `WireError` whose field is relative to the message it was given.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from allocator.core import (
 )
 from allocator.v1 import types_pb2 as pb
 from allocator.wire.codec import validation
-from allocator.wire.codec.validation import WireError, refuse
+from allocator.wire.codec.validation import WireError, reject
 
 _FORMS = {
     pb.DISK_FORM_UNSPECIFIED: "",
@@ -43,13 +43,13 @@ DEPTH_MAX = 2**16
 def read_kind(message: pb.Kind) -> Kind:
     """Read a kind, without its handle."""
     if message.type not in _VALUE_TYPES:
-        refuse("type", f"is {message.type}; it must be one of {list(_VALUE_TYPES)}")
+        reject("type", f"is {message.type}; it must be one of {list(_VALUE_TYPES)}")
     if message.form not in _FORMS:
-        refuse("form", f"is {message.form}; it must be one of {list(_FORMS)}")
+        reject("form", f"is {message.form}; it must be one of {list(_FORMS)}")
     depth = validation.integer(message.reservation_depth, 0, DEPTH_MAX, "reservation_depth")
     role = validation.text(message.reserved_role, "reserved_role")
     if bool(depth) != bool(role):
-        refuse(
+        reject(
             "reservation_depth",
             f"is {depth} where reserved_role is {role!r}; give both, or neither",
         )
@@ -65,7 +65,7 @@ def read_kind(message: pb.Kind) -> Kind:
         rest=message.rest,
     )
     if kind.rest and kind != Kind(kind.name, scalar=kind.scalar, rest=True):
-        refuse("rest", "is set beside what tells kinds apart; leave that out of the rest")
+        reject("rest", "is set beside what tells kinds apart; leave that out of the rest")
     return kind
 
 
@@ -163,7 +163,7 @@ def read_holdings(message: pb.Holdings, *, least_framework: int = 1) -> Holdings
     validation.same_length(len(message.agent), rows, "agent", "framework")
     if len(message.amount) != rows * kinds:
         wanted = f"it must have {rows} rows of {kinds} kinds, {rows * kinds} in all"
-        refuse("amount", f"has {len(message.amount)} entries; {wanted}")
+        reject("amount", f"has {len(message.amount)} entries; {wanted}")
     validation.distinct(message.kind, "kind")
     return Holdings(
         framework=validation.handles(message.framework, "framework", least=least_framework),
@@ -228,7 +228,7 @@ def _read_capabilities(
     for index, value in enumerate(values):
         if value not in names:
             known = ", ".join(f"{number} ({name})" for number, name in names.items())
-            refuse(f"{field}[{index}]", f"is {value}; it must be one of {known}")
+            reject(f"{field}[{index}]", f"is {value}; it must be one of {known}")
     return frozenset(names[value] for value in values)
 
 
@@ -293,7 +293,7 @@ def _read_minimum(
 def read_framework_info(message: pb.Framework) -> FrameworkInfo:
     validation.distinct([minimum.role for minimum in message.minimum], "minimum.role")
     if len(message.labels) > LABELS_MAX:
-        refuse("labels", f"has {len(message.labels)} entries; at most {LABELS_MAX} are taken")
+        reject("labels", f"has {len(message.labels)} entries; at most {LABELS_MAX} are taken")
     return FrameworkInfo(
         framework_id=validation.text(message.framework_id, "framework_id", empty=False),
         name=validation.text(message.name, "name"),

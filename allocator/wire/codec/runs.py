@@ -18,7 +18,7 @@ from allocator.core import Hold, Holdings, Move, Moves, Release
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire.codec.decode import READERS
-from allocator.wire.codec.validation import refuse
+from allocator.wire.codec.validation import reject
 
 _Kinds: TypeAlias = list[int] | None
 
@@ -173,7 +173,7 @@ class MoveRun:
     def read(self) -> Moves:
         """Read all together. Raises `WireError` where one of them is wrong, whichever it is."""
         if self._wrong:
-            refuse("", "columns of an event differ in length; they are equally long")
+            reject("", "columns of an event differ in length; they are equally long")
         kinds = sorted(self._kinds)
         column = {kind: place for place, kind in enumerate(kinds)}
         into, event = (

@@ -38,7 +38,7 @@ class WireError(ValueError):
         return Error(code=self.code, field=self.field, message=self.message, sequence=sequence)
 
 
-def refuse(field: str, message: str) -> NoReturn:
+def reject(field: str, message: str) -> NoReturn:
     """Raise a `WireError` about a value."""
     raise WireError(ErrorCode.ERROR_CODE_VALUE, field, message)
 
@@ -89,7 +89,7 @@ def _refuse_entry(column: Sequence[int], least: int, most: int, field: str) -> N
 def integer(value: int, least: int, most: int, field: str) -> int:
     if not least <= value <= most:
         hint = " (0 names nothing)" if value == 0 and least == 1 else ""
-        refuse(field, f"is {value}{hint}; it must be from {least} to {most}")
+        reject(field, f"is {value}{hint}; it must be from {least} to {most}")
     return value
 
 
@@ -123,7 +123,7 @@ def distinct(column: Sequence[int] | Sequence[str], field: str) -> None:
         seen = set[object]()
         for index, entry in enumerate(column):
             if entry in seen:
-                refuse(f"{field}[{index}]", f"is {_shown(entry)} once more; give each only once")
+                reject(f"{field}[{index}]", f"is {_shown(entry)} once more; give each only once")
             seen.add(entry)
 
 
@@ -133,15 +133,15 @@ def _shown(entry: object) -> str:
 
 def same_length(length: int, wanted: int, field: str, other: str) -> None:
     if length != wanted:
-        refuse(field, f"has {length} entries but {other} has {wanted}; columns are equally long")
+        reject(field, f"has {length} entries but {other} has {wanted}; columns are equally long")
 
 
 def text(value: str, field: str, *, empty: bool = True) -> str:
     """Check the length of a text, and that there is one where it may not be empty."""
     if not value and not empty:
-        refuse(field, "is empty; it must name something")
+        reject(field, "is empty; it must name something")
     if len(value) > TEXT_LENGTH_MAX:
-        refuse(field, f"has {len(value)} characters; at most {TEXT_LENGTH_MAX} are taken")
+        reject(field, f"has {len(value)} characters; at most {TEXT_LENGTH_MAX} are taken")
     return value
 
 
@@ -172,5 +172,5 @@ def number(value: float, field: str, *, most: float = math.inf) -> float:
     """Check a number that must be finite, greater than 0 and at most `most`."""
     if not (0 < value <= most and math.isfinite(value)):
         bound = "finite" if math.isinf(most) else f"at most {most:g}"
-        refuse(field, f"is {value!r}; it must be greater than 0 and {bound}")
+        reject(field, f"is {value!r}; it must be greater than 0 and {bound}")
     return value

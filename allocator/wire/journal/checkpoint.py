@@ -22,7 +22,7 @@ from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.journal.framing import HEADER, frame
 from allocator.wire.journal.records import answered_record, read_start, request_record, start_record
-from allocator.wire.session.sidecar import Kept, Sidecar
+from allocator.wire.session.sidecar import KeptState, Sidecar
 
 VERSION = 1
 
@@ -255,7 +255,7 @@ def write_snapshot(
 
     column = copied.columns()
     if anonymise:
-        state: Kept = restore(column, new_sidecar().kept())
+        state: KeptState = restore(column, new_sidecar().kept())
         renamer = Renamer.of(state[0][2])
         column, settings = to_columns(_renamed(renamer, state)), renamer.value(settings)
         start = start_record(
@@ -275,7 +275,7 @@ def write_snapshot(
     yield from map(frame, _one_cycle_more(sidecar))
 
 
-def _renamed(renamer: Renamer, kept: Kept) -> Kept:
+def _renamed(renamer: Renamer, kept: KeptState) -> KeptState:
     """Rename what the core knows, and who the peers of sessions are."""
     core, holder, last, sessions = kept
     peers = {number: (*rest, renamer.value(who)) for number, (*rest, who) in sessions.items()}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import AdoptPlan, Limits, Plan, SetLimit, Settings
+from allocator.core import AdoptPlan, Plan, SessionLimits, SetLimit, Settings
 from allocator.settable import KINDS, LIMIT, RULES
 from allocator.v1 import journal_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
@@ -43,7 +43,7 @@ _LISTED = tuple(kind for kind in RULES if kind is not LIMIT)
 
 def start_record(
     settings: Settings,
-    limits: Limits,
+    limits: SessionLimits,
     welcome: pb.Welcome,
     *,
     sessions_before: int = 0,
@@ -94,10 +94,10 @@ def read_settings(start: journal_pb2.JournalStart) -> Settings:
     return settings
 
 
-def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
-    limits = {each.name: getattr(start.limits, each.name) for each in fields(Limits)}
+def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, SessionLimits]:
+    limits = {each.name: getattr(start.limits, each.name) for each in fields(SessionLimits)}
     limits["role_depth"] = limits["role_depth"] or limits["roles"]  # older journals know no bound
-    return read_settings(start), Limits(**limits)
+    return read_settings(start), SessionLimits(**limits)
 
 
 def opened_record(session: int) -> journal_pb2.JournalRecord:

@@ -303,5 +303,5 @@ def _tell(
             if event is not None:
                 # What was refused then is refused again.
                 with suppress(EventError):
-                    sidecar.operate(event)
+                    sidecar.step(event)
     return []

@@ -83,7 +83,7 @@ class Counts:
     sessions_closed: Counter[str] = field(default_factory=Counter)
 
 
-class State(Enum):
+class SessionState(Enum):
     """What the session waits for."""
 
     AWAITING_HELLO = "hello"
@@ -95,12 +95,12 @@ class State(Enum):
 LAST_SNAPSHOT = "last snapshot"
 """The chunk that completes a snapshot, as distinct from those before it."""
 
-TRANSITIONS: Mapping[tuple[State, str], State] = MappingProxyType(
+TRANSITIONS: Mapping[tuple[SessionState, str], SessionState] = MappingProxyType(
     {
-        (State.AWAITING_HELLO, "hello"): State.SNAPSHOT,
-        (State.SNAPSHOT, "snapshot"): State.SNAPSHOT,
-        (State.SNAPSHOT, LAST_SNAPSHOT): State.STREAMING,
-        (State.STREAMING, "events"): State.STREAMING,
+        (SessionState.AWAITING_HELLO, "hello"): SessionState.SNAPSHOT,
+        (SessionState.SNAPSHOT, "snapshot"): SessionState.SNAPSHOT,
+        (SessionState.SNAPSHOT, LAST_SNAPSHOT): SessionState.STREAMING,
+        (SessionState.STREAMING, "events"): SessionState.STREAMING,
     }
 )
 """What may be said when, and what comes after it. Everything else is an error."""
@@ -160,7 +160,7 @@ class SidecarSession:
         `counts`: counts what happens.
         `check`: raises a `WireError` where `admit` would, and changes nothing.
         """
-        self.state = State.AWAITING_HELLO
+        self.state = SessionState.AWAITING_HELLO
         self.greeting: Greeting | None = None
         self.sequence = 0
         self.clock_ms = 0
@@ -178,7 +178,7 @@ class SidecarSession:
 
     def receive(self, data: bytes | pb.SessionRequest) -> list[pb.SessionResponse]:
         """Answer one message; after the end of the session there is no answer."""
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return []
         self._counts.messages += 1
         try:
@@ -196,9 +196,9 @@ class SidecarSession:
 
     def close(self, error: WireError | None = None) -> list[pb.SessionResponse]:
         """End the session; with an error the module is told."""
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return []
-        self.state = State.CLOSED
+        self.state = SessionState.CLOSED
         self._allocator = None
         if error is None:
             self._counts.sessions_closed["left"] += 1
@@ -220,7 +220,7 @@ class SidecarSession:
         Raises TypeError, ValueError where the checkpoint says nothing that can be.
         """
         state, self.sequence, self.clock_ms, who = kept
-        self.state = State(state)
+        self.state = SessionState(state)
         self.greeting = None if who is None else Greeting(*who)
         self._allocator = allocator
 
@@ -255,7 +255,7 @@ class SidecarSession:
 
     def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
         assert self._allocator is not None
-        self._note(mend_snapshot(chunk, self._allocator.state.limits.role_depth))
+        self._note(mend_snapshot(chunk, self._allocator.state.session_limits.role_depth))
         for together in grouped(parts_of(chunk)):
             if len(together) > 1:
                 agents = [each.message for each in together]
@@ -311,7 +311,7 @@ class SidecarSession:
                 counts.policy_error = allocator.last_cycle.policy_error
         else:
             # Every batch is answered, so that the module knows what was applied.
-            decisions = Decisions(0, allocator.state.tentative.next)
+            decisions = Decisions(0, allocator.state.open_decisions.next)
         self.sequence = batch.sequence
         assert self.greeting is not None
         parts = write_decisions(batch.sequence, decisions, self.greeting.message_bytes_max)
@@ -421,7 +421,7 @@ class SidecarSession:
 
     def _mend(self, allocator: Allocator, name: str, message: object) -> bool:
         """Put right what can be, in place; tells whether there was anything."""
-        depth = allocator.state.limits.role_depth
+        depth = allocator.state.session_limits.role_depth
         each = message if isinstance(message, list) else [message]
         marks = [mark for one in each for mark in mend_event(name, one, depth)]
         self._note(marks)

@@ -12,7 +12,7 @@ from allocator.wire.codec.decode import READERS, read_bindings, read_filters
 from allocator.wire.codec.encode import BYTES_LEAST, BYTES_MAX
 from allocator.wire.codec.proto_types import each, part
 from allocator.wire.codec.runs import agent_kinds
-from allocator.wire.codec.validation import WireError, refuse
+from allocator.wire.codec.validation import WireError, reject
 
 PROTOCOL_VERSION = 2
 
@@ -66,7 +66,7 @@ def read_caller(message: pb.Hello) -> Greeting:
 def read_options(message: pb.Hello, caller: Greeting) -> Greeting:
     """Read how the caller's master set up its allocator. Raises WireError."""
     if not message.HasField("options"):
-        refuse("options", "is missing; say how the master set up its allocator")
+        reject("options", "is missing; say how the master set up its allocator")
     return replace(caller, options=part(message.options, _read_options, "options"))
 
 

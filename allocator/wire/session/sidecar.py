@@ -14,8 +14,8 @@ from allocator.wire.codec.validation import WireError
 from allocator.wire.session.server_session import (
     Counts,
     KeptSession,
+    SessionState,
     SidecarSession,
-    State,
     supersedes,
 )
 from allocator.wire.session.session_start import Greeting
@@ -25,7 +25,7 @@ Answer: TypeAlias = tuple[int, pb.SessionResponse]
 """What to say, and in which session."""
 
 
-Kept: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
+KeptState: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
 """What the allocator keeps, which session has it, how many there were, and those that are open."""
 
 
@@ -112,8 +112,10 @@ class Sidecar:
         self.sessions.pop(number, None)
         return [(number, response) for response in said]
 
-    def operate(self, event: OperatorEvent) -> None:
-        """Take over what an operator sets, for this session and those to come.
+    def step(self, event: OperatorEvent) -> None:
+        """Apply an event that comes between messages: what operators set, or a plan.
+
+        What operators set counts for this session and those to come.
 
         Raises EventError where the event is not possible; then nothing has changed.
         """
@@ -126,7 +128,7 @@ class Sidecar:
         """Begin with what an earlier process learnt; only before the first session."""
         self.allocator.state.memory = demands
 
-    def kept(self) -> Kept:
+    def kept(self) -> KeptState:
         """All that later answers depend on, to be kept in a checkpoint."""
         sessions = {number: session.kept() for number, session in self.sessions.items()}
         return self.allocator.kept(), self._active, self._last, sessions
@@ -184,7 +186,7 @@ class Sidecar:
             f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
             "over; it is newer, or the same one calling again"
         )
-        # Kept until `receive` answers, for this is called in the middle of the newcomer's
+        # KeptState until `receive` answers, for this is called in the middle of the newcomer's
         # message.
         self._parting += [
             (self._active, response) for response in holder.close(WireError(code, "", message))
@@ -193,7 +195,7 @@ class Sidecar:
     def _release(self, number: int) -> None:
         """Take the allocator back from a session that ended."""
         session = self.sessions.get(number)
-        if number == self._active and session and session.state is State.CLOSED:
+        if number == self._active and session and session.state is SessionState.CLOSED:
             self._active = 0
             self._renew()
 

@@ -52,7 +52,7 @@ class JournalLink(WireLink):
         self.journal = Journal(path, Keeping(1 << 40, 8, 0), self._head)
 
     def _head(self, file: int, records_before: int) -> Head:
-        limits = self.sidecar.allocator.state.limits
+        limits = self.sidecar.allocator.state.session_limits
         start = start_record(
             self._settings, limits, self.sidecar._welcome, file=file, records_before=records_before
         )

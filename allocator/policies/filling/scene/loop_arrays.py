@@ -57,7 +57,7 @@ class Standing(NamedTuple):
     `denominator` (1, K) or (A, K); `served` (P,).
     `score` (P,): what the tournaments compare first.
     `out` (P,): takes no part in its tournament.
-    `winner` (2 * P,): the tournaments, see `tournament`.
+    `winner` (2 * P,): the tournaments, see `scoring`.
     `spent` (P,): a place below which quotas leave nothing more to anybody in this stage, where
         nothing is special; not all are known.
     """
@@ -123,7 +123,7 @@ class Rule(NamedTuple):
     `bounded`: there are quotas.
     `simple`: offers are all that is free, or a task of it: nothing is special, bounded or held
         back.
-    `stage`: see `cycle_stages`.
+    `stage`: see `stages_of`.
     """
 
     shared: bool

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from allocator.server.engine.commands import Turn
-from allocator.server.views.views import RefusedError, Views
+from allocator.server.engine.commands import AnswerLock
+from allocator.server.views.views import RejectedError, Views
 from allocator.server.web.http import is_from_here, plain_text
 from allocator.server.web.page import agent_map, drained, look, tables
 from allocator.server.web.page.look import (
@@ -54,16 +54,16 @@ http.page = "all" for whoever reaches this port
 
 
 def page_routes(
-    views: Views, allowed: Literal["local", "all", "off"], turn: Turn | None = None
+    views: Views, allowed: Literal["local", "all", "off"], answer_lock: AnswerLock | None = None
 ) -> list[Route]:
     """Give who answers for the status page.
 
     `allowed`: who may see it, as `http.page` says.
-    `turn`: whose question is answered; by default pages take turns with pages alone.
+    `answer_lock`: shared by all who ask; by default pages have one of their own.
     """
     if allowed == "off":
         return [Route("/", lambda _request: plain_text(200, _INDEX))]
-    pages = Pages(views, local_only=allowed == "local", turn=turn)
+    pages = Pages(views, local_only=allowed == "local", answer_lock=answer_lock)
     return [
         Route("/", partial(pages.answer, pages.status)),
         Route("/shares", partial(pages.answer, pages.shares)),
@@ -75,14 +75,16 @@ def page_routes(
 class Pages:
     """Makes the pages."""
 
-    def __init__(self, views: Views, *, local_only: bool, turn: Turn | None = None) -> None:
+    def __init__(
+        self, views: Views, *, local_only: bool, answer_lock: AnswerLock | None = None
+    ) -> None:
         """Show what these views say.
 
         `local_only`: to whoever asks from this machine.
-        `turn`: whose question is answered.
+        `answer_lock`: shared by all who ask.
         """
         self._views = views
-        self._turn = turn or Turn()
+        self._answer_lock = answer_lock or AnswerLock()
         self._local_only = local_only
         self._places = threading.BoundedSemaphore(PAGES_MAX)
         self._looks = Latest(partial(take, views), FRESH_S)
@@ -97,9 +99,9 @@ class Pages:
             response.headers["Retry-After"] = "1"
             return response
         try:
-            with self._turn.within(QUESTION_S):
+            with self._answer_lock.within(QUESTION_S):
                 return page(request)
-        except RefusedError as error:
+        except RejectedError as error:
             return _render("message.html", 400, head="This cannot be shown", text=str(error))
         except TimeoutError:
             text = "The core is busy with a long cycle. Ask again in a moment."
@@ -140,7 +142,7 @@ class Pages:
             shares, problem = self._fair_shares(look)
             found = shares or found
         if role and role not in {each.role for each in found.roles}:
-            raise RefusedError(f"role = {role!r}: there is no such role")
+            raise RejectedError(f"role = {role!r}: there is no such role")
         inside = [each for each in found.clients if _is_below(each.role, role)]
         return _render(
             "shares.html",
@@ -185,7 +187,7 @@ class Pages:
         problem, answer = "", None
         try:
             answer = self._views.explain(self._ask, question)
-        except RefusedError as error:
+        except RejectedError as error:
             problem = str(error)
         return _render(
             "explain.html",
@@ -211,7 +213,7 @@ class Pages:
         try:
             return agent_map.draw(look.agents, request.query_params.get("resource", ""))
         except LookupError as error:
-            raise RefusedError(str(error.args[0])) from None
+            raise RejectedError(str(error.args[0])) from None
 
     def _fair_shares(self, look: Look) -> tuple[pb.GetSharesResponse | None, str]:
         """Give the shares with the fair ones, or why there are none."""
@@ -234,14 +236,14 @@ def _choice(request: Request, key: str, choices: tuple[str, ...]) -> str:
     """One of the choices; by default the first."""
     given = request.query_params.get(key, choices[0])
     if given not in choices:
-        raise RefusedError(f"{key} = {given!r}: must be one of {', '.join(choices)}")
+        raise RejectedError(f"{key} = {given!r}: must be one of {', '.join(choices)}")
     return given
 
 
 def _number(request: Request, key: str, default: int, most: int) -> int:
     given = request.query_params.get(key, str(default))
     if not (given.isascii() and given.isdecimal() and len(given) <= 9 and int(given) <= most):
-        raise RefusedError(f"{key} = {given!r}: must be a number from 0 to {most}")
+        raise RejectedError(f"{key} = {given!r}: must be a number from 0 to {most}")
     return int(given)
 
 

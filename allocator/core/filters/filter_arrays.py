@@ -1,4 +1,4 @@
-"""The arrays of refusals, and the loops that change them."""
+"""The arrays of filters, and the loops that change them."""
 
 from typing import Any, NamedTuple
 
@@ -56,7 +56,7 @@ _PAGE_BITS = 6
 is used again. So a page may hold filters of later rounds, which are passed over."""
 
 
-class Refusals(NamedTuple):
+class FilterArrays(NamedTuple):
     """The arrays of all filters, as the compiled loops take them.
 
     `agent`, `client` (X,): 0 where the row is free.
@@ -145,7 +145,7 @@ def _covers(larger: Ints, smaller: Ints) -> bool:
 
 
 @part()
-def _remove(filters: Refusals, row: int, spare: int) -> int:
+def _remove(filters: FilterArrays, row: int, spare: int) -> int:
     """Free the row of a filter; returns how many rows are spare."""
     agent, client = filters.agent[row], filters.client[row]
     unlink(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent, row)
@@ -164,7 +164,7 @@ def _remove(filters: Refusals, row: int, spare: int) -> int:
 
 @loop
 def add(
-    filters: Refusals,
+    filters: FilterArrays,
     client: Ints,
     agent: Ints,
     amount: Ints,
@@ -201,7 +201,7 @@ def add(
 
 @part()
 def _replace(
-    filters: Refusals, client: int, agent: int, amount: Ints, expires_ms: int, spare: int
+    filters: FilterArrays, client: int, agent: int, amount: Ints, expires_ms: int, spare: int
 ) -> tuple[int, bool]:
     """Drop the pair's filters that a new one makes superfluous.
 
@@ -227,7 +227,7 @@ def _replace(
 
 
 @loop
-def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> int:
+def drop_list(filters: FilterArrays, row: int, following: Indices, spare: int) -> int:
     """Drop a filter and all that follow it in a list; returns how many rows are spare."""
     while row >= 0:
         after = following[row]
@@ -237,12 +237,13 @@ def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> in
 
 
 @loop
-def expire(filters: Refusals, since_ms: int, now_ms: int, spare: int) -> int:
+def expire(filters: FilterArrays, since_ms: int, now_ms: int, spare: int) -> int:
     """Drop filters that are not in force any more; returns how many rows are spare.
 
     `since_ms`: those that were over before then have been dropped.
     """
-    # A filter may have been over by then when it came: it stands in the page before.
+    # A filter that had expired before it came is kept as if it ended at `since_ms - 1`, see
+    # `FilterTable.add`. So the search begins with the page of that moment.
     first, last = (since_ms - 1) >> _PAGE_BITS, now_ms >> _PAGE_BITS
     for page in range(max(first, last - PAGES + 1), last + 1):
         row = filters.of_page[page & (PAGES - 1)]

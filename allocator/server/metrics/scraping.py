@@ -45,7 +45,7 @@ _log = structlog.get_logger()
 
 
 class Question(Generic[_T]):
-    """A question to the core's thread that waits at most once in its queue, however many ask."""
+    """A question to the core's thread: those who ask while it waits share one answer."""
 
     def __init__(
         self, ask: Callable[[Callable[[], _T]], Future[_T]], work: Callable[[], _T]

@@ -1,4 +1,8 @@
-"""What keeps an agent from a client: rules, constraints, capabilities, and what the master said."""
+"""What bars a client from an agent: constraints, capabilities, quotas, filters, reservations, room.
+
+`exclusions` names each condition on agents that does. `PairChecker` asks the loops' own test which
+of all rules bar pairs of a client and an agent.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +24,7 @@ from allocator.core import (
 )
 from allocator.core.numba.compiled import Superseded, interpret
 from allocator.explain.picture import Picture, Subject
-from allocator.policies.filling import serving
+from allocator.policies.filling import servable_pairs
 from allocator.policies.filling.criterion import Criterion, cluster_total, of_amounts
 from allocator.policies.filling.policy import Filling, stages_of
 from allocator.policies.filling.scene.loop_arrays import Scene
@@ -155,7 +159,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Gates:
+class Barring:
     """What bars pairs, (n,) each; several rules may bar one.
 
     `open` (n,): nothing does: the agent could serve the client as things stand.
@@ -174,8 +178,8 @@ class Gates:
     bounded: Bools
 
 
-class Judge:
-    """Asks the loops' test about one snapshot.
+class PairChecker:
+    """Asks the loops' own test, of one snapshot, whether agents can serve clients, and why not.
 
     `scored`: whether scores of the scene are those of a policy.
     """
@@ -191,7 +195,7 @@ class Judge:
         self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
         self._unbarred = self._lifted()
 
-    def gates(self, pairs: Pairs) -> Gates:
+    def barring(self, pairs: Pairs) -> Barring:
         """Say of pairs what bars them."""
         snapshot = self.snapshot
         is_open = self._passes(self.scene, pairs)
@@ -204,7 +208,7 @@ class Judge:
         bounded = room & ~self._passes(self._lifted(bounds=True), pairs)
         # What quotas leave may be covered by a refusal, though neither bars the pair by itself.
         filtered |= ~(is_open | excluded | ~room | filtered | bounded)
-        return Gates(is_open, excluded, ~room, reserved, filtered, bounded)
+        return Barring(is_open, excluded, ~room, reserved, filtered, bounded)
 
     def short_of(self, pairs: Pairs, capacity: Ints | None = None) -> Bools:
         """Say of which resources too little is free for a task, (n, R); `capacity` as below."""
@@ -282,7 +286,7 @@ class Judge:
         passes = np.zeros(len(place), np.bool_)
         for stage in self._stages:
             staged = scene._replace(rule=scene.rule._replace(stage=stage))
-            passes |= serving.can_serve(staged, place, pairs.agent)
+            passes |= servable_pairs.can_serve(staged, place, pairs.agent)
         return passes
 
     def _lifted(self, *, filters: bool = False, bounds: bool = False) -> Scene:
@@ -314,5 +318,5 @@ def _emptied(scene: Scene, capacity: Ints) -> Scene:
 
 def warm() -> None:
     """Load the compiled loops that explanations need, or compile them."""
-    judge = Judge(static_snapshot(capacity=[[1, 1]], demand=[[1, 1]]))
-    judge.gates(Pairs(np.zeros(1, np.int64), np.ones(1, np.int64)))
+    checker = PairChecker(static_snapshot(capacity=[[1, 1]], demand=[[1, 1]]))
+    checker.barring(Pairs(np.zeros(1, np.int64), np.ones(1, np.int64)))

@@ -1,0 +1,135 @@
+"""The plan in force: how it is adopted, what is left out of it later, and how cycles see it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from allocator.core.books.state import State
+from allocator.core.events import EventError
+from allocator.core.numba.array_structures import read_only
+from allocator.core.numba.memo import fixed
+from allocator.core.plan import Plan
+from allocator.core.plans.problems import Problem
+from allocator.core.snapshot import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptPlan:
+    """Go by this plan from the next cycle on."""
+
+    plan: Plan
+
+
+def still_true(state: State, problem: Problem, plan: Plan) -> Plan:
+    """Leave out of a plan who has gone since the problem was taken, though others have the rows."""
+    info, framework = state.frameworks.info, state.clients.framework
+    path, role = state.roles.path, state.clients.role
+    clients, agents = [], []
+    for client, was in enumerate(problem.frameworks):
+        known = client < len(framework)
+        now = info[framework[client]] if known else None
+        moved = known and path[role[client]] != problem.roles[client]
+        gone = now is None or was is None or was.framework_id != now.framework_id
+        if moved or (was is not now and gone):
+            clients.append(client)
+    for agent, was_agent in enumerate(problem.agents):
+        is_agent = state.agents.info[agent] if agent < len(state.agents.info) else None
+        if was_agent is not is_agent and (
+            was_agent is None or is_agent is None or was_agent.agent_id != is_agent.agent_id
+        ):
+            agents.append(agent)
+    return _without(plan, clients, agents)
+
+
+def _without(plan: Plan, clients: Sequence[int], agents: Sequence[int]) -> Plan:
+    """Leave these out of a plan; it may be older than they are."""
+    target, group = plan.target.copy(), plan.group.copy()
+    client, agent = np.array(clients, np.int64), np.array(agents, np.int64)
+    target[client[client < len(target)]] = 0.0
+    group[agent[agent < len(group)]] = -1
+    leaves = ~np.isin(plan.leave & (2**32 - 1), client) & ~np.isin(plan.leave >> 32, agent)
+    leave = plan.leave[leaves]
+    return replace(plan, target=fixed(target), group=fixed(group), leave=fixed(leave))
+
+
+def adopt(state: State, event: AdoptPlan) -> None:
+    """Take a plan over.
+
+    Raises EventError where its parts do not fit together; then nothing has changed.
+    """
+    plan = event.plan
+    flat = plan.target.ndim == plan.group.ndim == 1 and plan.allowed.ndim == plan.price.ndim == 2
+    groups = 0, len(plan.allowed)
+    if (
+        not flat
+        or plan.part.ndim != 2
+        or len(plan.price) not in groups
+        or len(plan.part) not in groups
+    ):
+        raise EventError("value", "plan", "its arrays do not fit together")
+    if len(plan.part) and plan.part.shape[1] != len(plan.target):
+        raise EventError("value", "plan.part", "is of other clients than the target")
+    if plan.leave.ndim != 1 or (plan.leave < 0).any():
+        raise EventError("value", "plan.leave", "must be keys of 0 or more")
+    if plan.group.max(initial=-1) >= len(plan.allowed) or plan.group.min(initial=0) < -1:
+        raise EventError("value", "plan.group", "names a group that there is not")
+    if not ((plan.target >= 0) & (plan.target < np.inf)).all():
+        raise EventError("value", "plan.target", "must be 0 or more, and finite")
+    state.plan = plan
+
+
+def forget_client(state: State, client: int) -> None:
+    """Leave a client whose row becomes free out of the plan."""
+    if state.plan is not None:
+        state.plan = _without(state.plan, [client], [])
+
+
+def forget_agent(state: State, agent: int) -> None:
+    """Leave an agent that has gone out of the plan."""
+    if state.plan is not None:
+        state.plan = _without(state.plan, [], [agent])
+
+
+def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:
+    """Show a plan as a snapshot has it: by the snapshot's agents, for as many clients as it has."""
+    target = np.zeros(clients)
+    count = min(clients, len(plan.target))
+    target[:count] = plan.target[:count]
+    known = handle < len(plan.group)
+    group = np.where(known, plan.group[np.where(known, handle, 0)] if len(plan.group) else -1, -1)
+    allowed = np.zeros((len(plan.allowed), words), np.uint64)
+    count = min(words, plan.allowed.shape[1])
+    allowed[:, :count] = plan.allowed[:, :count]
+    part = np.zeros((len(plan.part), clients))
+    count = min(clients, plan.part.shape[1])
+    part[:, :count] = plan.part[:, :count]
+    return Plan(target, group, read_only(allowed), plan.price, part)
+
+
+def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
+    """What each client holds on the agents of each group, of a plan with parts.
+
+    Only of groups that the agents (handles) are of; O(holdings), in a few steps.
+
+    Returns `held` (G, C, R), in thousandths; `agents_held` (G, C).
+    """
+    books, groups = state.ledger.books, len(plan.part)
+    clients = len(state.clients.framework)
+    held = np.zeros((groups, clients, len(state.space.names)), np.int64)
+    agents_held = np.zeros((groups, clients), np.int64)
+    if not groups:
+        return held, agents_held
+    # The last entry is that of agents in no group.
+    group = np.full(max(len(state.agents.bound), len(plan.group)), -1)
+    group[: len(plan.group)] = plan.group
+    wanted = np.zeros(groups + 1, np.bool_)
+    wanted[group[handle]] = True
+    wanted[-1] = False
+    of_row = group[books.agent]
+    rows = np.flatnonzero(wanted[of_row])
+    rows = rows[books.held[rows].any(axis=1)]  # the others are free
+    where = of_row[rows], books.client[rows]
+    np.add.at(held, where, state.space.by_column(books.held[rows]))
+    np.add.at(agents_held, where, 1)
+    return held, agents_held

@@ -1,0 +1,74 @@
+"""Where plans come from that are no events: most plans are, worked out beside the cycles.
+
+A host may let a cycle wait for the first plan. One that has no thread for plans has them worked out
+in the cycle.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeAlias
+
+from allocator.core.plans.adopted import AdoptPlan
+from allocator.core.plans.problems import PlanningPolicy, Problem
+from allocator.core.snapshot import Ints
+
+FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
+"""Waits for the first plan, for a cycle over these agents (None: all); None: it has not come."""
+
+
+class PlanSource:
+    """Makes plans that do not come as events: the first one, and those made within cycles.
+
+    `began_with`: the first plan, where the last cycle waited for it.
+    `plans_here`: whether plans are worked out in cycles.
+    """
+
+    def __init__(self, first_plan: FirstPlan | None, *, plans_here: bool) -> None:
+        """Take the host's ways; see `Allocator`."""
+        self.began_with: AdoptPlan | None = None
+        self._first_plan = first_plan
+        self.plans_here = plans_here
+        self._foretold: AdoptPlan | None = None
+        self._planned: Problem | None = None
+
+    def renew(self) -> None:
+        """Forget what the plan before was about: there is another policy, or another state."""
+        self._planned = None
+
+    def foretell(self, first_plan: AdoptPlan | None) -> None:
+        """Let the next cycle begin with this plan."""
+        self._foretold = first_plan
+
+    def first(
+        self, planning_policy: PlanningPolicy | None, agents: Ints | None, *, wanted: bool
+    ) -> AdoptPlan | None:
+        """Wait for the first plan, where there is none and a cycle wants one."""
+        plan, self._foretold = self._foretold, None
+        if planning_policy is None or not wanted:
+            plan = None
+        elif plan is None and self._first_plan is not None:
+            plan = self._first_plan(planning_policy, agents)
+        self.began_with = plan
+        return plan
+
+    def here(
+        self,
+        planning_policy: PlanningPolicy | None,
+        agents: Ints | None,
+        problem_now: Callable[[], Problem | None],
+    ) -> AdoptPlan | None:
+        """Plan before a cycle over all agents, where the last plan does not stand any more.
+
+        A failure leaves that.
+        """
+        if not self.plans_here or agents is not None or planning_policy is None:
+            return None
+        problem = problem_now()
+        if problem is None:
+            return None
+        before, planned = self._planned, None
+        if before is None or not planning_policy.stands(before, problem):
+            self._planned = problem
+            with suppress(Exception):
+                planned = AdoptPlan(planning_policy.plan(problem))
+        return planned

@@ -1,0 +1,178 @@
+"""Problems: what policies that plan think about, beside the cycles.
+
+A policy that plans looks at a *problem*, a copy of the whole cluster as it stands, for as long as
+it takes, on whatever thread the host likes. The *plan* that comes of it is told to the core as an
+event (`adopted`). It is a target and no decision: a cycle gives what is free, under all rules, and
+prefers whom the plan lets have it.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from allocator.core.books.competition_tree import Shape
+from allocator.core.books.quota import QuotaTree, parts_of_clients
+from allocator.core.books.state import State
+from allocator.core.events import AgentInfo, FrameworkInfo
+from allocator.core.numba.memo import fixed
+from allocator.core.plan import Plan
+from allocator.core.plans.reclaims import asked_to_leave
+from allocator.core.policy import Policy
+from allocator.core.snapshot import Bools, Floats, Ints, Tree, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a plan is about: the whole cluster at one moment; no part of it changes any more.
+
+    `now_ms`: by the master's clock.
+    `resources`, R names; `counted` (R,).
+    `capacity`, `free` (A, R), in thousandths: of each agent, by its handle; zeros where it may not
+        be offered.
+    `total` (R,), in thousandths.
+    `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    `holder` (H,): sorted keys ``agent * 2**32 + client`` of who holds something where.
+    `holding` (H, R), in thousandths: what each of them holds there.
+    `on_offer` (O,): the keys among them of those who use nothing there: what they hold is merely on
+        offer.
+    `leave`, `refused` (P,): who is asked to leave which agent, keys as in `Plan`, and has not left
+        yet: those who have refused stand in the second.
+    `demand`, `held` (C, R), in thousandths.
+    `characterised` (C,): as in `Snapshot`.
+    `agents_held` (C,).
+    `waiting_s` (C,): how long ago each client was offered something last, or came, or was
+        suppressed or revived, whichever was latest.
+    `client` (L,): clients that take part: those that may be served, and, for a policy that plans
+        for them, those that only hold something.
+    `wants` (L,): which may be served.
+    `weight` (L,): the part of the whole that each has by the weights along its branch of the tree.
+    `limit`, `guarantee` (L, R), in thousandths: its part of what bounds its roles, by weight;
+        `UNBOUNDED` where there is no limit.
+    `agents`: by handle.
+    `frameworks`: by client.
+    `roles`: paths, by client.
+    `plan`: the plan in force.
+    """
+
+    now_ms: int
+    resources: tuple[str, ...]
+    counted: Bools
+    capacity: Ints
+    free: Ints
+    total: Ints
+    excluded: Words
+    holder: Ints
+    holding: Ints
+    on_offer: Ints
+    leave: Ints
+    refused: Ints
+    demand: Ints
+    held: Ints
+    characterised: Bools
+    agents_held: Ints
+    waiting_s: Floats
+    client: Ints
+    wants: Bools
+    weight: Floats
+    limit: Ints
+    guarantee: Ints
+    agents: tuple[AgentInfo | None, ...]
+    frameworks: tuple[FrameworkInfo | None, ...]
+    roles: tuple[str, ...]
+    plan: Plan | None = None
+
+    def asks_the_same(self, other: "Problem") -> bool:
+        """Whether only what is held and free differs: then a plan for shares stands."""
+        of_cluster = ("capacity", "total", "excluded")
+        of_clients = ("demand", "characterised", "client", "wants", "weight", "limit", "guarantee")
+        same = of_cluster + of_clients
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in same)
+
+
+@runtime_checkable
+class PlanningPolicy(Policy, Protocol):
+    """A policy that plans.
+
+    Its `allocate` finds the plan in force in the snapshot, and decides without one where there is
+    none.
+    """
+
+    @property
+    def about_holders(self) -> bool:
+        """Whether plans are about those, too, who hold something and want no more."""
+        ...
+
+    def plan(self, problem: Problem) -> Plan:
+        """Work a plan out; any thread may.
+
+        Raises Exception where there is none; then the last plan stands.
+        """
+        ...
+
+    def stands(self, before: Problem, now: Problem) -> bool:
+        """Say whether the plan for the problem before is good for the one that there is now."""
+        ...
+
+
+def problem_of(
+    state: State,
+    shape: Shape,
+    tree: Tree,
+    quotas: QuotaTree,
+    *,
+    capacity: Ints,
+    free: Ints,
+    total: Ints,
+    characterised: Bools,
+) -> Problem:
+    """Copy what a plan is about.
+
+    `shape`, `tree`: of a cycle over all agents.
+    `capacity`, `free` (A, R), in thousandths; `total` (R,), in thousandths; `characterised` (C,).
+    """
+    agents, clients = state.agents, state.clients
+    holder = state.ledger.holders(np.arange(len(agents.ready)))
+    usable = agents.ready
+    info = state.frameworks.info
+    weight = weight_of_leaves(tree.parent, tree.weight, len(tree.client))
+    of_client = quotas.of_role[clients.role[shape.client]]
+    limit, guarantee = parts_of_clients(quotas, of_client, weight)
+    return Problem(
+        now_ms=state.now_ms,
+        resources=tuple(state.space.names),
+        counted=fixed(state.space.counted.copy()),
+        capacity=fixed(np.where(usable[:, None], capacity, 0)),
+        free=fixed(np.where(usable[:, None], free, 0)),
+        total=fixed(total.copy()),
+        excluded=fixed(state.eligibility.excluded.copy()),
+        leave=fixed(asked_to_leave(state)),
+        refused=fixed(asked_to_leave(state, refused=True)),
+        holder=fixed(holder.copy()),
+        holding=fixed(state.space.by_column(state.ledger.held(holder))),
+        on_offer=fixed(holder[~state.ledger.uses_something(holder & (2**32 - 1), holder >> 32)]),
+        demand=fixed(clients.demand.copy()),
+        held=fixed(state.held_by_column().copy()),
+        characterised=fixed(characterised.copy()),
+        agents_held=fixed(state.ledger.books.agents_held.copy()),
+        waiting_s=fixed((state.now_ms - np.maximum(clients.offered_ms, clients.changed_ms)) / 1000),
+        client=shape.client,
+        wants=fixed(state.live_clients()[shape.client]),
+        weight=weight,
+        limit=fixed(limit),
+        guarantee=fixed(guarantee),
+        agents=tuple(agents.info),
+        frameworks=tuple(info[framework] for framework in clients.framework.tolist()),
+        roles=tuple(map(state.roles.path.__getitem__, clients.role.tolist())),
+        plan=state.plan,
+    )
+
+
+def weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
+    """Part of the whole that the weights along its branch of the tree give each leaf, (L,)."""
+    below = np.bincount(parent[:-1], weight[:-1], minlength=len(parent))
+    share = np.ones(len(parent))
+    share[:-1] = weight[:-1] / below[parent[:-1]]
+    for node in range(len(share) - 2, leaves - 1, -1):
+        share[node] *= share[parent[node]]
+    return fixed(share[:leaves] * share[parent[:leaves]])

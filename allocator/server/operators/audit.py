@@ -1,0 +1,67 @@
+"""The audit log: who changed what, with the old value and the new one.
+
+Its lines have ``"logger": "mesos_allocator.audit"``, and are written whatever ``log.level`` says.
+"""
+
+import logging
+import threading
+from collections import Counter
+from contextlib import suppress
+from typing import NamedTuple
+
+import structlog
+
+from allocator.core import (
+    OperatorChange,
+)
+from allocator.server.operators.setting_rows import scope_of, value_of
+
+LOGGER = "mesos_allocator.audit"
+
+RESULTS = ("done", "refused", "dry_run")
+
+_audit_log = structlog.wrap_logger(
+    None, wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
+)
+
+
+class AuditedChange(NamedTuple):
+    """A change that somebody asked for."""
+
+    who: str
+    change: OperatorChange
+    before: OperatorChange | None = None
+    """What stood in its place."""
+
+
+class Audit:
+    """Writes the lines, and counts them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many changes of each kind had each result."""
+        with self._lock:
+            return dict(self._counts)
+
+    def of_change(self, audited: AuditedChange, *, result: str = "done", **more: object) -> None:
+        """Write the line of a change; `more` as for `note`."""
+        key = audited.change.key
+        more = {"old": value_of(audited.before), "new": value_of(audited.change), **more}
+        self.note(audited.who, key[0], scope_of(key), result=result, **more)
+
+    def note(
+        self, who: str, setting: str, scope: str, *, result: str = "done", **more: object
+    ) -> None:
+        """Write one line. Where that fails the change counts all the same, so nothing is raised.
+
+        `setting` is such as ``demand``, `scope` what the rule is for, `result` one of `RESULTS`;
+        `more` is what else is to be said: ``old``, ``new``, ``error``.
+        """
+        with self._lock:
+            self._counts[setting, result] += 1
+        said = {"who": who, "setting": setting, "scope": scope, "result": result, **more}
+        with suppress(OSError, ValueError):  # the log's disk is full, or nobody reads it any more
+            _audit_log.info("setting", logger=LOGGER, **said)

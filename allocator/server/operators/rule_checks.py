@@ -1,0 +1,335 @@
+"""What a rule is about in the cluster as it is, and what of it looks like a mistake.
+
+The core's thread only copies lists; the rest is worked out on the thread of whoever asked.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, assert_never
+
+import numpy as np
+
+from allocator.core import (
+    AgentInfo,
+    Allocator,
+    Clause,
+    FrameworkInfo,
+    Ints,
+    OperatorChange,
+    PolicySpec,
+    SetConstraint,
+    SetDemand,
+    SetDrain,
+    SetLimit,
+    SetPolicy,
+    SetShadow,
+    Settings,
+    Subtree,
+    attributes_of,
+    format_quantities,
+    matches,
+    parse_constraint,
+    quoted,
+    read_words,
+)
+from allocator.near import suggestion
+from allocator.settable import Doubt, Scope, Value
+from allocator.v1 import settings_pb2 as pb
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What rules are compared with."""
+
+    agents: list[AgentInfo]
+    capacity: Ints
+    """(A, R) int64, thousandths; of the same agents."""
+    resources: tuple[str, ...]
+    clients: list[tuple[str, FrameworkInfo, Mapping[str, int] | None]]
+    """Frameworks by role: the role's path, and what a REQUEST call of theirs says."""
+    roles: list[str]
+    settings: Settings
+    consumed: Mapping[str, int]
+    """What the role that is asked about consumes, with those below it."""
+
+    @cached_property
+    def attributes(self) -> list[dict[str, str]]:
+        """What clauses may ask of each agent."""
+        return [attributes_of(info) for info in self.agents]
+
+    @cached_property
+    def known(self) -> dict[str, set[str]]:
+        """Which values each attribute has."""
+        found: dict[str, set[str]] = {}
+        for attributes in self.attributes:
+            for name, value in attributes.items():
+                found.setdefault(name, set()).add(value)
+        return found
+
+    def holding(self, clauses: tuple[Clause, ...]) -> int:
+        """On how many agents all clauses hold."""
+        names = sorted({clause.attribute for clause in clauses})
+        # Many agents are alike in the few attributes that are asked for.
+        alike = Counter(tuple(map(each.get, names)) for each in self.attributes)
+        total = 0
+        for values, count in alike.items():
+            given = {
+                name: value for name, value in zip(names, values, strict=True) if value is not None
+            }
+            total += count * all(clause.holds(given) for clause in clauses)
+        return total
+
+    def agents_left(self, clauses: tuple[Clause, ...]) -> int:
+        """The same, remembered."""
+        if clauses not in self._left:
+            self._left[clauses] = self.holding(clauses)
+        return self._left[clauses]
+
+    @cached_property
+    def _left(self) -> dict[tuple[Clause, ...], int]:
+        return {}
+
+
+def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> Cluster:
+    """Copy what rules are compared with, and this change; on the core's thread."""
+    state = allocator.state
+    agents = np.flatnonzero(state.agents.bound)
+    clients = np.flatnonzero(state.clients.subscribed)
+    paths, info = state.roles.path, state.frameworks.info
+    rows = zip(
+        state.clients.role[clients].tolist(),
+        state.clients.framework[clients].tolist(),
+        strict=True,
+    )
+    request = state.frameworks.request
+    return Cluster(
+        agents=[each for each in map(state.agents.info.__getitem__, agents.tolist()) if each],
+        capacity=state.space.by_column(state.agents.capacity[agents]),
+        resources=tuple(state.space.names),
+        clients=[
+            (paths[role], each, request.get(framework))
+            for role, framework in rows
+            if (each := info[framework]) is not None
+        ],
+        roles=[path for role, path in enumerate(paths) if role and state.roles.bound[role]],
+        settings=allocator.settings.copied(),
+        consumed=allocator.consumed_in(change.role) if isinstance(change, SetLimit) else {},
+    )
+
+
+def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.RuleMatch:
+    """Say what a rule is about, where these settings are in force.
+
+    `after` has the rule in it.
+    """
+    found = pb.RuleMatch(agents_total=len(cluster.agents), frameworks_total=len(cluster.clients))
+    match rule.kind.scope:
+        case Scope.FRAMEWORKS:
+            _match_frameworks(cluster, rule, after, found)
+        case Scope.ROLE:
+            _, path = rule.key
+            for role, _, _ in cluster.clients:
+                found.frameworks += role == path or role.startswith(f"{path}/")
+        case Scope.AGENT:
+            _, agent = rule.key
+            found.agents = sum(agent in (each.agent_id, each.hostname) for each in cluster.agents)
+        case Scope.CLUSTER:
+            pass
+        case _:
+            assert_never(rule.kind.scope)
+    return found
+
+
+def _match_frameworks(
+    cluster: Cluster, rule: OperatorChange, after: Settings, found: pb.RuleMatch
+) -> None:
+    if isinstance(rule, SetConstraint):
+        found.agents = cluster.holding(parse_constraint(rule.expression or ""))
+    _, *patterns = rule.key
+    for role, info, request in _matched(cluster, *patterns):
+        found.frameworks += 1
+        if isinstance(rule, SetConstraint):
+            left = cluster.agents_left(_all_clauses(after, role, info))
+            found.frameworks_without_agents += not left
+        if isinstance(rule, SetDemand):
+            counts = after.demand_rule(role, info.name) == rule
+            stated = request or read_words(info).demand
+            own = stated is not None and not rule.override
+            found.frameworks_served_by += counts and not own
+
+
+def _matched(
+    cluster: Cluster, role_pattern: str, name_pattern: str
+) -> Iterator[tuple[str, FrameworkInfo, Mapping[str, int] | None]]:
+    for role, info, request in cluster.clients:
+        if matches(role_pattern, role) and matches(name_pattern, info.name):
+            yield role, info, request
+
+
+def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Clause, ...]:
+    """All that is asked of agents for a framework."""
+    clauses = read_words(info).clauses
+    for expression in settings.constraint_rules(role, info.name):
+        clauses += parse_constraint(expression)
+    return clauses
+
+
+class Doubted(NamedTuple):
+    """A warning about a rule: it looks like a mistake, or has no effect.
+
+    `why`: the reason, where the rule is surely a mistake; such a rule may be refused.
+    """
+
+    text: str
+    why: Doubt | None = None
+
+
+def doubts_of(
+    cluster: Cluster, rule: OperatorChange, after: Settings, match: pb.RuleMatch
+) -> Iterator[Doubted]:
+    """Say what is probably not meant, or has no effect, of a change that sets something.
+
+    `after`: the settings with it.
+    """
+    kind = rule.kind
+    value = getattr(rule, kind.field)
+    if kind.scope is Scope.FRAMEWORKS:
+        yield from _about_patterns(cluster, rule.key[1], match)
+    if kind.scope is Scope.ROLE:
+        yield from _about_role(cluster, rule.key[1], f"the {kind.name} is on")
+    match rule:
+        case SetDemand():
+            yield from _about_amounts(cluster, value, match)
+            yield from _about_own_demands(rule, match)
+        case SetDrain():
+            yield from _about_drained(cluster, rule.agent, after, match)
+        case SetPolicy():
+            yield from _about_subtrees(cluster, rule.spec)
+        case SetShadow():
+            if value == replace(cluster.settings.policy, flat=False, subtrees={}):
+                yield Doubted("that is the policy in force: both would decide the same")
+        case SetLimit():
+            yield from _about_names(cluster, value, "it would bound nothing")
+            yield from _about_what_is_left(cluster, rule, match)
+        case _ if kind.value is Value.EXPRESSION:
+            yield from _about_agents(cluster, parse_constraint(value), match)
+
+
+def _about_patterns(cluster: Cluster, role: str, match: pb.RuleMatch) -> Iterator[Doubted]:
+    if cluster.clients and not match.frameworks:
+        near = suggestion(role, cluster.roles) if role else ""
+        yield Doubted(f"no framework matches now{near}")
+
+
+def _about_agents(
+    cluster: Cluster, clauses: tuple[Clause, ...], match: pb.RuleMatch
+) -> Iterator[Doubted]:
+    if not cluster.agents:
+        return
+    for clause in clauses:
+        values = cluster.known.get(clause.attribute)
+        if values is None:
+            near = suggestion(clause.attribute, cluster.known)
+            yield Doubted(f"no agent has an attribute {clause.attribute!r}{near}")
+            continue
+        for value in sorted(clause.values - values):
+            near = suggestion(value, values)
+            yield Doubted(f"no agent has {clause.attribute}={value}{near}")
+    without, of = match.frameworks_without_agents, match.frameworks
+    if not match.agents:
+        text = f"no agent satisfies it: {_whoever(match)} would be offered nothing"
+        yield Doubted(text, Doubt.NO_AGENT_LEFT)
+    elif without:
+        text = f"with their other rules, {without} of {of} frameworks would have no agent left"
+        yield Doubted(text, Doubt.NO_AGENT_LEFT if without == of else None)
+
+
+def _whoever(match: pb.RuleMatch) -> str:
+    """Say whom a rule is for."""
+    return f"{match.frameworks} frameworks" if match.frameworks else "whoever it is for"
+
+
+NAMES_TOLD = 3
+"""So many resources that there are not are named; the others are counted."""
+
+
+def _about_names(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:
+    """Name the resources that there are not; `then` is what would come of it."""
+    if not cluster.agents:
+        return
+    has = np.flatnonzero(cluster.capacity.any(axis=0)).tolist()
+    there = [cluster.resources[column] for column in has]
+    wrong = [name for name, amount in amounts.items() if amount and name not in there]
+    for name in wrong[:NAMES_TOLD]:
+        text = f"no agent has any {quoted(name)}, {then}{suggestion(name, there)}"
+        yield Doubted(text, Doubt.NO_SUCH_RESOURCE)
+    if more := len(wrong[NAMES_TOLD:]):
+        yield Doubted(f"and {more:,} more", Doubt.NO_SUCH_RESOURCE)
+
+
+def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -> Iterator[Doubted]:
+    limit = rule.limit or {}
+    if none := [name for name, amount in limit.items() if not amount]:
+        text = f"no {' and no '.join(none)} would be granted in {rule.role!r} and below it any more"
+        yield Doubted(text, Doubt.NOTHING_GRANTED)
+    over = {name: cluster.consumed.get(name, 0) - amount for name, amount in limit.items()}
+    over = {name: amount for name, amount in over.items() if amount > 0}
+    if over:
+        yield Doubted(
+            f"that is less than is held there now: {_whoever(match)} are offered no"
+            f" {' and no '.join(over)} until they give back {format_quantities(over)}"
+        )
+
+
+def _about_amounts(
+    cluster: Cluster, demand: Mapping[str, int], match: pb.RuleMatch
+) -> Iterator[Doubted]:
+    then = f"{_whoever(match)} would be offered nothing"
+    lacking = list(_about_names(cluster, demand, then))
+    yield from lacking
+    if lacking or not cluster.agents or not demand:
+        return
+    columns = [cluster.resources.index(name) for name, amount in demand.items() if amount]
+    needed = np.array([amount for amount in demand.values() if amount], np.int64)
+    if not (cluster.capacity[:, columns] >= needed).all(axis=1).any():
+        text = f"no agent is large enough for {format_quantities(demand)}, {then}"
+        yield Doubted(text, Doubt.TOO_LARGE)
+
+
+def _about_own_demands(rule: SetDemand, match: pb.RuleMatch) -> Iterator[Doubted]:
+    others = match.frameworks - match.frameworks_served_by
+    if others and not rule.override:
+        yield Doubted(
+            f"{others} of the {match.frameworks} frameworks state their own demand (REQUEST call or"
+            " label), or a later rule counts; --override lets this rule count before what they"
+            " state"
+        )
+
+
+def _about_role(cluster: Cluster, role: str, what: str) -> Iterator[Doubted]:
+    if cluster.roles and role not in cluster.roles:
+        near = suggestion(role, cluster.roles)
+        yield Doubted(f"{what} a role {quoted(role)} that nobody is in now{near}")
+
+
+def _about_drained(
+    cluster: Cluster, agent: str, after: Settings, match: pb.RuleMatch
+) -> Iterator[Doubted]:
+    if not cluster.agents:
+        return
+    if not match.agents:
+        known = (name for each in cluster.agents for name in (each.agent_id, each.hostname))
+        near = "; blanks stand between agents" if "," in agent else suggestion(agent, known)
+        text = f"no agent has the id or host name {agent!r} now{near}"
+        yield Doubted(text, Doubt.NO_SUCH_AGENT)
+        return
+    if all(after.drains & {each.agent_id, each.hostname} for each in cluster.agents):
+        text = "no agent would be left that is not drained: nobody would be offered anything"
+        yield Doubted(text, Doubt.NO_AGENT_LEFT)
+
+
+def _about_subtrees(cluster: Cluster, spec: PolicySpec) -> Iterator[Doubted]:
+    for role, text in spec.subtrees.items():
+        yield from _about_role(cluster, role, f"{Subtree.read(text).name} is to decide below")

@@ -1,0 +1,113 @@
+"""The overlay: what operators set, over the configuration. It outlives the process.
+
+The configuration says how the sidecar begins. What an operator sets stands over it, thing by thing:
+the policy, and each rule by its patterns; a rule of the configuration that an operator took back
+stands here as taken back. So a changed configuration counts wherever no operator said otherwise.
+"""
+
+from collections.abc import Callable, Container
+from typing import NamedTuple, TypeAlias
+
+from allocator.core import (
+    Allocator,
+    EventError,
+    OperatorChange,
+    Policy,
+    PolicySpec,
+    SessionLimits,
+    Settings,
+)
+from allocator.settable import KINDS, SHADOW
+from allocator.v1 import settings_pb2 as pb
+from allocator.wire.codec import proto_types
+from allocator.wire.codec.validation import reject
+from allocator.wire.settings.operator_settings import read_change, write_change
+
+Key: TypeAlias = tuple[str, ...]
+"""What a change is about, as `OperatorChange.key` says."""
+
+
+class KeptChange(NamedTuple):
+    """A change that an operator made."""
+
+    change: OperatorChange
+    by: str
+    """Who made it, in words."""
+    at_ms: int
+    """When, since 1970."""
+
+
+def configured(settings: Settings) -> set[Key]:
+    """What of these settings an operator can take back."""
+    return {each.key for each in (*settings.rules(), *settings.standing(SHADOW))}
+
+
+class Overlay:
+    """What operators set, over the configuration; the latest of `changes` last."""
+
+    def __init__(self) -> None:
+        self.changes: dict[Key, KeptChange] = {}
+
+    def note(self, kept: KeptChange, configured: Container[Key]) -> None:
+        """Take a change that was made; what the configuration does not have needs no taking back.
+
+        `configured` has what the configuration says: its rules, and that a policy looks on.
+        """
+        key = kept.change.key
+        self.changes.pop(key, None)
+        if not kept.change.takes_back or key in configured:
+            self.changes[key] = kept
+
+    def without(self, kinds: Container[str]) -> "Overlay":
+        """Copy it, without some kinds of changes."""
+        rest = Overlay()
+        rest.changes = {key: kept for key, kept in self.changes.items() if key[0] not in kinds}
+        return rest
+
+    def over(
+        self, base: Settings, limits: SessionLimits, build: Callable[[PolicySpec], Policy]
+    ) -> tuple[Settings, dict[Key, str]]:
+        """Put it over the settings of the configuration.
+
+        `build` makes a policy of its specification, or raises ValueError. Given back beside the
+        settings is what of it is not possible any more, and why; that is left out.
+        """
+        trial = Allocator(build, base.copied(), limits)
+        refused = {}
+        for key, kept in self.changes.items():
+            if kept.change.takes_back and key not in configured(base):
+                continue
+            try:
+                trial.step(kept.change)
+            except EventError as error:
+                refused[key] = str(error)
+        return trial.settings, refused
+
+
+def write_overlay(overlay: Overlay) -> pb.KeptSettings:
+    return pb.KeptSettings(changes=map(_write_change, overlay.changes.values()))
+
+
+def _write_change(kept: KeptChange) -> pb.KeptChange:
+    message = pb.KeptChange(by=kept.by, at_ms=kept.at_ms)
+    getattr(message, kept.change.kind.name).CopyFrom(write_change(kept.change))
+    return message
+
+
+def read_overlay(message: pb.KeptSettings) -> Overlay:
+    """Read what operators set.
+
+    Raises WireError where a change is none.
+    """
+    overlay = Overlay()
+    for index, each in enumerate(message.changes):
+        change = proto_types.part(each, _read_change, f"changes[{index}]")
+        overlay.changes[change.key] = KeptChange(change, each.by, each.at_ms)
+    return overlay
+
+
+def _read_change(message: pb.KeptChange) -> OperatorChange:
+    what = message.WhichOneof("change")
+    if what is None:
+        reject("change", "is missing; name what was set")
+    return read_change(KINDS[what], getattr(message, what))
