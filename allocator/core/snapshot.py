@@ -24,17 +24,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocator.core.numba import array_types
 from allocator.core.numba.tree_sums import add_up_amounts
 from allocator.core.plan import Plan
 from allocator.core.task_counts import has_demand, tasks_held
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Words = NDArray[np.uint64]
-Indices = NDArray[np.int32]
+Ints = array_types.Ints
+Floats = array_types.Floats
+Bools = array_types.Bools
+Words = array_types.Words
+Indices = array_types.Indices
 
 UNBOUNDED = 2**62
 """An amount that is more than there ever is."""

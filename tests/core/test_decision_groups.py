@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core.books.open_decisions import OpenDecisions
-from allocator.core.numba.sparse_rows import SparseRows, groups_of, joined
+from allocator.core.books.sparse_rows import SparseRows, groups_of, joined
 
 kind_sets = st.lists(st.frozensets(st.integers(0, 70_000), min_size=1, max_size=4), max_size=12)
 few_kinds = st.lists(st.frozensets(st.integers(0, 2), min_size=1), max_size=12)

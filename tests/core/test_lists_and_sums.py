@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core.books.ledger import Ledger
+from allocator.core.books.sparse_rows import SparseRows
 from allocator.core.numba.array_structures import pair
-from allocator.core.numba.sparse_rows import SparseRows
 from allocator.core.numba.tree_sums import add_up_amounts
 
 AGENTS, CLIENTS, KINDS = 4, 6, 2

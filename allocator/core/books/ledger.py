@@ -8,10 +8,10 @@ import numpy as np
 
 from allocator.core.books import ledger_loops as loops
 from allocator.core.books.ledger_loops import COLUMNS, Books, Rows, Spare
+from allocator.core.books.sparse_rows import SparseRows
 from allocator.core.events import Move
 from allocator.core.numba.array_structures import KeyMap, pair
 from allocator.core.numba.columns import grown, new_arrays
-from allocator.core.numba.sparse_rows import SparseRows
 from allocator.core.snapshot import Bools, Ints
 
 

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.books.sparse_rows import SparseRows
 from allocator.core.events import Move
 from allocator.core.numba.array_structures import delete_key, find_key, push, put_key, unlink
 from allocator.core.numba.columns import Column
 from allocator.core.numba.compiled import loop, part
-from allocator.core.numba.sparse_rows import SparseRows
 from allocator.core.snapshot import Bools, Indices, Ints
 
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.numba import sparse_rows
-from allocator.core.numba.sparse_rows import SparseRows
+from allocator.core.books import sparse_rows
+from allocator.core.books.sparse_rows import SparseRows
 from allocator.core.snapshot import Ints
 
 

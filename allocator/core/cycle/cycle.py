@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from allocator.core.books.quota import is_owed
+from allocator.core.books.sparse_rows import SparseRows, groups_of, rows_of
 from allocator.core.books.state import State
 from allocator.core.books.turns import take_turn
 from allocator.core.cycle import within_gates
@@ -13,7 +14,6 @@ from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.snapshot_builder import reaches
 from allocator.core.events import Holdings
 from allocator.core.numba.compiled import loop, loop_view
-from allocator.core.numba.sparse_rows import SparseRows, groups_of, rows_of
 from allocator.core.plans.reclaims import reclaims
 from allocator.core.policy import Policy
 from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Words

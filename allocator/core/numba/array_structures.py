@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core.numba.array_types import Bools, Indices, Ints, Words
 from allocator.core.numba.compiled import loop, part
-from allocator.core.snapshot import Bools, Indices, Ints, Words
 
 FEWEST = 64
 """So many rows at least."""

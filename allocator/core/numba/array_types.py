@@ -1,0 +1,10 @@
+"""What arrays hold, in a word each."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+Indices = NDArray[np.int32]
