@@ -43,7 +43,7 @@ class Scraped:
         self.module = GrpcModule(self.channel).begin(CLUSTER)
 
     def text(self, page: str = "metrics") -> str:
-        with urllib.request.urlopen(f"http://{self.process.http}/{page}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{self.process.http}/{page}", timeout=60) as answer:
             return answer.read().decode()
 
     def samples(self) -> Samples:

@@ -194,7 +194,7 @@ def test_every_change_leaves_a_line_of_who_and_what(session):
     ]
     assert all(f"user {getpass.getuser()}" in each["who"] for each in lines)
     assert all("at 127.0.0.1:" in each["who"] for each in lines)
-    with urllib.request.urlopen(f"http://{process.http}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://{process.http}/metrics", timeout=60) as answer:
         found = samples(answer.read().decode())
     refused = found["admin_changes_total", (("result", "refused"), ("setting", "demand"))]
     assert refused >= 1

@@ -102,7 +102,7 @@ class Driver:
     def decides(self) -> None:
         """Wait until decisions have become offers since now."""
         before = self.counters()["offers"]
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while self.counters()["offers"] <= before:
             assert time.monotonic() < deadline, "no offers"
 
@@ -114,7 +114,7 @@ class Driver:
     def stop(self) -> dict[str, Any]:
         """End it in an orderly way; gives the last counters."""
         self.tell("stop")
-        assert self.process.wait(30) == 0
+        assert self.process.wait(60) == 0
         self._reader.join()
         return [line for line in self.lines if line["event"] == "counters"][-1]
 
@@ -317,7 +317,7 @@ def test_bad_options_are_said_and_nothing_starts(tmp_path):
         (("--target", "127.0.0.1:1", "--tls-key", "k"), "given both, or neither"),
     ):
         done = subprocess.run(
-            [DRIVER, *words], capture_output=True, text=True, timeout=30, check=False
+            [DRIVER, *words], capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode == 2
         assert said in done.stderr

@@ -98,7 +98,7 @@ def test_errors_and_sessions_are_counted_by_code(sidecar):
 
 def page(process: SidecarProcess, name: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://{process.http}/{name}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{process.http}/{name}", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -119,7 +119,7 @@ def test_it_is_alive_and_ready_and_says_when_it_drains():
             while process.alive:
                 assert page(process, "readyz") == (503, "shutting down\n")
         channel.close()
-        assert process.process.wait(20) == 0
+        assert process.process.wait(60) == 0
 
 
 def test_the_names_follow_prometheus_conventions(sidecar, tool):
@@ -192,7 +192,7 @@ def test_a_prometheus_can_be_asked(sidecar, query):
         'sum(mesos_allocator_framework_held{resource="cpus"})'
         ' / on() mesos_allocator_capacity{resource="cpus"}'
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (found := query(expression)) and float(found[0]["value"][1]) != 1:
         assert time.monotonic() < deadline, found
         time.sleep(0.2)

@@ -53,7 +53,7 @@ def test_a_policy_that_never_comes_back_costs_one_deadline_and_ends_with_the_pro
         assert len(module.batch(cycle=True)) == 2
         for _ in range(3):
             module.batch(cycle=True)
-        with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=30) as page:
+        with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=60) as page:
             found = samples(page.read().decode())
         told = sidecar.said("the policy failed; the fallback decided")
         assert value(found, "policy_errors_total") >= 1

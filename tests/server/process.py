@@ -87,7 +87,7 @@ class SidecarProcess:
 
     def await_said(self, event: str, **fields: object) -> dict:
         """Wait for an entry of the log."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             for entry in self.said(event):
                 if fields.items() <= entry.items():
@@ -95,7 +95,7 @@ class SidecarProcess:
             time.sleep(0.01)
         raise AssertionError(f"no {event} {fields} in {self.raw}")
 
-    def terminate(self, number: int = signal.SIGTERM, within_s: float = 20.0) -> int:
+    def terminate(self, number: int = signal.SIGTERM, within_s: float = 60.0) -> int:
         """Ask the process to end; gives the exit code."""
         self.process.send_signal(number)
         return self.process.wait(within_s)

@@ -94,7 +94,7 @@ def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
 
 def tell(loop: CoreLoop, *events: Event) -> None:
     for event in events:
-        loop.call(partial(loop.allocator.step, event)).result(30)
+        loop.call(partial(loop.allocator.step, event)).result(60)
 
 
 def refusal(call, request) -> str:
@@ -462,7 +462,7 @@ def test_what_was_not_begun_in_time_is_not_done(loop, stub):
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     time.sleep(0.3)  # The server's clock may give it a little longer than ours.
     busy.set()
-    work.result(10)
+    work.result(60)
     assert settings(stub) == before
 
 

@@ -46,7 +46,7 @@ def wait_until_free(sidecar: SidecarProcess) -> None:
     with sidecar.channel() as channel:
         stub = admin_pb2_grpc.AdminServiceStub(channel)
         for _ in range(500):
-            if not stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=20).in_session:
+            if not stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=60).in_session:
                 break
             time.sleep(0.02)
 
@@ -190,7 +190,7 @@ def test_a_peer_that_vanishes_frees_the_sidecar(sidecar):
         GrpcModule(channel, "gone", 5).begin().batch(cycle=True)
     sidecar.await_said("session closed")
     with sidecar.channel() as channel:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         module = GrpcModule(channel, "older", 4)
         module.say(module.client.hello())
         while module.hear().HasField("error"):
@@ -202,7 +202,7 @@ def test_a_peer_that_vanishes_frees_the_sidecar(sidecar):
 def test_methods_that_do_not_exist_are_refused(sidecar, channel, witness):
     call = channel.unary_unary("/allocator.v1.SessionService/Sesame")
     with pytest.raises(grpc.RpcError) as caught:
-        call(b"open", timeout=10)
+        call(b"open", timeout=60)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -210,7 +210,7 @@ def test_of_too_many_streams_the_one_ends_that_waits_for_longest(sidecar, channe
     """A master that calls is heard, however many say nothing."""
     before = len(sidecar.said("session opened"))
     quiet = [GrpcModule(channel) for _ in range(SESSIONS_MAX)]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(sidecar.said("session opened")) < before + len(quiet):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -246,7 +246,7 @@ def await_ready(sidecar: SidecarProcess) -> bool:
     """Ask until it is ready: on a slow machine the core has much to answer before."""
     for _ in range(60):
         try:
-            with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=10):
+            with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=60):
                 return True
         except urllib.error.HTTPError:
             time.sleep(0.5)
@@ -273,16 +273,9 @@ def test_a_peer_that_does_not_read_is_dropped_and_blocks_nobody():
             assert len(GrpcModule(channel, "older", 0).begin().batch(cycle=True)) == 2
 
 
-@pytest.mark.slow
-def test_a_stream_that_never_says_hello_is_dropped(sidecar, channel):
-    silent = GrpcModule(channel)
-    error = silent.ends_with()
-    assert (error.code, error.message) == (pb.ERROR_CODE_PROTOCOL, "no hello came within 10 s")
-
-
 def test_bytes_of_another_protocol_do_no_harm(sidecar, witness):
     """HTTP/1 and noise on the port itself."""
     host, _, port = sidecar.targets[0].rpartition(":")
     for data in (b"GET / HTTP/1.1\r\n\r\n", random.Random(2).randbytes(10_000), b"PRI * HTTP/2.0"):
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
             connection.sendall(data)

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def page(sidecar: SidecarProcess, name: str) -> str:
-    with urllib.request.urlopen(f"http://{sidecar.http}/{name}", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://{sidecar.http}/{name}", timeout=60) as answer:
         text: str = answer.read().decode()
         return text
 

@@ -33,7 +33,7 @@ def crowded(address: str):
 
 def status(channel: grpc.Channel) -> pb.GetStatusResponse:
     stub = admin_pb2_grpc.AdminServiceStub(channel)
-    return stub.GetStatus(pb.GetStatusRequest(), timeout=30)
+    return stub.GetStatus(pb.GetStatusRequest(), timeout=60)
 
 
 def answers(address: str, path: str) -> bool:

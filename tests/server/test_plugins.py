@@ -421,11 +421,11 @@ def test_an_operator_is_told_of_a_policy_that_is_never_made(tmp_path, monkeypatc
     request = pb.SetPolicyRequest(policy=settings_pb2.Policy(name="mine"))
     with administered(GuardedRegistry(10.0)) as (loop, stub):
         answer = stub.SetPolicy.future(request, timeout=60)
-        assert module.begun.wait(30)
-        assert loop.call(lambda: loop.allocator.settings.policy.name).result(30) == "drf"
+        assert module.begun.wait(60)
+        assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "drf"
         with pytest.raises(grpc.RpcError, match="does not come back from its `build` within 1 s"):
             answer.result(60)
-        assert stub.GetStatus(pb.GetStatusRequest(), timeout=30).policy.name == "drf"
+        assert stub.GetStatus(pb.GetStatusRequest(), timeout=60).policy.name == "drf"
     module.gate.set()
 
 
@@ -539,10 +539,10 @@ def test_the_core_goes_on_while_a_policy_is_tried_out(plugin):
     mine, request = waiting_at_first(plugin)
     with administered(GuardedRegistry(10.0)) as (loop, stub):
         answer = stub.SetPolicy.future(request, timeout=60)
-        assert mine.begun.wait(30)
-        assert loop.call(lambda: loop.allocator.settings.policy.name).result(30) == "drf"
+        assert mine.begun.wait(60)
+        assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "drf"
         mine.gate.set()
-        assert answer.result(30).policy.name == "mine"
+        assert answer.result(60).policy.name == "mine"
         assert mine.calls == 1  # the core did not try it once more
 
 
@@ -567,7 +567,7 @@ def test_the_core_makes_no_policy_of_a_user_that_looks_on(tmp_path):
     request = settings_pb2.SetShadowRequest(policy=settings_pb2.Policy(name="mine"))
     with administered(GuardedRegistry(10.0)) as (loop, stub):
         stub.SetShadow(request, timeout=60)
-        assert loop.call(lambda: loop.allocator.settings.shadow).result(30) is not None
+        assert loop.call(lambda: loop.allocator.settings.shadow).result(60) is not None
         operators = Operators(loop, load_all(None, {}))
         flags = [Flag("", "policy.plugins", str(path)), Flag("", "shadow.policy", "mine")]
         operators.replace_config(load_all(None, {}, flags))

@@ -47,7 +47,7 @@ def test_a_stranger_takes_no_sidecar_from_a_master_with_a_token(token):
             assert "have no right session" in text
         master.batch(cycle=True)
         stub = admin_pb2_grpc.AdminServiceStub(channel)
-        assert stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=30).sessions == 1
+        assert stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=60).sessions == 1
         token.write_text("changed\n")
         later = GrpcModule(channel, "later", 2, "changed").begin()
         assert len(later.batch(cycle=True)) == 2
@@ -89,7 +89,7 @@ def open_files(pid: int) -> list[str]:
 
 def asked(sidecar: SidecarProcess) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=30) as page:
+        with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=60) as page:
             return page.status, page.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
