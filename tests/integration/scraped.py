@@ -5,7 +5,6 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from allocator.core import (
@@ -18,7 +17,8 @@ from allocator.core import (
     SetWeights,
 )
 from allocator.wire import ModuleFigures, write_figures
-from tests.server.process import GrpcModule, SidecarProcess
+from tests.integration.live_session import Session
+from tests.server.process import SidecarProcess
 from tests.server.scraping import Samples, samples, series
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
@@ -34,13 +34,8 @@ CLUSTER = (
 )
 
 
-class Scraped:
+class Scraped(Session):
     """A sidecar in session that is scraped."""
-
-    def __init__(self, process: SidecarProcess) -> None:
-        self.process = process
-        self.channel = process.channel()
-        self.module = GrpcModule(self.channel).begin(CLUSTER)
 
     def text(self, page: str = "metrics") -> str:
         with urllib.request.urlopen(f"http://{self.process.http}/{page}", timeout=60) as answer:
@@ -48,15 +43,6 @@ class Scraped:
 
     def samples(self) -> Samples:
         return samples(self.text())
-
-    def offer(self, reason: int):
-        """Run a cycle, and say what became of its decisions."""
-        decisions = self.module.batch(cycle=True)
-        none = np.empty(0, np.int64)
-        reasons = np.full(len(decisions), reason)
-        outcome = self.module.client.outcomes(reasons, none, np.empty((0, 0), np.int64))
-        self.module.batch(outcome)
-        return decisions
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +57,7 @@ def process(tmp_path_factory) -> Iterator[SidecarProcess]:
 
 @pytest.fixture
 def sidecar(process) -> Iterator[Scraped]:
-    running = Scraped(process)
+    running = Scraped(process, CLUSTER)
     running.module.batch(figures=write_figures(ModuleFigures()))
     deadline_s = time.monotonic() + FAIR_S
     while not series(running.samples(), "role_fair_share"):

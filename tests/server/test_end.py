@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def test_the_end_waits_for_no_long_cycle(tmp_path):
         module.say(module.client.batch(2000, (), cycle=True))
         while not begun.exists():
             assert process.alive
+            time.sleep(0.01)
         assert process.terminate(within_s=100) == 0
         assert process.said("the core is in the midst of something long, and is not waited for")
         assert process.said("done")
