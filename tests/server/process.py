@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -120,6 +120,14 @@ class SidecarProcess:
                 self.ready_s = time.monotonic() - self.begun_s
                 self._ready.set()
         self._ready.set()
+
+
+def await_true(found: Callable[[], bool]) -> None:
+    """Ask again and again; what must come may take a minute."""
+    until_s = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
 
 
 class GrpcModule:

@@ -4,7 +4,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -22,7 +22,7 @@ from allocator.server.grpc.calls import BOUNDS, CALLS_MAX, Calls
 from allocator.server.metrics.metrics import start_http
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
-from tests.server.process import METHOD, GrpcModule, SidecarProcess
+from tests.server.process import METHOD, GrpcModule, SidecarProcess, await_true
 from tests.server.scraping import samples
 from tests.server.test_metrics_http import CONFIG, loop
 
@@ -73,13 +73,6 @@ def _drain(call: Any) -> None:
             pass
     except grpc.RpcError:
         pass
-
-
-def await_true(found: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 60
-    while not found():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
