@@ -222,9 +222,9 @@ def test_wrong_usage_ends_with_2(arguments):
 def test_without_a_sidecar_a_process_says_so_and_ends_with_3(tmp_path):
     target = f"unix:{tmp_path}/none"
     problem = f"no sidecar answers at {target}; is it running?"
-    done = run("status", "--target", target)
-    assert (done.returncode, done.stdout) == (3, "")
-    (line,) = done.stderr.splitlines()
+    process = run("status", "--target", target)
+    assert (process.returncode, process.stdout) == (3, "")
+    (line,) = process.stderr.splitlines()
     assert line.startswith(f"error: {problem}")
     done = called("status", "--json", "--target", target)
     assert (done.exit_code, done.stdout) == (3, "")

@@ -12,6 +12,7 @@ from allocator.core import (
     AddFramework,
     AgentInfo,
     Define,
+    Event,
     FrameworkInfo,
     Kind,
     SetWeights,
@@ -26,7 +27,7 @@ FRAMEWORKS_MAX = 3
 FAIR_S = 120.0
 """Fair shares are there by then, on any machine."""
 
-CLUSTER = (
+CLUSTER: tuple[Event, ...] = (
     Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
     SetWeights({"eng": 2.0}),
     *(AddFramework(n, FrameworkInfo(f"id-{n}", name=f"app {n}"), (1 + n % 2,)) for n in (1, 2)),

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -15,12 +14,13 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.grpc.admin import AdminServicer
 from allocator.server.system.guarded_policy import GuardedRegistry
 from allocator.v1 import admin_pb2 as pb
-from allocator.v1 import admin_pb2_grpc, explain_pb2
+from allocator.v1 import explain_pb2
 from allocator.v1 import settings_pb2 as spb
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.v1.types_pb2 import Quantities
+from tests.server.in_process import asking, running
 
 ODD = [
     *("", "\0", "a//b", "/", "a/" * 2000, "*" * 500, "[!" * 300, "9e999999", "x" * 9000),
@@ -74,22 +74,16 @@ requests = st.one_of(
 @pytest.fixture(scope="module")
 def loop() -> Iterator[CoreLoop]:
     registry = GuardedRegistry(1.0)
-    core = CoreLoop(Config(), build_policy=registry.build, try_policy=registry.try_out)
-    core.start()
-    yield core
-    core.stop()
+    with running(
+        CoreLoop(Config(), build_policy=registry.build, try_policy=registry.try_out)
+    ) as core:
+        yield core
 
 
 @pytest.fixture(scope="module")
-def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
-    server = grpc.server(ThreadPoolExecutor(4))
-    admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(loop), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 2**28)]
-    with grpc.insecure_channel(f"127.0.0.1:{port}", options) as channel:
-        yield admin_pb2_grpc.AdminServiceStub(channel)
-    server.stop(None).wait()
+def stub(loop) -> Iterator[AdminServiceStub]:
+    with asking(loop) as found:
+        yield found
 
 
 @given(request=requests)
@@ -138,8 +132,8 @@ def test_what_is_no_text_is_one_line(words):
 
 
 def test_bytes_that_are_no_text_are_one_line_of_a_process():
-    command = [sys.executable, "-m", "allocator", b"check-config", b"--set", b"\xff=1"]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=200)
+    command: list[str | bytes] = [sys.executable, "-m", "allocator", "check-config", "--set"]
+    done = subprocess.run([*command, b"\xff=1"], capture_output=True, check=False, timeout=200)
     assert done.returncode == 78
     (line,) = done.stderr.decode("utf-8", "backslashreplace").splitlines()
     assert line.startswith("error: ")

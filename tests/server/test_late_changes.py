@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -12,11 +11,11 @@ from allocator import policies
 from allocator.server.config import Config, Loaded
 from allocator.server.engine.commands import left_s
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.grpc.admin import AdminServicer
 from allocator.server.operators import operators
 from allocator.server.operators.operators import BUSY, Operators
-from allocator.v1 import admin_pb2_grpc
 from allocator.v1 import settings_pb2 as spb
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from tests.server.in_process import asking, running
 
 
 class Lines:
@@ -45,21 +44,14 @@ def lines(monkeypatch) -> Lines:
 
 @pytest.fixture
 def loop() -> Iterator[CoreLoop]:
-    core = CoreLoop(Config(), build_policy=policies.build)
-    core.start()
-    yield core
-    core.stop()
+    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
+        yield core
 
 
 @pytest.fixture
-def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
-    server = grpc.server(ThreadPoolExecutor(4))
-    admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(loop), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    with grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.enable_http_proxy", 0)]) as channel:
-        yield admin_pb2_grpc.AdminServiceStub(channel)
-    server.stop(None).wait()
+def stub(loop) -> Iterator[AdminServiceStub]:
+    with asking(loop) as found:
+        yield found
 
 
 DRAIN = spb.SetDrainRequest(drain=spb.Drain(agent="a1"))

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -31,7 +30,6 @@ from allocator.core.numba.compiled import interpreted_here
 from allocator.policies import POLICIES
 from allocator.server.config import Config, ConfigError, Flag, load, load_all
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.grpc.admin import AdminServicer
 from allocator.server.operators.operators import Operators
 from allocator.server.system import plugins, threads
 from allocator.server.system.guarded_policy import GuardedRegistry
@@ -39,7 +37,8 @@ from allocator.server.system.plugins import PluginError, load_file
 from allocator.testing import placement, static_snapshot
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
-from allocator.v1.admin_pb2_grpc import AdminServiceStub, add_AdminServiceServicer_to_server
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from tests.server.in_process import asking, running
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "busy_first.py"
@@ -514,16 +513,8 @@ def administered(registry: GuardedRegistry) -> Iterator[tuple[CoreLoop, AdminSer
         try_policy=registry.try_out,
         before_policy=registry.renew,
     )
-    loop.start()
-    with ThreadPoolExecutor() as workers:
-        server = grpc.server(workers)
-        add_AdminServiceServicer_to_server(AdminServicer(loop), server)
-        port = server.add_insecure_port("127.0.0.1:0")
-        server.start()
-        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield loop, AdminServiceStub(channel)
-        server.stop(None).wait()
-    loop.stop()
+    with running(loop), asking(loop) as stub:
+        yield loop, stub
 
 
 def waiting_at_first(plugin) -> tuple[Any, pb.SetPolicyRequest]:
