@@ -1,7 +1,6 @@
 """A real sidecar in session that is scraped, and a real Prometheus that scrapes it."""
 
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from allocator.core import (
 from allocator.wire import ModuleFigures, write_figures
 from tests.integration.live_session import Session
 from tests.server.process import SidecarProcess
-from tests.server.scraping import Samples, samples, series
+from tests.server.scraping import Samples, series
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
 FRAMEWORKS_MAX = 3
@@ -39,11 +38,10 @@ class Scraped(Session):
     """A sidecar in session that is scraped."""
 
     def text(self, page: str = "metrics") -> str:
-        with urllib.request.urlopen(f"http://{self.process.http}/{page}", timeout=60) as answer:
-            return answer.read().decode()
+        return self.process.page(f"/{page}")[1]
 
     def samples(self) -> Samples:
-        return samples(self.text())
+        return self.process.scraped()
 
 
 @pytest.fixture(scope="module")

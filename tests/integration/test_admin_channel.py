@@ -4,7 +4,6 @@ import shutil
 import signal
 import socket
 import ssl
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from allocator.cli.app import app
+from tests.server.certificates import Authority
 from tests.server.process import GrpcModule, SidecarProcess
 
 
@@ -24,20 +24,9 @@ def status(target: str, *arguments: str) -> Result:
 def pems(tool, tmp_path_factory) -> Path:
     """Make an authority, and a certificate of it for each side."""
     directory = tmp_path_factory.mktemp("pems")
-    openssl = tool("openssl")
-
-    def run(*arguments: str) -> None:
-        subprocess.run(
-            [openssl, *arguments], cwd=directory, check=True, capture_output=True, timeout=60
-        )
-
-    new = ["req", "-newkey", "rsa:2048", "-nodes"]
-    run(*new, "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-    (directory / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    authority = Authority(tool("openssl"), directory)
     for side in ("sidecar", "operator"):
-        run(*new, "-subj", f"/CN={side}", "-keyout", f"{side}.key", "-out", f"{side}.csr")
-        sign = ["x509", "-req", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"]
-        run(*sign, "-in", f"{side}.csr", "-extfile", "names", "-out", f"{side}.pem")
+        authority.sign(side)
     return directory
 
 

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,7 +25,7 @@ from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import PROTOCOL_VERSION
 from tests.server.process import METHOD, SidecarProcess, await_true
-from tests.server.scraping import samples, series, value
+from tests.server.scraping import series, value
 
 DRIVER = os.environ.get("MESOS_ALLOCATOR_DRIVER", "")
 
@@ -166,8 +165,7 @@ def test_what_the_module_counts_is_in_the_scrape():
         driver.wait("connected")
         driver.decides()
         while True:  # pytest-timeout bounds it
-            with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=60) as answer:
-                found = samples(answer.read().decode())
+            found = sidecar.scraped()
             offered = series(found, "module_outcomes_total", reason="offered")
             if any(offered.values()):
                 break

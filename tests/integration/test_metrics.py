@@ -3,9 +3,6 @@
 import re
 import subprocess
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from contextlib import suppress
 from http.client import HTTPException
 
@@ -96,19 +93,11 @@ def test_errors_and_sessions_are_counted_by_code(sidecar):
     assert value(after, "in_session") == 1
 
 
-def page(process: SidecarProcess, name: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"http://{process.http}/{name}", timeout=60) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
 def test_it_is_alive_and_ready_and_says_when_it_drains():
     with SidecarProcess() as process:
-        assert page(process, "healthz") == (200, "ok\n")
+        assert process.page("/healthz") == (200, "ok\n")
         # While loops are compiled or loaded it says so.
-        code, text = page(process, "readyz")
+        code, text = process.page("/readyz")
         assert (code, text.strip().partition(",")[0]) == (200, "ok")
         channel = process.channel()
         module = GrpcModule(channel).begin(CLUSTER)
@@ -117,7 +106,7 @@ def test_it_is_alive_and_ready_and_says_when_it_drains():
         # In the end it does not listen any more, or ends in the middle of an answer.
         with suppress(OSError, HTTPException):
             while process.alive:
-                assert page(process, "readyz") == (503, "shutting down\n")
+                assert process.page("/readyz") == (503, "shutting down\n")
         channel.close()
         assert process.process.wait(60) == 0
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +20,7 @@ from allocator.core import Decisions
 from allocator.lab.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
+from tests.server.scraping import Samples, samples
 from tests.wire.dialogue import STATE
 
 METHOD = "/allocator.v1.SessionService/Session"
@@ -103,6 +106,20 @@ class SidecarProcess:
     @property
     def alive(self) -> bool:
         return self.process.poll() is None
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Ask by HTTP; gives the status, and what is said."""
+        try:
+            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def scraped(self) -> Samples:
+        """What a scrape finds now."""
+        status, text = self.page("/metrics")
+        assert status == 200, text
+        return samples(text)
 
     def channel(self, target: str | None = None) -> grpc.Channel:
         return grpc.insecure_channel(target or self.targets[0], [("grpc.enable_http_proxy", 0)])

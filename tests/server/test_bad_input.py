@@ -3,8 +3,6 @@
 import random
 import socket
 import time
-import urllib.error
-import urllib.request
 
 import grpc
 import numpy as np
@@ -181,11 +179,9 @@ def say_without_reading(module: GrpcModule, batches: int) -> None:
 def await_ready(sidecar: SidecarProcess) -> bool:
     """Ask until it is ready: on a slow machine the core has much to answer before."""
     for _ in range(60):
-        try:
-            with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=60):
-                return True
-        except urllib.error.HTTPError:
-            time.sleep(0.5)
+        if sidecar.page("/readyz")[0] == 200:
+            return True
+        time.sleep(0.5)
     return False
 
 

@@ -23,7 +23,6 @@ from allocator.server.metrics.metrics import start_http
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from tests.server.process import METHOD, GrpcModule, SidecarProcess, await_true
-from tests.server.scraping import samples
 from tests.server.test_metrics_http import CONFIG, loop
 
 __all__ = ["loop"]
@@ -98,8 +97,7 @@ def test_callers_who_do_nothing_keep_nobody_away(sidecar, method, said):
             health: Any = health_pb2_grpc.HealthStub(channel)
             answer = health.Check(health_pb2.HealthCheckRequest(), timeout=60)
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
-        with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=60) as ready:
-            assert ready.status == 200
+        assert sidecar.page("/readyz")[0] == 200
         module.leave()
         list(module.heard())
 
@@ -287,8 +285,7 @@ def test_refused_calls_are_shown_by_kind_and_reason(tmp_path):
             with pytest.raises(grpc.RpcError) as caught:
                 stub.GetStatus(pb.GetStatusRequest(), timeout=60)
             assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
-        with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=60) as page:
-            found = samples(page.read().decode())
+        found = sidecar.scraped()
     refused = {key[1]: value for key, value in found.items() if key[0] == "calls_refused_total"}
     assert len(refused) == len(BOUNDS) * len(calls.REASONS)
     told = {frozenset(labels): value for labels, value in refused.items() if value}

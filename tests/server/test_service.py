@@ -2,9 +2,6 @@
 
 import signal
 import socket
-import subprocess
-import urllib.request
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -13,6 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from allocator.v1 import session_pb2 as pb
+from tests.server.certificates import Authority
 from tests.server.process import GrpcModule, SidecarProcess
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -53,8 +51,7 @@ def test_reflection_lists_the_services(sidecar):
 
 
 def test_the_http_endpoint_is_ready(sidecar):
-    with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=60) as answer:
-        assert answer.status == 200
+    assert sidecar.page("/readyz")[0] == 200
 
 
 def test_a_unix_socket_is_for_whom_the_mode_allows(tmp_path):
@@ -115,24 +112,10 @@ def test_a_port_that_is_taken_is_named(sidecar):
     assert sidecar.targets[0] in start_fails(listen=sidecar.targets)
 
 
-def make_certificates(tmp_path: Path, program: str) -> None:
-    """An authority, and certificates of it for the sidecar and for a module."""
-
-    def openssl(*words: str) -> None:
-        subprocess.run([program, *words], cwd=tmp_path, check=True, capture_output=True)
-
-    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
-    (tmp_path / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    for name in ("sidecar", "module"):
-        request = ["-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}"]
-        openssl("req", *new_key, *request)
-        signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names"]
-        openssl("x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", *signing)
-
-
 def test_tls_admits_only_modules_with_a_certificate(tmp_path, tool):
-    make_certificates(tmp_path, tool("openssl"))
+    authority = Authority(tool("openssl"), tmp_path)
+    for name in ("sidecar", "module"):
+        authority.sign(name)
     read = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     trusted = grpc.ssl_channel_credentials(read["ca.pem"], read["module.key"], read["module.pem"])
     anonymous = grpc.ssl_channel_credentials(read["ca.pem"])
