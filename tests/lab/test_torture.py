@@ -37,7 +37,7 @@ QUIET = (questions,)
 
 @pytest.mark.slow
 def test_a_short_torture_finds_nothing(tmp_path):
-    report = torture(Plan(duration_s=20.0, seed=3, out=tmp_path, cycles_min=100))
+    report = torture(Plan(duration_s=10.0, seed=3, out=tmp_path, cycles_min=100))
     assert not report.violations, text(report)
     findings = report.findings
     assert findings.counts["cycles"]
@@ -106,14 +106,14 @@ def test_a_sidecar_that_loses_settings_is_found(tmp_path):
 
 @pytest.mark.slow
 def test_kills_and_reconnects_are_survived(tmp_path):
-    report = torture(Plan(20.0, 5, tmp_path, cycles_min=100, faults=(kill, reconnect)))
+    report = torture(Plan(5.0, 5, tmp_path, cycles_min=100, faults=(kill, reconnect)))
     assert not report.violations, text(report)
     assert report.findings.faults
 
 
 @pytest.mark.slow
 def test_hostile_tenants_are_survived(tmp_path):
-    report = torture(Plan(25.0, 3, tmp_path, cycles_min=100, faults=(hostile_tenants,)))
+    report = torture(Plan(5.0, 3, tmp_path, cycles_min=100, faults=(hostile_tenants,)))
     assert not report.violations, text(report)
     assert len(report.findings.manners) > 3
 
