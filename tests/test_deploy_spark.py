@@ -15,7 +15,7 @@ from allocator.lab.experiments.demand_sources import SOURCES
 from allocator.lab.frameworks.spark import DynamicAllocation, SparkSettings
 from allocator.lab.workloads.spark_experiment import MODES
 from allocator.server.config import Config
-from tests.cli.test_commands import run
+from tests.cli.test_commands import called
 
 PAGE = (Path(__file__).parents[1] / "docs" / "tutorials" / "spark.md").read_text("utf-8")
 
@@ -45,8 +45,8 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_page_is_one(command: str, tmp_path: Path):
     """Nobody answers it here; a word that is wrong would be another exit code."""
-    done = run(*shlex.split(command), MESOS_ALLOCATOR_TARGET=f"unix:{tmp_path}/nobody")
-    assert done.returncode == Exit.UNREACHABLE, done.stderr
+    done = called(*shlex.split(command), MESOS_ALLOCATOR_TARGET=f"unix:{tmp_path}/nobody")
+    assert done.exit_code == Exit.UNREACHABLE, done.stderr
 
 
 def test_executors_of_the_examples_are_what_the_rules_for_their_roles_say():

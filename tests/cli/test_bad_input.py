@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from allocator.cli.app import app
 from tests.cli.command_tree import leaves, options
 from tests.integration.two_frameworks import CLUSTER
+from tests.server.certificates import Authority
 from tests.server.process import GrpcModule, SidecarProcess
 
 LEAVES = leaves()
@@ -233,18 +234,9 @@ def files(tmp_path) -> Path:
 def pems(tmp_path_factory, tool) -> Path:
     """An authority, and certificates of its own: one that is valid, and one that has expired."""
     directory = tmp_path_factory.mktemp("pems")
-
-    def run(*words: str) -> None:
-        subprocess.run([tool("openssl"), *words], cwd=directory, check=True, capture_output=True)
-
-    new = ["req", "-newkey", "rsa:2048", "-nodes"]
-    run(*new, "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-    (directory / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-    sign = ["x509", "-req", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"]
-    for name, days in (("valid", "2"), ("expired", "-1")):
-        run(*new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        more = ["-extfile", "names", "-days", days, "-out", f"{name}.pem"]
-        run(*sign, "-in", f"{name}.csr", *more)
+    authority = Authority(tool("openssl"), directory)
+    authority.sign("valid")
+    authority.sign("expired", days=-1)
     return directory
 
 

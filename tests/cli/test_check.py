@@ -8,8 +8,7 @@ from typer.testing import CliRunner, Result
 from allocator.cli.app import app
 from allocator.cli.render.tables import CRITICAL, checked
 from allocator.cli.tree import Check
-from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.test_calls import await_true
+from tests.server.process import GrpcModule, SidecarProcess, await_true
 
 
 def check(target: str, *words: str) -> Result:

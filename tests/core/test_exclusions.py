@@ -16,7 +16,8 @@ AGENTS, CLIENTS = 64, 150
 ROWS_MAX = 1 << 18
 """So many pairs a module evaluates when a framework says other offer constraints."""
 
-ROWS_S_MAX = 0.2
+ROWS_S_MAX = 2.0
+"""Of a processor, for all of them: some thirty times what they take."""
 
 _rows = st.lists(
     st.tuples(st.integers(0, CLIENTS - 1), st.integers(0, 4), st.booleans()), max_size=40

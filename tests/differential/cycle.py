@@ -63,8 +63,7 @@ class Cycle:
             else:
                 return
             served.add(client)
-            if self.model.sorts_after_each_offer:
-                in_order = self._in_order(stage)
+            in_order = self._in_order(stage)
 
     def _in_order(self, stage: int) -> list[Client]:
         sorter = Sorter(self.model)

@@ -15,7 +15,7 @@ Where our allocator deliberately decides otherwise the model takes our rule:
 - What is held counts towards its role's share from when it is known. The built-in waits for the
   framework to be added.
 - After each offer the order is worked out anew. The built-in goes on, for the rest of an agent, in
-  the order of before its first offer (`sorts_after_each_offer` is False then).
+  the order of before its first offer.
 - A shared volume counts once in the share of each client that holds it. The built-in counts it
   once at every node of the tree, so that two holders in a role count once for the role.
 - A weight is in force at once. The built-in keeps the old one of a role that has no frameworks of
@@ -94,7 +94,6 @@ class Model:
     filter_gpus: bool = True
     region: str = ""
     minimum: Minimum = field(default_factory=list)
-    sorts_after_each_offer: bool = True
     tie_name: Callable[[int, str], str | int] = lambda framework, role: framework
 
     now_ms: int = 0

@@ -39,7 +39,7 @@ def query(sidecar, tool, tmp_path) -> Iterator[Callable[[str], list[dict]]]:
     def ask(expression: str) -> list[dict]:
         parameters = urllib.parse.urlencode({"query": expression})
         url = f"http://127.0.0.1:{port}/api/v1/query?{parameters}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return json.load(answer)["data"]["result"]
 
     try:
@@ -56,4 +56,4 @@ def query(sidecar, tool, tmp_path) -> Iterator[Callable[[str], list[dict]]]:
         yield ask
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(60)

@@ -1,11 +1,9 @@
 """A real sidecar in session that is scraped, and a real Prometheus that scrapes it."""
 
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from allocator.core import (
@@ -13,20 +11,22 @@ from allocator.core import (
     AddFramework,
     AgentInfo,
     Define,
+    Event,
     FrameworkInfo,
     Kind,
     SetWeights,
 )
 from allocator.wire import ModuleFigures, write_figures
-from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.scraping import Samples, samples, series
+from tests.integration.live_session import Session
+from tests.server.process import SidecarProcess
+from tests.server.scraping import Samples, series
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
 FRAMEWORKS_MAX = 3
 FAIR_S = 120.0
 """Fair shares are there by then, on any machine."""
 
-CLUSTER = (
+CLUSTER: tuple[Event, ...] = (
     Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
     SetWeights({"eng": 2.0}),
     *(AddFramework(n, FrameworkInfo(f"id-{n}", name=f"app {n}"), (1 + n % 2,)) for n in (1, 2)),
@@ -34,29 +34,14 @@ CLUSTER = (
 )
 
 
-class Scraped:
+class Scraped(Session):
     """A sidecar in session that is scraped."""
 
-    def __init__(self, process: SidecarProcess) -> None:
-        self.process = process
-        self.channel = process.channel()
-        self.module = GrpcModule(self.channel).begin(CLUSTER)
-
     def text(self, page: str = "metrics") -> str:
-        with urllib.request.urlopen(f"http://{self.process.http}/{page}", timeout=30) as answer:
-            return answer.read().decode()
+        return self.process.page(f"/{page}")[1]
 
     def samples(self) -> Samples:
-        return samples(self.text())
-
-    def offer(self, reason: int):
-        """Run a cycle, and say what became of its decisions."""
-        decisions = self.module.batch(cycle=True)
-        none = np.empty(0, np.int64)
-        reasons = np.full(len(decisions), reason)
-        outcome = self.module.client.outcomes(reasons, none, np.empty((0, 0), np.int64))
-        self.module.batch(outcome)
-        return decisions
+        return self.process.scraped()
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +56,7 @@ def process(tmp_path_factory) -> Iterator[SidecarProcess]:
 
 @pytest.fixture
 def sidecar(process) -> Iterator[Scraped]:
-    running = Scraped(process)
+    running = Scraped(process, CLUSTER)
     running.module.batch(figures=write_figures(ModuleFigures()))
     deadline_s = time.monotonic() + FAIR_S
     while not series(running.samples(), "role_fair_share"):

@@ -1,62 +1,25 @@
 """The command line against a real sidecar in session with a module."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from allocator.core import Decisions, Outcomes
 from allocator.v1 import session_pb2
+from tests.integration.live_session import session
 from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess
+
+__all__ = ["session"]
 
 DEMAND = {"cpus": 1000, "mem": 1_024_000}
 
 
-class Session:
-    """A sidecar in session, its module, and the command line."""
-
-    def __init__(self, process: SidecarProcess) -> None:
-        self.process = process
-        self.channel = process.channel()
-        self.module = GrpcModule(self.channel).begin(CLUSTER)
-
-    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "allocator", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            env={**os.environ, "MESOS_ALLOCATOR_TARGET": self.process.targets[0]},
-        )
-
-    def ask(self, *arguments: str) -> dict:
-        """Run a command that must succeed; gives its JSON."""
-        done = self.command(*arguments, "--json")
-        assert (done.returncode, done.stderr) == (0, "")
-        return json.loads(done.stdout)
-
-    def offer(self, reason: int = session_pb2.OUTCOME_REASON_OFFERED) -> Decisions:
-        """Run a cycle, and say what became of its decisions."""
-        decisions = self.module.batch(cycle=True)
-        none = np.empty(0, np.int64)
-        reasons = np.full(len(decisions), reason)
-        outcomes: Outcomes = self.module.client.outcomes(reasons, none, np.empty((0, 0), np.int64))
-        self.module.batch(outcomes)
-        return decisions
-
-
-@pytest.fixture
-def session() -> Iterator[Session]:
-    with SidecarProcess() as process:
-        running = Session(process)
+@pytest.fixture(scope="module")
+def process() -> Iterator[SidecarProcess]:
+    with SidecarProcess() as running:
         yield running
-        running.channel.close()
 
 
 UNKNOWN_AGENT = session_pb2.OUTCOME_REASON_UNKNOWN_AGENT
@@ -69,8 +32,8 @@ def test_status_tells_of_the_session(session):
     decisions = session.module.batch(cycle=True)
     assert len(decisions) == 2
     after = session.ask("status")
-    assert after["cycles"] == 1
-    assert after["decisions"] == after["outstanding_decisions"] == 2
+    assert after["cycles"] - before["cycles"] == 1
+    assert after["decisions"] - before["decisions"] == after["outstanding_decisions"] == 2
     assert after["clock_ms"] == session.module.clock_ms
     assert after["cycle_p99_ms"] > 0
     assert {use["name"]: use["held"] for use in after["resources"]} == {"cpus": 16, "mem": 32768}

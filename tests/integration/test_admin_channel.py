@@ -1,12 +1,9 @@
 """The command line's channel to a sidecar: TLS, Unix sockets, deadlines."""
 
-import os
 import shutil
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,56 +12,33 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from allocator.cli.app import app
+from tests.server.certificates import Authority
 from tests.server.process import GrpcModule, SidecarProcess
 
 
-def status(target: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "allocator", "status", "--target", target, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=dict(os.environ),
-    )
+def status(target: str, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["status", "--target", target, *arguments])
 
 
 @pytest.fixture(scope="module")
 def pems(tool, tmp_path_factory) -> Path:
     """Make an authority, and a certificate of it for each side."""
     directory = tmp_path_factory.mktemp("pems")
-    openssl = tool("openssl")
-
-    def run(*arguments: str) -> None:
-        subprocess.run(
-            [openssl, *arguments], cwd=directory, check=True, capture_output=True, timeout=60
-        )
-
-    new = ["req", "-newkey", "rsa:2048", "-nodes"]
-    run(*new, "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-    (directory / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    authority = Authority(tool("openssl"), directory)
     for side in ("sidecar", "operator"):
-        run(*new, "-subj", f"/CN={side}", "-keyout", f"{side}.key", "-out", f"{side}.csr")
-        sign = ["x509", "-req", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"]
-        run(*sign, "-in", f"{side}.csr", "-extfile", "names", "-out", f"{side}.pem")
+        authority.sign(side)
     return directory
 
 
 def test_with_tls_only_operators_with_a_certificate_are_heard(pems):
-    files = {"tls_cert": "sidecar.pem", "tls_key": "sidecar.key", "tls_client_ca": "ca.pem"}
-    flags = [f"listen.{key}={pems / name}" for key, name in files.items()]
     ours = ["--tls-cert", f"{pems}/operator.pem", "--tls-key", f"{pems}/operator.key"]
     authority = ["--tls-ca", f"{pems}/ca.pem"]
-    with SidecarProcess(*flags) as process:
+    with begun(pems) as process:
         target = process.targets[0]
-        assert status(target, *authority, *ours).returncode == 0
-        assert status(target, *authority).returncode == 3
-        assert status(target).returncode == 3
-        change = ["limit", "set", "eng", "cpus:1", "--target", target]
-        done = subprocess.run(
-            [sys.executable, "-m", "allocator", *change, *authority, *ours], timeout=120, check=True
-        )
-        assert done.returncode == 0
+        assert status(target, *authority, *ours).exit_code == 0
+        assert status(target, *authority).exit_code == 3
+        assert status(target).exit_code == 3
+        assert run(process, pems, "limit", "set", "eng", "cpus:1").exit_code == 0
         line = process.await_said("setting", logger="mesos_allocator.audit")
         assert "certificate operator" in line["who"]
         # What failed above is not told in gRPC's own form.
@@ -85,10 +59,10 @@ def test_a_sidecar_that_hangs_is_not_waited_for():
             done = status(process.targets[0], "--timeout", "0.5")
         finally:
             process.process.send_signal(signal.SIGCONT)
-        assert (done.returncode, done.stdout) == (3, "")
+        assert (done.exit_code, done.stdout) == (3, "")
         assert done.stderr.startswith("error: ")
         assert "did not answer within 0.5 s" in done.stderr
-        assert status(process.targets[0]).returncode == 0
+        assert status(process.targets[0]).exit_code == 0
 
 
 def begun(pems, *flags: str, listen: Sequence[str] = ("127.0.0.1:0",)) -> SidecarProcess:

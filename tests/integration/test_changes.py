@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from tests.integration.live_session import session
 from tests.integration.test_lasting_settings import ask, command, settings
 from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.scraping import samples
 
 AUDIT = "mesos_allocator.audit"
 
@@ -194,8 +192,7 @@ def test_every_change_leaves_a_line_of_who_and_what(session):
     ]
     assert all(f"user {getpass.getuser()}" in each["who"] for each in lines)
     assert all("at 127.0.0.1:" in each["who"] for each in lines)
-    with urllib.request.urlopen(f"http://{process.http}/metrics", timeout=30) as answer:
-        found = samples(answer.read().decode())
+    found = process.scraped()
     refused = found["admin_changes_total", (("result", "refused"), ("setting", "demand"))]
     assert refused >= 1
     assert found["rules", (("kind", "demand"),)] == 1

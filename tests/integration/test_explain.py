@@ -4,20 +4,19 @@ The commands are typed while the cluster runs: what they say, and what the mend 
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from allocator.cli.app import app
 from allocator.core import PolicySpec
 from allocator.lab.experiments.play import Played, play
 from allocator.lab.links.sidecar_process import SidecarProcess, set_policy
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.workloads.spark_experiment import experiment
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., Result]
 
 RULE_MS, LOOK_MS, LATER_MS = 5_000, 60_000, 90_000
 
@@ -30,22 +29,15 @@ def sidecar(tmp_path_factory):
 
 @pytest.fixture
 def command(sidecar) -> Command:
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "allocator", *words, "--target", sidecar.target],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            env={**os.environ, "COLUMNS": "200"},
-        )
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(app, [*words, "--target", sidecar.target], env={"COLUMNS": "200"})
 
     return run
 
 
 def asked(command: Command, *words: str) -> dict:
     done = command("explain", *words, "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     return json.loads(done.stdout)
 
 
@@ -87,9 +79,9 @@ def test_a_starving_framework_is_explained_and_mended(sidecar, command):
 
     def misread() -> None:
         words = ("constraint", "set", "rack=r9", "--role", "WordCount")
-        assert command(*words).returncode == 4, "nobody means that"
+        assert command(*words).exit_code == 4, "nobody means that"
         done = command(*words, "--force")
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
 
     def wonder() -> None:
         answer = asked(command, "role", "WordCount")
@@ -100,13 +92,8 @@ def test_a_starving_framework_is_explained_and_mended(sidecar, command):
             each for each in answer["clients"][0]["blockers"] if each["reason"] == "constraint"
         ]
         heard["blocker"] = blocker
-        done = subprocess.run(
-            [sys.executable, "-m", "allocator", *unquoted(blocker["mend"])],
-            env={**os.environ, "MESOS_ALLOCATOR_TARGET": sidecar.target},
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        done = command(*unquoted(blocker["mend"]))
+        assert done.exit_code == 0, done.stderr
 
     def see() -> None:
         heard["mended"] = asked(command, "role", "WordCount")
@@ -191,11 +178,11 @@ def given_in(answer: dict) -> list[dict]:
 )
 def test_whoever_is_not_there_is_an_error(command, words, message):
     done = command("explain", *words)
-    assert done.returncode == 4
+    assert done.exit_code == 4
     assert done.stderr.startswith(f"error: {message}")
     assert len(done.stderr.splitlines()) == 1
     done = command("explain", *words, "--json")
-    assert (done.returncode, done.stdout) == (4, "")
+    assert (done.exit_code, done.stdout) == (4, "")
     error = json.loads(done.stderr)["error"]
     assert (error["code"], error["reason"]) == (4, "refused")
     assert error["message"].startswith(message)

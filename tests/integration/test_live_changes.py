@@ -1,13 +1,11 @@
 """A policy that looks on, agents that are drained, and weights: set in a running sidecar."""
 
-import urllib.request
-
 import pytest
 
 from tests.integration.live_session import compared, session
 from tests.integration.test_lasting_settings import ask, begun, command, settings
 from tests.server.process import SidecarProcess
-from tests.server.scraping import Samples, samples, value
+from tests.server.scraping import value
 
 __all__ = ["session"]
 
@@ -16,11 +14,6 @@ __all__ = ["session"]
 def process():
     with SidecarProcess() as running:
         yield running
-
-
-def scraped(process: SidecarProcess) -> Samples:
-    with urllib.request.urlopen(f"http://{process.http}/metrics", timeout=60) as answer:
-        return samples(answer.read().decode())
 
 
 def test_a_policy_looks_on_and_is_stopped(session):
@@ -43,7 +36,7 @@ def test_a_policy_looks_on_and_is_stopped(session):
     assert "1 cycles compared" in text
     assert settings(process)["shadow.policy", ""]["value"] == '"tsf"'
     assert "shadow.policy" in command(process, "status").stdout
-    found = scraped(process)
+    found = process.scraped()
     assert value(found, "shadow_on") == 1
     assert value(found, "shadow_cycles_total", result="compared") == 1
     ask(process, "shadow", "stop")

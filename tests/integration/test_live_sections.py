@@ -2,6 +2,7 @@
 
 import re
 import signal
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -144,6 +145,7 @@ def test_every_live_section_takes_effect_by_sighup(tmp_path):
             while len(process.said("configuration read again")) < read:
                 assert not process.said("configuration not taken over, nothing has changed")
                 assert process.alive
+                time.sleep(0.01)
             return process.said("configuration read again")[-1]
 
         for name, (text, holds) in CHANGES.items():

@@ -1,7 +1,5 @@
 """What a module says of itself, in a real scrape of a real sidecar."""
 
-import urllib.request
-
 from allocator.lab.experiments.play import play
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.workloads.spark_experiment import experiment
@@ -9,7 +7,7 @@ from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec.figures import ModuleFigures, write_figures
 from tests.integration.scraped import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.scraping import Samples, samples, value
+from tests.server.scraping import Samples, value
 
 FIGURES = ModuleFigures(
     cycles=50,
@@ -28,24 +26,19 @@ FIGURES = ModuleFigures(
 )
 
 
-def scraped(process: SidecarProcess) -> Samples:
-    with urllib.request.urlopen(f"http://{process.http}/metrics", timeout=60) as answer:
-        return samples(answer.read().decode())
-
-
 def of_modules(found: Samples) -> set[str]:
     return {name for name, _ in found if name.startswith("module_")}
 
 
 def test_what_a_module_says_is_shown_as_long_as_it_has_a_session():
     with SidecarProcess() as process:
-        assert not of_modules(scraped(process))
+        assert not of_modules(process.scraped())
         channel = process.channel()
         module = GrpcModule(channel).begin(CLUSTER)
         module.batch()
-        assert not of_modules(scraped(process)), "an older one says nothing, and is served"
+        assert not of_modules(process.scraped()), "an older one says nothing, and is served"
         module.batch(figures=write_figures(FIGURES))
-        found = scraped(process)
+        found = process.scraped()
         assert value(found, "module_cycles_total") == 50
         assert value(found, "module_fallback_offers_total") == 7
         assert value(found, "module_fallback_last_seconds") == 2.5
@@ -59,18 +52,18 @@ def test_what_a_module_says_is_shown_as_long_as_it_has_a_session():
         assert value(found, "module_shadow_decisions_total", given="same") == 12
         assert value(found, "module_shadow_decisions_total", given="none") == 0
         module.batch()
-        assert value(scraped(process), "module_cycles_total") == 50, "the last that it said"
+        assert value(process.scraped(), "module_cycles_total") == 50, "the last that it said"
         # Whatever a module says, there are no more series, and its session goes on.
         nonsense = pb.ModuleFigures(cycles=2**64 - 1, outcomes=[2**64 - 1] * 1000, ends=[9] * 1000)
         nonsense.fallback_since_ms = -(2**63)
         module.batch(figures=nonsense)
-        again = scraped(process)
+        again = process.scraped()
         assert of_modules(again) == of_modules(found)
         assert len(again) == len(found)
         module.leave()
         list(module.heard())
         process.await_said("session closed")
-        assert not of_modules(scraped(process))
+        assert not of_modules(process.scraped())
         channel.close()
 
 
@@ -83,7 +76,7 @@ def test_the_emulated_master_says_it_too():
             def exchange(self, batch):
                 answer = super().exchange(batch)
                 if batch.figures is not None:
-                    heard.append(scraped(process))
+                    heard.append(process.scraped())
                 return answer
 
         played = play(scenario, Watched(process.targets[0]), tell_demand=True)

@@ -3,11 +3,10 @@
 import re
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.scraping import samples, value
+from tests.server.scraping import value
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "busy_first.py"
 
@@ -53,8 +52,7 @@ def test_a_policy_that_never_comes_back_costs_one_deadline_and_ends_with_the_pro
         assert len(module.batch(cycle=True)) == 2
         for _ in range(3):
             module.batch(cycle=True)
-        with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=30) as page:
-            found = samples(page.read().decode())
+        found = sidecar.scraped()
         told = sidecar.said("the policy failed; the fallback decided")
         assert value(found, "policy_errors_total") >= 1
         assert "did not decide within 300 ms" in told[0]["error"]

@@ -231,7 +231,7 @@ def test_the_process_decides_as_the_core_does_and_keeps_it(tmp_path: Path, spec:
             request = admin_pb2.SetPolicyRequest(
                 policy=settings_pb2.Policy(name=later.name, mode=later.mode)
             )
-            admin.SetPolicy(request, timeout=10)
+            admin.SetPolicy(request, timeout=60)
             mirror.allocator.step(SetPolicy(later))
             play(module, mirror, master, 20)
             module.leave()

@@ -1,14 +1,12 @@
 """What a framework said in vain: its operator sees it, wherever they look."""
 
-import urllib.request
-
 import pytest
 
 from allocator.core import CONSTRAINT_LABEL, DEMAND_LABEL, AddFramework, FrameworkInfo
 from tests.integration.test_lasting_settings import ask, command
 from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.scraping import samples, value
+from tests.server.scraping import value
 
 LABELS = {DEMAND_LABEL: "cpus:9e999999", CONSTRAINT_LABEL: "zone<3\x1b[31m"}
 
@@ -23,11 +21,6 @@ def process():
         channel.close()
 
 
-def read(process: SidecarProcess, path: str) -> str:
-    with urllib.request.urlopen(f"http://{process.http}{path}", timeout=60) as answer:
-        return answer.read().decode()
-
-
 def test_an_operator_sees_what_a_framework_said_in_vain(process):
     rows = ask(process, "explain", "framework", "odd")["set_aside"]
     assert [(each["field"], each["reason"]) for each in rows] == [("labels", "unreadable")] * 2
@@ -40,10 +33,10 @@ def test_an_operator_sees_what_a_framework_said_in_vain(process):
         each for each in ask(process, "status")["warnings"] if each["what"] == "words set aside"
     ]
     assert warning["mend"] == "mesos-allocator explain framework odd says what"
-    assert value(samples(read(process, "/metrics")), "set_aside", reason="unreadable") == 2
+    assert value(process.scraped(), "set_aside", reason="unreadable") == 2
     (line,) = process.said("words are set aside")
     assert (line["of"], line["id"], len(line["words"])) == ("framework", "id-3", 2)
-    assert "What it said and cannot be taken" in read(process, "/explain?kind=framework&name=odd")
+    assert "What it said and cannot be taken" in process.page("/explain?kind=framework&name=odd")[1]
 
 
 def test_whoever_says_nothing_odd_is_told_of_nothing(process):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from allocator.core import Release, Transition
-from tests.integration.live_session import compared
-from tests.integration.test_admin import Session
+from tests.integration.live_session import Session, compared
 from tests.integration.test_lasting_settings import ask, command
 from tests.server.process import SidecarProcess
 from tests.world.rows import holdings

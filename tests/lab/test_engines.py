@@ -150,6 +150,7 @@ def test_a_cluster_gives_what_this_process_gives(tmp_path, monkeypatch, backend)
 
 
 def test_a_cluster_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr(engines, "CONNECT_S", 1)  # Dask tries again and again for so long
     with pytest.raises(BackendError, match=r"tcp://127\.0\.0\.1:9: no Dask scheduler answers"):
         list(spread(len, ["a"], backend="dask", cluster="tcp://127.0.0.1:9"))
     # The others' addresses are tried before their libraries are asked to connect.

@@ -123,7 +123,7 @@ def test_a_real_sidecar_counts_no_outcome_but_offered(tmp_path):
     with SidecarProcess(tmp_path, given_settings) as process:
         scenario = RandomScenario(FIRST, duration_ms=20_000)
         soaked = soak_sidecar(process.target, scenario, PolicySpec("drf", mode="characterised"))
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             scraped = samples(answer.read().decode())
     assert soaked.wrong == ()
     assert soaked.compared == 3

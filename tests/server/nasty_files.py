@@ -68,7 +68,7 @@ NASTY: dict[str, Callable[[Path], None]] = {
     "100 MB": huge,
     "deep lists": text("x = " + "[" * 100_000 + "]" * 100_000),
     "deep tables": text("x = " + "{a = " * 50_000 + "1" + "}" * 50_000),
-    "a deep key": text(".".join(["a"] * 20_000) + " = 1"),
+    "a deep key": text(".".join(["a"] * 5_000) + " = 1"),
     "a deep header": text("[" + ".".join(["a"] * 20_000) + "]\nx = 1"),
     "a value of many lines": text("[[drain]]\nagent = [\n" + '"x",\n' * 200_000 + "]\n"),
     "many unknown sections": text("".join(f"[x{n}]\n" for n in range(20_000))),

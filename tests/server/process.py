@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +20,7 @@ from allocator.core import Decisions
 from allocator.lab.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
+from tests.server.scraping import Samples, samples
 from tests.wire.dialogue import STATE
 
 METHOD = "/allocator.v1.SessionService/Session"
@@ -87,7 +90,7 @@ class SidecarProcess:
 
     def await_said(self, event: str, **fields: object) -> dict:
         """Wait for an entry of the log."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             for entry in self.said(event):
                 if fields.items() <= entry.items():
@@ -95,7 +98,7 @@ class SidecarProcess:
             time.sleep(0.01)
         raise AssertionError(f"no {event} {fields} in {self.raw}")
 
-    def terminate(self, number: int = signal.SIGTERM, within_s: float = 20.0) -> int:
+    def terminate(self, number: int = signal.SIGTERM, within_s: float = 60.0) -> int:
         """Ask the process to end; gives the exit code."""
         self.process.send_signal(number)
         return self.process.wait(within_s)
@@ -103,6 +106,20 @@ class SidecarProcess:
     @property
     def alive(self) -> bool:
         return self.process.poll() is None
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Ask by HTTP; gives the status, and what is said."""
+        try:
+            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def scraped(self) -> Samples:
+        """What a scrape finds now."""
+        status, text = self.page("/metrics")
+        assert status == 200, text
+        return samples(text)
 
     def channel(self, target: str | None = None) -> grpc.Channel:
         return grpc.insecure_channel(target or self.targets[0], [("grpc.enable_http_proxy", 0)])
@@ -120,6 +137,14 @@ class SidecarProcess:
                 self.ready_s = time.monotonic() - self.begun_s
                 self._ready.set()
         self._ready.set()
+
+
+def await_true(found: Callable[[], bool]) -> None:
+    """Ask again and again; what must come may take a minute."""
+    until_s = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
 
 
 class GrpcModule:

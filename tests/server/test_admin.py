@@ -5,7 +5,6 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import grpc
@@ -42,10 +41,11 @@ from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer, RuleRpcs
 from allocator.server.views import dump
 from allocator.v1 import admin_pb2 as pb
-from allocator.v1 import admin_pb2_grpc
 from allocator.v1 import settings_pb2 as spb
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.v1.types_pb2 import Quantities
 from allocator.wire.journal.checkpoint import mark
+from tests.server.in_process import asking, running
 
 GIB = 1024 * 1000  # thousandths of a MiB
 
@@ -74,27 +74,19 @@ NESTED = UpdateAgent(1, capabilities=frozenset({"HIERARCHICAL_ROLE"}))
 
 @pytest.fixture
 def loop() -> Iterator[CoreLoop]:
-    core = CoreLoop(Config(), build_policy=policies.build)
-    core.start()
-    yield core
-    core.stop()
+    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
+        yield core
 
 
 @pytest.fixture
-def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
-    with ThreadPoolExecutor() as workers:
-        server = grpc.server(workers)
-        admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(loop), server)
-        port = server.add_insecure_port("127.0.0.1:0")
-        server.start()
-        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield admin_pb2_grpc.AdminServiceStub(channel)
-        server.stop(None).wait()
+def stub(loop) -> Iterator[AdminServiceStub]:
+    with asking(loop) as found:
+        yield found
 
 
 def tell(loop: CoreLoop, *events: Event) -> None:
     for event in events:
-        loop.call(partial(loop.allocator.step, event)).result(30)
+        loop.call(partial(loop.allocator.step, event)).result(60)
 
 
 def refusal(call, request) -> str:
@@ -462,7 +454,7 @@ def test_what_was_not_begun_in_time_is_not_done(loop, stub):
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     time.sleep(0.3)  # The server's clock may give it a little longer than ours.
     busy.set()
-    work.result(10)
+    work.result(60)
     assert settings(stub) == before
 
 

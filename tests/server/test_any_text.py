@@ -3,24 +3,24 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from allocator.server.config import Config, Loaded
+from allocator.cli.app import app
+from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.grpc.admin import AdminServicer
-from allocator.server.operators.operators import Operators
 from allocator.server.system.guarded_policy import GuardedRegistry
-from allocator.server.views.views import Views
 from allocator.v1 import admin_pb2 as pb
-from allocator.v1 import admin_pb2_grpc, explain_pb2
+from allocator.v1 import explain_pb2
 from allocator.v1 import settings_pb2 as spb
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.v1.types_pb2 import Quantities
+from tests.server.in_process import asking, running
 
 ODD = [
     *("", "\0", "a//b", "/", "a/" * 2000, "*" * 500, "[!" * 300, "9e999999", "x" * 9000),
@@ -76,31 +76,20 @@ REGISTRY = GuardedRegistry(1.0)
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[CoreLoop]:
-    core = CoreLoop(Config(), build_policy=REGISTRY.build)
-    core.start()
-    yield core
-    core.stop()
+    with running(CoreLoop(Config(), build_policy=REGISTRY.build)) as core:
+        yield core
 
 
 @pytest.fixture(scope="module")
-def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
-    operators = Operators(loop, Loaded(Config(), {}), try_policy=REGISTRY.try_out)
-    server = grpc.server(ThreadPoolExecutor(4))
-    admin_pb2_grpc.add_AdminServiceServicer_to_server(
-        AdminServicer(loop, Views(loop, operators)), server
-    )
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 2**28)]
-    with grpc.insecure_channel(f"127.0.0.1:{port}", options) as channel:
-        yield admin_pb2_grpc.AdminServiceStub(channel)
-    server.stop(None).wait()
+def stub(loop) -> Iterator[AdminServiceStub]:
+    with asking(loop, try_policy=REGISTRY.try_out) as found:
+        yield found
 
 
 @given(request=requests)
 def test_any_request_is_done_or_refused(stub, loop, request):
     method = type(request).__name__.removesuffix("Request")
-    before = loop.call(loop.allocator.settings.copied).result(10)
+    before = loop.call(loop.allocator.settings.copied).result(60)
     try:
         getattr(stub, method)(request, timeout=60)
     except grpc.RpcError as error:
@@ -110,32 +99,41 @@ def test_any_request_is_done_or_refused(stub, loop, request):
         return
     assert refused.code() == grpc.StatusCode.INVALID_ARGUMENT, refused.details()
     assert refused.details().strip()
-    assert loop.call(loop.allocator.settings.copied).result(10) == before
+    assert loop.call(loop.allocator.settings.copied).result(60) == before
+
+
+NO_TEXT = "\udcff"
+"""What Python makes of a byte that is none of UTF-8's."""
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        [b"limit", b"set", b"\xff", b"cpus:1"],
-        [b"drain", b"set", b"a1", b"a\xff"],
-        [b"policy", b"set", b"drf", b"-p", b"unit=\xff"],
-        [b"demand", b"set", b"cpus:1", b"--role", b"\xed\xa0\x80"],
-        [b"constraint", b"set", b"zone=\xff", b"--all"],
-        [b"explain", b"framework", b"\xff"],
-        [b"check-config", b"--set", b"http.host=\xff"],
-        [b"check-config", b"--set", b"\xff=1"],
-        [b"check-config", b"\xff"],
-        [b"serve", b"--config", b"\xff"],
-        [b"limit", b"set", b"eng", b"cpus:9e999999"],
-        [b"demand", b"set", b"cpus:sNaN", b"--all"],
-        [b"check-config", b"--set", b"policy.plugins=\xff"],
+        f"limit set {NO_TEXT} cpus:1",
+        f"drain set a1 a{NO_TEXT}",
+        f"policy set drf -p unit={NO_TEXT}",
+        "demand set cpus:1 --role \udced\udca0\udc80",
+        f"constraint set zone={NO_TEXT} --all",
+        f"explain framework {NO_TEXT}",
+        f"check-config --set http.host={NO_TEXT}",
+        f"check-config --set {NO_TEXT}=1",
+        f"check-config {NO_TEXT}",
+        f"serve --config {NO_TEXT}",
+        "limit set eng cpus:9e999999",
+        "demand set cpus:sNaN --all",
+        f"check-config --set policy.plugins={NO_TEXT}",
     ],
 )
-def test_what_is_no_text_is_one_line(words, tmp_path):
-    target = ["--target", f"unix:{tmp_path}/none"] if words[0] not in (
-        b"check-config", b"serve") else []  # fmt: skip
-    command = [sys.executable, "-m", "allocator", *words, *target]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=200)
-    assert done.returncode in (2, 78), done.stderr
+def test_what_is_no_text_is_one_line(words):
+    done = CliRunner().invoke(app, words.split(), env={"MESOS_ALLOCATOR_TARGET": "unix:/none"})
+    assert done.exit_code in (2, 78), done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+
+
+def test_bytes_that_are_no_text_are_one_line_of_a_process():
+    command: list[str | bytes] = [sys.executable, "-m", "allocator", "check-config", "--set"]
+    done = subprocess.run([*command, b"\xff=1"], capture_output=True, check=False, timeout=200)
+    assert done.returncode == 78
     (line,) = done.stderr.decode("utf-8", "backslashreplace").splitlines()
     assert line.startswith("error: ")

@@ -3,8 +3,6 @@
 import random
 import socket
 import time
-import urllib.error
-import urllib.request
 
 import grpc
 import numpy as np
@@ -12,14 +10,8 @@ import pytest
 
 from allocator.core import (
     AddAgent,
-    AddFramework,
     AgentInfo,
-    Define,
-    FrameworkInfo,
-    Hold,
-    Kind,
     Outcomes,
-    Release,
     RemoveAgent,
 )
 from allocator.lab.module_protocol import write_hello
@@ -28,7 +20,7 @@ from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
 from tests.server.process import GrpcModule, SidecarProcess
-from tests.wire.dialogue import STATE, holding
+from tests.wire.dialogue import STATE
 
 NOW_US = time.time_ns() // 1000
 """A master that began so late supersedes nearly every other one of these tests."""
@@ -46,7 +38,7 @@ def wait_until_free(sidecar: SidecarProcess) -> None:
     with sidecar.channel() as channel:
         stub = admin_pb2_grpc.AdminServiceStub(channel)
         for _ in range(500):
-            if not stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=20).in_session:
+            if not stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=60).in_session:
                 break
             time.sleep(0.02)
 
@@ -74,33 +66,15 @@ def witness(sidecar):
     wait_until_free(sidecar)
 
 
-def hello(**changes: object) -> bytes:
-    request = pb.SessionRequest(hello=write_hello(Greeting("master", "instance", 1)))
-    for name, value in changes.items():
-        setattr(request.hello, name, value)
-    return request.SerializeToString()
+def strangers() -> dict[str, tuple[bytes, str, str]]:
+    """First messages that are wrong: the code, and a part of the message.
 
-
-def strangers() -> dict[str, tuple[list[bytes], str, str]]:
-    """First messages that are wrong: what is said, the code, and a part of the message."""
-    noise = random.Random(1)
-    valid = hello()
+    `tests/wire/test_session.py` has all that may be wrong with one.
+    """
+    hello = pb.SessionRequest(hello=write_hello(Greeting("master", "instance", 5)))
     return {
-        "random bytes": ([noise.randbytes(100)], "PROTOCOL", "are no SessionRequest"),
-        "many random bytes": ([noise.randbytes(100_000)], "PROTOCOL", "are no SessionRequest"),
-        "a truncated hello": ([valid[: len(valid) // 2]], "PROTOCOL", "are no SessionRequest"),
-        "no bytes": ([b""], "PROTOCOL", "it must say hello now"),
-        "an unknown field": ([b"\xfa\x01\x01a"], "PROTOCOL", "it must say hello now"),
-        "events first": (
-            [pb.SessionRequest(events=pb.EventBatch(sequence=1)).SerializeToString()],
-            "PROTOCOL",
-            "said events; it must say hello now",
-        ),
-        "an older version": ([hello(protocol_version=0)], "VERSION", "this sidecar speaks 2"),
-        "a newer version": ([hello(protocol_version=3)], "VERSION", "this sidecar speaks 2"),
-        "no instance": ([hello(instance_id="")], "VALUE", "is empty"),
-        "a time before time": ([hello(instance_started_us=-1)], "VALUE", "is -1"),
-        "an older master": ([hello(instance_started_us=5)], "SUPERSEDED", "is 5, older than"),
+        "noise": (random.Random(1).randbytes(100_000), "PROTOCOL", "are no SessionRequest"),
+        "an older master": (hello.SerializeToString(), "SUPERSEDED", "is 5, older than"),
     }
 
 
@@ -108,60 +82,20 @@ def strangers() -> dict[str, tuple[list[bytes], str, str]]:
 def test_a_bad_stranger_is_refused_and_nobody_else_notices(sidecar, channel, witness, what):
     said, code, message = strangers()[what]
     module = GrpcModule(channel)
-    for data in said:
-        module.say(data)
+    module.say(said)
     error = module.ends_with()
     assert pb.ErrorCode.Name(error.code) == f"ERROR_CODE_{code}"
     assert message in error.message
     assert module.call.code() is grpc.StatusCode.OK
 
 
-def batches() -> dict[str, tuple[list, str, str]]:
-    """Batches that are wrong: the events, the code, and the field."""
-    return {
-        "an unknown agent": ([RemoveAgent(77)], "HANDLE", "events[0].remove_agent.agent"),
-        "a negative amount": (
-            [Hold(holding(1, 1, 1, cpus=-5))],
-            "VALUE",
-            "events[0].hold.amount[0]",
-        ),
-        "a huge amount": (
-            [Hold(holding(1, 1, 1, cpus=2**60))],
-            "VALUE",
-            "events[0].hold.amount[0]",
-        ),
-        "more than is held": (
-            [release(framework=1)],
-            "BOOKS",
-            "events[0].release.released.amount[0]",
-        ),
-        "a kind far away": ([Define({2**32 - 1: Kind("x")})], "LIMIT", "events[0].define.kinds"),
-        "an unknown role": (
-            [AddFramework(3, FrameworkInfo("x"), (9,))],
-            "HANDLE",
-            "events[0].add_framework.roles",
-        ),
-        "outcomes of nothing": (
-            [Outcomes(1, np.array([1]), np.empty(0, np.int64), np.empty((0, 0), np.int64))],
-            "VALUE",
-            "events[0].outcomes.first_decision",
-        ),
-    }
-
-
-def release(framework: int) -> Release:
-    return Release(holding(framework, 1, 1, cpus=1), np.array([0]), np.array([False]))
-
-
-@pytest.mark.parametrize("what", batches())
-def test_a_bad_batch_ends_its_session_only(sidecar, channel, what):
+def test_a_bad_batch_ends_its_session_only(sidecar, channel):
     """The next session begins from its own snapshot."""
-    events, code, field = batches()[what]
     module = GrpcModule(channel).begin()
-    module.say(module.client.batch(2000, events))
+    module.say(module.client.batch(2000, [RemoveAgent(77)]))
     error = module.ends_with()
-    assert pb.ErrorCode.Name(error.code) == f"ERROR_CODE_{code}"
-    assert error.field == field
+    assert error.code == pb.ERROR_CODE_HANDLE
+    assert error.field == "events[0].remove_agent.agent"
     assert error.sequence == 0
     assert len(GrpcModule(channel, started_us=2).begin().batch(cycle=True)) == 2
 
@@ -190,7 +124,7 @@ def test_a_peer_that_vanishes_frees_the_sidecar(sidecar):
         GrpcModule(channel, "gone", 5).begin().batch(cycle=True)
     sidecar.await_said("session closed")
     with sidecar.channel() as channel:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         module = GrpcModule(channel, "older", 4)
         module.say(module.client.hello())
         while module.hear().HasField("error"):
@@ -202,7 +136,7 @@ def test_a_peer_that_vanishes_frees_the_sidecar(sidecar):
 def test_methods_that_do_not_exist_are_refused(sidecar, channel, witness):
     call = channel.unary_unary("/allocator.v1.SessionService/Sesame")
     with pytest.raises(grpc.RpcError) as caught:
-        call(b"open", timeout=10)
+        call(b"open", timeout=60)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -210,7 +144,7 @@ def test_of_too_many_streams_the_one_ends_that_waits_for_longest(sidecar, channe
     """A master that calls is heard, however many say nothing."""
     before = len(sidecar.said("session opened"))
     quiet = [GrpcModule(channel) for _ in range(SESSIONS_MAX)]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(sidecar.said("session opened")) < before + len(quiet):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -245,11 +179,9 @@ def say_without_reading(module: GrpcModule, batches: int) -> None:
 def await_ready(sidecar: SidecarProcess) -> bool:
     """Ask until it is ready: on a slow machine the core has much to answer before."""
     for _ in range(60):
-        try:
-            with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=10):
-                return True
-        except urllib.error.HTTPError:
-            time.sleep(0.5)
+        if sidecar.page("/readyz")[0] == 200:
+            return True
+        time.sleep(0.5)
     return False
 
 
@@ -273,16 +205,9 @@ def test_a_peer_that_does_not_read_is_dropped_and_blocks_nobody():
             assert len(GrpcModule(channel, "older", 0).begin().batch(cycle=True)) == 2
 
 
-@pytest.mark.slow
-def test_a_stream_that_never_says_hello_is_dropped(sidecar, channel):
-    silent = GrpcModule(channel)
-    error = silent.ends_with()
-    assert (error.code, error.message) == (pb.ERROR_CODE_PROTOCOL, "no hello came within 10 s")
-
-
 def test_bytes_of_another_protocol_do_no_harm(sidecar, witness):
     """HTTP/1 and noise on the port itself."""
     host, _, port = sidecar.targets[0].rpartition(":")
     for data in (b"GET / HTTP/1.1\r\n\r\n", random.Random(2).randbytes(10_000), b"PRI * HTTP/2.0"):
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
             connection.sendall(data)

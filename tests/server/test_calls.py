@@ -4,7 +4,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -22,8 +22,7 @@ from allocator.server.grpc.calls import BOUNDS, CALLS_MAX, Calls
 from allocator.server.metrics.scraping import start_http
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
-from tests.server.process import METHOD, GrpcModule, SidecarProcess
-from tests.server.scraping import samples
+from tests.server.process import METHOD, GrpcModule, SidecarProcess, await_true
 from tests.server.test_metrics_http import CONFIG, loop
 
 __all__ = ["loop"]
@@ -58,7 +57,7 @@ def idle(target: str, method: str, said: bytes | None = None) -> Iterator[list[A
         begun: list[Any] = []
         for _ in range(STRANGERS):
             channel = until_end.enter_context(grpc.insecure_channel(target, OWN_CONNECTION))
-            grpc.channel_ready_future(channel).result(30)
+            grpc.channel_ready_future(channel).result(60)
             call: Any = channel.stream_stream(method)
             begun.append(call(say()))
             threading.Thread(target=_drain, args=begun[-1:], daemon=True).start()
@@ -73,13 +72,6 @@ def _drain(call: Any) -> None:
             pass
     except grpc.RpcError:
         pass
-
-
-def await_true(found: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 60
-    while not found():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
@@ -100,33 +92,14 @@ def test_callers_who_do_nothing_keep_nobody_away(sidecar, method, said):
         assert len(module.batch(cycle=True)) == 2
         if method not in {STATUS, DUMP}:
             stub = admin_pb2_grpc.AdminServiceStub(channel)
-            assert stub.GetStatus(pb.GetStatusRequest(), timeout=30).in_session
+            assert stub.GetStatus(pb.GetStatusRequest(), timeout=60).in_session
         if method != CHECK:
             health: Any = health_pb2_grpc.HealthStub(channel)
-            answer = health.Check(health_pb2.HealthCheckRequest(), timeout=30)
+            answer = health.Check(health_pb2.HealthCheckRequest(), timeout=60)
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
-        with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=30) as ready:
-            assert ready.status == 200
+        assert sidecar.page("/readyz")[0] == 200
         module.leave()
         list(module.heard())
-
-
-def test_operators_have_room_again_when_silent_ones_are_ended(sidecar):
-    """Nobody has to be told who means no harm: a request that does not come ends its call."""
-    with idle(sidecar.targets[0], STATUS), sidecar.channel() as channel:
-        stub = admin_pb2_grpc.AdminServiceStub(channel)
-
-        def answered() -> bool:
-            try:
-                stub.GetStatus(pb.GetStatusRequest(), timeout=30)
-            except grpc.RpcError as error:
-                told.add(str(error.details()))
-                return False
-            return True
-
-        told: set[str] = set()
-        await_true(answered)
-    assert told <= {"12 calls of this kind (operator) are open; call again later"}
 
 
 class Held:
@@ -164,12 +137,12 @@ def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused(loop):
         until_end.callback(never.set)
         for number in range(2 * SESSIONS_MAX):
             assert number < BOUNDS["session"].places
-            with urllib.request.urlopen(url, timeout=30) as ready:
+            with urllib.request.urlopen(url, timeout=60) as ready:
                 assert ready.status == 200
             begun.append(begin(iter(never.wait, True)))
             assert next(begun[-1]) == b"here"
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(url, timeout=30)
+            urllib.request.urlopen(url, timeout=60)
         assert refused.value.code == 503
         assert refused.value.read() == b"32 streams of masters are open, and no more can be\n"
         with pytest.raises(grpc.RpcError) as caught:
@@ -198,7 +171,7 @@ def test_an_answer_that_nobody_takes_ends(monkeypatch):
         dump: Any = channel.unary_stream(DUMP)
         call = dump(b"")
         next(call)
-        assert ended.wait(30)
+        assert ended.wait(60)
         call.cancel()
         server.stop(None)
 
@@ -241,6 +214,28 @@ class Crowded:
 PIECES = 5
 
 
+def test_operators_have_room_again_when_silent_ones_are_ended(monkeypatch):
+    """Nobody has to be told who means no harm: a request that does not come ends its call."""
+    monkeypatch.setattr(calls, "REQUEST_S", 1.0)
+    crowded = Crowded()
+    channel = grpc.insecure_channel(crowded.target, OWN_CONNECTION)
+    with idle(crowded.target, STATUS), channel:
+        status: Any = channel.unary_unary(STATUS)
+
+        def answered() -> bool:
+            try:
+                status(b"", timeout=60)
+            except grpc.RpcError as error:
+                told.add(str(error.details()))
+                return False
+            return True
+
+        told: set[str] = set()
+        await_true(answered)
+    crowded.server.stop(None)
+    assert told <= {"12 calls of this kind (operator) are open; call again later"}
+
+
 def test_one_answer_is_made_at_a_time_and_changes_wait_for_none():
     """Threads that make answers hold the interpreter's lock, which decisions need."""
     crowded = Crowded()
@@ -270,7 +265,7 @@ def test_who_waits_for_a_turn_in_vain_is_told():
     target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     with grpc.insecure_channel(target, OWN_CONNECTION) as channel:
-        grpc.channel_ready_future(channel).result(30)
+        grpc.channel_ready_future(channel).result(60)
         status: Any = channel.unary_unary(STATUS)
         with turn.within(0), pytest.raises(grpc.RpcError) as caught:
             status(b"", timeout=3)
@@ -288,10 +283,9 @@ def test_refused_calls_are_shown_by_kind_and_reason(tmp_path):
         stub = admin_pb2_grpc.AdminServiceStub(channel)
         for _ in range(3):
             with pytest.raises(grpc.RpcError) as caught:
-                stub.GetStatus(pb.GetStatusRequest(), timeout=30)
+                stub.GetStatus(pb.GetStatusRequest(), timeout=60)
             assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
-        with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=30) as page:
-            found = samples(page.read().decode())
+        found = sidecar.scraped()
     refused = {key[1]: value for key, value in found.items() if key[0] == "calls_refused_total"}
     assert len(refused) == len(BOUNDS) * len(calls.REASONS)
     told = {frozenset(labels): value for labels, value in refused.items() if value}

@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -22,19 +21,9 @@ from allocator.server.system import compilation, loop_cache
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.scraping import Samples, samples, value
+from tests.server.scraping import value
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def page(sidecar: SidecarProcess, name: str) -> str:
-    with urllib.request.urlopen(f"http://{sidecar.http}/{name}", timeout=30) as answer:
-        text: str = answer.read().decode()
-        return text
-
-
-def scrape(sidecar: SidecarProcess) -> Samples:
-    return samples(page(sidecar, "metrics"))
 
 
 def children_of(pid: int) -> list[int]:
@@ -63,10 +52,10 @@ def test_it_takes_sessions_before_anything_is_compiled_and_leaves_no_children(co
         )
         module = GrpcModule(channel).begin()
         assert len(module.batch(cycle=True)) > 0
-        found = scrape(sidecar)
+        found = sidecar.scraped()
         assert value(found, "compiled") == 0
         assert value(found, "compilation_progress") < 1
-        ready = page(sidecar, "readyz")
+        ready = sidecar.page("/readyz")[1]
         assert re.fullmatch(rf"ok, interpreted, loops compiled [01] of {len(PARTS)}\n", ready)
         status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(admin_pb2.GetStatusRequest())
         assert status.loops_state == "compiling"
@@ -87,8 +76,8 @@ def test_compiled_loops_take_over_from_interpreted_ones(complete_cache, cold):
         first = module.batch(cycle=True)
         sidecar.await_said("the compiled loops have taken over")
         assert len(first) > 0
-        assert value(scrape(sidecar), "compiled") == 1
-        assert page(sidecar, "readyz") == "ok\n"
+        assert value(sidecar.scraped(), "compiled") == 1
+        assert sidecar.page("/readyz")[1] == "ok\n"
         status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(admin_pb2.GetStatusRequest())
         assert (status.loops_state, status.loop_parts_compiled) == ("compiled", len(PARTS))
         module.batch(cycle=True)

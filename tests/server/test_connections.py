@@ -11,8 +11,8 @@ from allocator.server.grpc.calls import CONNECTIONS_MAX
 from allocator.server.web.http import OTHERS_MAX, PROBES_MAX, SCRAPES_MAX, SILENT_MAX
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
-from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.test_calls import OWN_CONNECTION, await_true
+from tests.server.process import GrpcModule, SidecarProcess, await_true
+from tests.server.test_calls import OWN_CONNECTION
 
 CROWD = 2 * CONNECTIONS_MAX
 
@@ -33,7 +33,7 @@ def crowded(address: str):
 
 def status(channel: grpc.Channel) -> pb.GetStatusResponse:
     stub = admin_pb2_grpc.AdminServiceStub(channel)
-    return stub.GetStatus(pb.GetStatusRequest(), timeout=30)
+    return stub.GetStatus(pb.GetStatusRequest(), timeout=60)
 
 
 def answers(address: str, path: str) -> bool:

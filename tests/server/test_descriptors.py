@@ -60,7 +60,7 @@ def test_no_flood_of_logs_without_descriptors(sidecar):
     host, _, port = sidecar.http.rpartition(":")
     with no_descriptors(sidecar), ExitStack() as stack:
         for _ in range(KNOCKS):
-            stack.enter_context(socket.create_connection((host, int(port)), 5))
+            stack.enter_context(socket.create_connection((host, int(port)), 60))
         sidecar.await_said(SAID)
         lines = len(sidecar.raw)
         time.sleep(2.5)  # the event loop tries again each second
@@ -75,9 +75,9 @@ def test_operators_on_a_socket_are_answered_without_descriptors(sidecar):
     limit = settings_pb2.Limit(role="eng", limit=types_pb2.Quantities(name=["cpus"], amount=[1]))
     with sidecar.channel() as channel:
         stub = admin_pb2_grpc.AdminServiceStub(channel)
-        stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=30)  # so it is connected
+        stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=60)  # so it is connected
         with no_descriptors(sidecar):
-            answer = stub.SetLimit(settings_pb2.SetLimitRequest(limit=limit), timeout=30)
+            answer = stub.SetLimit(settings_pb2.SetLimitRequest(limit=limit), timeout=60)
     assert [each.role for each in answer.limits] == ["eng"]
 
 
@@ -94,7 +94,7 @@ def test_a_configuration_that_cannot_be_read_ends_nothing(sidecar):
 def test_the_first_request_by_http_needs_no_import():
     with SidecarProcess() as fresh:
         host, _, port = fresh.http.rpartition(":")
-        with socket.create_connection((host, int(port)), 5) as connection:
+        with socket.create_connection((host, int(port)), 60) as connection:
             time.sleep(0.5)  # until it is accepted
             with no_descriptors(fresh):
                 connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")

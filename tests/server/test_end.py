@@ -3,8 +3,8 @@
 import errno
 import gc
 import os
-import signal
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -36,8 +36,7 @@ POLICIES = {{"stuck": Entry(lambda spec: Stuck())}}
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_end_waits_for_no_long_cycle(tmp_path, number):
+def test_the_end_waits_for_no_long_cycle(tmp_path):
     """As an interpreted one may be; here the core waits an hour for somebody's policy."""
     go, begun = tmp_path / "go", tmp_path / "begun"
     plugin = tmp_path / "stuck.py"
@@ -55,7 +54,8 @@ def test_the_end_waits_for_no_long_cycle(tmp_path, number):
         module.say(module.client.batch(2000, (), cycle=True))
         while not begun.exists():
             assert process.alive
-        assert process.terminate(number, within_s=100) == 0
+            time.sleep(0.01)
+        assert process.terminate(within_s=100) == 0
         assert process.said("the core is in the midst of something long, and is not waited for")
         assert process.said("done")
         module.leave()
@@ -94,7 +94,7 @@ def test_a_cache_that_went_away_or_is_another_s_keeps_no_loops_from_use(
     monkeypatch.setattr(Path, "touch", refused(number))
     with structlog.testing.capture_logs() as log:
         compiling.look(done)
-        compiling._loader.join(10)
+        compiling._loader.join(60)
     assert compiling.state == "compiled"
     assert log[0]["event"] == "the compiled loops cannot be kept"
 
@@ -118,7 +118,7 @@ def test_loops_that_cannot_take_over_are_tried_again(compiling, monkeypatch, tmp
     (tmp_path / loop_cache.COMPLETE).touch()
     for state in ("failed", "failed", "compiled"):
         compiling.look(operate)
-        compiling._loader.join(10)
+        compiling._loader.join(60)
         assert compiling.state == state
 
 

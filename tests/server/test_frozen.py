@@ -117,7 +117,7 @@ server = grpc.server(ThreadPoolExecutor(2))
 port = server.add_insecure_port("127.0.0.1:0")
 server.start()
 channel = grpc.insecure_channel(f"127.0.0.1:{port}")
-grpc.channel_ready_future(channel).result(20)
+grpc.channel_ready_future(channel).result(60)
 
 done = threading.Event()
 

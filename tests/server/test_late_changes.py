@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -12,12 +11,12 @@ from allocator import policies
 from allocator.server.config import Config, Loaded
 from allocator.server.engine.commands import left_s
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.grpc.admin import AdminServicer
 from allocator.server.operators import audit, change_requests
 from allocator.server.operators.change_requests import BUSY
 from allocator.server.operators.operators import Operators
-from allocator.v1 import admin_pb2_grpc
 from allocator.v1 import settings_pb2 as spb
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from tests.server.in_process import asking, running
 
 
 class Lines:
@@ -46,21 +45,14 @@ def lines(monkeypatch) -> Lines:
 
 @pytest.fixture
 def loop() -> Iterator[CoreLoop]:
-    core = CoreLoop(Config(), build_policy=policies.build)
-    core.start()
-    yield core
-    core.stop()
+    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
+        yield core
 
 
 @pytest.fixture
-def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
-    server = grpc.server(ThreadPoolExecutor(4))
-    admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(loop), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    with grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.enable_http_proxy", 0)]) as channel:
-        yield admin_pb2_grpc.AdminServiceStub(channel)
-    server.stop(None).wait()
+def stub(loop) -> Iterator[AdminServiceStub]:
+    with asking(loop) as found:
+        yield found
 
 
 DRAIN = spb.SetDrainRequest(drain=spb.Drain(agent="a1"))
@@ -68,7 +60,7 @@ DRAINED = Loaded(Config.model_validate({"drain": [{"agent": "a1"}]}), {})
 
 
 def drains(loop: CoreLoop) -> set[str]:
-    return set(loop.call(lambda: loop.allocator.settings.drains).result(10))
+    return set(loop.call(lambda: loop.allocator.settings.drains).result(60))
 
 
 class Held:
@@ -80,7 +72,7 @@ class Held:
 
         def slowly(event: Any) -> None:
             self.begun.set()
-            assert self.go.wait(30)
+            assert self.go.wait(60)
             operate(event)
 
         monkeypatch.setattr(loop, "step", slowly)
@@ -132,7 +124,7 @@ def test_an_answer_is_under_way_before_the_deadline(given, left):
 def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
     """Such as by Ctrl-C while the change waits for the core."""
     go = held_before_the_change(loop, monkeypatch)
-    asked = stub.SetDrain.future(DRAIN, timeout=20)
+    asked = stub.SetDrain.future(DRAIN, timeout=60)
     while not loop.commands.depth:
         threading.Event().wait(0.01)
     asked.cancel()
@@ -144,10 +136,10 @@ def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
 
 def test_what_has_begun_is_written_down_whoever_still_hears_of_it(loop, stub, lines, monkeypatch):
     held = Held(loop, monkeypatch)
-    asked = stub.SetDrain.future(DRAIN, timeout=1)
-    assert held.begun.wait(10)
+    asked = stub.SetDrain.future(DRAIN, timeout=3)
+    assert held.begun.wait(60)
     with pytest.raises(grpc.RpcError):
-        asked.result(10)
+        asked.result(60)
     held.go.set()
     assert drains(loop) == {"a1"}
     assert (lines.kept, lines.threads) == ([("agent a1", "done")], {"core"})
@@ -162,7 +154,7 @@ def test_what_was_done_is_told_though_the_core_is_busy_from_then_on(loop, stub, 
 
     monkeypatch.setattr(loop, "step", and_more)
     try:
-        answer = stub.SetDrain(DRAIN, timeout=30)
+        answer = stub.SetDrain(DRAIN, timeout=60)
         assert [each.agent for each in answer.drains] == ["a1"]
     finally:
         go.set()
@@ -171,7 +163,7 @@ def test_what_was_done_is_told_though_the_core_is_busy_from_then_on(loop, stub, 
 
 def test_a_log_that_cannot_be_written_fails_no_change(loop, stub, lines):
     lines.broken = True
-    assert [each.agent for each in stub.SetDrain(DRAIN, timeout=10).drains] == ["a1"]
+    assert [each.agent for each in stub.SetDrain(DRAIN, timeout=60).drains] == ["a1"]
 
 
 def test_a_configuration_that_is_told_as_late_is_never_taken_over(loop):

@@ -116,7 +116,7 @@ def test_a_sidecar_goes_on_when_nobody_reads_its_log_any_more():
                 module.leave()
                 assert list(module.heard()) == []
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()

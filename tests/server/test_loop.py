@@ -12,6 +12,7 @@ from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import PolicySection
+from allocator.server.engine import core_loop, sessions
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.sessions import SessionStream
 from allocator.server.reports import report
@@ -67,21 +68,21 @@ def test_work_is_done_in_order_on_one_thread(loop):
         loop.call(lambda n=n: seen.append((n, threading.current_thread().name))) for n in range(50)
     ]
     for future in futures:
-        future.result(5)
+        future.result(60)
     assert seen == [(n, "core") for n in range(50)]
 
 
 def test_whoever_asks_is_told_what_went_wrong(loop):
     with pytest.raises(ZeroDivisionError):
-        loop.call(lambda: 1 / 0).result(5)
-    assert loop.call(lambda: 5).result(5) == 5
+        loop.call(lambda: 1 / 0).result(60)
+    assert loop.call(lambda: 5).result(60) == 5
 
 
 def test_a_session_is_known_by_what_it_said(loop):
-    assert loop.call(lambda: loop.session).result(5) is None
+    assert loop.call(lambda: loop.session).result(60) is None
     module = InProcess(loop).begin()
     module.batch(7)
-    session = loop.call(lambda: loop.session).result(5)
+    session = loop.call(lambda: loop.session).result(60)
     assert session is not None
     assert (session.master_id, session.instance_id, session.peer) == ("master", "instance", "test")
     assert (session.number, session.sequence, session.clock_ms) == (1, 1, 7)
@@ -92,7 +93,7 @@ def test_a_master_is_silent_by_the_clock_that_nobody_sets(loop, monkeypatch):
         progress = Progress("compiled", len(PARTS))
         found = loop.call(
             lambda: list(status_warnings.of_core(loop, report.read(loop.allocator), progress))
-        ).result(5)
+        ).result(60)
         return [each.what for each in found]
 
     module = InProcess(loop).begin()
@@ -111,8 +112,8 @@ def test_cycles_are_timed_and_counted(loop):
     module.batch(7)
     module.batch(8, cycle=False)
     assert loop.cycle_times.count == 1
-    assert 0 < loop.cycle_times.percentile(0.5) == loop.cycle_times.total_s < 5
-    counts = loop.call(lambda: loop.counts).result(5)
+    assert 0 < loop.cycle_times.percentile(0.5) == loop.cycle_times.total_s
+    counts = loop.call(lambda: loop.counts).result(60)
     assert (counts.cycles, counts.batches, counts.decisions) == (1, 2, 2)
 
 
@@ -132,24 +133,24 @@ def test_a_mended_field_is_logged_once_in_a_session(loop):
         (2, "agent.unavailability.start_ms"),
     ]
     assert found[0]["message"] == "is -5; 0 is taken"
-    assert loop.call(lambda: loop.counts.mended).result(5) == {"agent.unavailability.start_ms": 4}
+    assert loop.call(lambda: loop.counts.mended).result(60) == {"agent.unavailability.start_ms": 4}
 
 
 def test_an_operator_acts_between_two_batches(loop):
     module = InProcess(loop).begin()
-    loop.call(partial(loop.step, SetConstraint("", "", "ssd"))).result(5)
+    loop.call(partial(loop.step, SetConstraint("", "", "ssd"))).result(60)
     assert len(module.batch(7)) == 0
-    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf")))).result(5)
+    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf")))).result(60)
     with pytest.raises(EventError, match="there is no policy"):
-        loop.call(partial(loop.step, SetPolicy(PolicySpec("nonesuch")))).result(5)
-    assert loop.call(lambda: loop.allocator.settings.policy.name).result(5) == "tsf"
+        loop.call(partial(loop.step, SetPolicy(PolicySpec("nonesuch")))).result(60)
+    assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "tsf"
 
 
 def test_settings_outlive_sessions(loop):
     InProcess(loop).begin()
-    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf")))).result(5)
+    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf")))).result(60)
     InProcess(loop, started_us=2).begin().batch(9)
-    assert loop.call(lambda: loop.allocator.settings.policy.name).result(5) == "tsf"
+    assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "tsf"
 
 
 def test_a_superseded_session_hears_of_it(loop):
@@ -159,14 +160,23 @@ def test_a_superseded_session_hears_of_it(loop):
     assert last.error.code == pb.ERROR_CODE_SUPERSEDED
 
 
+def test_a_stream_that_never_says_hello_is_dropped(loop, monkeypatch):
+    for module in (core_loop, sessions):
+        monkeypatch.setattr(module, "HELLO_S", 0.05)
+    silent = InProcess(loop)
+    (last,) = silent.answers
+    assert last.error.code == pb.ERROR_CODE_PROTOCOL
+    assert last.error.message == "no hello came within 0.05 s"
+
+
 def test_draining_tells_all_and_refuses_new_ones(loop):
     module, silent = InProcess(loop).begin(), InProcess(loop)
-    loop.drain().result(5)
+    loop.drain().result(60)
     late = InProcess(loop)
     for each in (module, silent, late):
         (last,) = each.answers
         assert last.error.code == pb.ERROR_CODE_SHUTDOWN
-    assert loop.call(lambda: loop.sessions).result(5) == 0
+    assert loop.call(lambda: loop.sessions).result(60) == 0
 
 
 def test_a_peer_that_does_not_read_is_noticed(loop):
@@ -174,7 +184,7 @@ def test_a_peer_that_does_not_read_is_noticed(loop):
     module = InProcess(loop).begin()
     for clock_ms in range(10, 14):
         module.say(module.client.batch(clock_ms))
-    loop.call(lambda: None).result(5)
+    loop.call(lambda: None).result(60)
     begun = time.monotonic()
     assert not module.port.await_room()
     assert time.monotonic() - begun >= 0.2  # it was given the time that is its due
@@ -184,7 +194,7 @@ def test_a_peer_that_reads_slowly_is_not_dropped(loop):
     module = InProcess(loop).begin()
     for clock_ms in range(10, 14):
         module.say(module.client.batch(clock_ms))
-    loop.call(lambda: None).result(5)
+    loop.call(lambda: None).result(60)
     reader = threading.Timer(0.1, lambda: next(module.answers))
     reader.start()
     assert module.port.await_room()
@@ -196,7 +206,7 @@ def test_a_peer_that_never_reads_its_last_answers_is_cut():
     port = SessionStream("test", queue_max=4, stalled_s=1, cut=cut.set)
     port.answer(pb.SessionResponse())
     port.end(grace_s=0.05)
-    assert cut.wait(5)
+    assert cut.wait(60)
 
 
 def test_a_peer_that_reads_them_is_not_cut():
@@ -227,9 +237,9 @@ def test_messages_wait_for_the_core_and_not_the_other_way(loop):
     waiting.join(0.5)
     assert waiting.is_alive(), "five messages wait where four may"
     hold.set()
-    blocked.result(5)
+    blocked.result(60)
     next(module.answers)
-    waiting.join(5)
+    waiting.join(60)
     assert not waiting.is_alive()
 
 
@@ -237,8 +247,8 @@ def test_a_stream_that_is_gone_frees_the_core(loop):
     module = InProcess(loop).begin()
     module.port.hang_up()
     loop.close(module.port)
-    assert loop.call(lambda: loop.session).result(5) is None
-    assert loop.call(lambda: loop.counts.sessions_closed["left"]).result(5) == 1
+    assert loop.call(lambda: loop.session).result(60) is None
+    assert loop.call(lambda: loop.counts.sessions_closed["left"]).result(60) == 1
 
 
 def test_a_slow_peer_is_named(loop):
@@ -246,4 +256,4 @@ def test_a_slow_peer_is_named(loop):
     loop.close(module.port, WireError(pb.ERROR_CODE_SLOW_PEER, "", "read"))
     (last,) = module.answers
     assert last.error.code == pb.ERROR_CODE_SLOW_PEER
-    assert loop.call(lambda: dict(loop.counts.errors)).result(5) == {"slow_peer": 1}
+    assert loop.call(lambda: dict(loop.counts.errors)).result(60) == {"slow_peer": 1}

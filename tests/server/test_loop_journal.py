@@ -57,17 +57,17 @@ def play(loop: CoreLoop) -> list[tuple[int, bytes]]:
     Heard.kept = []
     first = Heard(loop).begin()
     first.batch(10)
-    loop.call(partial(loop.step, SetDemand("", "", {"cpus": 1000}))).result(5)
-    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf", mode="characterised")))).result(5)
+    loop.call(partial(loop.step, SetDemand("", "", {"cpus": 1000}))).result(60)
+    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf", mode="characterised")))).result(60)
     with pytest.raises(EventError):
-        loop.call(partial(loop.step, SetPolicy(PolicySpec("nonesuch")))).result(5)
+        loop.call(partial(loop.step, SetPolicy(PolicySpec("nonesuch")))).result(60)
     first.batch(20)
     first.batch(30, cycle=False)
     stranger = Heard(loop)
     loop.receive(stranger.port, b"noise")
     second = Heard(loop, "other", 2).begin()
     second.batch(10)
-    loop.call(partial(loop.step, SetConstraint("", "spark", "ssd"))).result(5)
+    loop.call(partial(loop.step, SetConstraint("", "spark", "ssd"))).result(60)
     second.batch(20)
     loop.close(second.port)
     third = Heard(loop, "older", 0).begin()
@@ -129,16 +129,16 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
             outcomes = [module.all_offered(answer)] if len(answer) else []
             answer = module.batch(1000 * (batch + 1), *outcomes, *events)
             if batch % 7 == 3:
-                loop.call(partial(look, loop)).result(5)
+                loop.call(partial(look, loop)).result(60)
             if batch % 10 == 9:
                 loop.call(
                     partial(loop.step, SetDemand("", f"s{batch}*", {"cpus": 100 * batch}))
-                ).result(5)
+                ).result(60)
                 loop.call(
                     partial(loop.step, SetConstraint("eng", f"x{batch}*", f"a{batch}"))
-                ).result(5)
-        loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf", mode="characterised")))).result(5)
-    settings = loop.call(lambda: loop.allocator.settings).result(5)
+                ).result(60)
+        loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf", mode="characterised")))).result(60)
+    settings = loop.call(lambda: loop.allocator.settings).result(60)
     loop.stop()
     assert len(settings.demands) == batches // 10
     return Heard.kept
@@ -285,7 +285,7 @@ def test_records_go_on_while_a_file_is_begun(tmp_path):
     assert (tmp_path / "journal.new").exists()
     slow.go.set()
     assert journal._thread is not None
-    journal._thread.join(10)
+    journal._thread.join(60)
     for number in range(50, 53):
         journal.write(request_record(1, b"%d" % number))
     journal.close()
@@ -306,7 +306,7 @@ def test_a_file_that_cannot_be_begun_turns_the_journal_off(tmp_path, monkeypatch
         journal.write(request_record(1, b"%d" % number))
     slow.go.set()
     assert journal._thread is not None
-    journal._thread.join(10)
+    journal._thread.join(60)
     assert (journal.on, journal.errors) == (False, 1)
     assert requests(path) == list(range(30)), "the file before is whole"
     slow.fail = None
@@ -315,7 +315,7 @@ def test_a_file_that_cannot_be_begun_turns_the_journal_off(tmp_path, monkeypatch
     for number in range(30, 40):
         journal.write(request_record(1, b"%d" % number))
     slow.go.set()
-    journal._thread.join(10)
+    journal._thread.join(60)
     journal.close()
     assert requests(tmp_path / "journal.1", path) == list(range(40))
     assert names_in(tmp_path) == ["journal", "journal.1"]

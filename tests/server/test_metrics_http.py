@@ -70,15 +70,15 @@ class Busy:
             return self.done.wait()
 
         self.work = self.loop.call(work)
-        assert began.wait(10)
+        assert began.wait(60)
 
     def __exit__(self, *_error: object) -> None:
         self.done.set()
-        assert self.work.result(10)
+        assert self.work.result(60)
 
 
 def get(server: MetricsServer, path: str, method: str = "GET", **headers: str):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         connection.request(method, path, headers=headers)
         response = connection.getresponse()
@@ -162,7 +162,7 @@ def test_however_many_ask_a_busy_core_is_asked_once(loop, impatient):
             with pytest.raises(TimeoutError):
                 question.ask(0.01)
         assert question.waiting_s() >= 0.1
-    loop.call(lambda: None).result(10)  # the core has answered what waited before this
+    loop.call(lambda: None).result(60)  # the core has answered what waited before this
     assert len(asked) == 1
     question.ask(10)
     assert len(asked) == 2

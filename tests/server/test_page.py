@@ -73,11 +73,11 @@ def server(loop, views) -> Iterator[MetricsServer]:
 
 def tell(loop: CoreLoop, *events: Event) -> None:
     for event in events:
-        loop.call(partial(loop.allocator.step, event)).result(30)
+        loop.call(partial(loop.allocator.step, event)).result(60)
 
 
 def ask(server: MetricsServer, path: str, method: str = "GET"):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         connection.request(method, path)
         response = connection.getresponse()
@@ -173,9 +173,9 @@ def test_shares_and_states_stand_in_it(loop, server):
 
 def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
     tell(loop, Options(), *state(3))
-    rows = loop.call(lambda: agent_map.take(loop.allocator)).result(30)
+    rows = loop.call(lambda: agent_map.take(loop.allocator)).result(60)
     tell(loop, SetDrain(rows.name[0]))
-    drained = loop.call(lambda: agent_map.take(loop.allocator)).result(30)
+    drained = loop.call(lambda: agent_map.take(loop.allocator)).result(60)
     assert (rows.on[0], drained.on[0]) == (True, False)
     assert drained.on[1:].tolist() == rows.on[1:].tolist()
 
@@ -243,7 +243,7 @@ def test_it_is_shown_to_nobody_elses_page(loop, views, host, status):
     """A browser here may be led here by a name of somebody's own, and says that name."""
     server = start_http(CONFIG, loop, pages=page_routes(views, "local"))
     try:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         connection.putrequest("GET", "/", skip_host=True)
         connection.putheader("Host", host)
         connection.endheaders()
@@ -404,7 +404,7 @@ def test_a_cluster_of_many_agents_and_frameworks_makes_a_page_of_bounded_size(lo
     text = page(server, "/")
     assert len(text) < 400_000
     assert text.count('class="u0" href') == len(
-        agent_map.draw(loop.call(lambda: agent_map.take(loop.allocator)).result(30)).cells()
+        agent_map.draw(loop.call(lambda: agent_map.take(loop.allocator)).result(60)).cells()
     )
     assert "275 more frameworks" in text
 

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -29,18 +28,17 @@ from allocator.core import (
 )
 from allocator.core.numba.compiled import interpreted_here
 from allocator.policies import POLICIES
-from allocator.server.config import Config, ConfigError, Flag, Loaded, load, load_all
+from allocator.server.config import Config, ConfigError, Flag, load, load_all
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.grpc.admin import AdminServicer
 from allocator.server.operators.operators import Operators
 from allocator.server.system import plugins, threads
 from allocator.server.system.guarded_policy import GuardedRegistry
 from allocator.server.system.plugins import PluginError, load_file
-from allocator.server.views.views import Views
 from allocator.testing import placement, static_snapshot
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
-from allocator.v1.admin_pb2_grpc import AdminServiceStub, add_AdminServiceServicer_to_server
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from tests.server.in_process import asking, running
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "busy_first.py"
@@ -422,11 +420,11 @@ def test_an_operator_is_told_of_a_policy_that_is_never_made(tmp_path, monkeypatc
     request = pb.SetPolicyRequest(policy=settings_pb2.Policy(name="mine"))
     with administered(GuardedRegistry(10.0)) as (loop, stub):
         answer = stub.SetPolicy.future(request, timeout=60)
-        assert module.begun.wait(30)
-        assert loop.call(lambda: loop.allocator.settings.policy.name).result(30) == "drf"
+        assert module.begun.wait(60)
+        assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "drf"
         with pytest.raises(grpc.RpcError, match="does not come back from its `build` within 1 s"):
             answer.result(60)
-        assert stub.GetStatus(pb.GetStatusRequest(), timeout=30).policy.name == "drf"
+        assert stub.GetStatus(pb.GetStatusRequest(), timeout=60).policy.name == "drf"
     module.gate.set()
 
 
@@ -514,17 +512,8 @@ def administered(registry: GuardedRegistry) -> Iterator[tuple[CoreLoop, AdminSer
         build_policy=registry.build,
         before_policy=registry.renew,
     )
-    loop.start()
-    operators = Operators(loop, Loaded(Config(), {}), try_policy=registry.try_out)
-    with ThreadPoolExecutor() as workers:
-        server = grpc.server(workers)
-        add_AdminServiceServicer_to_server(AdminServicer(loop, Views(loop, operators)), server)
-        port = server.add_insecure_port("127.0.0.1:0")
-        server.start()
-        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield loop, AdminServiceStub(channel)
-        server.stop(None).wait()
-    loop.stop()
+    with running(loop), asking(loop, try_policy=registry.try_out) as stub:
+        yield loop, stub
 
 
 def waiting_at_first(plugin) -> tuple[Any, pb.SetPolicyRequest]:
@@ -540,10 +529,10 @@ def test_the_core_goes_on_while_a_policy_is_tried_out(plugin):
     mine, request = waiting_at_first(plugin)
     with administered(GuardedRegistry(10.0)) as (loop, stub):
         answer = stub.SetPolicy.future(request, timeout=60)
-        assert mine.begun.wait(30)
-        assert loop.call(lambda: loop.allocator.settings.policy.name).result(30) == "drf"
+        assert mine.begun.wait(60)
+        assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "drf"
         mine.gate.set()
-        assert answer.result(30).policy.name == "mine"
+        assert answer.result(60).policy.name == "mine"
         assert mine.calls == 1  # the core did not try it once more
 
 
@@ -568,7 +557,7 @@ def test_the_core_makes_no_policy_of_a_user_that_looks_on(tmp_path):
     request = settings_pb2.SetShadowRequest(policy=settings_pb2.Policy(name="mine"))
     with administered(GuardedRegistry(10.0)) as (loop, stub):
         stub.SetShadow(request, timeout=60)
-        assert loop.call(lambda: loop.allocator.settings.shadow).result(30) is not None
+        assert loop.call(lambda: loop.allocator.settings.shadow).result(60) is not None
         operators = Operators(loop, load_all(None, {}))
         flags = [Flag("", "policy.plugins", str(path)), Flag("", "shadow.policy", "mine")]
         operators.replace_config(load_all(None, {}, flags))

@@ -2,9 +2,6 @@
 
 import signal
 import socket
-import subprocess
-import urllib.request
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -13,6 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from allocator.v1 import session_pb2 as pb
+from tests.server.certificates import Authority
 from tests.server.process import GrpcModule, SidecarProcess
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -39,7 +37,7 @@ def test_a_session_over_tcp(sidecar):
 def test_health_is_served(sidecar, service):
     with sidecar.channel() as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)
-        answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10)
+        answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=60)
         assert answer.status == SERVING
 
 
@@ -47,14 +45,13 @@ def test_reflection_lists_the_services(sidecar):
     with sidecar.channel() as channel:
         stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
         ask = reflection_pb2.ServerReflectionRequest(list_services="")
-        (answer,) = stub.ServerReflectionInfo(iter([ask]), timeout=10)
+        (answer,) = stub.ServerReflectionInfo(iter([ask]), timeout=60)
         names = {service.name for service in answer.list_services_response.service}
         assert names >= {*SERVICES[1:], "grpc.health.v1.Health"}
 
 
 def test_the_http_endpoint_is_ready(sidecar):
-    with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=10) as answer:
-        assert answer.status == 200
+    assert sidecar.page("/readyz")[0] == 200
 
 
 def test_a_unix_socket_is_for_whom_the_mode_allows(tmp_path):
@@ -115,24 +112,10 @@ def test_a_port_that_is_taken_is_named(sidecar):
     assert sidecar.targets[0] in start_fails(listen=sidecar.targets)
 
 
-def make_certificates(tmp_path: Path, program: str) -> None:
-    """An authority, and certificates of it for the sidecar and for a module."""
-
-    def openssl(*words: str) -> None:
-        subprocess.run([program, *words], cwd=tmp_path, check=True, capture_output=True)
-
-    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
-    (tmp_path / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    for name in ("sidecar", "module"):
-        request = ["-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}"]
-        openssl("req", *new_key, *request)
-        signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names"]
-        openssl("x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", *signing)
-
-
 def test_tls_admits_only_modules_with_a_certificate(tmp_path, tool):
-    make_certificates(tmp_path, tool("openssl"))
+    authority = Authority(tool("openssl"), tmp_path)
+    for name in ("sidecar", "module"):
+        authority.sign(name)
     read = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     trusted = grpc.ssl_channel_credentials(read["ca.pem"], read["module.key"], read["module.pem"])
     anonymous = grpc.ssl_channel_credentials(read["ca.pem"])
@@ -163,10 +146,10 @@ def test_shutdown_tells_everybody(number):
         assert module.ends_with().code == pb.ERROR_CODE_SHUTDOWN
         assert module.call.code() is grpc.StatusCode.OK
         watch.cancel()
-        assert sidecar.process.wait(20) == 0
+        assert sidecar.process.wait(60) == 0
         assert sidecar.said("done")
 
 
 def test_a_sidecar_without_sessions_ends_at_once():
     with SidecarProcess() as sidecar:
-        assert sidecar.terminate(within_s=15) == 0
+        assert sidecar.terminate(within_s=60) == 0

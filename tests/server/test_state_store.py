@@ -183,7 +183,7 @@ def test_a_thread_that_fails_begins_again_and_is_told_of(monkeypatch):
     assert [entry["thread"] for entry in log] == ["worker"] * 3
     assert ("worker", "SystemExit: a plugin's, say") in list(lasting.failures())
     go.set()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -199,7 +199,7 @@ def test_at_the_end_a_thread_is_called_once_more_and_no_more_often(monkeypatch):
     thread.start()
     until(lambda: bool(went))
     thread.end()
-    thread.join(10)
+    thread.join(60)
     assert (len(went), thread.is_alive()) == (2, False)
 
 

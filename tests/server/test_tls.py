@@ -12,26 +12,18 @@ import structlog
 from allocator.server.config.checks import find_problem
 from allocator.server.config.sections import ListenSection
 from allocator.server.grpc.access import Certificates
+from tests.server.certificates import NEW_KEY, Authority
 from tests.server.nasty_files import huge
-
-NEW = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
 
 @pytest.fixture(scope="module")
 def pems(tool, tmp_path_factory) -> Path:
     """Make an authority, a certificate of it, keys of several kinds, and files that are neither."""
     directory = tmp_path_factory.mktemp("pems")
-
-    def openssl(*words: str) -> None:
-        command = [tool("openssl"), *words]
-        subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=60)
-
-    openssl("req", "-x509", *NEW, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
-    openssl("req", *NEW, "-keyout", "a.key", "-out", "a.csr", "-subj", "/CN=a")
-    signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "leaf"]
-    (directory / "leaf").write_text("basicConstraints=CA:FALSE\n")
-    openssl("x509", "-req", "-in", "a.csr", "-out", "a.pem", *signing)
-    alone = [*NEW, "-keyout", "alone.key", "-addext", "basicConstraints=CA:FALSE"]
+    authority = Authority(tool("openssl"), directory)
+    authority.sign("a", "basicConstraints=CA:FALSE")
+    openssl = authority.openssl
+    alone = [*NEW_KEY, "-keyout", "alone.key", "-addext", "basicConstraints=CA:FALSE"]
     openssl("req", "-x509", *alone, "-out", "alone.pem", "-subj", "/CN=alone")
     openssl("ec", "-in", "a.key", "-aes256", "-passout", "pass:secret", "-out", "locked.key")
     short = ["-newkey", "rsa:1024", "-nodes", "-keyout", "short.key", "-out", "short.pem"]

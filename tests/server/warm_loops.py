@@ -12,7 +12,7 @@ import numpy as np
 from allocator.core.numba.compiled import Loop
 from allocator.server.system import compilation, loop_cache
 
-EVENTS = 2_000
+EVENTS = 400
 
 
 def loops() -> Iterator[tuple[str, Loop]]:

@@ -6,11 +6,14 @@ import pytest
 from allocator.core import (
     AddAgent,
     AddAgents,
+    AddFramework,
     AgentInfo,
     Allocator,
     Define,
+    FrameworkInfo,
     Hold,
     Kind,
+    Outcomes,
     Policy,
     PolicySpec,
     Release,
@@ -87,13 +90,15 @@ def test_after_the_end_nothing_is_answered():
         assert session.receive(message) == []
 
 
-def test_a_message_that_holds_nothing_is_refused():
-    (answer,) = new_session().receive(b"")
+@pytest.mark.parametrize("data", [b"", b"\xfa\x01\x01a"], ids=["no bytes", "an unknown field"])
+def test_a_message_that_holds_nothing_is_refused(data):
+    (answer,) = new_session().receive(data)
     assert answer.error.code == pb.ERROR_CODE_PROTOCOL
     assert "nothing that this sidecar knows" in answer.error.message
 
 
 def test_bytes_that_do_not_parse_are_refused():
+    """A greeting that is cut short."""
     (answer,) = new_session().receive(b"\x0a\x05abc")
     assert answer.error.code == pb.ERROR_CODE_PROTOCOL
     assert answer.error.message.startswith("5 bytes are no SessionRequest")
@@ -161,6 +166,13 @@ REFUSALS = [
     (AddAgent(1, AgentInfo("again"), {}), pb.ERROR_CODE_HANDLE, "add_agent.agent"),
     (AddAgent(3, AgentInfo("a"), {7: 1}), pb.ERROR_CODE_HANDLE, "add_agent.capacity"),
     (Define({5: Kind("x")}), pb.ERROR_CODE_LIMIT, "define.kinds"),
+    (Define({2**32 - 1: Kind("x")}), pb.ERROR_CODE_LIMIT, "define.kinds"),
+    (AddFramework(3, FrameworkInfo("x"), (9,)), pb.ERROR_CODE_HANDLE, "add_framework.roles"),
+    (
+        Outcomes(1, np.array([1]), np.empty(0, np.int64), np.empty((0, 0), np.int64)),
+        pb.ERROR_CODE_VALUE,
+        "outcomes.first_decision",
+    ),
     (Hold(holding(1, 1, 7, cpus=1)), pb.ERROR_CODE_HANDLE, "hold.agent"),
     (Hold(holding(1, 1, 1, cpus=-1)), pb.ERROR_CODE_VALUE, "hold.amount[0]"),
     (
