@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from allocator.core import Reason
 from allocator.lab.master.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, judge
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, Refusal
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Refusal
 from allocator.v1 import session_pb2 as pb
 
 NOW_MS = 1000

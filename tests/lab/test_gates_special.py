@@ -4,8 +4,7 @@ import pytest
 
 from allocator.core import Reason
 from allocator.lab.master.gates import Decision, QuotaBook, judge
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, Quota
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Quota
 from allocator.lab.master.resources import Resource, disk, reserved, volume, without_volume
 
 CPUS = Resource("cpus")

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, LedgerError, Refusal
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, LedgerError, Refusal
 
 
 def agent(*capacity, sequence=0):

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.master.gates import Decision, judge
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, Quota, Refusal
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Quota, Refusal
 from allocator.lab.master.resources import lineage
 from tests.rules.cases import ALL, OFFERING, Case, Wish, amounts_of, objects_of, quantities_of
 from tests.rules.cases import words_of as words

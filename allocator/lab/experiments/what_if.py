@@ -33,8 +33,7 @@ from allocator.lab.frameworks.base import (
     fit,
 )
 from allocator.lab.links.in_process import DirectLink
-from allocator.lab.master.ledger_rows import Amount, minus
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.master.resources import AgentSpec, Amount, minus
 from allocator.lab.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
 from allocator.lab.workloads.scenario import Progress, Stage
 

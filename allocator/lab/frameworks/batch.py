@@ -13,7 +13,7 @@ from allocator.lab.frameworks.base import (
     Task,
     fit,
 )
-from allocator.lab.master.ledger_rows import Amount, minus
+from allocator.lab.master.resources import Amount, minus
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,7 @@ from allocator.lab.frameworks.base import (
     Quantities,
     Task,
 )
-from allocator.lab.master.ledger_rows import Amount
-from allocator.lab.master.resources import Resource
+from allocator.lab.master.resources import Amount, Resource
 
 # What an operator sets about Spark on Mesos, and what follows from it [1].
 

@@ -29,7 +29,7 @@ from allocator.lab.hostile.words import (
     thousandths,
 )
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.ledger import Quota
 from allocator.lab.master.resources import AgentSpec, Resource, disk, reserved, volume
 
 PARTS_MAX = 500

@@ -17,8 +17,7 @@ from allocator.lab.event_heap import EventHeap, Priority
 from allocator.lab.frameworks.base import Framework, Leaver, Offer, Task
 from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.session import Outbox, Session
-from allocator.lab.reports.run_record import Record
+from allocator.lab.master.session import Outbox, Record, Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,25 +51,29 @@ from allocator.lab.frameworks.base import (
 )
 from allocator.lab.links.base import Link, Opening
 from allocator.lab.master.cycles import Cycles, RegisteredFramework, Timing
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import (
+from allocator.lab.master.ledger import (
     AgentRow,
-    Amount,
     FrameworkRow,
+    Ledger,
     LedgerError,
     Place,
     Quota,
     Refusal,
+)
+from allocator.lab.master.resources import (
+    AgentSpec,
+    Amount,
+    Resource,
     add,
     least,
     minus,
     plus,
     reaches,
 )
-from allocator.lab.master.resources import AgentSpec, Resource
 from allocator.lab.master.session import (
     Handles,
     Outbox,
+    Record,
     Roles,
     Row,
     Session,
@@ -78,7 +82,6 @@ from allocator.lab.master.session import (
     framework_info,
     snapshot,
 )
-from allocator.lab.reports.run_record import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from allocator.core import Reason
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, Amount, FrameworkRow, same
-from allocator.lab.master.resources import allocatable, in_quota, lineage, take, understood
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger
+from allocator.lab.master.resources import (
+    Amount,
+    allocatable,
+    in_quota,
+    lineage,
+    same,
+    take,
+    understood,
+)
 
 # Quotas over the decisions of one batch: limits, and headroom for guarantees.
 #

@@ -11,9 +11,8 @@ from allocator.core import MILLI
 from allocator.lab.frameworks.base import Offer
 from allocator.lab.links.sidecar_process import channel
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import Amount, Refusal
-from allocator.lab.master.resources import Resource
+from allocator.lab.master.ledger import Ledger, Refusal
+from allocator.lab.master.resources import Amount, Resource
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 
 # The emulated master's books and a sidecar's.

@@ -7,12 +7,14 @@ import numpy as np
 
 from allocator.core import MILLI
 from allocator.lab.frameworks.base import Conversion, Identity, Master, Offer, Task
-from allocator.lab.master.ledger_rows import Amount, minus, plus
 from allocator.lab.master.resources import (
     REFINEMENT,
     SHARED,
+    Amount,
     Resource,
     lineage,
+    minus,
+    plus,
     reserved,
     unreserved,
     volume,

@@ -9,8 +9,8 @@ import numpy as np
 from allocator.core import MILLI
 from allocator.lab.frameworks.base import Identity, Quantities
 from allocator.lab.master.gates import GPU_CAPABILITY, REGION_AWARE
-from allocator.lab.master.ledger_rows import AGENT_CAPABILITIES
 from allocator.lab.master.resources import (
+    AGENT_CAPABILITIES,
     REFINEMENT,
     REVOCABLE,
     SHARED,

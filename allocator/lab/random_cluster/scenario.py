@@ -10,7 +10,7 @@ import numpy as np
 from allocator.core import AMOUNT_MAX, MILLI, Options
 from allocator.lab.frameworks.base import Conversion, Identity, Quantities
 from allocator.lab.master.emulated import Recovery
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.ledger import Quota
 from allocator.lab.master.resources import AgentSpec, Resource, reserved, unreserved
 from allocator.lab.random_cluster.checks import Inspector
 from allocator.lab.random_cluster.framework import RandomFramework
