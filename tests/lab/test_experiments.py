@@ -411,6 +411,6 @@ def test_claims_are_played_seed_by_seed():
 def test_equal_agents_are_served_alike_by_ps_dsf_and_drf():
     """On equal agents both criteria differ by one factor, so they decide the same."""
     case = claims.Case("drf", "characterised", claims.EQUAL)
-    one = claims.run_case(case, 4, 0.1)
-    other = claims.run_case(replace(case, policy="ps-dsf"), 4, 0.1)
+    one = claims.run_case((case, 4), 0.1)
+    other = claims.run_case((replace(case, policy="ps-dsf"), 4), 0.1)
     assert one == other

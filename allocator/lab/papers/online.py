@@ -1,4 +1,7 @@
-"""The smallest host of the core: frameworks that take all they are offered, and give it back."""
+"""The smallest hosts: a policy that fills a cluster, and a core whose offers are all taken.
+
+In the latter frameworks take all that they are offered, and give it back.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,12 +26,22 @@ from allocator.core import (
     Release,
     RemoveFramework,
     Settings,
+    Snapshot,
     Transition,
 )
 from allocator.policies import build
+from allocator.testing import placement, planned
 
 ROLE = 1
 """The one role of all frameworks."""
+
+
+def fill(
+    snapshot: Snapshot, policy: str, selection: str = "listed", seed: int = 0, *, flat: bool = True
+) -> Ints:
+    """Fill a cluster with whole tasks; gives those of each client on each agent, (C, A)."""
+    ours = build(PolicySpec(policy, selection, mode="characterised", flat=flat))
+    return placement(snapshot, ours.allocate(planned(snapshot, ours), seed))
 
 
 class Online:

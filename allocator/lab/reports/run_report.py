@@ -33,6 +33,18 @@ class Interval:
     def high(self) -> float:
         return self.mean + self.half
 
+    def outcome(self, margin: float = 0.0) -> str:
+        """Say what becomes of a claim: ``holds``, ``not shown`` or ``contrary``.
+
+        margin: 0: that the mean is above zero. Else: that it is between -margin and margin.
+        """
+        if margin:
+            holds = max(-self.low, self.high) < margin
+            contrary = self.low > margin or self.high < -margin
+        else:
+            holds, contrary = self.low > 0, self.high < 0
+        return "holds" if holds else "contrary" if contrary else "not shown"
+
     def __str__(self) -> str:
         if np.isnan(self.mean):
             return "-"

@@ -14,7 +14,16 @@ import numpy as np
 
 from allocator.core import Floats
 from allocator.lab.papers.choosy.ideals import Coming, Machines
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
+from allocator.lab.papers.report import (
+    Cell,
+    Line,
+    Panel,
+    Report,
+    Row,
+    averaged,
+    paragraphs,
+    through,
+)
 
 ALPHAS = (1.9, 2.5, 3.0)
 PICKINESS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.85)
@@ -108,9 +117,7 @@ def figure_6(seed: int = 0, trials: int = 50) -> Report:
         rows.append(Row(f"alpha {alpha:g}, simulated", tuple(cells)))
         drawn = tuple(ramp_up(pickiness, alpha) for pickiness in CURVE)
         lines.append(Line(f"alpha {alpha:g}, formula", CURVE, drawn))
-        means = tuple(cell.computed for cell in cells)
-        halves = tuple(cell.half or 0.0 for cell in cells)
-        lines.append(Line(f"alpha {alpha:g}, simulated", PICKINESS, means, halves, points=True))
+        lines.append(through(f"alpha {alpha:g}, simulated", PICKINESS, cells, points=True))
     picture = Panel("Figure 6", "pickiness", "ramp-up time (mean task times)", tuple(lines))
     return Report(
         name="choosy-fig-6",
