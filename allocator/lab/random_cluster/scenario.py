@@ -13,13 +13,13 @@ from allocator.lab.master.emulated import Recovery
 from allocator.lab.master.ledger import Quota
 from allocator.lab.master.resources import AgentSpec, Resource, reserved, unreserved
 from allocator.lab.random_cluster.checks import Inspector
-from allocator.lab.random_cluster.framework import RandomFramework
-from allocator.lab.random_cluster.population import (
+from allocator.lab.random_cluster.tenants import (
     PLAIN,
     REGION,
     ROLES,
     TOP_ROLES,
     Population,
+    RandomFramework,
     one_of,
 )
 from allocator.lab.workloads.scenario import Stage
