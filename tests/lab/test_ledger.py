@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, LedgerError, Refusal
+from allocator.lab.master.resources import AgentSpec
 
 
 def agent(*capacity, sequence=0):
-    return AgentRow("a", "h", {}, sequence, list(capacity), [0] * len(capacity))
+    return AgentRow(AgentSpec("h", {}).info("a"), sequence, list(capacity), [0] * len(capacity))
 
 
 def framework(*roles, sequence=0):

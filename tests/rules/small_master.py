@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.master.gates import Decision, judge
 from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Quota, Refusal
-from allocator.lab.master.resources import lineage
+from allocator.lab.master.resources import AgentSpec, lineage
 from tests.rules.cases import ALL, OFFERING, Case, Wish, amounts_of, objects_of, quantities_of
 from tests.rules.cases import words_of as words
 
@@ -78,7 +79,7 @@ class SmallMaster:
         name, *objects = rest
         handle = self._agents[name] = len(self._agents) + 1
         capacity = list(self.ledger.row(objects_of(objects)))
-        self.ledger.add_agent(handle, AgentRow(name, name, {}, 1, capacity, []))
+        self.ledger.add_agent(handle, AgentRow(AgentSpec(name, {}).info(name), 1, capacity, []))
 
     def _agent_is(self, rest: list[str]) -> None:
         row = self.ledger.agents[self._agents[rest[0]]]
@@ -88,11 +89,12 @@ class SmallMaster:
                 case "inactive":
                     row.active = False
                 case "host":
-                    row.hostname = value
+                    row.info = replace(row.info, hostname=value)
                 case "region":
-                    row.region = value
+                    row.info = replace(row.info, region=value)
                 case "old":
-                    row.capabilities -= {value}
+                    knows = row.info.capabilities - {value}
+                    row.info = replace(row.info, capabilities=knows)
                 case "maintained":
                     row.unavailable_ms = (0, 0)
                 case "rebound":

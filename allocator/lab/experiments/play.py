@@ -141,8 +141,7 @@ def play(
         master.close()
     if to_end and not progress.done:
         now_ms = master.event_heap.now_ms
-        message = f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms"
-        raise UnfinishedError(message)
+        raise UnfinishedError(f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms")
     return Played(master, progress, role_shares)
 
 

@@ -192,7 +192,7 @@ def _refuse_ms(framework: DayFramework | None) -> int:
 def _remove(stage: Stage, agent: DayAgent) -> None:
     """Remove an agent that left, if it is still there."""
     for handle, row in stage.master.ledger.agents.items():
-        if row.attributes.get(OWN_AGENT) == agent.agent_id:
+        if row.info.attributes.get(OWN_AGENT) == agent.agent_id:
             stage.master.remove_agent(handle)
             return
 

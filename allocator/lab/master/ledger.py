@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from allocator.core import AgentInfo
 from allocator.lab.master.resources import (
-    AGENT_CAPABILITIES,
     Amount,
     KindTable,
     Resource,
@@ -42,20 +42,14 @@ class AgentRow:
     bound_sequence: number of the batch that binds the handle to it.
     capacity, held: thousandths; by resource. More may be held than the capacity after the capacity
         shrank.
-    region, zone: its fault domain; empty where it has none.
-    unavailable_ms: RestoredState and duration of its maintenance.
+    unavailable_ms: beginning and duration of its maintenance.
     """
 
-    agent_id: str
-    hostname: str
-    attributes: Mapping[str, str]
+    info: AgentInfo
     bound_sequence: int
     capacity: list[int]
     held: list[int]
     active: bool = True
-    region: str = ""
-    zone: str = ""
-    capabilities: frozenset[str] = AGENT_CAPABILITIES
     unavailable_ms: tuple[int, int] | None = None
 
     def available(self) -> list[int]:
@@ -181,8 +175,7 @@ class Ledger:
         plain = self.table.resources[: len(self.zero)]
         unknown = set(quantities) - {resource.name for resource in plain}
         if unknown:
-            message = f"no such resource: {', '.join(sorted(unknown))}"
-            raise LedgerError(message)
+            raise LedgerError(f"no such resource: {', '.join(sorted(unknown))}")
         return tuple(quantities.get(resource.name, 0) for resource in plain)
 
     def row(self, amounts: Mapping[Resource, int]) -> Amount:
@@ -222,8 +215,7 @@ class Ledger:
     def add_agent(self, agent: int, row: AgentRow) -> None:
         """Bind a free handle to an agent of which nothing is held."""
         if agent in self.agents or any(row.held):
-            message = f"agent {agent} is bound already, or does not start empty"
-            raise LedgerError(message)
+            raise LedgerError(f"agent {agent} is bound already, or does not start empty")
         self.agents[agent] = row
         add(self.total, row.capacity)
 
@@ -255,8 +247,7 @@ class Ledger:
     def add_framework(self, framework: int, row: FrameworkRow) -> None:
         """Bind a free handle to a framework; what it was known to hold stays its own."""
         if framework in self.frameworks:
-            message = f"framework {framework} is bound already"
-            raise LedgerError(message)
+            raise LedgerError(f"framework {framework} is bound already")
         self.frameworks[framework] = row
         self.holdings.setdefault(framework, {})
         self.filters[framework] = {}
@@ -300,8 +291,7 @@ class Ledger:
 
     def offer(self, framework: int, place: Place, amount: Amount) -> None:
         if not reaches(self.available(place[1]), amount):
-            message = f"{amount} is more than is free on agent {place[1]}"
-            raise LedgerError(message)
+            raise LedgerError(f"{amount} is more than is free on agent {place[1]}")
         self._hold(framework, place, amount)
 
     def copy(self, framework: int, place: Place, amount: Amount) -> None:
@@ -334,8 +324,7 @@ class Ledger:
         """Turn resources that nobody holds into others."""
         row = self.agents[agent]
         if not reaches(row.available(), consumed):
-            message = f"{consumed} is more than nobody holds on agent {agent}"
-            raise LedgerError(message)
+            raise LedgerError(f"{consumed} is more than nobody holds on agent {agent}")
         self._turn(row, consumed, converted)
 
     def _turn(self, row: AgentRow, consumed: Amount, converted: Amount) -> None:
@@ -412,6 +401,5 @@ def _drop(filters: dict[Place, list[Refusal]], which: Callable[[Place], bool]) -
 def _take(row: list[int], amount: Amount) -> None:
     """Take an amount from a row that must have as much."""
     if not reaches(row, amount) or min(amount, default=0) < 0:
-        message = f"{amount} cannot be taken of {tuple(row)}"
-        raise LedgerError(message)
+        raise LedgerError(f"{amount} cannot be taken of {tuple(row)}")
     add(row, amount, -1)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from allocator.core import MILLI, Kind
+from allocator.core import MILLI, AgentInfo, Kind
 
 Amount = tuple[int, ...]
 """Thousandths by resource. A row may be shorter than there are resources: the others are 0."""
@@ -425,3 +425,8 @@ class AgentSpec:
     region: str = ""
     zone: str = ""
     capabilities: frozenset[str] = AGENT_CAPABILITIES
+
+    def info(self, agent_id: str) -> AgentInfo:
+        """What it is called and like, beside its resources."""
+        where = self.region, self.zone
+        return AgentInfo(agent_id, self.hostname, dict(self.attributes), *where, self.capabilities)

@@ -11,7 +11,6 @@ import numpy as np
 from allocator.core import (
     AddAgent,
     AddFramework,
-    AgentInfo,
     Decisions,
     Define,
     Event,
@@ -254,16 +253,8 @@ def _with_ancestors(paths: tuple[str, ...]) -> list[str]:
 
 def agent_event(agent: int, row: AgentRow, capacity: Mapping[int, int]) -> AddAgent:
     """An agent as it is announced, with its capacity by kind."""
-    info = AgentInfo(
-        agent_id=row.agent_id,
-        hostname=row.hostname,
-        attributes=dict(row.attributes),
-        region=row.region,
-        zone=row.zone,
-        capabilities=row.capabilities,
-    )
     start_ms, duration_ms = row.unavailable_ms or (-1, 0)
-    return AddAgent(agent, info, capacity, row.active, start_ms, duration_ms)
+    return AddAgent(agent, row.info, capacity, row.active, start_ms, duration_ms)
 
 
 def framework_info(identity: Identity, row: FrameworkRow) -> FrameworkInfo:

@@ -36,8 +36,7 @@ class Line:
 
     def refuse(self, field: str, wanted: str) -> NoReturn:
         value = self.fields[field]
-        message = f"{self.path}:{self.number}: {field} is {value!r}; it must be {wanted}"
-        raise TraceError(message)
+        raise TraceError(f"{self.path}:{self.number}: {field} is {value!r}; it must be {wanted}")
 
     def integer(self, field: str, *, least: int = 0, most: int = 2**53) -> int:
         text = self.fields[field]
@@ -64,14 +63,12 @@ def read_lines(
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"{path}: cannot be read as text ({error})"
-        raise TraceError(message) from error
+        raise TraceError(f"{path}: cannot be read as text ({error})") from error
     for number, line in enumerate(text.splitlines(), 1):
         parts = line.split(separator)
         if header and number == 1:
             if parts != list(fields):
-                message = f"{path}:1: columns are {parts}; they must be {list(fields)}"
-                raise TraceError(message)
+                raise TraceError(f"{path}:1: columns are {parts}; they must be {list(fields)}")
             continue
         if len(parts) != len(fields):
             message = f"{path}:{number}: has {len(parts)} fields ({line!r}), not {len(fields)}"
@@ -143,16 +140,14 @@ def read_nodes(path: Path) -> list[Node]:
             capacity["gpus"] = gpus * MILLI
         nodes.append(Node(line.text("sn"), capacity, line.fields["model"]))
     if not nodes:
-        message = f"{path}: no nodes"
-        raise TraceError(message)
+        raise TraceError(f"{path}: no nodes")
     return nodes
 
 
 def read_pods(path: Path) -> list[Pod]:
     pods = [_pod(line) for line in read_lines(path, POD_FIELDS, ",", header=True)]
     if not pods:
-        message = f"{path}: no pods"
-        raise TraceError(message)
+        raise TraceError(f"{path}: no pods")
     return sorted(pods, key=lambda pod: pod.create_s)
 
 
@@ -233,8 +228,7 @@ def read_swim(path: Path, hour: int | None = None) -> list[SwimJob]:
             jobs.append(job)
     if not jobs:
         where = "" if hour is None else f" in hour {hour}; it ends at {last_s} s"
-        message = f"{path}: no jobs{where}"
-        raise TraceError(message)
+        raise TraceError(f"{path}: no jobs{where}")
     return jobs
 
 
