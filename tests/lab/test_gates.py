@@ -76,7 +76,7 @@ def test_a_wrong_decision_is_turned_down(decision, expected):
 
 def test_a_paused_ledger_offers_nothing():
     ledger = build()
-    ledger.paused = True
+    ledger.recovery = (1, NOW_MS)
     assert reason(ledger) == Reason.PAUSED
 
 

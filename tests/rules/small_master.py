@@ -149,7 +149,7 @@ class SmallMaster:
 
     def _offered(self, rest: list[str]) -> None:
         framework, place, row = self._held(rest)
-        self.ledger.copy(framework, place, row)
+        self.ledger.hold(framework, place, row)
         self.offered.append((framework, *place, amounts_of(rest[3:])))
 
     def _held(self, rest: list[str]) -> tuple[int, tuple[int, int], tuple[int, ...]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints
+from allocator.lab.master.resources import lineage
 from allocator.lab.workloads.recorded_day import Day, Ran
 from allocator.solvers.fluid import water_filling
 
@@ -108,9 +109,8 @@ def weights_of(day: Day, roles: Sequence[str]) -> Floats:
     weight: dict[str, float] = {}
     for _, change in day.weights:
         weight |= change
-    paths = [role.split("/") for role in roles]
-    prefixes = [["/".join(path[: n + 1]) for n in range(len(path))] for path in paths]
-    return np.array([np.prod([weight.get(each, 1.0) for each in path]) for path in prefixes])
+    above = [lineage(role) for role in roles]
+    return np.array([np.prod([weight.get(each, 1.0) for each in path]) for path in above])
 
 
 def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from allocator.lab.links.base import Link
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.session import Record
-from allocator.lab.workloads.scenario import Progress, Scenario, Stage
+from allocator.lab.workloads.scenario import Progress, Scenario, set_stage
 from allocator.measures import resource_share
 
 WATCH_MS = 10_000
@@ -114,10 +113,7 @@ def play(
     Raises UnfinishedError where jobs are left that must have.
     """
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
-    progress = Progress(scenario.jobs)
-    for register_ms, spec in scenario.agents:
-        master.event_heap.at(register_ms, partial(master.add_agent, spec))
-    scenario.begin(Stage(master, progress, tell_demand))
+    progress = set_stage(scenario, master, tell_demand=tell_demand)
     role_shares = RoleShares()
 
     def sample() -> None:

@@ -18,6 +18,7 @@ from itertools import count
 from allocator.core import MILLI
 from allocator.lab.frameworks.base import (
     REFUSE_DEFAULT_MS,
+    Framework,
     Identity,
     Master,
     Offer,
@@ -260,7 +261,7 @@ class Executor:
     ending: bool = False
 
 
-class ExecutorPool:
+class ExecutorPool(Framework):
     """What drivers in coarse-grained mode have in common: executors that pull tasks.
 
     stages_ms: durations of the tasks of each stage, on one core.
@@ -281,6 +282,7 @@ class ExecutorPool:
         self.stages = Stages(stages_ms)
         self.executors: dict[Task, Executor] = {}
         self.stopping = False
+        self._gone = False
         self._left = left
         self._start_ms = start_ms
         self._stop_ms = stop_ms
@@ -331,6 +333,27 @@ class ExecutorPool:
         """The job is done: end the executors."""
         raise NotImplementedError
 
+    def _end_in_turn(self, executor: Executor, number: int) -> None:
+        """Ask an executor to stop; it takes its time, which is that of this number."""
+        delay_ms = self._stop_ms[number % len(self._stop_ms)]
+        self._master.event_heap.after(delay_ms, partial(self._ended_itself, executor))
+
+    def _ended_itself(self, executor: Executor) -> None:
+        if executor.task.live:
+            del self.executors[executor.task]
+            self._master.end(executor.task)
+            self._executor_ended()
+
+    def _executor_ended(self) -> None:
+        """The driver hears of it."""
+        raise NotImplementedError
+
+    def _leave(self) -> None:
+        if not self._gone:
+            self._gone = True
+            self._master.unsubscribe(self)
+            self._left()
+
 
 class CoarseSpark(ExecutorPool):
     """A job as a framework.
@@ -356,8 +379,7 @@ class CoarseSpark(ExecutorPool):
         """Executors that the job wants at most."""
         self._more = 1
         self._started: Callable[[], None] | None = started
-        self._gone = False
-        self._ended = 0
+        self._ended = count()
 
     # What the master tells.
 
@@ -468,17 +490,8 @@ class CoarseSpark(ExecutorPool):
         self._master.event_heap.after(dynamic.backlog_ms, self._adjust)
 
     def _end(self, executor: Executor) -> None:
-        """Ask an executor to stop; it takes its time."""
         executor.ending = True
-        delay_ms = self._stop_ms[self._ended % len(self._stop_ms)]
-        self._ended += 1
-        self._master.event_heap.after(delay_ms, partial(self._ended_itself, executor))
-
-    def _ended_itself(self, executor: Executor) -> None:
-        if executor.task.live:
-            del self.executors[executor.task]
-            self._master.end(executor.task)
-            self._executor_ended()
+        self._end_in_turn(executor, next(self._ended))
 
     def _executor_ended(self) -> None:
         """The driver hears of it: it wants offers again, whatever it refused before."""
@@ -492,12 +505,6 @@ class CoarseSpark(ExecutorPool):
             self._end(executor)
         wait_ms = self.settings.shutdown_timeout_ms if self.executors else 0
         self._master.event_heap.after(wait_ms, self._leave)
-
-    def _leave(self) -> None:
-        if not self._gone:
-            self._gone = True
-            self._master.unsubscribe(self)
-            self._left()
 
 
 # Spark on Mesos in fine-grained mode [3], which both versions call deprecated.

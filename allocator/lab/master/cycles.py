@@ -51,6 +51,9 @@ class RegisteredFramework:
     offers: dict[Offer, None] = field(default_factory=dict)
     tasks: dict[Task, None] = field(default_factory=dict)
 
+    def tasks_on(self, agent: int) -> list[Task]:
+        return [task for task in self.tasks if task.agent == agent]
+
     def void_offers(self, offers: Iterable[Offer]) -> None:
         for offer in offers:
             offer.live = False

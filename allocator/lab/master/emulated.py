@@ -297,7 +297,7 @@ class EmulatedMaster:
         self._note_use()
         lost: list[tuple[RegisteredFramework, list[Task]]] = []
         for member in self.members.values():
-            tasks = [task for task in member.tasks if task.agent == agent]
+            tasks = member.tasks_on(agent)
             offers = [offer for offer in member.offers if offer.agent == agent]
             member.void_offers(offers)
             member.void_tasks(tasks)
@@ -578,7 +578,7 @@ class EmulatedMaster:
             if not all(each.shared for each in self.resources_of(more)):
                 raise LedgerError(f"{used} is more than the {there} that is offered")
             place: Place = (offer.role, offer.agent)
-            self.ledger.copy(offer.framework, place, more)
+            self.ledger.hold(offer.framework, place, more)
             row = (offer.framework, *place, more)
             self.outbox.add(Hold(self.outbox.holdings([row])))
         return more
@@ -654,7 +654,7 @@ class EmulatedMaster:
         """An agent does not come back: its tasks are lost."""
         self._agent_handles.give_back(agent)
         for member in self.members.values():
-            tasks = [task for task in member.tasks if task.agent == agent]
+            tasks = member.tasks_on(agent)
             member.void_tasks(tasks)
             if tasks:
                 member.framework.lost(tasks)
@@ -667,7 +667,7 @@ class EmulatedMaster:
         unknown: list[RegisteredFramework] = []
         # Book its tasks, also those of frameworks that are not back yet.
         for member in self.members.values():
-            tasks = [task for task in member.tasks if task.agent == agent]
+            tasks = member.tasks_on(agent)
             for task in tasks:
                 self.ledger.recover(task.framework, (task.role, agent), task.amount)
                 running.append((task.framework, task.role, agent, task.amount))

@@ -147,7 +147,6 @@ class Ledger:
         self.minimum = tuple(minimum)
         self.filter_gpus = filter_gpus
         self.region = region
-        self.paused = False
         self.recovery: tuple[int, int] | None = None
         self.whitelist: frozenset[str] | None = None
         self.path: Mapping[int, str] = {}
@@ -168,7 +167,7 @@ class Ledger:
     @property
     def holds_back(self) -> bool:
         """Whether nothing may be offered at all."""
-        return self.paused or self.recovery is not None
+        return self.recovery is not None
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
         """Thousandths by name as a row; a name that the ledger does not know is an error."""
@@ -292,18 +291,14 @@ class Ledger:
     def offer(self, framework: int, place: Place, amount: Amount) -> None:
         if not reaches(self.available(place[1]), amount):
             raise LedgerError(f"{amount} is more than is free on agent {place[1]}")
-        self._hold(framework, place, amount)
-
-    def copy(self, framework: int, place: Place, amount: Amount) -> None:
-        """Book more copies of shared volumes that are offered."""
-        self._hold(framework, place, amount)
+        self.hold(framework, place, amount)
 
     def recover(self, framework: int, place: Place, amount: Amount) -> None:
         """Book what runs on an agent that comes back; the framework may be unknown yet."""
-        self._hold(framework, place, amount)
+        self.hold(framework, place, amount)
         self.use(framework, place, amount)
 
-    def _hold(self, framework: int, place: Place, amount: Amount) -> None:
+    def hold(self, framework: int, place: Place, amount: Amount) -> None:
         """Book an amount as offered, without asking whether it is free."""
         places = self.holdings.setdefault(framework, {})
         holding = places.setdefault(place, Holding(list(self.zero), list(self.zero)))
