@@ -179,18 +179,6 @@ class Stages:
 # What Spark reads in an offer, and what it takes of it.
 
 
-def split(
-    master: Master, settings: SparkSettings, offers: Iterable[Offer]
-) -> tuple[list[Offer], list[Offer]]:
-    """Split offers into those whose agents meet the constraints, and those that do not."""
-    matched: list[Offer] = []
-    unmatched: list[Offer] = []
-    for offer in offers:
-        fits = settings.accepts(master.attributes(offer.agent))
-        (matched if fits else unmatched).append(offer)
-    return matched, unmatched
-
-
 class OpenOffer:
     """What is left of an offer while executors are placed on it.
 
@@ -223,6 +211,22 @@ class OpenOffer:
                     missing -= part
             assert not missing, f"{amount} of {name} is more than is left"
         self.taken.append(self._master.row(taken))
+
+
+def open_matching(
+    master: Master, settings: SparkSettings, offers: Iterable[Offer]
+) -> list[OpenOffer]:
+    """Open the offers whose agents meet the constraints; decline the others."""
+    matched: list[OpenOffer] = []
+    unmatched: list[Offer] = []
+    for offer in offers:
+        if settings.accepts(master.attributes(offer.agent)):
+            matched.append(OpenOffer(master, offer))
+        else:
+            unmatched.append(offer)
+    if unmatched:
+        master.decline(unmatched, settings.refuse_unmet_ms)
+    return matched
 
 
 # Spark on Mesos in coarse-grained mode [2].
@@ -397,10 +401,7 @@ class CoarseSpark(ExecutorPool):
         if self.stopping or len(self.executors) >= self.target:
             self._master.decline(offers, REFUSE_DEFAULT_MS)
             return
-        matched, unmatched = split(self._master, self.settings, offers)
-        if unmatched:
-            self._master.decline(unmatched, self.settings.refuse_unmet_ms)
-        opened = [OpenOffer(self._master, offer) for offer in matched]
+        opened = open_matching(self._master, self.settings, offers)
         planned = self._place(opened)
         useless = []
         for each, cores_and_gpus in zip(opened, planned, strict=True):
@@ -552,10 +553,7 @@ class FineSpark:
 
     def offered(self, offers: list[Offer]) -> None:
         """Launch tasks round-robin over what can be used; decline the rest."""
-        matched, unmatched = split(self._master, self.settings, offers)
-        if unmatched:
-            self._master.decline(unmatched, self.settings.refuse_unmet_ms)
-        opened = [OpenOffer(self._master, offer) for offer in matched]
+        opened = open_matching(self._master, self.settings, offers)
         usable = [each for each in opened if self._is_enough(each)]
         self._place(usable)
         useless = [each.offer for each in opened if not each.taken]
