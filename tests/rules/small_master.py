@@ -14,6 +14,8 @@ from tests.rules.cases import words_of as words
 SEQUENCE = 5
 """The batch that a wish answers; what is `rebound` was bound after it."""
 
+NEVER_MS = 2**53
+
 UNKNOWN = "?"
 NOBODY = 999
 """A handle that was never bound."""
@@ -65,7 +67,7 @@ class SmallMaster:
             "excluded": self._excluded,
             "refused": self._refused,
             "later": lambda rest: setattr(self, "now_ms", self.now_ms + int(rest[0])),
-            "paused": lambda _: setattr(self.ledger, "paused", True),
+            "paused": lambda _: setattr(self.ledger, "recovery", (1, NEVER_MS)),
             "recovering": lambda rest: setattr(self.ledger, "recovery", (int(rest[0]), 10**9)),
             "outstanding-max": lambda rest: setattr(self, "outstanding_max", float(rest[0])),
         }
