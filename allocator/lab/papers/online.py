@@ -99,17 +99,11 @@ class Online:
         refuse, used = np.full(rows, -1), np.ones(rows, np.bool_)
         self.allocator.step(Release(self._holdings(framework, agent, amount), refuse, used))
 
-    def held(self, frameworks: Sequence[int]) -> Ints:
-        """What each framework holds, by resource in the order of their names, (F, R)."""
-        return self.allocator.state.held_by_column()[self._rows(frameworks)]
-
     def agents_held(self, frameworks: Sequence[int]) -> Ints:
         """On how many agents each framework holds something, (F,)."""
-        return self.allocator.state.ledger.books.agents_held[self._rows(frameworks)]
-
-    def _rows(self, frameworks: Sequence[int]) -> Ints:
-        handles = np.asarray(frameworks, np.int64)
-        return self.allocator.state.clients.rows(handles, np.full(len(handles), ROLE))
+        state, handles = self.allocator.state, np.asarray(frameworks, np.int64)
+        rows = state.clients.rows(handles, np.full(len(handles), ROLE))
+        return state.ledger.books.agents_held[rows]
 
     def _holdings(self, framework: Ints, agent: Ints, amount: Ints) -> Holdings:
         return Holdings(framework, np.full(len(framework), ROLE), agent, self._kind, amount)

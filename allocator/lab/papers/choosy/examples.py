@@ -95,7 +95,7 @@ def run(eligible: Bools, seed: int, holder: Ints | None = None) -> Run:
     owner = np.zeros(eligible.shape[1] + 1, np.int64)
     if holder is not None:
         machine = np.flatnonzero(holder >= 0)
-        _hold(cluster, holder[machine] + 1, machine + 1)
+        cluster.hold(holder[machine] + 1, machine + 1, np.full((len(machine), 1), _MACHINE))
         owner[machine + 1] = holder[machine] + 1
     _take(cluster, owner, now_ms=0)
     rng = np.random.default_rng(seed)
@@ -196,10 +196,6 @@ def _cluster(eligible: Bools, seed: int) -> Online:
         hosts = "|".join(f"host-{machine + 1}" for machine in np.flatnonzero(those))
         cluster.add_framework(user + 1, f"u{user + 1}", "", f"hostname={hosts or 'none'}")
     return cluster
-
-
-def _hold(cluster: Online, user: Ints, machine: Ints) -> None:
-    cluster.hold(user, machine, np.full((len(user), 1), _MACHINE))
 
 
 def _take(cluster: Online, owner: Ints, now_ms: int, agents: Ints | None = None) -> None:
