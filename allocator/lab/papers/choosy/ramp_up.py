@@ -41,13 +41,6 @@ _STEP = 0.01  # mean task times between looks at what the newcomer holds
 _LOOKS = 2000
 
 
-def remaining(x: Floats, alpha: float) -> Floats:
-    """Distribution function of the time that a running task still takes; the shortest is 1."""
-    x = np.asarray(x, np.float64)
-    late = 1 - np.maximum(x, 1.0) ** (1 - alpha) / alpha
-    return np.where(x < 1, (alpha - 1) / alpha * x, late)
-
-
 def remaining_inverse(part: Floats, alpha: float) -> Floats:
     """Time within which this part of the running tasks ends; the shortest task takes 1.
 
