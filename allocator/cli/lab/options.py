@@ -1,4 +1,4 @@
-"""Options that commands of the laboratory share, and what spreads their runs over processes."""
+"""Options that commands of the laboratory share, what spreads runs, and whom they play on."""
 
 import signal
 import sys

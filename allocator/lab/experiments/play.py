@@ -1,4 +1,4 @@
-"""Play a scenario against a link, to its end."""
+"""Play a scenario against a link, to its end, and look at what roles hold as it goes."""
 
 from collections import defaultdict
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The master's end of the session: events on their way, roles by handle, the snapshot, batches."""
+"""The master's end of the session: events on their way, roles, snapshot, record, batches."""
 
 import heapq
 import time
