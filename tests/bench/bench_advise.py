@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from allocator.core import PolicySpec, Settings
-from allocator.lab.experiments.what_if import RecordedFramework, Wanted
 from allocator.lab.frameworks.base import REFUSE_DEFAULT_MS, Identity
+from allocator.lab.frameworks.batch import RecordedFramework, Wanted
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.workloads.scenario import Stage
 from tests.bench.cluster import GIB, SHAPES, TASKS

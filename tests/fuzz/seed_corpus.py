@@ -7,7 +7,7 @@ beside them, under names that begin with ``found-``.
 from collections.abc import Iterator
 from pathlib import Path
 
-from allocator.lab.module_protocol import write_batch
+from allocator.lab.module_protocol import write_event
 from allocator.v1 import admin_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.journal.checkpoint import head
@@ -58,7 +58,10 @@ def wire() -> Iterator[tuple[str, bytes]]:
     module = Module(sidecar).begin()
     decisions = module.batch(cycle=True)
     outcomes = module.all_offered(decisions)
-    batches = [write_batch(1, 2_000, [], cycle=True), write_batch(2, 3_000, [outcomes])]
+    batches = [
+        pb.EventBatch(sequence=1, clock_ms=2_000, cycle=True),
+        pb.EventBatch(sequence=2, clock_ms=3_000, events=[write_event(outcomes)]),
+    ]
     said = [pb.SessionRequest(events=batch).SerializeToString() for batch in batches]
     yield "cycle", bytes([len(OPENING)]) + SEPARATOR.join(said)
     yield "garbage", b"\x02" + bytes(range(32))

@@ -9,7 +9,7 @@ from allocator.lab.hostile.tenants import Tenants
 from allocator.lab.hostile.words import Manner
 from allocator.lab.links.base import LinkDownError
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.ledger import Quota
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.module_protocol import SessionEndedError
 from allocator.server.engine.core_loop import CoreLoop

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.cli.lab.target import end_if_told, on_sidecar
+from allocator.cli.lab.options import end_if_told, on_sidecar
 from allocator.cli.tree import Exit
 from allocator.core import PolicySpec
 from allocator.lab.links.sidecar_process import ADMIN_S, SidecarProcess, channel, set_policy

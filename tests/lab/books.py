@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from allocator.core import State
-from allocator.lab.master.ledger_rows import Refusal
+from allocator.lab.master.ledger import Refusal
 from allocator.lab.random_cluster.checks import Books, essential, short
 
 

@@ -13,11 +13,11 @@ from allocator.core import Reason
 from allocator.lab.experiments import claims
 from allocator.lab.experiments import demo_runs as catalogue
 from allocator.lab.experiments.claims import Claim, Measures, judge_claim
-from allocator.lab.experiments.play import UnfinishedError, play
+from allocator.lab.experiments.play import RoleShares, UnfinishedError, play
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.reports import plots
 from allocator.lab.reports import run_report as report
-from allocator.lab.reports.run_record import RoleLevel, RoleShares, fairness
+from allocator.lab.reports.run_report import RoleLevel, fairness
 from allocator.lab.workloads.spark_experiment import (
     HETEROGENEOUS,
     HOMOGENEOUS,
@@ -411,6 +411,6 @@ def test_claims_are_played_seed_by_seed():
 def test_equal_agents_are_served_alike_by_ps_dsf_and_drf():
     """On equal agents both criteria differ by one factor, so they decide the same."""
     case = claims.Case("drf", "characterised", claims.EQUAL)
-    one = claims.run_case(case, 4, 0.1)
-    other = claims.run_case(replace(case, policy="ps-dsf"), 4, 0.1)
+    one = claims.run_case((case, 4), 0.1)
+    other = claims.run_case((replace(case, policy="ps-dsf"), 4), 0.1)
     assert one == other

@@ -91,7 +91,8 @@ def test_a_task_that_is_lost_is_run_again(link):
     offer(link, master, WHOLE)
     master.remove_agent(1)
     master.send()
-    assert [each.durations_ms for each in framework._waiting] == [[1000]]
+    (queue,) = framework._waiting.values()
+    assert [task.lasts_ms for _, task in queue] == [1000]
     assert Revive(1, (1,)) in link.messages
     run(master, 9000)
     assert master.members

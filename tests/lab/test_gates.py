@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import Reason
-from allocator.lab.master.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, judge
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, Refusal
+from allocator.core import AMOUNT_MAX, Reason
+from allocator.lab.master.gates import GPU_CAPABILITY, Decision, judge
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Refusal
+from allocator.lab.master.resources import AgentSpec
 from allocator.v1 import session_pb2 as pb
 
 NOW_MS = 1000
@@ -18,7 +18,8 @@ def build(*, allowed=None, capabilities=(), gpus=0):
     ledger = Ledger(("cpus", "mem", "gpus"))
     ledger.path = {1: "r"}
     capacity = [4000, 8_000_000, gpus]
-    ledger.add_agent(1, AgentRow("a", "h", {"zone": "n"}, SEQUENCE, capacity, [0, 0, 0]))
+    info = AgentSpec("h", {}, {"zone": "n"}).info("a")
+    ledger.add_agent(1, AgentRow(info, SEQUENCE, capacity, [0, 0, 0]))
     row = FrameworkRow("f", SEQUENCE, {1}, capabilities=frozenset(capabilities))
     row.allowed = allowed or {}
     ledger.add_framework(1, row)
@@ -75,7 +76,7 @@ def test_a_wrong_decision_is_turned_down(decision, expected):
 
 def test_a_paused_ledger_offers_nothing():
     ledger = build()
-    ledger.paused = True
+    ledger.recovery = (1, NOW_MS)
     assert reason(ledger) == Reason.PAUSED
 
 

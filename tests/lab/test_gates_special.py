@@ -4,9 +4,15 @@ import pytest
 
 from allocator.core import Reason
 from allocator.lab.master.gates import Decision, QuotaBook, judge
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, Quota
-from allocator.lab.master.resources import Resource, disk, reserved, volume, without_volume
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Quota
+from allocator.lab.master.resources import (
+    AgentSpec,
+    Resource,
+    disk,
+    reserved,
+    volume,
+    without_volume,
+)
 
 CPUS = Resource("cpus")
 PORTS = Resource("ports", scalar=False)
@@ -19,8 +25,8 @@ def build(amounts, *, capabilities=(), region="", knows=("MULTI_ROLE", "HIERARCH
     """A ledger with agent 1 and framework 1, in roles a (1), a/x (2) and b (3)."""
     ledger = Ledger(("cpus",), ({"cpus": 10}, {"disk": 10}, {"ports": 1000}), region="north")
     ledger.path = {1: "a", 2: "a/x", 3: "b"}
-    row = AgentRow("a", "host", {}, 0, list(ledger.row(amounts)), [])
-    row.region, row.capabilities = region, frozenset(knows)
+    spec = AgentSpec("host", {}, region=region, capabilities=frozenset(knows))
+    row = AgentRow(spec.info("a"), 0, list(ledger.row(amounts)), [])
     ledger.add_agent(1, row)
     ledger.kinds.by_kind(row.capacity)
     ledger.add_framework(1, FrameworkRow("f", 0, {1, 2, 3}, capabilities=frozenset(capabilities)))

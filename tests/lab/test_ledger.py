@@ -6,12 +6,12 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, LedgerError, Refusal
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, LedgerError, Refusal
+from allocator.lab.master.resources import AgentSpec
 
 
 def agent(*capacity, sequence=0):
-    return AgentRow("a", "h", {}, sequence, list(capacity), [0] * len(capacity))
+    return AgentRow(AgentSpec("h", {}).info("a"), sequence, list(capacity), [0] * len(capacity))
 
 
 def framework(*roles, sequence=0):

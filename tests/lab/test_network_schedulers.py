@@ -8,8 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 from allocator.lab.network import cluster as cluster_module
 from allocator.lab.network.cluster import ClusterRun, empty_slots, fair_shares
-from allocator.lab.network.flow_scheduler import FlowScheduler
-from allocator.lab.network.queue_scheduler import DELAY_S, MARGIN, QueueScheduler
+from allocator.lab.network.schedulers import DELAY_S, MARGIN, FlowScheduler, QueueScheduler
 from allocator.lab.network.topology import Topology, even_racks
 from allocator.lab.network.workflow import (
     JOB_INPUT,

@@ -5,7 +5,7 @@ import pytest
 from allocator.core import Options, PlanningPolicy, PolicySpec, Settings
 from allocator.lab.experiments import demo_runs as catalogue
 from allocator.lab.experiments.play import play
-from allocator.lab.links.in_process import DirectLink
+from allocator.lab.links.base import DirectLink
 from allocator.policies import POLICIES, build
 from tests.lab.starvation import Watched
 

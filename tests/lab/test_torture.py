@@ -28,7 +28,7 @@ from allocator.lab.torture.faults import (
     set_policy,
 )
 from allocator.lab.torture.report import Findings
-from allocator.lab.torture.sidecar import LogMeter, TorturedSidecar
+from allocator.lab.torture.rig import LogMeter, TorturedSidecar
 from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
 from tests.server.scraping import samples
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from allocator.lab.papers.bonald import strategy, tasks, traffic
+from allocator.lab.papers.bonald import tasks, traffic
 from allocator.lab.papers.bonald.examples import zero_load_rate
 from allocator.solvers.fluid import proportional_fairness
 
@@ -41,33 +41,33 @@ def test_traffic_beyond_the_capacity_region_grows_without_bound(policy):
 @pytest.mark.parametrize("claim", [0.1, 0.26, 0.53, 0.9])
 @pytest.mark.parametrize("others", [1, 2, 5, 9])
 def test_the_rate_of_a_job_that_lies_is_the_solvers(others, claim):
-    demand = np.array([[1.0, claim], [strategy.ALPHA, 1.0]])
+    demand = np.array([[1.0, claim], [traffic.ALPHA, 1.0]])
     found = proportional_fairness.solve(demand, np.ones(2), np.array([1.0, others])).tasks
-    assert strategy.job_rate(others, claim) == pytest.approx(found[0], rel=1e-6)
+    assert traffic.job_rate(others, claim) == pytest.approx(found[0], rel=1e-6)
 
 
-@pytest.mark.parametrize("others", strategy.BEST_FOR)
+@pytest.mark.parametrize("others", traffic.BEST_FOR)
 def test_a_claim_is_best_beside_so_many_others(others):
-    best = strategy.job_rate(others, strategy.best_claim(others))
-    assert best > strategy.job_rate(others, strategy.ALPHA)
-    for claim in np.linspace(strategy.ALPHA, 1, 50):
-        assert strategy.job_rate(others, float(claim)) <= best + 1e-12
+    best = traffic.job_rate(others, traffic.best_claim(others))
+    assert best > traffic.job_rate(others, traffic.ALPHA)
+    for claim in np.linspace(traffic.ALPHA, 1, 50):
+        assert traffic.job_rate(others, float(claim)) <= best + 1e-12
 
 
 def test_figure_4_no_static_claim_gains_in_dynamic_traffic():
-    assert strategy.figure_4().holds
+    assert traffic.figure_4().holds
 
 
 def test_figure_4_is_processor_sharing_without_others():
-    assert strategy.mean_rate(1e-9, strategy.ALPHA) == pytest.approx(1)
+    assert traffic.mean_rate(1e-9, traffic.ALPHA) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("policy", ["drf", "pf"])
 def test_figure_5_a_class_that_lies_loses(monkeypatch, policy):
-    monkeypatch.setattr(strategy, "_JOBS_MAX", 20)
+    monkeypatch.setattr(traffic, "_CLAIM_JOBS_MAX", 20)
     rates = [
-        strategy._class_rate(policy, claim, 0.4)
-        for claim in (strategy.ALPHA, *sorted(map(strategy.best_claim, strategy.BEST_FOR)))
+        traffic._class_rate(policy, claim, 0.4)
+        for claim in (traffic.ALPHA, *sorted(map(traffic.best_claim, traffic.BEST_FOR)))
     ]
     # A small claim gains a thousandth at this load; the larger ones lose far more.
     assert all(later < before + 0.002 for before, later in pairwise(rates))

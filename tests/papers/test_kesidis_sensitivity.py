@@ -119,7 +119,7 @@ def test_every_variation_changes_one_thing_and_plays_to_its_end(variation):
     assert len(changed) == (variation is not paper.VARIATIONS[0])
     assert wide.cluster is HETEROGENEOUS
     assert len(staged.cluster) == 3
-    assert run_case(Case("ps-dsf", "oblivious", wide), 0, 0.1).makespan_s > 0
+    assert run_case((Case("ps-dsf", "oblivious", wide), 0), 0.1).makespan_s > 0
 
 
 def test_the_report_judges_every_claim_under_every_choice(monkeypatch):

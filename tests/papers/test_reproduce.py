@@ -96,7 +96,7 @@ def test_a_cell_agrees_within_its_tolerance(cell: Cell, agrees: bool) -> None:
 
 
 def test_a_report_holds_when_every_row_agrees_or_is_explained() -> None:
-    good, bad = Row("good", report.exactly([1.0], [1.0])), Row("bad", (Cell(1.0, 2.0),))
+    good, bad = Row("good", report.beside([1.0], [1.0])), Row("bad", (Cell(1.0, 2.0),))
     assert made_up(good).holds
     assert not made_up(good, bad).holds
     assert made_up(good, Row("bad", (Cell(1.0, 2.0),), departure="Because.")).holds

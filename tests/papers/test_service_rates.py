@@ -63,6 +63,18 @@ def test_heavy_load_of_the_busy_resource_is_processor_sharing() -> None:
     assert pf[1] > 4 * drf[1]
 
 
+def derived_light_traffic(policy: str, profile: paper.Profile) -> np.ndarray:
+    """The coefficients by hand, (2, 2).
+
+    Up to two jobs matter. With phi the allocation to one job of each class, the balance of the
+    states (0, 0), (1, 0), (0, 1) and (1, 1) gives ``2 (1 - phi[k]) / (phi[0] + phi[1])`` for the
+    other class, and two jobs of the same class halve each other's rate: 1.
+    """
+    phi = np.array(paper.allocation(policy, profile, (1, 1)))
+    first, second = 2 * (1 - phi) / phi.sum()
+    return np.array([[1, first], [second, 1]])
+
+
 PROFILES = [*paper.LIGHT.values(), paper.FIG_1]
 
 
@@ -71,19 +83,19 @@ def test_light_traffic_under_drf_as_printed(profile: paper.Profile) -> None:
     """1 - rho1 - beta rho2 and 1 - beta rho1 - rho2."""
     printed = paper.printed_light_traffic(DRF, profile)
     np.testing.assert_allclose(paper.light_traffic(DRF, profile), printed, atol=1e-3)
-    np.testing.assert_allclose(paper.derived_light_traffic(DRF, profile), printed, atol=1e-9)
+    np.testing.assert_allclose(derived_light_traffic(DRF, profile), printed, atol=1e-9)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_light_traffic_under_pf_as_derived(profile: paper.Profile) -> None:
-    derived = paper.derived_light_traffic(PF, profile)
+    derived = derived_light_traffic(PF, profile)
     np.testing.assert_allclose(paper.light_traffic(PF, profile), derived, atol=1e-3)
 
 
 @pytest.mark.parametrize("profile", list(paper.LIGHT.values()))
 def test_light_traffic_under_pf_is_not_as_printed_but_its_conclusion_stands(profile) -> None:
     """Printed: class 1 as under DRF. In the model it is slowed more, and class 2 less."""
-    pf, drf = paper.derived_light_traffic(PF, profile), paper.derived_light_traffic(DRF, profile)
+    pf, drf = derived_light_traffic(PF, profile), derived_light_traffic(DRF, profile)
     assert np.abs(pf - paper.printed_light_traffic(PF, profile)).max() > 0.02
     assert pf[1, 0] < drf[1, 0]
     assert pf[0, 1] > drf[0, 1]

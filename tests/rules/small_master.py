@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.master.gates import Decision, judge
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, Quota, Refusal
-from allocator.lab.master.resources import lineage
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Quota, Refusal
+from allocator.lab.master.resources import AgentSpec, lineage
 from tests.rules.cases import ALL, OFFERING, Case, Wish, amounts_of, objects_of, quantities_of
 from tests.rules.cases import words_of as words
 
 SEQUENCE = 5
 """The batch that a wish answers; what is `rebound` was bound after it."""
+
+NEVER_MS = 2**53
 
 UNKNOWN = "?"
 NOBODY = 999
@@ -65,7 +67,7 @@ class SmallMaster:
             "excluded": self._excluded,
             "refused": self._refused,
             "later": lambda rest: setattr(self, "now_ms", self.now_ms + int(rest[0])),
-            "paused": lambda _: setattr(self.ledger, "paused", True),
+            "paused": lambda _: setattr(self.ledger, "recovery", (1, NEVER_MS)),
             "recovering": lambda rest: setattr(self.ledger, "recovery", (int(rest[0]), 10**9)),
             "outstanding-max": lambda rest: setattr(self, "outstanding_max", float(rest[0])),
         }
@@ -79,7 +81,7 @@ class SmallMaster:
         name, *objects = rest
         handle = self._agents[name] = len(self._agents) + 1
         capacity = list(self.ledger.row(objects_of(objects)))
-        self.ledger.add_agent(handle, AgentRow(name, name, {}, 1, capacity, []))
+        self.ledger.add_agent(handle, AgentRow(AgentSpec(name, {}).info(name), 1, capacity, []))
 
     def _agent_is(self, rest: list[str]) -> None:
         row = self.ledger.agents[self._agents[rest[0]]]
@@ -89,11 +91,12 @@ class SmallMaster:
                 case "inactive":
                     row.active = False
                 case "host":
-                    row.hostname = value
+                    row.info = replace(row.info, hostname=value)
                 case "region":
-                    row.region = value
+                    row.info = replace(row.info, region=value)
                 case "old":
-                    row.capabilities -= {value}
+                    knows = row.info.capabilities - {value}
+                    row.info = replace(row.info, capabilities=knows)
                 case "maintained":
                     row.unavailable_ms = (0, 0)
                 case "rebound":
@@ -148,7 +151,7 @@ class SmallMaster:
 
     def _offered(self, rest: list[str]) -> None:
         framework, place, row = self._held(rest)
-        self.ledger.copy(framework, place, row)
+        self.ledger.hold(framework, place, row)
         self.offered.append((framework, *place, amounts_of(rest[3:])))
 
     def _held(self, rest: list[str]) -> tuple[int, tuple[int, int], tuple[int, ...]]:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec
-from allocator.lab.module_protocol import ModuleSession, write_batch
+from allocator.lab.module_protocol import ModuleSession, write_event
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, SessionState, Sidecar
 from tests.wire import strategies
@@ -86,7 +86,8 @@ def test_changed_openings(data):
 @given(st.data(), st.lists(strategies.events, max_size=5))
 def test_changed_batches(data, events):
     """Valid events of a cluster that is not this one, and bytes that were changed."""
-    batch = pb.SessionRequest(events=write_batch(1, 6, events, cycle=True))
+    said = map(write_event, events)
+    batch = pb.SessionRequest(events=pb.EventBatch(sequence=1, clock_ms=6, events=said, cycle=True))
     valid = batch.SerializeToString()
     feed(new_sidecar(), [*OPENING, valid])
     feed(new_sidecar(), [*OPENING, data.draw(mutations(valid))])

@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.lab.options import Backend, Cluster, Jobs, Modes, Policies, chosen, spread_over
-from allocator.cli.lab.target import Force, Target, end_if_told, on_sidecar
+from allocator.cli.lab.options import (
+    Backend,
+    Cluster,
+    Force,
+    Jobs,
+    Modes,
+    Policies,
+    Target,
+    chosen,
+    end_if_told,
+    on_sidecar,
+    spread_over,
+)
 from allocator.cli.local.warm import compile_ahead
 from allocator.cli.remote import completing
 from allocator.cli.tree import PLAIN, Exit, PlayingGroup, directory, expect, fail

@@ -1,8 +1,12 @@
-"""Options that commands of the laboratory share, and what spreads their runs over processes."""
+"""Options that commands of the laboratory share, what spreads runs, and whom they play on."""
 
+import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -78,3 +82,84 @@ def with_kept_loops(function: Callable[[Any], Any], argument: Any) -> Any:  # no
     """Call a function in a worker, with the compiled loops that its machine keeps."""
     loop_cache.prepare()
     return function(argument)
+
+
+# Playing on a sidecar that is named by --target, and given back as it was; or on one's own.
+
+
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="A sidecar that runs already (host:port or unix:/path); else one starts."
+        " MESOS_ALLOCATOR_SESSION_TOKEN_FILE and MESOS_ALLOCATOR_TOKEN_FILE name files with"
+        " its tokens for masters and operators."
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Take the sidecar of --target from the master that it serves."),
+]
+
+_told: list[int] = []
+"""Signals that came."""
+
+
+@contextmanager
+def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
+    """Play here: on one's own sidecars, or on one that is given back as it was.
+
+    Says in one line why nothing can be played, and ends. SIGTERM ends as Ctrl-C does; whoever plays
+    calls `end_if_told` now and then.
+
+    Yields when our master began to lead, in microseconds.
+    """
+    from allocator.lab.experiments.runs import WorkerFailedError
+    from allocator.lab.links.base import LinkDownError
+    from allocator.lab.links.sidecar_process import SidecarBusyError, SidecarFailedError, borrowed
+    from allocator.lab.module_protocol import SessionEndedError
+
+    if target:
+        _check_tokens(target)
+    _told.clear()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # A shell that starts us in the background may want us to go on whatever happens to it.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+    try:
+        with borrowed(target, force=force) if target else nullcontext(1) as started_us:
+            yield started_us
+    except LinkDownError as error:
+        fail(Exit.UNREACHABLE if target else Exit.FAILURE, str(error))
+    except SidecarBusyError as error:
+        fail(Exit.REFUSED, str(error))
+    except SessionEndedError as error:
+        fail(Exit.REFUSED, f"the sidecar ended the session: {error}")
+    except (SidecarFailedError, WorkerFailedError) as error:
+        fail(Exit.FAILURE, str(error))
+
+
+def _check_tokens(target: str) -> None:
+    """End where a token cannot be read, or would pass in clear over a network."""
+    from allocator.lab.links.sidecar_process import SESSION_TOKEN_FILE, TOKEN_FILE, read_token
+    from allocator.server.config.checks import is_local
+
+    for variable in (SESSION_TOKEN_FILE, TOKEN_FILE):
+        try:
+            token = read_token(variable)
+        except OSError as error:
+            fail(Exit.USAGE, f"{variable}: {error.filename}: {error.strerror}")
+        if token and not is_local(target):
+            text = f"the token of {variable} would pass there in clear; name a sidecar on this"
+            fail(Exit.USAGE, f"--target {target}: {text} machine, or unset the variable")
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    """End in order, with the code that a shell gives for a signal."""
+    _told.append(number)
+    sys.exit(128 + number)
+
+
+def end_if_told() -> None:
+    """End where a signal said so in vain: within a callback of C code an exception is lost."""
+    if _told:
+        sys.exit(128 + _told[0])

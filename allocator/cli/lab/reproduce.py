@@ -44,7 +44,6 @@ _QUINCY_FIGURES = "allocator.lab.papers.quincy.figures"
 _DRF = "allocator.lab.papers.drf"
 _BONALD_EXAMPLES = "allocator.lab.papers.bonald.examples"
 _BONALD_TRAFFIC = "allocator.lab.papers.bonald.traffic"
-_BONALD_STRATEGY = "allocator.lab.papers.bonald.strategy"
 _BONALD_TASKS = "allocator.lab.papers.bonald.tasks"
 
 EXPERIMENTS: Mapping[str, Experiment] = {
@@ -113,8 +112,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "pf-capacity-region": Experiment(
         _BONALD_TRAFFIC, "capacity_region", "how much traffic is too much"
     ),
-    "pf-fig-4": Experiment(_BONALD_STRATEGY, "figure_4", "what one job gains by a false claim", ()),
-    "pf-fig-5": Experiment(_BONALD_STRATEGY, "figure_5", "what a class gains by false claims", ()),
+    "pf-fig-4": Experiment(_BONALD_TRAFFIC, "figure_4", "what one job gains by a false claim", ()),
+    "pf-fig-5": Experiment(_BONALD_TRAFFIC, "figure_5", "what a class gains by false claims", ()),
     "pf-fig-6": Experiment(_BONALD_TASKS, "figure_6", "whole tasks instead of a fluid"),
 }
 

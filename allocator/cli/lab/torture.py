@@ -42,7 +42,7 @@ def torture(
     """
     from allocator.lab.torture import Plan, text, write
     from allocator.lab.torture import torture as run
-    from allocator.lab.torture.sidecar import SidecarGoneError
+    from allocator.lab.torture.rig import SidecarGoneError
 
     told: list[int] = []
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from allocator.cli.render.terminal import console, table_of
 from allocator.cli.tree import Exit, expect, fail
-from allocator.lab.reports.run_record import NAMES
+from allocator.lab.master.resources import NAMES
 from allocator.plain import json_text
 
 if TYPE_CHECKING:

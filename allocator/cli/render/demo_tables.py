@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from allocator.cli.render.terminal import Columns, cells, console, print_rows, table_of
-from allocator.lab.reports.run_record import NAMES
+from allocator.lab.master.resources import NAMES
 
 if TYPE_CHECKING:
     from allocator.lab.experiments.claims import Case, Claim, Measures, Verdict
     from allocator.lab.experiments.demand_sources import Average
     from allocator.lab.experiments.runs import Result
-    from allocator.lab.reports.run_record import Fairness, RoleLevel
+    from allocator.lab.reports.run_report import Fairness, RoleLevel
 
 
 ROLES_MAX = 3

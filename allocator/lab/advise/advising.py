@@ -49,7 +49,6 @@ class Report:
     base: the policy in force, as it was played: of each day and seed.
     compared: all candidates, the best first.
     quotas: the policy in force with guarantees cut down; None where none should be.
-    specs: by name; candidates with the recorded quotas.
     """
 
     days: tuple[ReadDay, ...]
@@ -59,7 +58,6 @@ class Report:
     runs: Mapping[str, tuple[Run, ...]]
     compared: tuple[Comparison, ...]
     quotas: Comparison | None
-    specs: Mapping[str, PolicySpec]
     bounds: tuple[Bound, ...]
     bottlenecks: tuple[Bottleneck, ...]
     advice: Advice
@@ -110,7 +108,6 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> R
         runs={name: tuple(runs) for name, runs in player.runs.items()},
         compared=tuple(order),
         quotas=of_quotas,
-        specs=specs,
         bounds=tuple(bounds),
         bottlenecks=tuple(bottlenecks),
         advice=recommend(now, specs, final, bounds, bottlenecks, of_quotas),

@@ -15,8 +15,8 @@ import numpy as np
 
 from allocator.core import Bools, Floats
 from allocator.lab.advise.measuring import (
-    NEVER,
     TaskTable,
+    agents_of,
     amounts_at,
     count_at,
     moments,
@@ -135,17 +135,12 @@ class _Looked:
 
     @staticmethod
     def at(day: Day, table: TaskTable, at_ms: Floats) -> "_Looked":
-        agents = list(day.agents.values())
-        size = np.array([[a.capacity.get(k, 0) for k in day.kinds] for a in agents], float)
-        came = np.array([agent.came_ms - day.begin_ms for agent in agents], float)
-        left = np.array(
-            [NEVER if a.left_ms < 0 else a.left_ms - day.begin_ms for a in agents], float
-        )
+        size, came, left = agents_of(day)
         there = (came <= at_ms[:, None]) & (at_ms[:, None] < left)
         users = [table.rows(table.of == user) for user in range(len(table.who))]
         names = {framework: known.name for framework, known in day.frameworks.items()}
         return _Looked(
-            names=tuple(agent.hostname for agent in agents),
+            names=tuple(agent.hostname for agent in day.agents.values()),
             users=tuple((names.get(framework, framework), role) for framework, role in table.who),
             there=there,
             size=size,

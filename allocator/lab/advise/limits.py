@@ -20,7 +20,7 @@ from allocator.lab.advise.measuring import (
     moments,
     table_of,
 )
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.ledger import Quota
 from allocator.lab.workloads.recorded_day import Day
 
 NEAR = 0.95

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints
+from allocator.lab.master.resources import lineage
 from allocator.lab.workloads.recorded_day import Day, Ran
 from allocator.solvers.fluid import water_filling
 
@@ -94,13 +95,19 @@ def moments(span_ms: int) -> Floats:
     return middle
 
 
+def agents_of(day: Day) -> tuple[Floats, Floats, Floats]:
+    """Make columns of the agents: what each has, (A, R), and when it came and left, (A,) ms."""
+    agents = day.agents.values()
+    size = np.array([[a.capacity.get(k, 0) for k in day.kinds] for a in agents], float)
+    came = [agent.came_ms - day.begin_ms for agent in agents]
+    left = [NEVER if agent.left_ms < 0 else agent.left_ms - day.begin_ms for agent in agents]
+    return size.reshape(-1, len(day.kinds)), np.array(came, float), np.array(left, float)
+
+
 def capacity_at(day: Day, at_ms: Floats) -> Floats:
     """What the cluster had, (S, R)."""
-    agents = list(day.agents.values())
-    need = np.array([[a.capacity.get(k, 0) for k in day.kinds] for a in agents], float)
-    came = np.array([max(agent.came_ms - day.begin_ms, 0) for agent in agents], float)
-    left = [NEVER if agent.left_ms < 0 else agent.left_ms - day.begin_ms for agent in agents]
-    return amounts_at(need.reshape(-1, len(day.kinds)), came, np.array(left, float), at_ms)
+    size, came, left = agents_of(day)
+    return amounts_at(size, np.maximum(came, 0), left, at_ms)
 
 
 def weights_of(day: Day, roles: Sequence[str]) -> Floats:
@@ -108,9 +115,8 @@ def weights_of(day: Day, roles: Sequence[str]) -> Floats:
     weight: dict[str, float] = {}
     for _, change in day.weights:
         weight |= change
-    paths = [role.split("/") for role in roles]
-    prefixes = [["/".join(path[: n + 1]) for n in range(len(path))] for path in paths]
-    return np.array([np.prod([weight.get(each, 1.0) for each in path]) for path in prefixes])
+    above = [lineage(role) for role in roles]
+    return np.array([np.prod([weight.get(each, 1.0) for each in path]) for path in above])
 
 
 def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:

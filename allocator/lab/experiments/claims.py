@@ -24,7 +24,7 @@ from allocator.core import Floats, Options, PolicySpec, Settings
 from allocator.lab.experiments.demo_runs import OBLIVIOUS, STAGED_APART_MS, STAGED_JOBS
 from allocator.lab.experiments.play import play
 from allocator.lab.experiments.runs import CHARACTERISED
-from allocator.lab.links.in_process import DirectLink
+from allocator.lab.links.base import DirectLink
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.reports.run_report import Figures, figures, interval, sampled
@@ -227,7 +227,9 @@ def _one_by_one() -> Iterator[Claim]:
 CLAIMS = (*_by_policy(), *_by_mode(), *_one_by_one())
 
 
-def run_case(case: Case, seed: int, scale: float) -> Measures:
+def run_case(which: tuple[Case, int], scale: float = 1.0) -> Measures:
+    """Play a case with a seed, and part of its jobs."""
+    case, seed = which
     setting = case.setting
     scenario = setting.experiment(seed, scale)
     spec = PolicySpec(case.policy, setting.selection, mode=case.mode, flat=setting.flat)
@@ -239,10 +241,6 @@ def run_case(case: Case, seed: int, scale: float) -> Measures:
     assert not played.record.rejected, f"{case}, seed {seed}: {played.record.rejected}"
     numbers = figures(played, case.policy, case.mode, seed)
     return measures_of(numbers, sampled(played)[1], played.master.ledger.names)
-
-
-def _run(scale: float, which: tuple[Case, int]) -> Measures:
-    return run_case(*which, scale)
 
 
 def measures_of(numbers: Figures, part: Floats, kinds: Sequence[str]) -> Measures:
@@ -278,7 +276,7 @@ def check_claims(
     cases = list(dict.fromkeys(case for claim in claims for case in claim.cases))
     wanted = [(case, seed) for seed in seeds for case in cases]
     measured: dict[tuple[Case, int], Measures] = {}
-    for key, measures in zip(wanted, spread(partial(_run, scale), wanted), strict=True):
+    for key, measures in zip(wanted, spread(partial(run_case, scale=scale), wanted), strict=True):
         measured[key] = measures
         watch(len(measured), len(wanted))
     return [judge_claim(claim, seeds, measured) for claim in claims]
@@ -290,14 +288,7 @@ def judge_claim(
     """Take the differences seed by seed, and see whether the claim holds."""
     values = [claim.measure(*(measured[case, seed] for case in claim.cases)) for seed in seeds]
     by = interval(values)
-    low, high = by.low, by.high
-    if claim.margin:
-        holds = max(-low, high) < claim.margin
-        contrary = low > claim.margin or high < -claim.margin
-    else:
-        holds, contrary = low > 0, high < 0
-    outcome = "holds" if holds else "contrary" if contrary else "not shown"
-    return Verdict(claim, tuple(values), by.mean, low, high, outcome)
+    return Verdict(claim, tuple(values), by.mean, by.low, by.high, by.outcome(claim.margin))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ STAGED_APART_MS = 10_000
 SWIM_FILE = "FB-2009_samples_24_times_1hr_1.tsv"
 NODES_FILE = "openb_node_list_all_node.csv"
 PODS_FILE = "openb_pod_list_gpuspec33.csv"
-SWIM_HOUR = 21
 SWIM_AGENTS = 1_000
 OPENB_AGENTS = 1_523
 OPENB_PODS = 8_152
@@ -92,25 +91,17 @@ def section_v(policies: Sequence[str], modes: Sequence[str], seed: int, scale: f
     whole = experiment(seed, jobs=max(1, round(50 * scale)))
     jobs = max(1, round(STAGED_JOBS * scale))
     staged = experiment(seed, cluster=ONE_OF_EACH, jobs=jobs, apart_ms=STAGED_APART_MS)
-    runs = [
-        Run(f"{name} {mode}", PolicySpec(name, mode=mode), seed, whole)
-        for mode in modes
-        for name in policies
-    ]
-    runs += [
-        Run(f"{name} {mode} staged", PolicySpec(name, mode=mode), seed, staged)
-        for mode in modes
-        for name in policies
-        if mode == CHARACTERISED and name in STAGED_POLICIES
-    ]
-    return runs
+    few = [name for name in policies if name in STAGED_POLICIES]
+    runs = on_trace(whole, policies, modes, seed)
+    return runs + on_trace(staged, few, [m for m in modes if m == CHARACTERISED], seed, " staged")
 
 
 def on_trace(
-    scenario: Scenario, policies: Sequence[str], modes: Sequence[str], seed: int
+    scenario: Scenario, policies: Sequence[str], modes: Sequence[str], seed: int, what: str = ""
 ) -> list[Run]:
+    """List the runs of a scenario under each policy in each mode."""
     return [
-        Run(f"{name} {mode}", PolicySpec(name, mode=mode), seed, scenario)
+        Run(f"{name} {mode}{what}", PolicySpec(name, mode=mode), seed, scenario)
         for mode in modes
         for name in policies
     ]

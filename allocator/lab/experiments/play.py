@@ -1,16 +1,19 @@
-"""Play a scenario against a link, to its end."""
+"""Play a scenario against a link, to its end, and look at what roles hold as it goes."""
 
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 
-from allocator.core import Options
+import numpy as np
+
+from allocator.core import Floats, Options
 from allocator.lab.event_heap import Priority
 from allocator.lab.links.base import Link
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.reports.run_record import Record, RoleShares
-from allocator.lab.workloads.scenario import Progress, Scenario, Stage
+from allocator.lab.master.session import Record
+from allocator.lab.workloads.scenario import Progress, Scenario, set_stage
+from allocator.measures import resource_share
 
 WATCH_MS = 10_000
 
@@ -23,6 +26,45 @@ STALL_MS = 4 * 3_600_000
 
 class UnfinishedError(RuntimeError):
     """Jobs were left when the time was over."""
+
+
+@dataclass(slots=True)
+class RoleShares:
+    """Samples of what the tasks of each role take.
+
+    time_ms: when each sample was taken.
+    held (R,): for each sample what the roles hold whose frameworks are there.
+    total (R,): what the cluster had.
+    """
+
+    time_ms: list[int] = field(default_factory=list)
+    held: list[dict[str, Floats]] = field(default_factory=list)
+    total: list[Floats] = field(default_factory=list)
+
+    def look(self, master: EmulatedMaster) -> None:
+        width = len(master.ledger.zero)  # what came later is reserved, or no plain resource
+        held: dict[str, Floats] = defaultdict(lambda: np.zeros(width))
+        for member in master.members.values():
+            role = member.framework.identity.roles[0]
+            held[role] += 0.0
+            for task in member.tasks:
+                held[role][: len(task.amount)] += task.amount[:width]
+        self.time_ms.append(master.event_heap.now_ms)
+        self.held.append(dict(held))
+        self.total.append(np.array(master.ledger.total[:width], np.float64))
+
+    def shares(self, role: str) -> Floats:
+        """Dominant share of a role at each sample, (T,); 0 where it has no framework."""
+        return np.array(
+            [
+                resource_share(held[role][None], total).max(initial=0.0) if role in held else 0.0
+                for held, total in zip(self.held, self.total, strict=True)
+            ]
+        )
+
+    def there(self, role: str) -> np.ndarray:
+        """At which samples a role has a framework, (T,) bool."""
+        return np.array([role in held for held in self.held], bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +113,7 @@ def play(
     Raises UnfinishedError where jobs are left that must have.
     """
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
-    progress = Progress(scenario.jobs)
-    for register_ms, spec in scenario.agents:
-        master.event_heap.at(register_ms, partial(master.add_agent, spec))
-    scenario.begin(Stage(master, progress, tell_demand))
+    progress = set_stage(scenario, master, tell_demand=tell_demand)
     role_shares = RoleShares()
 
     def sample() -> None:
@@ -98,8 +137,7 @@ def play(
         master.close()
     if to_end and not progress.done:
         now_ms = master.event_heap.now_ms
-        message = f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms"
-        raise UnfinishedError(message)
+        raise UnfinishedError(f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms")
     return Played(master, progress, role_shares)
 
 

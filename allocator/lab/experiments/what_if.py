@@ -10,12 +10,10 @@ A framework that says what a task needs, and took all of each offer that it took
 keeps whole offers, and runs as many tasks in one as fit.
 """
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import TypeAlias
 
 import numpy as np
@@ -23,17 +21,9 @@ import numpy as np
 from allocator import policies
 from allocator.core import Floats, PolicySpec, Settings
 from allocator.lab.experiments.play import UnfinishedError, play
-from allocator.lab.frameworks.base import (
-    REFUSE_DEFAULT_MS,
-    Identity,
-    Master,
-    Offer,
-    Quantities,
-    Task,
-    fit,
-)
-from allocator.lab.links.in_process import DirectLink
-from allocator.lab.master.ledger_rows import Amount, minus
+from allocator.lab.frameworks.base import REFUSE_DEFAULT_MS, Identity, Quantities
+from allocator.lab.frameworks.batch import RecordedFramework, Wanted
+from allocator.lab.links.base import DirectLink
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
 from allocator.lab.workloads.scenario import Progress, Stage
@@ -202,7 +192,7 @@ def _refuse_ms(framework: DayFramework | None) -> int:
 def _remove(stage: Stage, agent: DayAgent) -> None:
     """Remove an agent that left, if it is still there."""
     for handle, row in stage.master.ledger.agents.items():
-        if row.attributes.get(OWN_AGENT) == agent.agent_id:
+        if row.info.attributes.get(OWN_AGENT) == agent.agent_id:
             stage.master.remove_agent(handle)
             return
 
@@ -313,178 +303,5 @@ def _total(day: Day) -> Floats:
     return np.where(total > 0, total, np.inf)
 
 
-# A framework that wants again what it ran before.
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A task to run.
-
-    need: thousandths
-    """
-
-    need: Quantities
-    wanted_ms: int
-    lasts_ms: int
-
-
-@dataclass(slots=True)
-class _Place:
-    """A task of Mesos: it runs one of the framework's tasks, or, in a whole offer, several.
-
-    held: thousandths; what each of them has of it.
-    running: with when each began.
-    """
-
-    held: Quantities
-    running: list[tuple[Wanted, int]]
-
-
 def _end_ms(task: Wanted, begun_ms: int, now_ms: int) -> int:
     return (now_ms if begun_ms < 0 else begun_ms) + task.lasts_ms
-
-
-class RecordedFramework:
-    """Launches each of its tasks on the first offer that holds it, once it is wanted.
-
-    It suppresses offers while nothing waits, and leaves after its last task. A task that is lost
-    with its agent is run again.
-
-    identity: with one role.
-    ran: called with each task that ended, what it held, and when it had begun.
-    left: called once when the framework has left.
-    refuse_ms: filter on what it cannot use.
-    keeps_whole: it keeps the whole of each offer in which a task fits, until no task is left to run
-        there.
-    """
-
-    def __init__(
-        self,
-        identity: Identity,
-        tasks: Sequence[Wanted],
-        ran: Callable[[Wanted, Quantities, int], None],
-        left: Callable[[], None],
-        *,
-        refuse_ms: int = REFUSE_DEFAULT_MS,
-        keeps_whole: bool = False,
-    ) -> None:
-        self.identity = identity
-        self._tasks = tasks
-        self._ran = ran
-        self._left = left
-        self._refuse_ms = refuse_ms
-        self._keeps_whole = keeps_whole
-        self._unfinished = len(tasks)
-        # By what is needed, those that were wanted first in front; each with its number.
-        self._waiting: dict[Amount, deque[tuple[int, Wanted]]] = {}
-        self._number = count()
-        self._places: dict[Task, _Place] = {}
-
-    @property
-    def waits(self) -> bool:
-        return bool(self._waiting)
-
-    def unended(self) -> list[tuple[Wanted, int]]:
-        """List the tasks that wait, and those that run with when they began; -1: not yet."""
-        running = [each for place in self._places.values() for each in place.running]
-        return [(task, -1) for queue in self._waiting.values() for _, task in queue] + running
-
-    def subscribed(self, master: Master) -> None:
-        """Remember the master, and plan when each task is wanted."""
-        self._master = master
-        now_ms = master.event_heap.now_ms
-        for task in self._tasks:
-            master.event_heap.at(max(task.wanted_ms, now_ms), partial(self._want, task))
-
-    def offered(self, offers: list[Offer]) -> None:
-        """Launch what fits, in the order in which it was wanted; decline the rest."""
-        useless = []
-        for offer in offers:
-            launched = self._fill(offer)
-            if not launched:
-                useless.append(offer)
-            elif self._keeps_whole:
-                (begun,) = self._master.accept(offer, [offer.amount], self._refuse_ms)
-                tasks = [task for task, _ in launched]
-                self._start(begun, _parts(self._named(offer.amount), len(tasks)), tasks)
-            else:
-                amounts = [need for _, need in launched]
-                accepted = self._master.accept(offer, amounts, self._refuse_ms)
-                for begun, (task, _) in zip(accepted, launched, strict=True):
-                    self._start(begun, task.need, [task])
-        if useless:
-            self._master.decline(useless, self._refuse_ms)
-        if not self._waiting:
-            self._master.suppress(self)
-
-    def lost(self, tasks: list[Task]) -> None:
-        """Run them again, from their beginning."""
-        for begun in tasks:
-            for task, _ in self._places.pop(begun).running:
-                self._want(task)
-
-    def _named(self, amount: Amount) -> Quantities:
-        return {row.name: n for row, n in self._master.resources_of(amount).items()}
-
-    def _want(self, task: Wanted) -> None:
-        had_none = not self._waiting
-        queue = self._waiting.setdefault(self._master.amount(task.need), deque())
-        queue.append((next(self._number), task))
-        if had_none:
-            self._master.revive(self)
-
-    def _fill(self, offer: Offer) -> list[tuple[Wanted, Amount]]:
-        """Take what fits into an offer out of those that wait."""
-        free, launched = offer.amount, []
-        # Tasks of one size stand in one queue: one that does not fit says it of all of them.
-        fronts = [(queue[0][0], need) for need, queue in self._waiting.items()]
-        heapify(fronts)
-        while fronts:
-            need = heappop(fronts)[1]
-            if not fit(free, need):
-                continue
-            launched.append((self._first(need), need))
-            free = minus(free, need)
-            if need in self._waiting:
-                heappush(fronts, (self._waiting[need][0][0], need))
-        return launched
-
-    def _first(self, need: Amount) -> Wanted:
-        """Take the first task of a size out of those that wait."""
-        queue = self._waiting[need]
-        task = queue.popleft()[1]
-        if not queue:
-            del self._waiting[need]
-        return task
-
-    def _start(self, begun: Task, held: Quantities, tasks: list[Wanted]) -> None:
-        now_ms = self._master.event_heap.now_ms
-        self._places[begun] = _Place(held, [])
-        for task in tasks:
-            self._run(begun, (task, now_ms))
-
-    def _run(self, begun: Task, run: tuple[Wanted, int]) -> None:
-        self._places[begun].running.append(run)
-        self._master.event_heap.after(run[0].lasts_ms, partial(self._finish, begun, run))
-
-    def _finish(self, begun: Task, run: tuple[Wanted, int]) -> None:
-        if not begun.live:
-            return
-        place = self._places[begun]
-        place.running.remove(run)
-        self._ran(run[0], place.held, run[1])
-        self._unfinished -= 1
-        if self._keeps_whole and self._waiting:
-            need = min(self._waiting, key=lambda each: self._waiting[each][0])
-            self._run(begun, (self._first(need), self._master.event_heap.now_ms))
-        if place.running:
-            return
-        del self._places[begun]
-        self._master.end(begun)
-        if not self._unfinished:
-            self._master.unsubscribe(self)
-            self._left()
-
-
-def _parts(amounts: Quantities, count: int) -> Quantities:
-    return {name: amount // count for name, amount in amounts.items()}

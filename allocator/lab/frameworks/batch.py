@@ -1,8 +1,12 @@
 """A job as a framework: tasks of several sizes, gangs, whole offers, and an end by cancellation."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from heapq import heapify, heappop, heappush
+from itertools import count, repeat
+from typing import NamedTuple
 
 from allocator.lab.frameworks.base import (
     REFUSE_DEFAULT_MS,
@@ -13,7 +17,7 @@ from allocator.lab.frameworks.base import (
     Task,
     fit,
 )
-from allocator.lab.master.ledger_rows import Amount, minus
+from allocator.lab.master.resources import Amount, minus
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,18 @@ class Work:
 
     need: Quantities
     durations_ms: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A task to run.
+
+    need: thousandths
+    """
+
+    need: Quantities
+    wanted_ms: int
+    lasts_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +63,29 @@ class Manner:
     cancelled_after_ms: int | None = None
 
 
+class Run(NamedTuple):
+    """A task of the job that runs; its number is that in the order in which tasks were wanted."""
+
+    number: int
+    task: Wanted
+    begun_ms: int
+
+
 @dataclass(slots=True, eq=False)
-class _Waiting:
-    """What waits of one size."""
+class Place:
+    """A task of Mesos: it runs one task of the job, or, where whole offers are kept, several.
 
-    amount: Amount
-    durations_ms: list[int]
+    size: what one of them needs.
+    lanes: how many it began with.
+    """
+
+    size: Amount
+    lanes: int
+    running: list[Run]
 
 
-@dataclass(slots=True, eq=False)
-class _Place:
-    """A task of Mesos: it runs one task of the job, or, where whole offers are kept, several."""
-
-    work: _Waiting
-    running: dict[int, int] = field(default_factory=dict)
+Launch = tuple[Amount, Amount, int]
+"""Of a task of Mesos: the size of what runs in it, what it takes, and how many may run in it."""
 
 
 class BatchJob:
@@ -85,44 +110,47 @@ class BatchJob:
         self._work = work
         self._left = left
         self._started: Callable[[], None] | None = started
-        self._waiting: list[_Waiting] = []
-        self.running: dict[Task, _Place] = {}
+        # By size, the next one in front; each with its number.
+        self._waiting: dict[Amount, deque[tuple[int, Wanted]]] = {}
+        self._number = count()
+        self._unfinished = sum(len(each.durations_ms) for each in work)
+        self.running: dict[Task, Place] = {}
         self._held: list[Offer] = []
-        self._ticket = 0
         self._gone = False
 
     @property
-    def waiting(self) -> int:
-        """Tasks that have not begun."""
-        return sum(len(each.durations_ms) for each in self._waiting)
+    def waits(self) -> bool:
+        """Whether tasks that are wanted have not begun."""
+        return bool(self._waiting)
 
     def subscribed(self, master: Master) -> None:
         """Remember the master, and plan the cancellation."""
         self._master = master
-        self._waiting = [
-            _Waiting(master.amount(each.need), list(reversed(each.durations_ms)))
-            for each in self._work
-        ]
+        for each in self._work:
+            tasks = map(Wanted, repeat(each.need), repeat(0), each.durations_ms)
+            numbered = deque(zip(self._number, tasks, strict=False))
+            self._waiting.setdefault(master.amount(each.need), deque()).extend(numbered)
         after_ms = self.manner.cancelled_after_ms
         if after_ms is not None:
             master.event_heap.after(after_ms, partial(self._leave, cancelled=True))
 
     def offered(self, offers: list[Offer]) -> None:
         """Launch what fits and waits; decline the rest, or hold it for a gang."""
-        if self.manner.gang > 1 and self.waiting:
+        if self.manner.gang > 1 and self.waits:
             self._hold(offers)
         else:
             self._take(offers)
-        if not self.waiting and not self._gone:
+        if not self.waits and not self._gone:
             self._master.suppress(self)
 
     def lost(self, tasks: list[Task]) -> None:
         """Run them again, from their beginning."""
-        had_none = not self.waiting
+        had_none = not self.waits
         for task in tasks:
             place = self.running.pop(task)
-            place.work.durations_ms += place.running.values()
-        if had_none and self.waiting:
+            queue = self._waiting.setdefault(place.size, deque())
+            queue.extendleft(run[:2] for run in place.running)
+        if had_none and self.waits:
             self._master.revive(self)
 
     # Tasks one by one.
@@ -131,55 +159,61 @@ class BatchJob:
         useless = []
         for offer in offers:
             launches = self._whole(offer) if self.manner.greedy else self._fitting(offer)
-            if not launches:
+            if launches:
+                self._launch(offer, launches)
+            else:
                 useless.append(offer)
-                continue
-            self._launch(offer, launches)
         if useless:
             self._master.decline(useless, self.manner.refuse_ms)
 
-    def _fitting(self, offer: Offer) -> list[tuple[_Waiting, Amount, int]]:
-        """Each task that fits, as its size, what it takes, and how many run in it."""
+    def _fitting(self, offer: Offer) -> list[Launch]:
+        """Each task that fits, in the order in which they are wanted."""
         free, launches = offer.amount, []
-        for work in self._waiting:
-            count = min(fit(free, work.amount), len(work.durations_ms))
-            for _ in range(count):
-                free = minus(free, work.amount)
-            launches += [(work, work.amount, 1)] * count
+        taken = dict.fromkeys(self._waiting, 0)
+        # Tasks of one size stand in one queue: one that does not fit says it of all of them.
+        fronts = [(queue[0][0], size) for size, queue in self._waiting.items()]
+        heapify(fronts)
+        while fronts:
+            size = heappop(fronts)[1]
+            if not fit(free, size):
+                continue
+            free = minus(free, size)
+            launches.append((size, size, 1))
+            taken[size] += 1
+            if taken[size] < len(self._waiting[size]):
+                heappush(fronts, (self._waiting[size][taken[size]][0], size))
         return launches
 
-    def _whole(self, offer: Offer) -> list[tuple[_Waiting, Amount, int]]:
+    def _whole(self, offer: Offer) -> list[Launch]:
         """The whole offer, for as many tasks of the first size as fit."""
-        for work in self._waiting:
-            lanes = fit(offer.amount, work.amount)
-            if lanes and work.durations_ms:
-                return [(work, offer.amount, lanes)]
-        return []
+        sizes = sorted(self._waiting, key=lambda size: self._waiting[size][0][0])
+        fitting = ((size, fit(offer.amount, size)) for size in sizes)
+        return [(size, offer.amount, lanes) for size, lanes in fitting if lanes][:1]
 
     # Gangs.
 
     def _hold(self, offers: list[Offer]) -> None:
         """Keep the offers, and launch the gangs that are complete."""
         self._held = [offer for offer in self._held if offer.live] + offers
-        (work,) = self._waiting
-        while len(work.durations_ms) >= self.manner.gang and self._begin_gang(work):
+        ((size, queue),) = self._waiting.items()
+        while len(queue) >= self.manner.gang and self._begin_gang(size):
             pass
-        if not work.durations_ms:
+        if not queue:
             self._give_up(self._held)
         elif offers:
             after_ms = self.manner.holds_ms
             self._master.event_heap.after(after_ms, partial(self._give_up, offers))
 
-    def _begin_gang(self, work: _Waiting) -> bool:
-        room = [fit(offer.amount, work.amount) for offer in self._held]
+    def _begin_gang(self, size: Amount) -> bool:
+        room = [fit(offer.amount, size) for offer in self._held]
         if sum(room) < self.manner.gang:
             return False
         left, kept = self.manner.gang, []
-        for offer, count in zip(self._held, room, strict=True):
-            launched = min(count, left)
+        for offer, fits in zip(self._held, room, strict=True):
+            launched = min(fits, left)
             left -= launched
             if launched:
-                self._launch(offer, [(work, work.amount, 1)] * launched)
+                self._launch(offer, [(size, size, 1)] * launched)
             else:
                 kept.append(offer)
         self._held = kept
@@ -194,37 +228,45 @@ class BatchJob:
 
     # How tasks run.
 
-    def _launch(self, offer: Offer, launches: list[tuple[_Waiting, Amount, int]]) -> None:
+    def _launch(self, offer: Offer, launches: Sequence[Launch]) -> None:
         amounts = [amount for _, amount, _ in launches]
         tasks = self._master.accept(offer, amounts, self.manner.refuse_ms)
         if self._started is not None:
             self._started()
             self._started = None
-        for task, (work, _, lanes) in zip(tasks, launches, strict=True):
-            self.running[task] = place = _Place(work)
-            for _ in range(min(lanes, len(work.durations_ms))):
+        for task, (size, _, lanes) in zip(tasks, launches, strict=True):
+            several = min(lanes, len(self._waiting[size]))
+            self.running[task] = place = Place(size, several, [])
+            for _ in range(several):
                 self._begin(task, place)
 
-    def _begin(self, task: Task, place: _Place) -> None:
-        duration_ms = place.work.durations_ms.pop()
-        self._ticket += 1
-        place.running[self._ticket] = duration_ms
-        self._master.event_heap.after(duration_ms, partial(self._finish, task, self._ticket))
+    def _begin(self, task: Task, place: Place) -> None:
+        """Begin the next task of a place's size."""
+        queue, heap = self._waiting[place.size], self._master.event_heap
+        run = Run(*queue.popleft(), heap.now_ms)
+        if not queue:
+            del self._waiting[place.size]
+        place.running.append(run)
+        heap.after(run.task.lasts_ms, partial(self._finish, task, run))
 
-    def _finish(self, task: Task, ticket: int) -> None:
+    def _finish(self, task: Task, run: Run) -> None:
         if not task.live:
             return
         place = self.running[task]
-        del place.running[ticket]
-        if self.manner.greedy and place.work.durations_ms:
+        place.running.remove(run)
+        self._unfinished -= 1
+        self._finished(task, place, run)
+        if self.manner.greedy and place.size in self._waiting:
             self._begin(task, place)
-            return
         if place.running:
             return
         del self.running[task]
         self._master.end(task)
-        if not self.running and not self.waiting:
+        if not self._unfinished:
             self._leave(cancelled=False)
+
+    def _finished(self, task: Task, place: Place, run: Run) -> None:
+        """Take note that a task of the job has ended, which was part of one of Mesos."""
 
     def _leave(self, *, cancelled: bool) -> None:
         if not self._gone:
@@ -262,3 +304,65 @@ class TaskQueue(BatchJob):
             self._master.end(task)
         if tasks:
             self.lost(tasks)
+
+
+class RecordedFramework(BatchJob):
+    """Wants again what it ran before, each task at its moment, in one role.
+
+    A task that is lost with its agent is wanted once more, behind the others.
+
+    ran: called with each task that ended, what it held, and when it had begun.
+    left: called once when the framework has left.
+    refuse_ms: filter on what it cannot use.
+    keeps_whole: it keeps the whole of each offer in which a task fits, until no task is left to run
+        there; all its tasks have one size.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        tasks: Sequence[Wanted],
+        ran: Callable[[Wanted, Quantities, int], None],
+        left: Callable[[], None],
+        *,
+        refuse_ms: int = REFUSE_DEFAULT_MS,
+        keeps_whole: bool = False,
+    ) -> None:
+        manner = Manner(greedy=keeps_whole, refuse_ms=refuse_ms)
+        super().__init__(identity, (), manner, lambda _cancelled: left())
+        self._tasks = tasks
+        self._ran = ran
+        self._unfinished = len(tasks)
+
+    def unended(self) -> list[tuple[Wanted, int]]:
+        """List the tasks that wait, and those that run with when they began; -1: not yet."""
+        waiting = [(task, -1) for queue in self._waiting.values() for _, task in queue]
+        return waiting + [run[1:] for place in self.running.values() for run in place.running]
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master, and plan when each task is wanted."""
+        super().subscribed(master)
+        now_ms = master.event_heap.now_ms
+        for task in self._tasks:
+            master.event_heap.at(max(task.wanted_ms, now_ms), partial(self._want, task))
+
+    def lost(self, tasks: list[Task]) -> None:
+        """Run them again, from their beginning."""
+        for begun in tasks:
+            for run in self.running.pop(begun).running:
+                self._want(run.task)
+
+    def _want(self, task: Wanted) -> None:
+        had_none = not self.waits
+        queue = self._waiting.setdefault(self._master.amount(task.need), deque())
+        queue.append((next(self._number), task))
+        if had_none:
+            self._master.revive(self)
+
+    def _finished(self, task: Task, place: Place, run: Run) -> None:
+        """Tell what it held: of an offer that was kept whole an equal part."""
+        held = run.task.need
+        if self.manner.greedy:
+            whole = self._master.resources_of(task.amount)
+            held = {each.name: amount // place.lanes for each, amount in whole.items()}
+        self._ran(run.task, held, run.begun_ms)

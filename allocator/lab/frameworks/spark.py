@@ -18,14 +18,14 @@ from itertools import count
 from allocator.core import MILLI
 from allocator.lab.frameworks.base import (
     REFUSE_DEFAULT_MS,
+    Framework,
     Identity,
     Master,
     Offer,
     Quantities,
     Task,
 )
-from allocator.lab.master.ledger_rows import Amount
-from allocator.lab.master.resources import Resource
+from allocator.lab.master.resources import Amount, Resource
 
 # What an operator sets about Spark on Mesos, and what follows from it [1].
 
@@ -179,18 +179,6 @@ class Stages:
 # What Spark reads in an offer, and what it takes of it.
 
 
-def split(
-    master: Master, settings: SparkSettings, offers: Iterable[Offer]
-) -> tuple[list[Offer], list[Offer]]:
-    """Split offers into those whose agents meet the constraints, and those that do not."""
-    matched: list[Offer] = []
-    unmatched: list[Offer] = []
-    for offer in offers:
-        fits = settings.accepts(master.attributes(offer.agent))
-        (matched if fits else unmatched).append(offer)
-    return matched, unmatched
-
-
 class OpenOffer:
     """What is left of an offer while executors are placed on it.
 
@@ -223,6 +211,22 @@ class OpenOffer:
                     missing -= part
             assert not missing, f"{amount} of {name} is more than is left"
         self.taken.append(self._master.row(taken))
+
+
+def open_matching(
+    master: Master, settings: SparkSettings, offers: Iterable[Offer]
+) -> list[OpenOffer]:
+    """Open the offers whose agents meet the constraints; decline the others."""
+    matched: list[OpenOffer] = []
+    unmatched: list[Offer] = []
+    for offer in offers:
+        if settings.accepts(master.attributes(offer.agent)):
+            matched.append(OpenOffer(master, offer))
+        else:
+            unmatched.append(offer)
+    if unmatched:
+        master.decline(unmatched, settings.refuse_unmet_ms)
+    return matched
 
 
 # Spark on Mesos in coarse-grained mode [2].
@@ -261,7 +265,7 @@ class Executor:
     ending: bool = False
 
 
-class ExecutorPool:
+class ExecutorPool(Framework):
     """What drivers in coarse-grained mode have in common: executors that pull tasks.
 
     stages_ms: durations of the tasks of each stage, on one core.
@@ -282,6 +286,7 @@ class ExecutorPool:
         self.stages = Stages(stages_ms)
         self.executors: dict[Task, Executor] = {}
         self.stopping = False
+        self._gone = False
         self._left = left
         self._start_ms = start_ms
         self._stop_ms = stop_ms
@@ -332,6 +337,27 @@ class ExecutorPool:
         """The job is done: end the executors."""
         raise NotImplementedError
 
+    def _end_in_turn(self, executor: Executor, number: int) -> None:
+        """Ask an executor to stop; it takes its time, which is that of this number."""
+        delay_ms = self._stop_ms[number % len(self._stop_ms)]
+        self._master.event_heap.after(delay_ms, partial(self._ended_itself, executor))
+
+    def _ended_itself(self, executor: Executor) -> None:
+        if executor.task.live:
+            del self.executors[executor.task]
+            self._master.end(executor.task)
+            self._executor_ended()
+
+    def _executor_ended(self) -> None:
+        """The driver hears of it."""
+        raise NotImplementedError
+
+    def _leave(self) -> None:
+        if not self._gone:
+            self._gone = True
+            self._master.unsubscribe(self)
+            self._left()
+
 
 class CoarseSpark(ExecutorPool):
     """A job as a framework.
@@ -357,8 +383,7 @@ class CoarseSpark(ExecutorPool):
         """Executors that the job wants at most."""
         self._more = 1
         self._started: Callable[[], None] | None = started
-        self._gone = False
-        self._ended = 0
+        self._ended = count()
 
     # What the master tells.
 
@@ -376,10 +401,7 @@ class CoarseSpark(ExecutorPool):
         if self.stopping or len(self.executors) >= self.target:
             self._master.decline(offers, REFUSE_DEFAULT_MS)
             return
-        matched, unmatched = split(self._master, self.settings, offers)
-        if unmatched:
-            self._master.decline(unmatched, self.settings.refuse_unmet_ms)
-        opened = [OpenOffer(self._master, offer) for offer in matched]
+        opened = open_matching(self._master, self.settings, offers)
         planned = self._place(opened)
         useless = []
         for each, cores_and_gpus in zip(opened, planned, strict=True):
@@ -469,17 +491,8 @@ class CoarseSpark(ExecutorPool):
         self._master.event_heap.after(dynamic.backlog_ms, self._adjust)
 
     def _end(self, executor: Executor) -> None:
-        """Ask an executor to stop; it takes its time."""
         executor.ending = True
-        delay_ms = self._stop_ms[self._ended % len(self._stop_ms)]
-        self._ended += 1
-        self._master.event_heap.after(delay_ms, partial(self._ended_itself, executor))
-
-    def _ended_itself(self, executor: Executor) -> None:
-        if executor.task.live:
-            del self.executors[executor.task]
-            self._master.end(executor.task)
-            self._executor_ended()
+        self._end_in_turn(executor, next(self._ended))
 
     def _executor_ended(self) -> None:
         """The driver hears of it: it wants offers again, whatever it refused before."""
@@ -493,12 +506,6 @@ class CoarseSpark(ExecutorPool):
             self._end(executor)
         wait_ms = self.settings.shutdown_timeout_ms if self.executors else 0
         self._master.event_heap.after(wait_ms, self._leave)
-
-    def _leave(self) -> None:
-        if not self._gone:
-            self._gone = True
-            self._master.unsubscribe(self)
-            self._left()
 
 
 # Spark on Mesos in fine-grained mode [3], which both versions call deprecated.
@@ -546,10 +553,7 @@ class FineSpark:
 
     def offered(self, offers: list[Offer]) -> None:
         """Launch tasks round-robin over what can be used; decline the rest."""
-        matched, unmatched = split(self._master, self.settings, offers)
-        if unmatched:
-            self._master.decline(unmatched, self.settings.refuse_unmet_ms)
-        opened = [OpenOffer(self._master, offer) for offer in matched]
+        opened = open_matching(self._master, self.settings, offers)
         usable = [each for each in opened if self._is_enough(each)]
         self._place(usable)
         useless = [each.offer for each in opened if not each.taken]

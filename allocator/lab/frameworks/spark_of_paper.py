@@ -29,7 +29,7 @@ from allocator.lab.frameworks.base import (
     fit,
 )
 from allocator.lab.frameworks.spark import Executor, ExecutorPool
-from allocator.lab.master.ledger_rows import Amount, minus
+from allocator.lab.master.resources import Amount, minus
 
 REFUSE_AT_MAXIMUM_MS = 120_000
 
@@ -119,7 +119,7 @@ class SparkJob(ExecutorPool):
         for executor in self.executors.values():
             self._pull(executor)
         if self.stopping:
-            self._leave_if_alone()
+            self._executor_ended()
 
     def _decline(self, offers: Sequence[Offer]) -> None:
         """Give back offers that were not taken back meanwhile."""
@@ -164,28 +164,18 @@ class SparkJob(ExecutorPool):
 
     def _stop(self) -> None:
         """All stages are done: stop the executors."""
-        for number, task in enumerate(self.executors):
-            delay_ms = self.job.stop_ms[number % len(self.job.stop_ms)]
-            self._master.event_heap.after(delay_ms, partial(self._stopped, task))
+        for number, executor in enumerate(self.executors.values()):
+            self._end_in_turn(executor, number)
 
     def _release(self, executor: Executor) -> None:
         """Stop an executor before the end of the job."""
-        number = len(self.executors) % len(self.job.stop_ms)
         executor.idle = 0
-        delay_ms = self.job.stop_ms[number]
-        self._master.event_heap.after(delay_ms, partial(self._stopped, executor.task))
+        self._end_in_turn(executor, len(self.executors))
 
-    def _stopped(self, task: Task) -> None:
-        if not task.live:
-            return
-        del self.executors[task]
-        self._master.end(task)
-        self._leave_if_alone()
-
-    def _leave_if_alone(self) -> None:
+    def _executor_ended(self) -> None:
+        """The last one takes the driver with it."""
         if not self.executors:
-            self._master.unsubscribe(self)
-            self._left()
+            self._leave()
 
 
 def executors_of(offered: Amount, need: Amount, count: int, job: Job) -> list[tuple[Amount, int]]:

@@ -29,7 +29,7 @@ from allocator.lab.hostile.words import (
     thousandths,
 )
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.ledger import Quota
 from allocator.lab.master.resources import AgentSpec, Resource, disk, reserved, volume
 
 PARTS_MAX = 500
@@ -110,7 +110,7 @@ class Tenants:
             self._master.set_quota(self._top(role), Quota(_quantities(amounts)))
         for words in self.manner.agents():
             agent = self._master.add_agent(_spec(words, self._most))
-            self._machines.append((agent, self._master.ledger.agents[agent].agent_id))
+            self._machines.append((agent, self._master.ledger.agents[agent].info.agent_id))
         for info in self.manner.frameworks():
             self._join(info)
 
@@ -181,7 +181,7 @@ class Tenants:
 
     def _is_there(self, agent: int, agent_id: str) -> bool:
         row = self._master.ledger.agents.get(agent)
-        return row is not None and row.agent_id == agent_id
+        return row is not None and row.info.agent_id == agent_id
 
     def _remove(self, agent: int, agent_id: str) -> None:
         if self._is_there(agent, agent_id):

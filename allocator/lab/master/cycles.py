@@ -17,8 +17,7 @@ from allocator.lab.event_heap import EventHeap, Priority
 from allocator.lab.frameworks.base import Framework, Leaver, Offer, Task
 from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.session import Outbox, Session
-from allocator.lab.reports.run_record import Record
+from allocator.lab.master.session import Outbox, Record, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,9 @@ class RegisteredFramework:
     waiting: bool = True
     offers: dict[Offer, None] = field(default_factory=dict)
     tasks: dict[Task, None] = field(default_factory=dict)
+
+    def tasks_on(self, agent: int) -> list[Task]:
+        return [task for task in self.tasks if task.agent == agent]
 
     def void_offers(self, offers: Iterable[Offer]) -> None:
         for offer in offers:

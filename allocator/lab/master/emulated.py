@@ -14,7 +14,7 @@ there, simulated time stands still.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from allocator.core import (
@@ -51,25 +51,29 @@ from allocator.lab.frameworks.base import (
 )
 from allocator.lab.links.base import Link, Opening
 from allocator.lab.master.cycles import Cycles, RegisteredFramework, Timing
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import (
+from allocator.lab.master.ledger import (
     AgentRow,
-    Amount,
     FrameworkRow,
+    Ledger,
     LedgerError,
     Place,
     Quota,
     Refusal,
+)
+from allocator.lab.master.resources import (
+    AgentSpec,
+    Amount,
+    Resource,
     add,
     least,
     minus,
     plus,
     reaches,
 )
-from allocator.lab.master.resources import AgentSpec, Resource
 from allocator.lab.master.session import (
     Handles,
     Outbox,
+    Record,
     Roles,
     Row,
     Session,
@@ -78,7 +82,6 @@ from allocator.lab.master.session import (
     framework_info,
     snapshot,
 )
-from allocator.lab.reports.run_record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,7 @@ class EmulatedMaster:
 
     def attributes(self, agent: int) -> Mapping[str, str]:
         """The attributes of an agent, as each of its offers shows them."""
-        return self.ledger.agents[agent].attributes
+        return self.ledger.agents[agent].info.attributes
 
     def inspect(self, look: Callable[[Sequence[Offer]], None]) -> None:
         """Have somebody look at the offers of each batch of decisions once they are booked."""
@@ -260,22 +263,17 @@ class EmulatedMaster:
         agent = self._agent_handles.take()
         self._agent_count += 1
         row = AgentRow(
-            agent_id=f"agent-{self._agent_count:06d}",
-            hostname=spec.hostname,
-            attributes=spec.attributes,
+            spec.info(f"agent-{self._agent_count:06d}"),
             bound_sequence=0,
             capacity=list(plus(self.ledger.amount(spec.capacity), self.row(spec.special))),
             held=list(self.ledger.zero),
-            region=spec.region,
-            zone=spec.zone,
-            capabilities=spec.capabilities,
         )
         self._register(agent, row)
         return agent
 
     def _register(self, agent: int, row: AgentRow) -> None:
         row.bound_sequence = self.session.sequence + 1
-        self.ledger.kinds.tell(row.capacity, row.agent_id)
+        self.ledger.kinds.tell(row.capacity, row.info.agent_id)
         self.ledger.add_agent(agent, row)
         self.outbox.add(agent_event(agent, row, self.outbox.sparse(row.capacity)))
         self._note_use()
@@ -299,7 +297,7 @@ class EmulatedMaster:
         self._note_use()
         lost: list[tuple[RegisteredFramework, list[Task]]] = []
         for member in self.members.values():
-            tasks = [task for task in member.tasks if task.agent == agent]
+            tasks = member.tasks_on(agent)
             offers = [offer for offer in member.offers if offer.agent == agent]
             member.void_offers(offers)
             member.void_tasks(tasks)
@@ -341,33 +339,17 @@ class EmulatedMaster:
         special = row.capacity[len(self.ledger.zero) :]
         capacity = (*self.ledger.amount(spec.capacity), *special)
         # With other attributes, what was refused may be wanted.
-        if spec.attributes != row.attributes:
+        if spec.attributes != row.info.attributes:
             self.ledger.drop_filters(agent)
         self.ledger.resize_agent(agent, capacity)
-        renewed = replace(
-            self.ledger.agents[agent],
-            hostname=spec.hostname,
-            attributes=spec.attributes,
-            region=spec.region,
-            zone=spec.zone,
-            capabilities=spec.capabilities,
-        )
-        self.ledger.agents[agent] = renewed
-        self.outbox.add(
-            UpdateAgent(
-                agent,
-                spec.hostname,
-                dict(spec.attributes),
-                spec.region,
-                spec.zone,
-                spec.capabilities,
-                self.outbox.sparse(capacity),
-            )
-        )
+        row.info = info = spec.info(row.info.agent_id)
+        where, knows = (info.region, info.zone), info.capabilities
+        there = self.outbox.sparse(capacity)
+        self.outbox.add(UpdateAgent(agent, info.hostname, info.attributes, *where, knows, there))
         self._note_use()
         # As Mesos does: offers were made of what the agent had before.
         self.rescind([agent])
-        if not renewed.active:
+        if not row.active:
             self.activate_agent(agent, active=True)
         self._cycles.trigger(agent)
 
@@ -378,7 +360,7 @@ class EmulatedMaster:
         self._cycles.trigger(agent)
 
     def _resize(self, agent: int, amount: Amount) -> None:
-        self.ledger.kinds.tell(amount, self.ledger.agents[agent].agent_id)
+        self.ledger.kinds.tell(amount, self.ledger.agents[agent].info.agent_id)
         self.ledger.resize_agent(agent, amount)
         self.outbox.add(UpdateAgent(agent, capacity=self.outbox.sparse(amount)))
         self._note_use()
@@ -596,7 +578,7 @@ class EmulatedMaster:
             if not all(each.shared for each in self.resources_of(more)):
                 raise LedgerError(f"{used} is more than the {there} that is offered")
             place: Place = (offer.role, offer.agent)
-            self.ledger.copy(offer.framework, place, more)
+            self.ledger.hold(offer.framework, place, more)
             row = (offer.framework, *place, more)
             self.outbox.add(Hold(self.outbox.holdings([row])))
         return more
@@ -672,7 +654,7 @@ class EmulatedMaster:
         """An agent does not come back: its tasks are lost."""
         self._agent_handles.give_back(agent)
         for member in self.members.values():
-            tasks = [task for task in member.tasks if task.agent == agent]
+            tasks = member.tasks_on(agent)
             member.void_tasks(tasks)
             if tasks:
                 member.framework.lost(tasks)
@@ -685,7 +667,7 @@ class EmulatedMaster:
         unknown: list[RegisteredFramework] = []
         # Book its tasks, also those of frameworks that are not back yet.
         for member in self.members.values():
-            tasks = [task for task in member.tasks if task.agent == agent]
+            tasks = member.tasks_on(agent)
             for task in tasks:
                 self.ledger.recover(task.framework, (task.role, agent), task.amount)
                 running.append((task.framework, task.role, agent, task.amount))

@@ -8,10 +8,17 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from allocator.core import Reason
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, Amount, FrameworkRow, same
-from allocator.lab.master.resources import allocatable, in_quota, lineage, take, understood
+from allocator.core import AMOUNT_MAX, Reason
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger
+from allocator.lab.master.resources import (
+    Amount,
+    allocatable,
+    in_quota,
+    lineage,
+    same,
+    take,
+    understood,
+)
 
 # Quotas over the decisions of one batch: limits, and headroom for guarantees.
 #
@@ -124,7 +131,6 @@ class QuotaBook:
         return (role for role in lineage(path) if role in self._quotas)
 
 
-AMOUNT_MAX = 2**53
 GPUS = "gpus"
 GPU_CAPABILITY = "GPU_RESOURCES"
 REGION_AWARE = "REGION_AWARE"
@@ -200,7 +206,9 @@ def judge(
 
 def allows(framework: FrameworkRow, agent: AgentRow) -> bool:
     """Whether the agent has one of the allowed values of each attribute that is constrained."""
-    return all(agent.attributes.get(name) in values for name, values in framework.allowed.items())
+    return all(
+        agent.info.attributes.get(name) in values for name, values in framework.allowed.items()
+    )
 
 
 def offerable(ledger: Ledger, decision: Decision, amount: Amount) -> bool:
@@ -269,13 +277,14 @@ def _where(ledger: Ledger, decision: Decision) -> Reason | None:
 
 
 def _listed(ledger: Ledger, agent: AgentRow) -> bool:
-    return ledger.whitelist is None or agent.hostname in ledger.whitelist
+    return ledger.whitelist is None or agent.info.hostname in ledger.whitelist
 
 
 def _capable(ledger: Ledger, framework: FrameworkRow, agent: AgentRow, path: str) -> bool:
     """Whether the two can meet: for each of these the one that asks for it, and who has it."""
-    remote = bool(ledger.region and agent.region and agent.region != ledger.region)
-    has, knows = framework.capabilities, agent.capabilities
+    region = agent.info.region
+    remote = bool(ledger.region and region and region != ledger.region)
+    has, knows = framework.capabilities, agent.info.capabilities
     return (
         (GPU_CAPABILITY in has or not ledger.filter_gpus or not _gpus(ledger, agent))
         and (REGION_AWARE in has or not remote)

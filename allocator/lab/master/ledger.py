@@ -8,26 +8,112 @@ by it.
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 
-from allocator.lab.master.ledger_rows import (
-    AgentRow,
+from allocator.core import AgentInfo
+from allocator.lab.master.resources import (
     Amount,
-    FrameworkRow,
-    Holding,
-    LedgerError,
-    Place,
-    Quota,
-    Refusal,
+    KindTable,
+    Resource,
+    ResourceTable,
     add,
     padded,
     plus,
     reaches,
     same,
 )
-from allocator.lab.master.resources import KindTable, Resource, ResourceTable
+
+Place = tuple[int, int]
+"""Role and agent."""
 
 MINIMUM: tuple[Mapping[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})
 """Mesos's default: 0.01 CPUs or 32 MiB."""
+
+
+class LedgerError(ValueError):
+    """The emulated master broke its own rules: a defect of the simulator, not of the sidecar."""
+
+
+@dataclass(slots=True)
+class AgentRow:
+    """An agent as the ledger keeps it.
+
+    bound_sequence: number of the batch that binds the handle to it.
+    capacity, held: thousandths; by resource. More may be held than the capacity after the capacity
+        shrank.
+    unavailable_ms: beginning and duration of its maintenance.
+    """
+
+    info: AgentInfo
+    bound_sequence: int
+    capacity: list[int]
+    held: list[int]
+    active: bool = True
+    unavailable_ms: tuple[int, int] | None = None
+
+    def available(self) -> list[int]:
+        """What nobody holds; never negative."""
+        both = zip_longest(self.capacity, self.held, fillvalue=0)
+        return [c - h if c > h else 0 for c, h in both]
+
+
+@dataclass(slots=True)
+class FrameworkRow:
+    """A framework as the ledger keeps it.
+
+    bound_sequence: number of the batch that binds the handle to it.
+    allowed: for each attribute named here, the values that an agent may have.
+    minimum: thousandths; by role: what an offer must reach at least, any one of them; nothing: any
+        offer will do. For a role that is not named it is the master's minimum.
+    """
+
+    framework_id: str
+    bound_sequence: int
+    roles: set[int]
+    suppressed: set[int] = field(default_factory=set)
+    capabilities: frozenset[str] = frozenset()
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    minimum: Mapping[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
+    active: bool = True
+
+
+@dataclass(slots=True)
+class Holding:
+    """What one framework holds in one role on one agent, by resource."""
+
+    offered: list[int]
+    used: list[int]
+
+    @property
+    def empty(self) -> bool:
+        return not any(self.offered) and not any(self.used)
+
+    def both(self) -> Amount:
+        return plus(self.offered, self.used)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A filter: nothing that it covers is offered up to and including `expires_ms`."""
+
+    amount: Amount
+    expires_ms: int
+
+    def covers(self, amount: Sequence[int]) -> bool:
+        """Whether every entry of `amount` is at most the refused one."""
+        return reaches(self.amount, amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What a role is to have at least and at most, in thousandths by name."""
+
+    guarantees: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.guarantees or self.limits)
 
 
 class Ledger:
@@ -61,7 +147,6 @@ class Ledger:
         self.minimum = tuple(minimum)
         self.filter_gpus = filter_gpus
         self.region = region
-        self.paused = False
         self.recovery: tuple[int, int] | None = None
         self.whitelist: frozenset[str] | None = None
         self.path: Mapping[int, str] = {}
@@ -82,15 +167,14 @@ class Ledger:
     @property
     def holds_back(self) -> bool:
         """Whether nothing may be offered at all."""
-        return self.paused or self.recovery is not None
+        return self.recovery is not None
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
         """Thousandths by name as a row; a name that the ledger does not know is an error."""
         plain = self.table.resources[: len(self.zero)]
         unknown = set(quantities) - {resource.name for resource in plain}
         if unknown:
-            message = f"no such resource: {', '.join(sorted(unknown))}"
-            raise LedgerError(message)
+            raise LedgerError(f"no such resource: {', '.join(sorted(unknown))}")
         return tuple(quantities.get(resource.name, 0) for resource in plain)
 
     def row(self, amounts: Mapping[Resource, int]) -> Amount:
@@ -130,8 +214,7 @@ class Ledger:
     def add_agent(self, agent: int, row: AgentRow) -> None:
         """Bind a free handle to an agent of which nothing is held."""
         if agent in self.agents or any(row.held):
-            message = f"agent {agent} is bound already, or does not start empty"
-            raise LedgerError(message)
+            raise LedgerError(f"agent {agent} is bound already, or does not start empty")
         self.agents[agent] = row
         add(self.total, row.capacity)
 
@@ -163,8 +246,7 @@ class Ledger:
     def add_framework(self, framework: int, row: FrameworkRow) -> None:
         """Bind a free handle to a framework; what it was known to hold stays its own."""
         if framework in self.frameworks:
-            message = f"framework {framework} is bound already"
-            raise LedgerError(message)
+            raise LedgerError(f"framework {framework} is bound already")
         self.frameworks[framework] = row
         self.holdings.setdefault(framework, {})
         self.filters[framework] = {}
@@ -208,20 +290,15 @@ class Ledger:
 
     def offer(self, framework: int, place: Place, amount: Amount) -> None:
         if not reaches(self.available(place[1]), amount):
-            message = f"{amount} is more than is free on agent {place[1]}"
-            raise LedgerError(message)
-        self._hold(framework, place, amount)
-
-    def copy(self, framework: int, place: Place, amount: Amount) -> None:
-        """Book more copies of shared volumes that are offered."""
-        self._hold(framework, place, amount)
+            raise LedgerError(f"{amount} is more than is free on agent {place[1]}")
+        self.hold(framework, place, amount)
 
     def recover(self, framework: int, place: Place, amount: Amount) -> None:
         """Book what runs on an agent that comes back; the framework may be unknown yet."""
-        self._hold(framework, place, amount)
+        self.hold(framework, place, amount)
         self.use(framework, place, amount)
 
-    def _hold(self, framework: int, place: Place, amount: Amount) -> None:
+    def hold(self, framework: int, place: Place, amount: Amount) -> None:
         """Book an amount as offered, without asking whether it is free."""
         places = self.holdings.setdefault(framework, {})
         holding = places.setdefault(place, Holding(list(self.zero), list(self.zero)))
@@ -242,8 +319,7 @@ class Ledger:
         """Turn resources that nobody holds into others."""
         row = self.agents[agent]
         if not reaches(row.available(), consumed):
-            message = f"{consumed} is more than nobody holds on agent {agent}"
-            raise LedgerError(message)
+            raise LedgerError(f"{consumed} is more than nobody holds on agent {agent}")
         self._turn(row, consumed, converted)
 
     def _turn(self, row: AgentRow, consumed: Amount, converted: Amount) -> None:
@@ -320,6 +396,5 @@ def _drop(filters: dict[Place, list[Refusal]], which: Callable[[Place], bool]) -
 def _take(row: list[int], amount: Amount) -> None:
     """Take an amount from a row that must have as much."""
     if not reaches(row, amount) or min(amount, default=0) < 0:
-        message = f"{amount} cannot be taken of {tuple(row)}"
-        raise LedgerError(message)
+        raise LedgerError(f"{amount} cannot be taken of {tuple(row)}")
     add(row, amount, -1)

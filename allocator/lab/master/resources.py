@@ -1,4 +1,4 @@
-"""Resources as Mesos has them: reserved, revocable, persistent, shared, a provider's. Their kinds.
+"""Resources as Mesos has them, reserved, revocable, shared and more; their amounts and kinds.
 
 These are the objects of a master, with all that tells them apart there. Kinds say what of it
 decisions need.
@@ -7,9 +7,17 @@ decisions need.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
-from allocator.core import MILLI, Kind
-from allocator.lab.master.ledger_rows import AGENT_CAPABILITIES, Amount
+from allocator.core import MILLI, AgentInfo, Kind
+
+Amount = tuple[int, ...]
+"""Thousandths by resource. A row may be shorter than there are resources: the others are 0."""
+
+AGENT_CAPABILITIES = frozenset({"MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT"})
+
+NAMES = {"cpus": "CPU", "mem": "memory", "gpus": "GPU"}
+"""Resources as tables and axes name them."""
 
 SHARED = "SHARED_RESOURCES"
 REVOCABLE = "REVOCABLE_RESOURCES"
@@ -172,6 +180,48 @@ def take(resource: Resource, there: int, wanted: int) -> int:
     if resource.indivisible or resource.shared:
         return 0
     return wanted if resource.scalar else wanted - wanted % MILLI
+
+
+# Amounts by resource, as rows.
+
+
+def reaches(amount: Sequence[int], least: Sequence[int]) -> bool:
+    """Whether every entry of `amount` is at least the other's; neither has negative ones."""
+    # A loop: this is asked several times for each offer, and a generator takes twice as long.
+    for has, needs in zip(amount, least, strict=False):
+        if has < needs:
+            return False
+    return len(least) <= len(amount) or not any(least[len(amount) :])
+
+
+def add(row: list[int], amount: Sequence[int], sign: int = 1) -> None:
+    """Add an amount to a row, or take it away (sign -1), in place."""
+    if len(amount) > len(row):
+        row.extend([0] * (len(amount) - len(row)))
+    for kind, value in enumerate(amount):
+        row[kind] += sign * value
+
+
+def plus(one: Sequence[int], other: Sequence[int]) -> Amount:
+    return tuple(a + b for a, b in zip_longest(one, other, fillvalue=0))
+
+
+def minus(one: Sequence[int], other: Sequence[int]) -> Amount:
+    """Take one row from another, entry by entry."""
+    return tuple(a - b for a, b in zip_longest(one, other, fillvalue=0))
+
+
+def least(one: Sequence[int], other: Sequence[int]) -> Amount:
+    """The smaller entries of two rows."""
+    return tuple(map(min, zip_longest(one, other, fillvalue=0)))
+
+
+def padded(row: Sequence[int], width: int) -> Amount:
+    return (*row, *[0] * (width - len(row)))
+
+
+def same(one: Sequence[int], other: Sequence[int]) -> bool:
+    return not any(minus(one, other))
 
 
 # The kinds of a master's resources, as the sidecar is told of them, and back.
@@ -375,3 +425,8 @@ class AgentSpec:
     region: str = ""
     zone: str = ""
     capabilities: frozenset[str] = AGENT_CAPABILITIES
+
+    def info(self, agent_id: str) -> AgentInfo:
+        """What it is called and like, beside its resources."""
+        where = self.region, self.zone
+        return AgentInfo(agent_id, self.hostname, dict(self.attributes), *where, self.capabilities)

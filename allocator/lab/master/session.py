@@ -1,9 +1,10 @@
-"""The master's end of the session: events on their way, roles by handle, the snapshot, batches."""
+"""The master's end of the session: events on their way, roles, snapshot, record, batches."""
 
 import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from allocator.core import (
     AddAgent,
     AddFilters,
     AddFramework,
-    AgentInfo,
     Decisions,
     Define,
     Event,
@@ -31,10 +31,8 @@ from allocator.core import (
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.links.base import Batch, Link, LinkDownError, Opening
 from allocator.lab.master.gates import Verdict
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import AgentRow, Amount, FrameworkRow, minus, padded
-from allocator.lab.master.resources import KindTable, lineage
-from allocator.lab.reports.run_record import Record
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger
+from allocator.lab.master.resources import Amount, KindTable, lineage, minus, padded
 from allocator.wire import ModuleFigures
 
 # Events on their way to the sidecar, in the order in which Mesos causes them.
@@ -255,16 +253,8 @@ def _with_ancestors(paths: tuple[str, ...]) -> list[str]:
 
 def agent_event(agent: int, row: AgentRow, capacity: Mapping[int, int]) -> AddAgent:
     """An agent as it is announced, with its capacity by kind."""
-    info = AgentInfo(
-        agent_id=row.agent_id,
-        hostname=row.hostname,
-        attributes=dict(row.attributes),
-        region=row.region,
-        zone=row.zone,
-        capabilities=row.capabilities,
-    )
     start_ms, duration_ms = row.unavailable_ms or (-1, 0)
-    return AddAgent(agent, info, capacity, row.active, start_ms, duration_ms)
+    return AddAgent(agent, row.info, capacity, row.active, start_ms, duration_ms)
 
 
 def framework_info(identity: Identity, row: FrameworkRow) -> FrameworkInfo:
@@ -332,6 +322,68 @@ def exclusions(places: list[tuple[int, int, int]], *, excluded: bool = True) -> 
     """Pairs (framework, role, agent) that may not meet, or may again."""
     table = np.array(places, np.int64).reshape(len(places), 3)
     return Exclude(table[:, 0], table[:, 1], table[:, 2], np.full(len(places), excluded))
+
+
+# What a master writes down as it goes.
+
+
+@dataclass(slots=True)
+class Record:
+    """Everything that a run writes down as it goes.
+
+    time_ms, used, total: the used and total amounts from each moment on at which one of them
+        changed.
+    latency_s: wall time from the sending of each batch that asks for a cycle to the last of its
+        decisions.
+    outcomes: what became of all decisions.
+    steady: of those between whose cycle and whose arrival nothing happened: there is no excuse.
+    waits_ms: from a framework's subscription to its first offer.
+    fallbacks: offers that the master made without the sidecar.
+    inverse_offers: how often a framework was asked to leave an agent.
+    """
+
+    time_ms: list[int] = field(default_factory=list)
+    used: list[Amount] = field(default_factory=list)
+    total: list[Amount] = field(default_factory=list)
+    latency_s: list[float] = field(default_factory=list)
+    outcomes: Counter[Reason] = field(default_factory=Counter)
+    steady: Counter[Reason] = field(default_factory=Counter)
+    waits_ms: list[int] = field(default_factory=list)
+    batches: int = 0
+    events: int = 0
+    offers: int = 0
+    declines: int = 0
+    tasks: int = 0
+    operations: int = 0
+    resyncs: int = 0
+    fallbacks: int = 0
+    inverse_offers: int = 0
+
+    def note_use(self, now_ms: int, used: Sequence[int], total: Sequence[int]) -> None:
+        """Write down what is used from now on, if it is something else than before."""
+        row, whole = tuple(used), tuple(total)
+        if self.time_ms and self.used[-1] == row and self.total[-1] == whole:
+            return
+        if self.time_ms and self.time_ms[-1] == now_ms:
+            self.used[-1], self.total[-1] = row, whole
+            return
+        self.time_ms.append(now_ms)
+        self.used.append(row)
+        self.total.append(whole)
+
+    @property
+    def rejected(self) -> Counter[Reason]:
+        """Decisions of which no offer was made as they said, by reason."""
+        return _without_offered(self.outcomes)
+
+    @property
+    def defects(self) -> Counter[Reason]:
+        """The same of those that are steady: the sidecar was wrong."""
+        return _without_offered(self.steady)
+
+
+def _without_offered(outcomes: Counter[Reason]) -> Counter[Reason]:
+    return Counter({r: n for r, n in outcomes.items() if r != Reason.OFFERED})
 
 
 # The master's end of the session: batches out, decisions in, a snapshot after each break.

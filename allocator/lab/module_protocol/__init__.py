@@ -8,7 +8,7 @@ from allocator.lab.module_protocol.client_session import (
     pack_snapshot,
     write_hello,
 )
-from allocator.lab.module_protocol.encode import read_decisions, write_batch, write_event
+from allocator.lab.module_protocol.encode import read_decisions, write_event
 
 __all__ = [
     "BadSidecarError",
@@ -17,7 +17,6 @@ __all__ = [
     "SessionEndedError",
     "pack_snapshot",
     "read_decisions",
-    "write_batch",
     "write_event",
     "write_hello",
 ]

@@ -3,7 +3,7 @@
 The inverse of `allocator.wire.codec.decode`: an event that is written and read is the event again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,24 +53,6 @@ def write_event(event: Event) -> pb.Event:
     """
     field, write = _WRITERS[type(event)]
     return pb.Event(**{field: write(event)})
-
-
-def write_batch(
-    sequence: int,
-    clock_ms: int,
-    events: Iterable[Event],
-    *,
-    cycle: bool = False,
-    agents: Iterable[int] = (),
-) -> pb.EventBatch:
-    """Write a batch of events; no agents: the cycle is over all of them."""
-    return pb.EventBatch(
-        sequence=sequence,
-        clock_ms=clock_ms,
-        events=map(write_event, events),
-        cycle=cycle,
-        agents=agents,
-    )
 
 
 def _write_define(event: Define) -> pb.DefineHandles:

@@ -1,7 +1,7 @@
 """A cluster whose tasks read data: disks, racks and links that transfers share, and schedulers.
 
 `topology` says which links there are and moves data over them, `workflow` which tasks a job has and
-what they read, `cluster` runs them. `queue_scheduler` and `flow_scheduler` decide what runs where.
+what they read, `cluster` runs them. `schedulers` decide what runs where.
 
 References
 ----------

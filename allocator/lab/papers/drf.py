@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator import measures
-from allocator.core import Floats, PolicySpec
-from allocator.lab.papers.report import Cell, Report, Row, exactly, paragraphs
-from allocator.policies import build
+from allocator.core import Floats
+from allocator.lab.papers.online import fill
+from allocator.lab.papers.report import Cell, Report, Row, beside, paragraphs
 from allocator.solvers.fluid import proportional_fairness, water_filling
-from allocator.testing import amounts_granted, placement, static_snapshot
+from allocator.testing import static_snapshot
 
 SOURCE = "Ghodsi et al., NSDI 2011, sec. 4.1 and 4.3"
 
@@ -35,28 +35,21 @@ SCALE = 275
 def filled(policy: str, scale: int = 1) -> list[int]:
     """Tasks of A and B where a policy fills an empty cluster, `scale` times as large."""
     snapshot = static_snapshot(capacity=[CAPACITY * scale], demand=DEMAND)
-    spec = PolicySpec(policy, "listed", mode="characterised", flat=True)
-    grants = build(spec).allocate(snapshot, 0)
-    return [int(n) for n in placement(snapshot, grants).sum(axis=1)]
+    return [int(n) for n in fill(snapshot, policy).sum(axis=1)]
 
 
 def example() -> Report:
     """DRF's own example, and asset fairness and CEEI on the same cluster."""
     rows = [
-        Row("DRF, whole tasks", exactly(filled("drf"), [3, 2])),
-        Row("DRF, dominant shares", exactly(_dominant_shares(), [2 / 3, 2 / 3])),
-        Row("DRF, fluid", _fluid(drf(DEMAND, CAPACITY), (3, 2))),
-        Row("asset fairness, fluid", _fluid(asset(DEMAND, CAPACITY), ASSET)),
-        Row("CEEI, fluid", _fluid(ceei(DEMAND, CAPACITY), CEEI)),
+        Row("DRF, whole tasks", beside(filled("drf"), (3, 2))),
+        Row("DRF, dominant shares", beside(_dominant_shares(), (2 / 3, 2 / 3))),
+        Row("DRF, fluid", beside(drf(DEMAND, CAPACITY), (3, 2), 1e-6)),
+        Row("asset fairness, fluid", beside(asset(DEMAND, CAPACITY), ASSET, 1e-6)),
+        Row("CEEI, fluid", beside(ceei(DEMAND, CAPACITY), CEEI, 1e-6)),
     ]
     for policy, expected in (("drf", (3, 2)), ("asset", ASSET), ("ceei", CEEI)):
-        tasks = np.array(filled(policy, SCALE)) / SCALE
-        rows.append(
-            Row(
-                f"{policy}, whole tasks, {SCALE} clusters in one",
-                tuple(Cell(float(t), e, 1 / SCALE) for t, e in zip(tasks, expected, strict=True)),
-            )
-        )
+        cells = beside(np.array(filled(policy, SCALE)) / SCALE, expected, 1 / SCALE)
+        rows.append(Row(f"{policy}, whole tasks, {SCALE} clusters in one", cells))
     return Report(
         name="drf-example",
         title="9 CPUs and 18 GB; A needs <1, 4>, B needs <3, 1>: tasks",
@@ -71,14 +64,8 @@ def example() -> Report:
 
 
 def _dominant_shares() -> list[float]:
-    snapshot = static_snapshot(capacity=[CAPACITY], demand=DEMAND)
-    spec = PolicySpec("drf", "listed", mode="characterised", flat=True)
-    held = amounts_granted(snapshot, build(spec).allocate(snapshot, 0))
+    held = np.array(filled("drf"))[:, None] * DEMAND
     return measures.dominant_share(held, CAPACITY).tolist()
-
-
-def _fluid(tasks: np.ndarray, expected: tuple[float, float]) -> tuple[Cell, ...]:
-    return tuple(Cell(float(t), e, 1e-6) for t, e in zip(tasks, expected, strict=True))
 
 
 # Which properties asset fairness, CEEI and DRF have: the table, each cell by experiment.

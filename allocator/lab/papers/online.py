@@ -1,4 +1,7 @@
-"""The smallest host of the core: frameworks that take all they are offered, and give it back."""
+"""The smallest hosts: a policy that fills a cluster, and a core whose offers are all taken.
+
+In the latter frameworks take all that they are offered, and give it back.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,12 +26,22 @@ from allocator.core import (
     Release,
     RemoveFramework,
     Settings,
+    Snapshot,
     Transition,
 )
 from allocator.policies import build
+from allocator.testing import placement, planned
 
 ROLE = 1
 """The one role of all frameworks."""
+
+
+def fill(
+    snapshot: Snapshot, policy: str, selection: str = "listed", seed: int = 0, *, flat: bool = True
+) -> Ints:
+    """Fill a cluster with whole tasks; gives those of each client on each agent, (C, A)."""
+    ours = build(PolicySpec(policy, selection, mode="characterised", flat=flat))
+    return placement(snapshot, ours.allocate(planned(snapshot, ours), seed))
 
 
 class Online:
@@ -86,17 +99,11 @@ class Online:
         refuse, used = np.full(rows, -1), np.ones(rows, np.bool_)
         self.allocator.step(Release(self._holdings(framework, agent, amount), refuse, used))
 
-    def held(self, frameworks: Sequence[int]) -> Ints:
-        """What each framework holds, by resource in the order of their names, (F, R)."""
-        return self.allocator.state.held_by_column()[self._rows(frameworks)]
-
     def agents_held(self, frameworks: Sequence[int]) -> Ints:
         """On how many agents each framework holds something, (F,)."""
-        return self.allocator.state.ledger.books.agents_held[self._rows(frameworks)]
-
-    def _rows(self, frameworks: Sequence[int]) -> Ints:
-        handles = np.asarray(frameworks, np.int64)
-        return self.allocator.state.clients.rows(handles, np.full(len(handles), ROLE))
+        state, handles = self.allocator.state, np.asarray(frameworks, np.int64)
+        rows = state.clients.rows(handles, np.full(len(handles), ROLE))
+        return state.ledger.books.agents_held[rows]
 
     def _holdings(self, framework: Ints, agent: Ints, amount: Ints) -> Holdings:
         return Holdings(framework, np.full(len(framework), ROLE), agent, self._kind, amount)

@@ -1,6 +1,6 @@
 """What came out, beside what was published."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isnan
 
@@ -165,12 +165,25 @@ def averaged(
 def judged(values: Sequence[float]) -> Cell:
     """Whether a mean is above zero: by its confidence interval."""
     found = interval(values)
-    outcome = "holds" if found.low > 0 else "contrary" if found.high < 0 else "not shown"
-    return Cell(found.mean, half=found.half, outcome=outcome)
+    return Cell(found.mean, half=found.half, outcome=found.outcome())
 
 
-def exactly(computed: Sequence[float], published: Sequence[float]) -> tuple[Cell, ...]:
-    return tuple(Cell(float(c), p) for c, p in zip(computed, published, strict=True))
+def beside(
+    computed: Iterable[float],
+    published: Iterable[float | None] = (),
+    tolerance: float | Iterable[float] = 0.0,
+) -> tuple[Cell, ...]:
+    """Numbers beside what is published, if anything is; the tolerance is of all, or of each."""
+    found = [float(each) for each in computed]
+    wanted = list(published) or [None] * len(found)
+    within = [tolerance] * len(found) if isinstance(tolerance, float) else map(float, tolerance)
+    return tuple(Cell(*each) for each in zip(found, wanted, within, strict=True))
+
+
+def through(name: str, x: Sequence[float], means: Sequence[Cell], *, points: bool = False) -> Line:
+    """A curve through means over seeds, with their intervals."""
+    y, half = ([each.computed for each in means], [each.half or 0.0 for each in means])
+    return Line(name, tuple(x), tuple(y), tuple(half), points)
 
 
 def paragraphs(text: str) -> tuple[str, ...]:

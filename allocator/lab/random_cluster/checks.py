@@ -11,9 +11,8 @@ from allocator.core import MILLI
 from allocator.lab.frameworks.base import Offer
 from allocator.lab.links.sidecar_process import channel
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.ledger_rows import Amount, Refusal
-from allocator.lab.master.resources import Resource
+from allocator.lab.master.ledger import Ledger, Refusal
+from allocator.lab.master.resources import Amount, Resource
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 
 # The emulated master's books and a sidecar's.
@@ -67,7 +66,7 @@ def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
     yield "holds_back", ledger.holds_back
     for agent, row in ledger.agents.items():
         capacity, held = short(by_kind(row.capacity)), short(by_kind(row.held))
-        yield f"agent {agent}", (row.agent_id, row.active, capacity, held)
+        yield f"agent {agent}", (row.info.agent_id, row.active, capacity, held)
     for framework, subscriber in ledger.frameworks.items():
         yield f"framework {framework}", (subscriber.framework_id, subscriber.active)
         for role in subscriber.roles:
@@ -177,7 +176,7 @@ class Inspector:
         if place in ledger.excluded[offer.framework]:
             yield f"{what}: its constraints exclude the agent"
         for name, values in framework.allowed.items():
-            if agent.attributes.get(name) not in values:
+            if agent.info.attributes.get(name) not in values:
                 yield f"{what}: it wants {name} of {sorted(values)}"
         if ledger.holds_back:
             yield f"{what}: the master holds all offers back"

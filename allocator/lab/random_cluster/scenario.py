@@ -10,16 +10,16 @@ import numpy as np
 from allocator.core import AMOUNT_MAX, MILLI, Options
 from allocator.lab.frameworks.base import Conversion, Identity, Quantities
 from allocator.lab.master.emulated import Recovery
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.ledger import Quota
 from allocator.lab.master.resources import AgentSpec, Resource, reserved, unreserved
 from allocator.lab.random_cluster.checks import Inspector
-from allocator.lab.random_cluster.framework import RandomFramework
-from allocator.lab.random_cluster.population import (
+from allocator.lab.random_cluster.tenants import (
     PLAIN,
     REGION,
     ROLES,
     TOP_ROLES,
     Population,
+    RandomFramework,
     one_of,
 )
 from allocator.lab.workloads.scenario import Stage
@@ -180,11 +180,11 @@ class _Life:
         self._master.event_heap.after(self._some_ms(AWAY_MS_MAX), action)
 
     def _if_still_there(self, agent: int, action: Callable[[], object]) -> None:
-        agent_id = self._master.ledger.agents[agent].agent_id
+        agent_id = self._master.ledger.agents[agent].info.agent_id
 
         def act() -> None:
             row = self._master.ledger.agents.get(agent)
-            if row is not None and row.agent_id == agent_id:
+            if row is not None and row.info.agent_id == agent_id:
                 action()
 
         self._later(act)
@@ -231,7 +231,7 @@ class _Life:
         """An agent drops out, and comes back as another one: in rack, size, region, version."""
         row = self._master.ledger.agents[agent]
         self._master.activate_agent(agent, active=False)
-        spec = replace(self._population.agent(self._hosts), hostname=row.hostname)
+        spec = replace(self._population.agent(self._hosts), hostname=row.info.hostname)
         self._if_still_there(agent, lambda: self._master.reregister_agent(agent, spec))
 
     @happens(agent)
@@ -347,7 +347,7 @@ class _Life:
     @happens()
     def restrict(self) -> None:
         """Only some hosts may be offered for a while."""
-        hosts = [row.hostname for row in self._master.ledger.agents.values()]
+        hosts = [row.info.hostname for row in self._master.ledger.agents.values()]
         some = [host for host in hosts if self._chance.random() < 0.7]
         self._master.set_whitelist(some)
         self._later(lambda: self._master.set_whitelist(None))

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from allocator.core import Floats
 from allocator.lab.experiments.what_if import Outcome
+from allocator.lab.master.resources import NAMES
 from allocator.lab.papers.report import Line, Panel, Report
-from allocator.lab.reports.run_record import NAMES
 from allocator.policies import POLICIES
 
 # How policies and modes look in pictures: the same everywhere.

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import stats
 
 from allocator.core import Floats
-from allocator.lab.experiments.play import Played
-from allocator.lab.reports.run_record import Fairness, fairness
+from allocator.lab.experiments.play import Played, RoleShares
+from allocator.measures import jain_index
 from allocator.plain import json_text
 
 # Means with confidence intervals (Student's t).
@@ -32,6 +32,18 @@ class Interval:
     @property
     def high(self) -> float:
         return self.mean + self.half
+
+    def outcome(self, margin: float = 0.0) -> str:
+        """Say what becomes of a claim: ``holds``, ``not shown`` or ``contrary``.
+
+        margin: 0: that the mean is above zero. Else: that it is between -margin and margin.
+        """
+        if margin:
+            holds = max(-self.low, self.high) < margin
+            contrary = self.low > margin or self.high < -margin
+        else:
+            holds, contrary = self.low > 0, self.high < 0
+        return "holds" if holds else "contrary" if contrary else "not shown"
 
     def __str__(self) -> str:
         if np.isnan(self.mean):
@@ -56,6 +68,52 @@ def interval(values: Sequence[float]) -> Interval:
         return Interval(float(there[0]), float("nan"))
     half = stats.sem(there) * stats.t.ppf((1 + CONFIDENCE) / 2, len(there) - 1)
     return Interval(float(there.mean()), float(half))
+
+
+# How even the dominant shares of roles were.
+
+
+@dataclass(frozen=True, slots=True)
+class RoleLevel:
+    """Dominant share of a role while it has frameworks, 0 to 1: mean and least."""
+
+    mean: float
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """How even the dominant shares of roles were.
+
+    jain, jain_least: jain's index of the shares of the roles that are there: mean over the samples,
+        and the least. 1 where there were never two.
+    """
+
+    roles: dict[str, RoleLevel]
+    jain: float
+    jain_least: float
+
+
+def fairness(samples: RoleShares, from_ms: int, to_ms: int) -> Fairness:
+    """Say how even shares were between two moments.
+
+    from_ms, to_ms: samples of this time count; where there are none in it, all up to `to_ms`.
+    """
+    time_ms = np.array(samples.time_ms)
+    counted = (time_ms >= from_ms) & (time_ms <= to_ms)
+    if not counted.any():
+        counted = time_ms <= to_ms
+    roles = sorted({role for held in samples.held for role in held})
+    share = np.array([samples.shares(role)[counted] for role in roles])
+    there = np.array([samples.there(role)[counted] for role in roles])
+    levels = {
+        role: RoleLevel(float(share[row][there[row]].mean()), float(share[row][there[row]].min()))
+        for row, role in enumerate(roles)
+        if there[row].any()
+    }
+    several: list[int] = np.flatnonzero(there.sum(axis=0) >= 2).tolist() if roles else []
+    jain = [jain_index(share[there[:, column], column]) for column in several]
+    return Fairness(levels, float(np.mean(jain or [1.0])), min(jain, default=1.0))
 
 
 # From a run to the numbers that describe it.

@@ -10,8 +10,8 @@ import numpy as np
 from allocator.core import Floats, Options, PolicySpec, Settings, parse_quantities
 from allocator.lab.experiments.play import Played, play
 from allocator.lab.frameworks.base import Framework
-from allocator.lab.links.in_process import DirectLink
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.links.base import DirectLink
+from allocator.lab.master.ledger import Quota
 from allocator.lab.master.resources import AgentSpec
 from allocator.lab.reports.run_report import shares
 from allocator.lab.scenarios.drawing import Drawn, Job, draw

@@ -1,8 +1,7 @@
 """Process-level chaos: a real sidecar, emulated masters on real streams, faults, invariants.
 
     run         from world to world, until the time is over; a world is one master's life
-    rig         what faults may lay hands on: the process, the ways to it, its files
-    sidecar     the process; what it writes to its log
+    rig         what faults may lay hands on: the process, its log, the ways to it, its files
     link        the master's end of the stream, which goes on alone while nobody answers
     wires       a relay for TCP that spoils connections, a cable that can be pulled, certificates
     faults      what goes wrong, a function each

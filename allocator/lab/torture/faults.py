@@ -26,8 +26,7 @@ from allocator.lab.links.sidecar_process import channel, lowest_free_descriptor
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.module_protocol import SessionEndedError
 from allocator.lab.torture.link import PatientLink, TorturedLink
-from allocator.lab.torture.rig import ANSWER_S, Rig
-from allocator.lab.torture.sidecar import SidecarGoneError
+from allocator.lab.torture.rig import ANSWER_S, Rig, SidecarGoneError
 from allocator.lab.torture.wires import Proxy, dial_tcp
 from allocator.policies import MODES, POLICIES
 from allocator.v1 import admin_pb2, explain_pb2, settings_pb2, types_pb2

@@ -28,7 +28,7 @@ from allocator.lab.torture.invariants import (
 from allocator.lab.torture.link import TorturedLink
 from allocator.lab.torture.report import Findings, Report
 from allocator.lab.torture.rig import Rig
-from allocator.lab.workloads.scenario import Progress, Stage
+from allocator.lab.workloads.scenario import set_stage
 
 # One master's life: a random cluster, faults that strike, looks that are taken.
 
@@ -72,11 +72,8 @@ class World:
 
     def play(self, over: Callable[[], bool]) -> None:
         """Play to the end of its time, or until all is over."""
-        master, scenario = self.scene.master, self._scenario
-        progress = Progress(scenario.jobs)
-        for register_ms, spec in scenario.agents:
-            master.event_heap.at(register_ms, partial(master.add_agent, spec))
-        scenario.begin(Stage(master, progress, tell_demand=True))
+        master = self.scene.master
+        progress = set_stage(self._scenario, master, tell_demand=True)
         master.inspect(OfferRules(master, self._rig.findings))
         heap = master.event_heap
         heap.at(self._some_ms(FAULT_MS), self._strike)

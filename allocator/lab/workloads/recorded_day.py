@@ -36,7 +36,7 @@ from allocator.core import (
     parse_quantities,
 )
 from allocator.lab.frameworks.base import Quantities
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.ledger import Quota
 
 
 @dataclass(frozen=True, slots=True)

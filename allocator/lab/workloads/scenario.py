@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from allocator.lab.frameworks.base import Framework, Identity, Quantities
@@ -107,3 +108,12 @@ class Scenario(Protocol):
 
     def begin(self, stage: Stage) -> None:
         """Plan all submissions."""
+
+
+def set_stage(scenario: Scenario, master: EmulatedMaster, *, tell_demand: bool) -> Progress:
+    """Plan when agents register and jobs are submitted; gives how far the workload is."""
+    progress = Progress(scenario.jobs)
+    for register_ms, spec in scenario.agents:
+        master.event_heap.at(register_ms, partial(master.add_agent, spec))
+    scenario.begin(Stage(master, progress, tell_demand))
+    return progress

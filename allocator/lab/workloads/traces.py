@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from allocator.core import MILLI
+from allocator.core import MILLI, Ints
 from allocator.lab.frameworks.base import Quantities
 from allocator.lab.frameworks.batch import TaskQueue
 from allocator.lab.master.gates import GPU_CAPABILITY
@@ -36,8 +36,7 @@ class Line:
 
     def refuse(self, field: str, wanted: str) -> NoReturn:
         value = self.fields[field]
-        message = f"{self.path}:{self.number}: {field} is {value!r}; it must be {wanted}"
-        raise TraceError(message)
+        raise TraceError(f"{self.path}:{self.number}: {field} is {value!r}; it must be {wanted}")
 
     def integer(self, field: str, *, least: int = 0, most: int = 2**53) -> int:
         text = self.fields[field]
@@ -64,14 +63,12 @@ def read_lines(
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"{path}: cannot be read as text ({error})"
-        raise TraceError(message) from error
+        raise TraceError(f"{path}: cannot be read as text ({error})") from error
     for number, line in enumerate(text.splitlines(), 1):
         parts = line.split(separator)
         if header and number == 1:
             if parts != list(fields):
-                message = f"{path}:1: columns are {parts}; they must be {list(fields)}"
-                raise TraceError(message)
+                raise TraceError(f"{path}:1: columns are {parts}; they must be {list(fields)}")
             continue
         if len(parts) != len(fields):
             message = f"{path}:{number}: has {len(parts)} fields ({line!r}), not {len(fields)}"
@@ -129,30 +126,30 @@ class Pod:
     life_s: int
 
 
+def _amounts(cpus: int, mem_mib: int, gpus: int) -> Quantities:
+    """What there is of thousandths of CPUs, MiB, and thousandths of GPUs."""
+    all_three = {"cpus": cpus, "mem": mem_mib * MILLI, "gpus": gpus}
+    return {name: amount for name, amount in all_three.items() if amount}
+
+
 def read_nodes(path: Path) -> list[Node]:
     nodes = []
     for line in read_lines(path, NODE_FIELDS, ",", header=True):
         gpus = line.integer("gpu", most=64)
         if bool(gpus) != bool(line.fields["model"]):
             line.refuse("model", "a GPU model exactly where there are GPUs")
-        capacity = {
-            "cpus": line.integer("cpu_milli", least=1),
-            "mem": line.integer("memory_mib", least=1) * MILLI,
-        }
-        if gpus:
-            capacity["gpus"] = gpus * MILLI
+        cpus, mem_mib = line.integer("cpu_milli", least=1), line.integer("memory_mib", least=1)
+        capacity = _amounts(cpus, mem_mib, gpus * MILLI)
         nodes.append(Node(line.text("sn"), capacity, line.fields["model"]))
     if not nodes:
-        message = f"{path}: no nodes"
-        raise TraceError(message)
+        raise TraceError(f"{path}: no nodes")
     return nodes
 
 
 def read_pods(path: Path) -> list[Pod]:
     pods = [_pod(line) for line in read_lines(path, POD_FIELDS, ",", header=True)]
     if not pods:
-        message = f"{path}: no pods"
-        raise TraceError(message)
+        raise TraceError(f"{path}: no pods")
     return sorted(pods, key=lambda pod: pod.create_s)
 
 
@@ -161,12 +158,9 @@ def _pod(line: Line) -> Pod:
     delete_s = line.integer("deletion_time")
     if delete_s < create_s:
         line.refuse("deletion_time", f"at least the creation_time, {create_s}")
-    need = {
-        "cpus": line.integer("cpu_milli"),
-        "mem": line.integer("memory_mib") * MILLI,
-        "gpus": line.integer("num_gpu", most=64) * line.integer("gpu_milli", most=MILLI),
-    }
-    need = {name: amount for name, amount in need.items() if amount}
+    cpus, mem_mib = line.integer("cpu_milli"), line.integer("memory_mib")
+    gpus = line.integer("num_gpu", most=64) * line.integer("gpu_milli", most=MILLI)
+    need = _amounts(cpus, mem_mib, gpus)
     if not need:
         line.refuse("cpu_milli", "above 0 where the pod needs nothing else")
     return Pod(
@@ -233,8 +227,7 @@ def read_swim(path: Path, hour: int | None = None) -> list[SwimJob]:
             jobs.append(job)
     if not jobs:
         where = "" if hour is None else f" in hour {hour}; it ends at {last_s} s"
-        message = f"{path}: no jobs{where}"
-        raise TraceError(message)
+        raise TraceError(f"{path}: no jobs{where}")
     return jobs
 
 
@@ -315,7 +308,7 @@ def swim_jobs(seed: int, hours: int = 1) -> list[SwimJob]:
     chance = np.random.default_rng(seed)
     count = int(chance.poisson(JOBS_PER_HOUR * hours))
     submit_s = np.sort(chance.integers(0, HOUR_S * hours, count))
-    bucket = chance.choice(len(MAPS), count, p=_shares([row[0] for row in MAPS]))
+    bucket = _drawn(MAPS, count, chance)
     jobs = []
     for number in range(count):
         _, least, most = MAPS[bucket[number]]
@@ -332,10 +325,8 @@ def openb_nodes(count: int) -> list[Node]:
     rows = (rows + [0] * count)[:count] if len(rows) < count else rows[:count]
     nodes = []
     for number, index in enumerate(rows):
-        _, cpus, mem, gpus, model = NODES[index]
-        capacity = {"cpus": cpus, "mem": mem * MILLI}
-        if gpus:
-            capacity["gpus"] = gpus * MILLI
+        _, cpus, mem_mib, gpus, model = NODES[index]
+        capacity = _amounts(cpus, mem_mib, gpus * MILLI)
         nodes.append(Node(f"node-{number:04d}", capacity, model))
     return nodes
 
@@ -343,20 +334,17 @@ def openb_nodes(count: int) -> list[Node]:
 def openb_pods(seed: int, count: int) -> list[Pod]:
     """So many pods, at a steady rate of one a second; arrivals are rescaled anyway."""
     chance = np.random.default_rng(seed)
-    shape = chance.choice(len(PODS), count, p=_shares([row[0] for row in PODS]))
-    models = chance.choice(len(MODELS), count, p=_shares([row[0] for row in MODELS]))
-    qos = chance.choice(len(QOS), count, p=_shares([row[0] for row in QOS]))
+    shape, models, qos = (_drawn(table, count, chance) for table in (PODS, MODELS, QOS))
     life_s = np.exp(chance.normal(np.log(LIFE_MEDIAN_S), LIFE_SIGMA, count))
     gap_s = chance.exponential(1.0, count).cumsum()
     pods = []
     for number in range(count):
-        _, cpus, mem, gpus, gpu = PODS[shape[number]]
-        need = {"cpus": cpus, "mem": mem * MILLI, "gpus": gpus * gpu}
+        _, cpus, mem_mib, gpus, gpu = PODS[shape[number]]
         spec = MODELS[models[number]][1] if gpus else ""
         pods.append(
             Pod(
                 name=f"pod-{number:04d}",
-                need={name: amount for name, amount in need.items() if amount},
+                need=_amounts(cpus, mem_mib, gpus * gpu),
                 models=frozenset(filter(None, spec.split("|"))),
                 qos=QOS[qos[number]][1],
                 create_s=int(gap_s[number]),
@@ -366,9 +354,10 @@ def openb_pods(seed: int, count: int) -> list[Pod]:
     return pods
 
 
-def _shares(weights: list[float] | list[int]) -> np.ndarray:
-    share = np.array(weights, float)
-    return share / share.sum()
+def _drawn(table: Sequence[tuple[Any, ...]], count: int, chance: np.random.Generator) -> Ints:
+    """Draw rows of a table, each as likely as its first column says."""
+    share = np.array([row[0] for row in table], float)
+    return chance.choice(len(table), count, p=share / share.sum())
 
 
 # Frameworks that arrive at given times, each with its tasks: what traces are turned into.

@@ -1,7 +1,7 @@
 """The made days, and what is known of each."""
 
 from allocator.core import PolicySpec, parse_quantities
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.ledger import Quota
 from allocator.lab.master.resources import AgentSpec
 from tests.lab.advise.made import Job, MadeDay, agents, drawn
 

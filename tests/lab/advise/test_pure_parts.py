@@ -16,7 +16,7 @@ from allocator.lab.advise.playing import changes, every_policy, in_words, more_o
 from allocator.lab.advise.reading import busiest, cut
 from allocator.lab.advise.recommending import harmed, recommend
 from allocator.lab.advise.words import toml_of
-from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.master.ledger import Quota
 from allocator.lab.reports.run_report import Interval
 from allocator.lab.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
 from allocator.policies import MODES, POLICIES, build

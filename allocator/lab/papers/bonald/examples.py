@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import Floats, PolicySpec
-from allocator.lab.papers.report import Cell, Report, Row, paragraphs
-from allocator.policies import build
-from allocator.solvers.fluid import proportional_fairness, water_filling
-from allocator.testing import placement, static_snapshot
+from allocator.core import Floats
+from allocator.lab.papers.drf import drf
+from allocator.lab.papers.online import fill
+from allocator.lab.papers.report import Cell, Report, Row, beside, paragraphs
+from allocator.solvers.fluid import proportional_fairness
+from allocator.testing import static_snapshot
 
 SOURCE = "Bonald and Roberts, Performance Evaluation 2014, sec. 2 and 4"
 POOL = 3000
@@ -78,9 +79,7 @@ def filled(policy: str, demand: Sequence[Sequence[float]]) -> Floats:
     """Tasks per unit of the pool, where a policy fills it with whole tasks, (2,)."""
     sixths = np.rint(np.array(demand) * _SIXTHS)
     snapshot = static_snapshot(capacity=[[POOL * _SIXTHS] * 2], demand=sixths)
-    spec = PolicySpec(policy, "listed", mode="characterised", flat=True)
-    tasks = placement(snapshot, build(spec).allocate(snapshot, 0)).sum(axis=1)
-    return tasks / POOL
+    return fill(snapshot, policy).sum(axis=1) / POOL
 
 
 def zero_load_rate(tasks: int = 500, capacity: int = 100) -> float:
@@ -100,14 +99,13 @@ def examples() -> Report:
     ones = np.ones(2)
     for case in PF:
         solution = proportional_fairness.solve(np.array(case.demand, float), ones, ones)
-        tasks = _beside(solution.tasks, case.tasks, 1e-6)
-        prices = _beside(solution.prices, case.prices, 1e-6)
+        tasks = beside(solution.tasks, case.tasks, 1e-6)
+        prices = beside(solution.prices, case.prices, 1e-6)
         rows.append(Row(case.name, (*tasks, *prices), case.departure))
         rows.append(_whole("pf", case.name, case.demand, case.tasks))
     for case in DRF:
-        demand = np.array(case.demand, float)
-        found = water_filling.solve(demand, ones, water_filling.rate(demand, ones, ones)).tasks
-        rows.append(Row(case.name, _beside(found, case.tasks, 1e-6), case.departure))
+        found = drf(np.array(case.demand, float), ones)
+        rows.append(Row(case.name, beside(found, case.tasks, 1e-6), case.departure))
     used = float(np.array(DRF[0].tasks) @ np.array(DRF[0].demand)[:, 1])
     rows.append(Row("Remark 2, DRF, part of resource 2 in use", (Cell(used, 8 / 9, 1e-6),)))
     rows.append(_whole("drf", DRF[0].name, DRF[0].demand, DRF[0].tasks))
@@ -132,9 +130,4 @@ def examples() -> Report:
 def _whole(
     policy: str, name: str, demand: Sequence[Sequence[float]], expected: Sequence[float]
 ) -> Row:
-    return Row(f"{name}, whole tasks", _beside(filled(policy, demand), expected, 1 / POOL))
-
-
-def _beside(found: Floats, expected: Sequence[float], tolerance: float) -> tuple[Cell, ...]:
-    published: Sequence[float | None] = expected or [None] * len(found)
-    return tuple(Cell(float(f), e, tolerance) for f, e in zip(found, published, strict=True))
+    return Row(f"{name}, whole tasks", beside(filled(policy, demand), expected, 1 / POOL))

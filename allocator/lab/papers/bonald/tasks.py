@@ -8,17 +8,16 @@ Source: section 4 and Figure 6 of the paper.
 """
 
 import heapq
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from joblib import Parallel, delayed
 
+from allocator.lab.experiments.spread import spread
 from allocator.lab.papers.bonald.examples import zero_load_rate
-from allocator.lab.papers.bonald.traffic import FIG_1, demand_at, service_rates
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
+from allocator.lab.papers.bonald.traffic import FIG_1, POLICIES, demand_at, mean_rates, rate_curves
+from allocator.lab.papers.report import Cell, Panel, Report, Row, averaged, paragraphs, through
 from allocator.solvers.fluid import proportional_fairness
 
 TASKS = 500
@@ -28,8 +27,8 @@ NEED = ((10, 1), (1, 10))
 
 PHASES = {"exponential": 1, "Erlang-20": 20}
 LOADS = (0.05, 0.4, 0.8)
-POLICIES = ("drf", "pf")
 JOBS = 1_000
+_FLUID_LOADS = tuple(np.linspace(0.1, 0.9, 5).tolist())
 _RATIO = 3.0
 _WARM_UP = 0.1
 
@@ -90,6 +89,11 @@ def sojourns(policy: str, load: float, phases: int, seed: int, jobs: int = JOBS)
     return [float(np.mean(each)) if each else float("nan") for each in took]
 
 
+def _sojourns(which: tuple[int, float, str, int]) -> list[float]:
+    phases, load, policy, seed = which
+    return sojourns(policy, load, phases, seed)
+
+
 def _begin(policy: str, there: list[_Job], free: list[int]) -> list[_Job]:
     """Begin tasks of whoever is most deprived, while they fit; the job of each."""
     began: list[_Job] = []
@@ -116,10 +120,7 @@ def _begin(policy: str, there: list[_Job], free: list[int]) -> list[_Job]:
 def figure_6(seed: int = 0, trials: int = 8) -> Report:
     """Figure 6: service rates of whole tasks, unbalanced load."""
     wanted = list(product(PHASES.values(), LOADS, POLICIES, range(seed, seed + trials)))
-    found = Parallel(n_jobs=-1)(
-        delayed(sojourns)(policy, load, phases, each) for phases, load, policy, each in wanted
-    )
-    took = dict(zip(wanted, found, strict=True))
+    took = dict(zip(wanted, spread(_sojourns, wanted), strict=True))
     rows, panels = [], []
     for law, phases in PHASES.items():
         lines: dict[str, list[Cell]] = {}
@@ -132,15 +133,12 @@ def figure_6(seed: int = 0, trials: int = 8) -> Report:
             }
             at_zero = load == LOADS[0] and phases == 1
             published = zero_load_rate() if at_zero else None
-            cells = []
-            for kind, policy in product((0, 1), POLICIES):
-                cell = averaged(rates[policy][:, kind].tolist(), published, 0.03)
-                lines.setdefault(f"{policy.upper()}, class {kind + 1}", []).append(cell)
-                cells.append(cell)
+            cells = mean_rates(rates, (0, 1), lines, published, 0.03)
             quotient = rates["drf"][:, 1] / rates["pf"][:, 1]
             cells.append(averaged(quotient.tolist(), 1.0, 0.01, at_most=True))
             rows.append(Row(f"{law} tasks, load {load:g}", tuple(cells)))
-        drawn = [_points(name, each) for name, each in lines.items()] + _fluid_lines()
+        drawn = [through(name, LOADS, each, points=True) for name, each in lines.items()]
+        drawn += rate_curves(FIG_1, _RATIO, _FLUID_LOADS, ", fluid")
         panels.append(
             Panel(f"Figure 6, {law} tasks", "load of resource 1", "service rate", tuple(drawn))
         )
@@ -161,28 +159,3 @@ def figure_6(seed: int = 0, trials: int = 8) -> Report:
         """),
         panels=tuple(panels),
     )
-
-
-def _points(name: str, cells: Sequence[Cell]) -> Line:
-    means = tuple(cell.computed for cell in cells)
-    return Line(name, LOADS, means, tuple(cell.half or 0.0 for cell in cells), points=True)
-
-
-def _fluid_lines() -> list[Line]:
-    """What the fluid model gives, dashed."""
-    loads = tuple(np.linspace(0.1, 0.9, 5).tolist())
-    lines = []
-    for policy in POLICIES:
-        rates = [
-            service_rates(policy, FIG_1, demand_at(load, FIG_1, (_RATIO, 1.0))) for load in loads
-        ]
-        lines += [
-            Line(
-                f"{policy.upper()}, class {kind + 1}, fluid",
-                loads,
-                tuple(float(rate[kind]) for rate in rates),
-                dashed=True,
-            )
-            for kind in (0, 1)
-        ]
-    return lines

@@ -5,12 +5,13 @@ Markov process, whose rates are the fluid allocations. The mean service rate of 
 arrival rate over its mean number of jobs. Of two classes the stationary distribution is solved for,
 on numbers of jobs up to a bound; four classes are simulated, as the paper does with all.
 
-Source: sections 3.1 to 3.3 and Figures 1 to 3 of the paper.
+Source: section 3 and Figures 1 to 5 of the paper.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from math import gcd
 
 import numpy as np
@@ -18,8 +19,17 @@ from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
 from allocator.core import Floats
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
-from allocator.lab.reports.run_report import interval
+from allocator.lab.papers.report import (
+    Cell,
+    Line,
+    Panel,
+    Report,
+    Row,
+    averaged,
+    beside,
+    paragraphs,
+    through,
+)
 from allocator.solvers.fluid import proportional_fairness, water_filling
 
 Profile = tuple[tuple[float, ...], ...]
@@ -146,18 +156,6 @@ def printed_light_traffic(policy: str, profile: Profile) -> Floats:
     return np.array([[1, beta], [second, 1]])
 
 
-def derived_light_traffic(policy: str, profile: Profile) -> Floats:
-    """The coefficients by hand, (2, 2).
-
-    Up to two jobs matter. With phi the allocation to one job of each class, the balance of the
-    states (0, 0), (1, 0), (0, 1) and (1, 1) gives ``2 (1 - phi[k]) / (phi[0] + phi[1])`` for the
-    other class, and two jobs of the same class halve each other's rate: 1.
-    """
-    phi = np.array(allocation(policy, profile, (1, 1)))
-    first, second = 2 * (1 - phi) / phi.sum()
-    return np.array([[1, first], [second, 1]])
-
-
 def figures() -> Report:
     """Figures 1 and 2 at three loads, and the light-traffic approximations."""
     rows, panels = [], []
@@ -170,18 +168,18 @@ def figures() -> Report:
     for name, profile, ratio in cases:
         for load in LOADS:
             demand = demand_at(load, profile, (ratio, 1.0))
-            drf, pf = (service_rates(policy, profile, demand) for policy in ("drf", "pf"))
-            cells = [Cell(float(each)) for each in (drf[0], pf[0], drf[1], pf[1])]
-            cells.append(Cell(float(drf[1] / pf[1]), 1.0, at_most=True))
-            rows.append(Row(f"{name}, load {load:g}", tuple(cells)))
-        panels.append(Panel(name, "load of resource 1", "service rate", _curves(profile, ratio)))
+            drf, pf = (service_rates(policy, profile, demand) for policy in POLICIES)
+            over = Cell(float(drf[1] / pf[1]), 1.0, at_most=True)
+            cells = (*beside((drf[0], pf[0], drf[1], pf[1])), over)
+            rows.append(Row(f"{name}, load {load:g}", cells))
+        lines = rate_curves(profile, ratio, CURVE, dashed=("drf",))
+        panels.append(Panel(name, "load of resource 1", "service rate", lines))
     for name, profile in LIGHT.items():
-        for policy in ("drf", "pf"):
-            found = light_traffic(policy, profile).ravel()
-            printed = printed_light_traffic(policy, profile).ravel()
-            cells = [Cell(float(f), float(p), 0.005) for f, p in zip(found, printed, strict=True)]
+        for policy in POLICIES:
+            printed = printed_light_traffic(policy, profile).ravel().tolist()
+            cells = beside(light_traffic(policy, profile).ravel(), printed, 0.005)
             departure = _LIGHT_DEPARTS if policy == "pf" else ""
-            rows.append(Row(f"{name}, {policy.upper()}", tuple(cells), departure))
+            rows.append(Row(f"{name}, {policy.upper()}", cells, departure))
     return Report(
         name="pf-service-rates",
         title="Mean service rates of two classes against the load of resource 1 (a job alone: 1)",
@@ -201,17 +199,44 @@ def figures() -> Report:
     )
 
 
-def _curves(profile: Profile, ratio: float) -> tuple[Line, ...]:
+def rate_curves(
+    profile: Profile,
+    ratio: float,
+    loads: tuple[float, ...],
+    what: str = "",
+    dashed: Sequence[str] = POLICIES,
+) -> tuple[Line, ...]:
+    """Curves of the mean service rates of both classes by the load, under both policies."""
     lines = []
-    for policy in ("drf", "pf"):
+    for policy in POLICIES:
         rates = [
-            service_rates(policy, profile, demand_at(load, profile, (ratio, 1.0))) for load in CURVE
+            service_rates(policy, profile, demand_at(load, profile, (ratio, 1.0))) for load in loads
         ]
         for kind in (0, 1):
             values = tuple(float(rate[kind]) for rate in rates)
-            name = f"{policy.upper()}, class {kind + 1}"
-            lines.append(Line(name, CURVE, values, dashed=policy == "drf"))
+            name = f"{policy.upper()}, class {kind + 1}{what}"
+            lines.append(Line(name, loads, values, dashed=policy in dashed))
     return tuple(lines)
+
+
+def mean_rates(
+    rates: Mapping[str, Floats],
+    classes: Sequence[int],
+    lines: dict[str, list[Cell]],
+    published: float | None = None,
+    tolerance: float = 0.0,
+) -> list[Cell]:
+    """Means over trials of the rates of some classes, under both policies beside each other.
+
+    rates (trials, K): by policy.
+    lines: gets each of them, by the name of its curve.
+    """
+    cells = []
+    for kind, policy in product(classes, POLICIES):
+        cell = averaged(rates[policy][:, kind].tolist(), published, tolerance)
+        lines.setdefault(f"{policy.upper()}, class {kind + 1}", []).append(cell)
+        cells.append(cell)
+    return cells
 
 
 # Four classes, simulated; and where traffic is too much.
@@ -263,7 +288,7 @@ def figure_3(seed: int = 0, trials: int = 10) -> Report:
     """Figure 3: four classes; the paper plots those whose dominant resource is the second."""
     rows, panels = [], []
     for name, ratio in RATIOS.items():
-        means: dict[str, list[tuple[float, float]]] = {}
+        means: dict[str, list[Cell]] = {}
         for load in LOADS:
             demand = demand_at(load, FIG_3, ratio)
             rates = {
@@ -272,20 +297,11 @@ def figure_3(seed: int = 0, trials: int = 10) -> Report:
                 )
                 for policy in POLICIES
             }
-            cells = []
-            for each in (2, 3):
-                for policy in POLICIES:
-                    cells.append(averaged(rates[policy][:, each].tolist()))
-                    found = interval(rates[policy][:, each].tolist())
-                    line = means.setdefault(f"{policy.upper()}, class {each + 1}", [])
-                    line.append((found.mean, found.half))
+            cells = mean_rates(rates, (2, 3), means)
             quotient = rates["drf"][:, 2:].sum(axis=1) / rates["pf"][:, 2:].sum(axis=1)
             cells.append(averaged(quotient.tolist(), 1.0, at_most=True))
             rows.append(Row(f"{name}, load {load:g}", tuple(cells)))
-        lines = tuple(
-            Line(each, LOADS, tuple(m for m, _ in found), tuple(h for _, h in found))
-            for each, found in means.items()
-        )
+        lines = tuple(through(each, LOADS, found) for each, found in means.items())
         panels.append(Panel(name, "load of resource 1", "service rate", lines))
     return Report(
         name="pf-fig-3",
@@ -318,7 +334,7 @@ def capacity_region(seed: int = 0, trials: int = 4) -> Report:
             # Four times as long: about as many jobs, or about four times as many.
             cells = (
                 averaged(grown, 1.0 if stable else 4.0, 0.8 if stable else 1.2),
-                Cell(max(_used(FIG_2, demand))),
+                Cell(float((np.array(demand) @ np.array(FIG_2)).max())),
             )
             rows.append(Row(f"{policy.upper()}, load {load:g}", cells))
     return Report(
@@ -334,5 +350,130 @@ def capacity_region(seed: int = 0, trials: int = 4) -> Report:
     )
 
 
-def _used(profile: Profile, demand: Sequence[float]) -> list[float]:
-    return (np.array(demand) @ np.array(profile)).tolist()
+# What a false claim brings in dynamic traffic (Figures 4 and 5).
+#
+# Two classes need (1, alpha) and (alpha, 1). First one permanent job of class 1 claims beta of
+# resource 2 instead of alpha, while jobs of class 2 come and go; then all of class 1 do.
+#
+# The printed rate of the job has a factor 1/n in its first branch, which is too much: where both
+# resources are saturated, phi + alpha n phi2 = 1 and beta phi + n phi2 = 1 give
+# ``(1 - alpha) / (1 - alpha beta)``, however many the others are. Without the factor the best claim
+# comes out as printed.
+#
+# Source: sec. 3.4 and Figures 4 and 5.
+
+ALPHA = 0.1
+BEST_FOR = (1, 2, 5)
+"""Numbers of other jobs for which a claim is the best one."""
+
+CLAIM_LOADS = (0.2, 0.4, 0.6, 0.8)
+_OTHERS_MAX = 2000
+_CLAIM_CURVE = tuple(np.linspace(0.02, 0.96, 48).tolist())
+_SHORT_OF_CAPACITY = 0.93  # nearer to it the bound on the number of jobs would show
+_CLAIM_JOBS_MAX = 45
+_VISIBLE = 0.005  # less cannot be seen in the paper's figure
+
+
+def best_claim(others: int, alpha: float = ALPHA) -> float:
+    """The claim that gives the job most while there are so many others."""
+    return 1 / (1 + others * (1 - alpha))
+
+
+def job_rate(others: int, claim: float, alpha: float = ALPHA) -> float:
+    """Tasks of the permanent job under PF, beside so many of class 2."""
+    if not others:
+        return 1.0
+    between = (1 - alpha) / (1 - alpha * claim)
+    return min(between, 1 / (claim * (others + 1)))
+
+
+def mean_rate(load: float, claim: float, alpha: float = ALPHA) -> float:
+    """Mean service rate of the permanent job, where class 2 has this traffic demand, below 1."""
+    part, weight, total = 1.0, 0.0, 0.0
+    for others in range(_OTHERS_MAX):
+        rate = job_rate(others, claim, alpha)
+        weight += part * rate
+        total += part
+        # A birth and death process: one more job comes, or one of them ends.
+        part *= load / (1 - claim * job_rate(others + 1, claim, alpha))
+    return weight / total
+
+
+def figure_4() -> Report:
+    """Figure 4: one job that lies."""
+    claims = {"true": ALPHA} | {f"best beside {n}": best_claim(n) for n in BEST_FOR}
+    rows = []
+    for load in CLAIM_LOADS:
+        true = mean_rate(load, ALPHA)
+        cells = [Cell(true)]
+        cells += [Cell(mean_rate(load, best_claim(n)), true, at_most=True) for n in BEST_FOR]
+        rows.append(Row(f"load {load:g}", tuple(cells)))
+    lines = tuple(
+        Line(name, _CLAIM_CURVE, tuple(mean_rate(load, claim) for load in _CLAIM_CURVE))
+        for name, claim in claims.items()
+    )
+    return Report(
+        name="pf-fig-4",
+        title="Mean service rate of one permanent job under PF, by what it claims",
+        source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.4 and Figure 4",
+        columns=tuple(claims),
+        rows=tuple(rows),
+        notes=paragraphs("""
+            Exact: the stationary distribution of a birth and death process. The bound of each false
+            claim is the true one's rate: 'no benefit is gained from any of these static
+            optimizations'.
+
+            The printed rate has a factor 1/n too much in its first branch; without it, it is the
+            solver's, and the best claims come out as printed.
+        """),
+        panels=(Panel("Figure 4", "load of class 2", "service rate of the job", lines),),
+    )
+
+
+def figure_5() -> Report:
+    """Figure 5: a whole class that lies."""
+    rows, panels = [], []
+    for policy in POLICIES:
+        lines = []
+        true = {load: _class_rate(policy, ALPHA, load) for load in CLAIM_LOADS}
+        for claim in (ALPHA, *(best_claim(n) for n in BEST_FOR)):
+            limit = (1 + ALPHA) / (1 + claim)
+            name = "true" if claim == ALPHA else f"claims {claim:.3g}"
+            cells = [Cell(limit)]
+            for load in CLAIM_LOADS:
+                if load > _SHORT_OF_CAPACITY * limit:
+                    cells.append(Cell(0.0, true[load], at_most=True))
+                    continue
+                rate = _class_rate(policy, claim, load)
+                cells.append(Cell(rate, true[load], _VISIBLE, at_most=True))
+            rows.append(Row(f"{policy.upper()}, {name}", tuple(cells)))
+            loads = [load for load in np.linspace(0.1, 0.9, 9) if load < _SHORT_OF_CAPACITY * limit]
+            rates = tuple(_class_rate(policy, claim, float(load)) for load in loads)
+            lines.append(Line(name, tuple(map(float, loads)), rates, dashed=claim != ALPHA))
+        panels.append(
+            Panel(
+                f"Figure 5, {policy.upper()}", "load of resource 1", "rate of class 1", tuple(lines)
+            )
+        )
+    return Report(
+        name="pf-fig-5",
+        title="Mean service rate of class 1 where all of it claims too much, balanced load",
+        source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.4 and Figure 5",
+        columns=("capacity", *(f"load {load:g}" for load in CLAIM_LOADS)),
+        rows=tuple(rows),
+        notes=paragraphs(f"""
+            The bound of each false claim is the true one's rate: 'there is no winning strategy'.
+            What is below {_VISIBLE:g} cannot be seen in the figure: a small claim gains a
+            thousandth at some loads. Capacity: (1 + alpha) / (1 + beta), beyond which, and just
+            below, the rate is given as 0.
+        """),
+        panels=tuple(panels),
+    )
+
+
+def _class_rate(policy: str, claim: float, load: float) -> float:
+    """Service rate of class 1; the load is that of what the jobs truly need."""
+    true = ((1.0, ALPHA), (ALPHA, 1.0))
+    claimed = ((1.0, claim), (ALPHA, 1.0))
+    rates = service_rates(policy, claimed, demand_at(load, true, (1.0, 1.0)), _CLAIM_JOBS_MAX)
+    return float(rates[0])

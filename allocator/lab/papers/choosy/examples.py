@@ -23,9 +23,11 @@ from allocator.lab.papers.report import (
     Report,
     Row,
     averaged,
-    exactly,
+    beside,
     paragraphs,
 )
+from allocator.lab.workloads.constraint_model import ConstraintModel
+from allocator.lab.workloads.constraint_model import eligible as can_use
 from allocator.solvers.max_min import independent, max_min
 from allocator.solvers.max_min import whole as max_min_whole
 from allocator.solvers.max_min.online import OnlineMaxMin
@@ -93,7 +95,7 @@ def run(eligible: Bools, seed: int, holder: Ints | None = None) -> Run:
     owner = np.zeros(eligible.shape[1] + 1, np.int64)
     if holder is not None:
         machine = np.flatnonzero(holder >= 0)
-        _hold(cluster, holder[machine] + 1, machine + 1)
+        cluster.hold(holder[machine] + 1, machine + 1, np.full((len(machine), 1), _MACHINE))
         owner[machine + 1] = holder[machine] + 1
     _take(cluster, owner, now_ms=0)
     rng = np.random.default_rng(seed)
@@ -118,21 +120,17 @@ def figures(seed: int = 0, trials: int = TRIALS) -> Report:
         eligible = example.eligible
         count = np.ones(eligible.shape[1], np.int64)
         whole = sorted(max_min_whole.solve(eligible, count).machines.tolist())
-        rows.append(Row(f"{name}, whole", exactly(whole, sorted(example.whole))))
+        rows.append(Row(f"{name}, whole", beside(whole, sorted(example.whole))))
         divisible = max_min.solve(eligible, count).machines.tolist()
         expected = example.divisible or example.whole
-        rows.append(Row(f"{name}, divisible", exactly(divisible, list(expected))))
+        rows.append(Row(f"{name}, divisible", beside(divisible, list(expected))))
         alone = independent.solve(eligible, count).sum(axis=1).tolist()
         if example.independent:
-            rows.append(Row(f"{name}, independent", exactly(alone, list(example.independent))))
+            rows.append(Row(f"{name}, independent", beside(alone, list(example.independent))))
         runs = [run(eligible, seed + trial) for trial in range(trials)]
         ends = np.sort([each.machines for each in runs], axis=1)
-        rows.append(
-            Row(
-                f"{name}, Choosy, worst of {trials} runs",
-                exactly(ends[np.lexsort(ends.T[::-1])[0]].tolist(), sorted(example.whole)),
-            )
-        )
+        worst = beside(ends[np.lexsort(ends.T[::-1])[0]], sorted(example.whole))
+        rows.append(Row(f"{name}, Choosy, worst of {trials} runs", worst))
         mean = float(np.mean([each.releases for each in runs]))
         rows.append(Row(f"{name}, Choosy, mean releases to get there", (Cell(mean),)))
     return Report(
@@ -160,15 +158,9 @@ def theorem_4(seed: int = 0, trials: int = 10) -> Report:
     rows = []
     for users, machines in ((2, 30), (4, 40), (8, 60)):
         found = [_from_anywhere(users, machines, seed + trial) for trial in range(trials)]
-        rows.append(
-            Row(
-                f"{users} users, {machines} machines, {trials} graphs",
-                (
-                    Cell(float(max(short for short, _ in found)), 2 * users, at_most=True),
-                    Cell(float(sum(worsened for _, worsened in found)), 0),
-                ),
-            )
-        )
+        short, worsened = zip(*found, strict=True)
+        cells = Cell(float(max(short)), 2 * users, at_most=True), Cell(float(sum(worsened)), 0)
+        rows.append(Row(f"{users} users, {machines} machines, {trials} graphs", cells))
     return Report(
         name="choosy-theorem-4",
         title="Choosy from random allocations on random constraint graphs",
@@ -204,10 +196,6 @@ def _cluster(eligible: Bools, seed: int) -> Online:
         hosts = "|".join(f"host-{machine + 1}" for machine in np.flatnonzero(those))
         cluster.add_framework(user + 1, f"u{user + 1}", "", f"hostname={hosts or 'none'}")
     return cluster
-
-
-def _hold(cluster: Online, user: Ints, machine: Ints) -> None:
-    cluster.hold(user, machine, np.full((len(user), 1), _MACHINE))
 
 
 def _take(cluster: Online, owner: Ints, now_ms: int, agents: Ints | None = None) -> None:
@@ -331,20 +319,17 @@ USERS = (100, 1000, 5000)
 MACHINES = (1000, 10_000, 100_000)
 TYPES = (10, 100)
 
-_CONSTRAINTS = 21
-_CONSTRAINTS_PER_JOB = 1.8
+_MODEL = ConstraintModel(rarer=0.0)
 
 
 def constraint_graph(
     users: int, machines: int, types: int, rng: np.random.Generator
 ) -> tuple[Bools, Ints]:
     """Random users and machine types after the distributions of section 7.1."""
-    frequency = np.linspace(0.07, 1.0, _CONSTRAINTS)
-    meets = rng.random((types, _CONSTRAINTS)) < frequency
-    needs = rng.random((users, _CONSTRAINTS)) < _CONSTRAINTS_PER_JOB / _CONSTRAINTS
-    eligible = np.logical_not((needs[:, None, :] & ~meets[None, :, :]).any(axis=2))
+    meets = _MODEL.draw_types(types, rng)
+    needs = rng.random((users, _MODEL.constraints)) < _MODEL.wishes()
     popularity = rng.dirichlet(np.ones(types))
-    return eligible, rng.multinomial(machines, popularity)
+    return can_use(needs, meets), rng.multinomial(machines, popularity)
 
 
 def figure_15(seed: int = 0, trials: int = 3) -> Report:
@@ -368,8 +353,8 @@ def figure_15(seed: int = 0, trials: int = 3) -> Report:
         columns=("divisible", "whole machines", "one user joins"),
         rows=tuple(rows),
         notes=paragraphs(f"""
-            Mean of {trials} random constraint graphs ({_CONSTRAINTS} constraints,
-            {_CONSTRAINTS_PER_JOB} a job, sec. 7.1), processor time of this machine; the text says
+            Mean of {trials} random constraint graphs ({_MODEL.constraints} constraints,
+            {_MODEL.per_job} a job, sec. 7.1), processor time of this machine; the text says
             less than 5 s at the largest size.
 
             Linear programs, as in the paper, or a maximum flow for each step of a bisection are not

@@ -17,7 +17,7 @@ import numpy as np
 
 from allocator.core import PolicySpec
 from allocator.lab.papers.online import Online
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, paragraphs
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, beside, paragraphs
 from allocator.solvers.max_min import max_min
 
 SOURCE = "Ghodsi et al., EuroSys 2013, sec. 7.3 and Figure 14"
@@ -209,15 +209,10 @@ def _phase(
     settled = during & (timeline.time_ms >= until_ms - _SETTLED_MS)
     last = timeline.cores[settled].mean(axis=0) / CORES
     published = [change.share.get(job, 0.0 if change.share else None) for job in CAN_USE]
-    offline = tuple(
-        Cell(fair.get(job, 0.0) / CORES, share, 1e-9)
-        for job, share in zip(CAN_USE, published, strict=True)
-    )
-    online = [
-        Cell(float(part), share, _NEAR / CORES) for part, share in zip(last, published, strict=True)
-    ]
+    offline = beside((fair.get(job, 0.0) / CORES for job in CAN_USE), published, 1e-9)
+    online = beside(last, published, _NEAR / CORES)
     if change.joins:
         cores = timeline.cores[during][:, list(CAN_USE).index(change.job)]
         there = int(np.argmax(cores >= fair[change.job] - _NEAR)) * TICK_MS / 1000
-        online.append(Cell(there, 5.0, at_most=True))
-    return [Row(f"{name}, offline", offline), Row(name, tuple(online))]
+        online += (Cell(there, 5.0, at_most=True),)
+    return [Row(f"{name}, offline", offline), Row(name, online)]

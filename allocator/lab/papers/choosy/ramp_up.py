@@ -14,7 +14,16 @@ import numpy as np
 
 from allocator.core import Floats
 from allocator.lab.papers.choosy.ideals import Coming, Machines
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, paragraphs
+from allocator.lab.papers.report import (
+    Cell,
+    Line,
+    Panel,
+    Report,
+    Row,
+    averaged,
+    paragraphs,
+    through,
+)
 
 ALPHAS = (1.9, 2.5, 3.0)
 PICKINESS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.85)
@@ -30,13 +39,6 @@ MACHINES = 400
 _COMES = (2.0, 4.0)  # mean task times after the beginning, uniform
 _STEP = 0.01  # mean task times between looks at what the newcomer holds
 _LOOKS = 2000
-
-
-def remaining(x: Floats, alpha: float) -> Floats:
-    """Distribution function of the time that a running task still takes; the shortest is 1."""
-    x = np.asarray(x, np.float64)
-    late = 1 - np.maximum(x, 1.0) ** (1 - alpha) / alpha
-    return np.where(x < 1, (alpha - 1) / alpha * x, late)
 
 
 def remaining_inverse(part: Floats, alpha: float) -> Floats:
@@ -108,9 +110,7 @@ def figure_6(seed: int = 0, trials: int = 50) -> Report:
         rows.append(Row(f"alpha {alpha:g}, simulated", tuple(cells)))
         drawn = tuple(ramp_up(pickiness, alpha) for pickiness in CURVE)
         lines.append(Line(f"alpha {alpha:g}, formula", CURVE, drawn))
-        means = tuple(cell.computed for cell in cells)
-        halves = tuple(cell.half or 0.0 for cell in cells)
-        lines.append(Line(f"alpha {alpha:g}, simulated", PICKINESS, means, halves, points=True))
+        lines.append(through(f"alpha {alpha:g}, simulated", PICKINESS, cells, points=True))
     picture = Panel("Figure 6", "pickiness", "ramp-up time (mean task times)", tuple(lines))
     return Report(
         name="choosy-fig-6",

@@ -3,16 +3,16 @@
 Source: section III of the paper, eqs. 1, 8 and 9.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints, PolicySpec
-from allocator.lab.papers.report import Cell, Report, Row, paragraphs
-from allocator.policies import build
+from allocator.core import Bools, Floats, Ints
+from allocator.lab.papers.online import fill
+from allocator.lab.papers.report import Cell, Report, Row, beside, paragraphs
 from allocator.solvers.fluid.proportional_fairness_agents import solve
-from allocator.testing import placement, planned, static_snapshot
+from allocator.testing import static_snapshot
 
 # How near progressive filling comes to proportional fairness over agents (eq. 8), by experiment.
 
@@ -34,9 +34,7 @@ def shortfall(demand: Ints, capacity: Ints, selection: str, seed: int, policy: s
     """By how much the geometric mean of the tasks falls short of the optimum, in percent."""
     best = solve(demand.astype(float), capacity.astype(float)).tasks.sum(axis=1)
     cluster = static_snapshot(capacity=capacity.tolist(), demand=demand.tolist())
-    ours = build(PolicySpec(policy, selection, mode="characterised"))
-    grants = ours.allocate(planned(cluster, ours), seed=seed)
-    tasks = placement(cluster, grants).sum(axis=1)
+    tasks = fill(cluster, policy, selection, seed, flat=False).sum(axis=1)
     return 100 * (1 - float(np.exp(np.mean(np.log(tasks / best)))))
 
 
@@ -47,8 +45,7 @@ def proportional_fairness_of_filling(seed: int = 0, trials: int = 20) -> Report:
     rows = []
     for policy, selection in product(POLICIES, SELECTIONS):
         off = [shortfall(*each, selection, seed, policy) for each in clusters]
-        cells = Cell(float(np.mean(off))), Cell(float(np.max(off)))
-        rows.append(Row(f"{policy} {selection}", cells))
+        rows.append(Row(f"{policy} {selection}", beside((float(np.mean(off)), max(off)))))
     return Report(
         name="kesidis-pf",
         title="By how many percent fillings fall short of the optimum, geometric mean of tasks",
@@ -138,22 +135,13 @@ def propositions(seed: int = 0, trials: int = 50) -> Report:
             left.append(unbooked(cluster, best))
             gained += [gain(cluster, best, feasible(cluster, rng), exponent) for _ in range(OTHERS)]
             order = rng.permutation(len(cluster.capacity))
-            again = optimum(
-                Cluster(
-                    cluster.demand,
-                    cluster.capacity[order],
-                    cluster.eligible[:, order],
-                    cluster.weight,
-                ),
-                exponent,
+            turned = replace(
+                cluster, capacity=cluster.capacity[order], eligible=cluster.eligible[:, order]
             )
-            one, two = best.sum(axis=1), again.sum(axis=1)
+            one, two = best.sum(axis=1), optimum(turned, exponent).sum(axis=1)
             apart.append(float((np.abs(one - two) / one).max()))
-        cells = (
-            Cell(max(left), 0.0, _SLACK, at_most=True),
-            Cell(max(gained), 0.0, _SLACK, at_most=True),
-            Cell(max(apart), 0.0, _SLACK, at_most=True),
-        )
+        worst = (max(left), max(gained), max(apart))
+        cells = tuple(Cell(each, 0.0, _SLACK, at_most=True) for each in worst)
         rows.append(Row(f"a = {exponent:g}", cells))
     return Report(
         name="kesidis-propositions",

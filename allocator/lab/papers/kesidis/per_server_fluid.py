@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core import Bools, Ints, PolicySpec
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, paragraphs
-from allocator.policies import build
+from allocator.core import Bools, Ints
+from allocator.lab.papers.online import fill
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, beside, paragraphs
 from allocator.solvers.fluid.per_server_fairness import residual, solve
-from allocator.testing import placement, planned, static_snapshot
+from allocator.testing import static_snapshot
 
 _TASKS = 200  # an agent holds about so many of a framework's tasks
 _TOLERANCE = 0.05  # what whole tasks may make of levels that are equal
@@ -63,8 +63,7 @@ def gap(
 ) -> Gap:
     """Fill a cluster by a policy, and compare."""
     snapshot = static_snapshot(capacity.tolist(), demand.tolist(), allowed=eligible)
-    ours = build(PolicySpec(policy, selection, mode="characterised", flat=True))
-    found = placement(snapshot, ours.allocate(planned(snapshot, ours), seed=seed))
+    found = fill(snapshot, policy, selection, seed)
     problem = demand.astype(float), capacity.astype(float), eligible
     best = solve(*problem).tasks.sum(axis=1)
     short = residual(found.astype(float), *problem, least=_TOLERANCE)
@@ -115,7 +114,7 @@ def _cells(gaps: Sequence[Gap]) -> tuple[Cell, ...]:
     numbers = (
         meets, moved.mean(), *np.percentile(moved, _PARTS), moved.max(), lacks.mean(), lacks.max()
     )  # fmt: skip
-    return tuple(Cell(100 * float(each)) for each in numbers)
+    return beside(100 * each for each in numbers)
 
 
 def _distribution(

@@ -10,8 +10,6 @@ Source: sections V-E and V-F of the paper.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from joblib import Parallel, delayed
-
 from allocator.lab.experiments.claims import (
     HETERO,
     MARGIN,
@@ -29,6 +27,7 @@ from allocator.lab.experiments.claims import (
 )
 from allocator.lab.experiments.demo_runs import OBLIVIOUS
 from allocator.lab.experiments.runs import CHARACTERISED
+from allocator.lab.experiments.spread import spread
 from allocator.lab.frameworks.spark_of_paper import Habits
 from allocator.lab.papers.report import Cell, Report, Row, paragraphs
 from allocator.lab.workloads.spark_experiment import Drivers
@@ -148,7 +147,7 @@ def sensitivity(
         for case in dict.fromkeys(case for claim in claims.values() for case in claim.cases)
     ]
     wanted = [(case, each) for case in cases for each in range(seed, seed + trials)]
-    results = Parallel(n_jobs=-1)(delayed(run_case)(case, each, 1.0) for case, each in wanted)
+    results = spread(run_case, wanted)
     measured: dict[tuple[Case, int], Measures] = dict(zip(wanted, results, strict=True))
     seeds = range(seed, seed + trials)
     rows = [

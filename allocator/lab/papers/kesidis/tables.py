@@ -10,16 +10,15 @@ when each step draws an agent uniformly at random. Both readings are computed: t
 Source: section IV of the paper.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core import PolicySpec
-from allocator.lab.papers.report import Cell, Report, Row, paragraphs
-from allocator.policies import build
-from allocator.testing import placement, static_snapshot
+from allocator.lab.papers.online import fill
+from allocator.lab.papers.report import Report, Row, beside, paragraphs
+from allocator.testing import static_snapshot
 
 SOURCE = "Kesidis et al., MASCOTS 2018, sec. IV"
 TRIALS = 200
@@ -71,13 +70,8 @@ def tasks(criterion: str, selection: str, trials: int, seed: int) -> NDArray[np.
     seed: trial i draws from seed + i.
     Returns tasks by trial, framework, agent.
     """
-    spec = PolicySpec(criterion, selection, mode="characterised", flat=True)
-    policy = build(spec)
-    result = np.empty((trials, 2, 2), np.int64)
-    for trial in range(trials):
-        snapshot = static_snapshot(capacity=CAPACITY, demand=DEMAND)
-        result[trial] = placement(snapshot, policy.allocate(snapshot, seed + trial))
-    return result
+    snapshot = static_snapshot(capacity=CAPACITY, demand=DEMAND)
+    return np.array([fill(snapshot, criterion, selection, seed + each) for each in range(trials)])
 
 
 def table_1(seed: int = 0, trials: int = TRIALS) -> Report:
@@ -89,10 +83,10 @@ def table_1(seed: int = 0, trials: int = TRIALS) -> Report:
         _certain("rPS-DSF", "rps-dsf", "joint"),
     ]
     residual = _with_total(tasks("rps-dsf", "random", trials, seed)).mean(axis=0)
-    rows.append(_beside("RRR-rPS-DSF", residual, MEAN["rPS-DSF"], [_PRINTED] * 5))
+    rows.append(Row("RRR-rPS-DSF", beside(residual, MEAN["rPS-DSF"], _PRINTED)))
     for name in CHANCE:
         found = _with_total(_drawn(name, "round_robin", seed, trials)).mean(axis=0)
-        rows.append(Row(f"{name}, permuted rounds", tuple(Cell(float(mean)) for mean in found)))
+        rows.append(Row(f"{name}, permuted rounds", beside(found)))
     return Report(
         name="kesidis-table-1",
         title="Table I: tasks x(framework, agent), means",
@@ -123,11 +117,10 @@ def table_2(seed: int = 0, trials: int = TRIALS) -> Report:
     for name in CHANCE:
         found = _with_total(_drawn(name, "random", seed, trials))[:, :4]
         errors = [_deviation_error(each) for each in found.T]
-        rows.append(_beside(name, found.std(axis=0, ddof=1), DEVIATION[name], errors))
+        rows.append(Row(name, beside(found.std(axis=0, ddof=1), DEVIATION[name], errors)))
     for name in CHANCE:
         found = _with_total(_drawn(name, "round_robin", seed, trials))[:, :4]
-        cells = tuple(Cell(float(deviation)) for deviation in found.std(axis=0, ddof=1))
-        rows.append(Row(f"{name}, permuted rounds", cells))
+        rows.append(Row(f"{name}, permuted rounds", beside(found.std(axis=0, ddof=1))))
     return Report(
         name="kesidis-table-2",
         title="Table II: sample standard deviations of x(framework, agent)",
@@ -162,7 +155,7 @@ def _means(name: str, found: NDArray[np.int64]) -> Row:
     each = _with_total(found)
     deviation = np.array([*DEVIATION[name], each[:, 4].std(ddof=1)])
     errors = _STANDARD_ERRORS * deviation * sqrt(1 / len(found) + 1 / TRIALS) + _PRINTED
-    return _beside(name, each.mean(axis=0), MEAN[name], errors)
+    return Row(name, beside(each.mean(axis=0), MEAN[name], errors))
 
 
 def _deviation_error(found: NDArray[np.float64]) -> float:
@@ -175,15 +168,4 @@ def _deviation_error(found: NDArray[np.float64]) -> float:
 
 def _certain(name: str, criterion: str, selection: str, departure: str = "") -> Row:
     found = _with_total(tasks(criterion, selection, trials=1, seed=0))[0]
-    return _beside(name, found, MEAN[name], [0.0] * 5, departure)
-
-
-def _beside(
-    name: str,
-    computed: Iterable[float],
-    published: Iterable[float],
-    tolerance: Iterable[float],
-    departure: str = "",
-) -> Row:
-    cells = zip(computed, published, tolerance, strict=True)
-    return Row(name, tuple(Cell(float(c), p, float(t)) for c, p, t in cells), departure)
+    return Row(name, beside(found, MEAN[name]), departure)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from allocator.lab.network.cluster import DECIDE_S, USE_EVERY_S
-from allocator.lab.network.queue_scheduler import DELAY_S, MARGIN
+from allocator.lab.network.schedulers import DELAY_S, MARGIN
 from allocator.lab.papers.quincy.runs import (
     APART_S,
     IDEAL_S,

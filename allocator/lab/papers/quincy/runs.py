@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from allocator.core import Floats
 from allocator.lab.experiments.spread import spread
 from allocator.lab.network.cluster import DECIDE_S, ClusterRun, Outcome, Scheduler
-from allocator.lab.network.flow_scheduler import CORE_COST, FlowScheduler
-from allocator.lab.network.queue_scheduler import QueueScheduler
+from allocator.lab.network.schedulers import CORE_COST, FlowScheduler, QueueScheduler
 from allocator.lab.network.topology import Topology, even_racks
 from allocator.lab.network.workflow import JOB_INPUT, JobKind, JobPlan, Need, Stage, draw_job
 
