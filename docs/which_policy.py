@@ -164,9 +164,9 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> str:
 def compute(kind: Kind, jobs: int = -1) -> None:
     """Play a scenario, and keep what came out."""
     from allocator.lab.experiments.spread import spread
-    from allocator.lab.reports.sweep_report import by_policy
     from allocator.lab.scenarios.running import Cell, run
     from allocator.lab.scenarios.schema import read
+    from allocator.lab.scenarios.sweep_report import by_policy
     from allocator.server.system import loop_cache
 
     loop_cache.prepare()

@@ -21,7 +21,7 @@ import numpy as np
 from allocator.core import PolicySpec, Settings
 from allocator.lab.frameworks.base import REFUSE_DEFAULT_MS, Identity
 from allocator.lab.frameworks.batch import RecordedFramework, Wanted
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.scenario import Stage
 from tests.bench.cluster import GIB, SHAPES, TASKS
 from tests.lab.advise.made import written

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.lab.experiments.play import play
 from allocator.lab.links.stream import StreamLink
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
+from allocator.lab.workloads.play import play
 from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import HEADER, MAGIC, frame, read_records

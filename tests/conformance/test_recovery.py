@@ -8,7 +8,7 @@ import pytest
 from allocator.lab.frameworks.base import Identity, Master, Offer, Task
 from allocator.lab.master.emulated import EmulatedMaster, Recovery
 from allocator.lab.master.ledger import Quota
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from tests.conformance.mesos import mesos
 from tests.lab.masters import run, wire_link
 

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from allocator.core import bounds
-from allocator.lab.master import resources
+from allocator.lab import resources
 from allocator.server.config import Config
 
-TABLE = Path(__file__).resolve().parents[2] / "mesos-module" / "brain" / "bounds.hpp"
+TABLE = Path(__file__).resolve().parents[2] / "mesos-module/brain/words/bounds.hpp"
 _BOUND = re.compile(r"constexpr size_t (\w+)\s*=\s*([^;]+);")
 
 

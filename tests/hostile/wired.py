@@ -10,8 +10,8 @@ from allocator.lab.hostile.words import Manner
 from allocator.lab.links.base import LinkDownError
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.ledger import Quota
-from allocator.lab.master.resources import AgentSpec
 from allocator.lab.module_protocol import SessionEndedError
+from allocator.lab.resources import AgentSpec
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.v1 import session_pb2 as pb
 from tests.hostile.measuring import (

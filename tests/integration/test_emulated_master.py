@@ -6,7 +6,6 @@ import pytest
 
 from allocator.core import PolicySpec, Reason
 from allocator.lab.experiments.demo_runs import MODES
-from allocator.lab.experiments.play import play
 from allocator.lab.experiments.runs import Run, play_all, play_on
 from allocator.lab.experiments.soak import soak_sidecar
 from allocator.lab.links.base import LinkDownError
@@ -16,6 +15,7 @@ from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.module_protocol import SessionEndedError
 from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.random_cluster.checks import differences, of_ledger, of_sidecar
+from allocator.lab.workloads.play import play
 from allocator.lab.workloads.spark_experiment import experiment
 from tests.lab.masters import wire_link
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from allocator.cli.app import app
 from allocator.core import PolicySpec
-from allocator.lab.experiments.play import Played, play
 from allocator.lab.links.sidecar_process import SidecarProcess, set_policy
 from allocator.lab.links.stream import StreamLink
+from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.spark_experiment import experiment
 
 Command = Callable[..., Result]

@@ -1,7 +1,7 @@
 """What a module says of itself, in a real scrape of a real sidecar."""
 
-from allocator.lab.experiments.play import play
 from allocator.lab.links.stream import StreamLink
+from allocator.lab.workloads.play import play
 from allocator.lab.workloads.spark_experiment import experiment
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec.figures import ModuleFigures, write_figures

@@ -11,8 +11,8 @@ from allocator.lab.event_heap import Priority
 from allocator.lab.links.base import Batch, Opening
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.resources import AgentSpec, KindTable, ResourceTable
 from allocator.lab.master.session import Outbox
+from allocator.lab.resources import AgentSpec, KindTable, ResourceTable
 from allocator.policies import build
 from tests.lab.wire_link import WireLink
 from tests.world.rows import holdings

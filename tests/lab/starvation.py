@@ -2,7 +2,7 @@
 
 from allocator.lab.event_heap import Priority
 from allocator.lab.master.gates import GPU_CAPABILITY, GPUS, allows
-from allocator.lab.master.resources import reaches
+from allocator.lab.resources import reaches
 
 PERIOD_MS = 1000
 

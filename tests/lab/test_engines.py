@@ -19,7 +19,7 @@ import pytest
 from allocator.cli.lab.options import spread_over
 from allocator.lab.experiments import spread as engines
 from allocator.lab.experiments.spread import BACKENDS, BackendError, spread
-from allocator.lab.reports import sweep_report
+from allocator.lab.scenarios import sweep_report
 from allocator.lab.scenarios.running import Cell, run
 from allocator.lab.scenarios.schema import check
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec, Reason
-from allocator.lab.experiments.play import play
 from allocator.lab.experiments.soak import soak_sidecar
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.master.cycles import Timing
 from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.random_cluster.checks import SORTS, differences, of_ledger
+from allocator.lab.workloads.play import play
 from allocator.policies import MODES, POLICIES
 from tests.lab.auditing import Audited
 from tests.lab.books import of_state

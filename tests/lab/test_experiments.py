@@ -13,11 +13,11 @@ from allocator.core import Reason
 from allocator.lab.experiments import claims
 from allocator.lab.experiments import demo_runs as catalogue
 from allocator.lab.experiments.claims import Claim, Measures, judge_claim
-from allocator.lab.experiments.play import RoleShares, UnfinishedError, play
-from allocator.lab.master.resources import AgentSpec
 from allocator.lab.reports import plots
 from allocator.lab.reports import run_report as report
 from allocator.lab.reports.run_report import RoleLevel, fairness
+from allocator.lab.resources import AgentSpec
+from allocator.lab.workloads.play import RoleShares, UnfinishedError, play
 from allocator.lab.workloads.spark_experiment import (
     HETEROGENEOUS,
     HOMOGENEOUS,
@@ -189,7 +189,7 @@ def test_arrivals_with_constraints_run_where_they_may():
 
 
 def test_a_run_in_which_nothing_happens_any_more_is_given_up(monkeypatch):
-    monkeypatch.setattr("allocator.lab.experiments.play.STALL_MS", 60_000)
+    monkeypatch.setattr("allocator.lab.workloads.play.STALL_MS", 60_000)
     agents = ((0, AgentSpec("small", {"cpus": 1000, "mem": 512_000})),)
     large = Arrival(0, "large", "r", {"cpus": 2000, "mem": 1000}, (1000,))
     with pytest.raises(UnfinishedError, match="0 of 1 jobs"):

@@ -6,7 +6,7 @@ from allocator.core import Release, Revive, Suppress, Transition
 from allocator.lab.frameworks.base import Identity, fit
 from allocator.lab.frameworks.batch import TaskQueue
 from allocator.lab.frameworks.spark_of_paper import Job, SparkJob
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from tests.lab.masters import Listener, master_for, run
 
 WHOLE = (4000, 8_192_000)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from allocator.core import AMOUNT_MAX, Reason
 from allocator.lab.master.gates import GPU_CAPABILITY, Decision, judge
 from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Refusal
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from allocator.v1 import session_pb2 as pb
 
 NOW_MS = 1000

@@ -5,7 +5,7 @@ import pytest
 from allocator.core import Reason
 from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Quota
-from allocator.lab.master.resources import (
+from allocator.lab.resources import (
     AgentSpec,
     Resource,
     disk,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Kind
-from allocator.lab.master.resources import (
+from allocator.lab.resources import (
     FREE_OF_OWN,
     KINDS_USUAL,
     NAMED_EIGHTHS,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, LedgerError, Refusal
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 
 
 def agent(*capacity, sequence=0):

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from allocator.core import Options, Reason, SessionLimits
-from allocator.lab.experiments.play import play
 from allocator.lab.frameworks.base import Identity, Task
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.resources import (
+from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger
+from allocator.lab.resources import (
     REFINEMENT,
     REVOCABLE,
     SHARED,
@@ -19,8 +20,7 @@ from allocator.lab.master.resources import (
     reserved,
     volume,
 )
-from allocator.lab.random_cluster import RandomScenario
-from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger
+from allocator.lab.workloads.play import play
 from tests.lab.auditing import Audited
 from tests.lab.books import of_state
 from tests.lab.masters import run, wire_link

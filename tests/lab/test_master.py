@@ -16,7 +16,7 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.lab.frameworks.base import Identity
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from tests.lab.masters import Listener, master_for, run
 
 WHOLE = (4000, 8_192_000)

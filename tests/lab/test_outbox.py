@@ -4,8 +4,8 @@ import numpy as np
 
 from allocator.core import Define, Kind, Outcomes, Reason, Release, Suppress, Transition
 from allocator.lab.master.gates import Verdict
-from allocator.lab.master.resources import KindTable, Resource, ResourceTable, reserved
 from allocator.lab.master.session import Outbox
+from allocator.lab.resources import KindTable, Resource, ResourceTable, reserved
 from tests.lab.masters import outbox_of
 
 

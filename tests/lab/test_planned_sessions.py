@@ -4,8 +4,8 @@ import pytest
 
 from allocator.core import Options, PlanningPolicy, PolicySpec, Settings
 from allocator.lab.experiments import demo_runs as catalogue
-from allocator.lab.experiments.play import play
 from allocator.lab.links.base import DirectLink
+from allocator.lab.workloads.play import play
 from allocator.policies import POLICIES, build
 from tests.lab.starvation import Watched
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from allocator.core import Allocator, InverseOffer, PolicySpec, Problem, Reclaims, Settings
-from allocator.lab.experiments.play import Played, play
 from allocator.lab.experiments.runs import Run, play_on
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.frameworks.batch import TaskQueue
 from allocator.lab.links.sidecar_process import SidecarProcess
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
+from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.scenario import Stage
 from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.policies import build

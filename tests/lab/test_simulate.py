@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.lab.reports import sweep_report
 from allocator.lab.reports.run_report import interval
+from allocator.lab.scenarios import sweep_report
 from allocator.lab.scenarios.drawing import draw, draw_ms
 from allocator.lab.scenarios.running import Cell, run
 from allocator.lab.scenarios.schema import Duration, ScenarioError, check, read

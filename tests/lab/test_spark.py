@@ -12,7 +12,7 @@ from allocator.lab.frameworks.spark import (
     SparkSettings,
     Stages,
 )
-from allocator.lab.master.resources import AgentSpec, Reservation, Resource
+from allocator.lab.resources import AgentSpec, Reservation, Resource
 from tests.lab.masters import Listener, master_for, run
 from tests.lab.test_frameworks import WHOLE, offer, refusals, used
 

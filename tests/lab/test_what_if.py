@@ -26,13 +26,13 @@ from allocator.core import (
     Settings,
     SetWeights,
 )
-from allocator.lab.experiments.play import play
 from allocator.lab.experiments.what_if import as_recorded, greedy, play_day
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
 from allocator.lab.links.base import DirectLink
 from allocator.lab.master.ledger import Quota
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
+from allocator.lab.workloads.play import play
 from allocator.lab.workloads.recorded_day import Day, DayRecorder, watched
 from allocator.lab.workloads.scenario import Stage
 from allocator.lab.workloads.traces import Arrival, Replay

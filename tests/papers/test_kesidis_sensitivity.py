@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from allocator.lab.experiments.claims import Case, run_case
-from allocator.lab.experiments.play import play
 from allocator.lab.frameworks.spark_of_paper import Habits, Job, executors_of
-from allocator.lab.master.resources import AgentSpec
 from allocator.lab.papers.kesidis import sensitivity as paper
 from allocator.lab.papers.report import Cell, Row
+from allocator.lab.resources import AgentSpec
+from allocator.lab.workloads.play import play
 from allocator.lab.workloads.spark_experiment import (
     HETEROGENEOUS,
     Drivers,

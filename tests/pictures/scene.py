@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allocator.core import Options
-from allocator.lab.experiments.play import Played, play
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.scenarios.drawing import draw
 from allocator.lab.scenarios.running import World
 from allocator.lab.scenarios.schema import read
+from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.scenario import Progress
 from tests.server.process import SidecarProcess
 

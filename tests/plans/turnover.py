@@ -17,7 +17,7 @@ from allocator.lab.frameworks.base import Identity, Task, fit
 from allocator.lab.links.sidecar_process import SidecarProcess, channel, set_policy
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.plans.clusters import Cluster
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from allocator.core import Kind, format_amount
-from allocator.lab.master.resources import Resource
+from allocator.lab.resources import Resource
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types_pb
 from allocator.wire.codec.proto_types import read_kind

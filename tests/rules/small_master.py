@@ -7,7 +7,7 @@ from dataclasses import replace
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.master.gates import Decision, judge
 from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Quota, Refusal
-from allocator.lab.master.resources import AgentSpec, lineage
+from allocator.lab.resources import AgentSpec, lineage
 from tests.rules.cases import ALL, OFFERING, Case, Wish, amounts_of, objects_of, quantities_of
 from tests.rules.cases import words_of as words
 

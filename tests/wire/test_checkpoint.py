@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from allocator.core import AdoptPlan, Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
 from allocator.core.checkpoint import CheckpointError, Column, Detached, to_columns
-from allocator.lab.experiments.play import play
 from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.workloads.play import play
 from allocator.policies import build
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb

@@ -219,7 +219,7 @@ def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> N
     """Print the reports, and draw them; fail where a number differs and nobody knows why."""
     drawn = [report for report in reports if report.panels]
     if plot is not None and drawn:
-        from allocator.lab.reports.plots import draw_report as draw
+        from allocator.lab.papers.drawing import draw_report as draw
 
         plot.mkdir(parents=True, exist_ok=True)
         for report in drawn:

@@ -70,7 +70,7 @@ def _followed(calls: Iterable["RunResult"], count: int) -> list["RunResult"]:
 
 def _show(results: list["RunResult"], out: Path) -> None:
     from allocator.cli.render.terminal import console, print_table
-    from allocator.lab.reports import sweep_report
+    from allocator.lab.scenarios import sweep_report
 
     files = sweep_report.write(out, results)
     for columns, rows in (sweep_report.policy_table(results), sweep_report.group_table(results)):

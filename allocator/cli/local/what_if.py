@@ -9,7 +9,7 @@ from rich.table import Table
 
 from allocator.cli.render.terminal import console, table_of
 from allocator.cli.tree import Exit, expect, fail
-from allocator.lab.master.resources import NAMES
+from allocator.lab.resources import NAMES
 from allocator.plain import json_text
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _by_role(outcomes: Sequence["Outcome"]) -> Table:
 
 
 def _keep(directory: Path, outcomes: Sequence["Outcome"]) -> None:
-    from allocator.lab.reports.plots import draw_what_if as draw
+    from allocator.lab.experiments.what_if_picture import draw_what_if as draw
 
     directory.mkdir(parents=True, exist_ok=True)
     text = json_text([asdict(each) for each in outcomes], indent=2)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from allocator.cli.render.terminal import Columns, cells, console, print_rows, table_of
-from allocator.lab.master.resources import NAMES
+from allocator.lab.resources import NAMES
 
 if TYPE_CHECKING:
     from allocator.lab.experiments.claims import Case, Claim, Measures, Verdict

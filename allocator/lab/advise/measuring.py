@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints
-from allocator.lab.master.resources import lineage
+from allocator.lab.resources import lineage
 from allocator.lab.workloads.recorded_day import Day, Ran
 from allocator.solvers.fluid import water_filling
 

@@ -9,10 +9,10 @@ from allocator import policies
 from allocator.core import PolicySpec
 from allocator.lab.advise.measuring import NEVER, DayFigures, measure, table_of
 from allocator.lab.advise.reading import SETTLE_MS
-from allocator.lab.experiments.play import play
 from allocator.lab.experiments.what_if import WhatIf, settings_for
 from allocator.lab.links.base import DirectLink
 from allocator.lab.master.ledger import Quota
+from allocator.lab.workloads.play import play
 from allocator.lab.workloads.recorded_day import Day
 from allocator.policies import MODES, POLICIES
 

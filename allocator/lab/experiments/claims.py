@@ -22,12 +22,12 @@ import numpy as np
 
 from allocator.core import Floats, Options, PolicySpec, Settings
 from allocator.lab.experiments.demo_runs import OBLIVIOUS, STAGED_APART_MS, STAGED_JOBS
-from allocator.lab.experiments.play import play
 from allocator.lab.experiments.runs import CHARACTERISED
 from allocator.lab.links.base import DirectLink
 from allocator.lab.master.cycles import Timing
-from allocator.lab.master.resources import AgentSpec
 from allocator.lab.reports.run_report import Figures, figures, interval, sampled
+from allocator.lab.resources import AgentSpec
+from allocator.lab.workloads.play import play
 from allocator.lab.workloads.spark_experiment import (
     DRIVERS,
     HETEROGENEOUS,

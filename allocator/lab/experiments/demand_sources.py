@@ -12,10 +12,10 @@ import numpy as np
 
 from allocator import policies
 from allocator.core import PolicySpec, SetDemand, Settings
-from allocator.lab.experiments.play import play
 from allocator.lab.experiments.runs import CHARACTERISED
 from allocator.lab.links.base import DirectLink
 from allocator.lab.reports.run_report import Figures, figures
+from allocator.lab.workloads.play import play
 from allocator.lab.workloads.spark_experiment import settings_of, spark_jobs
 
 SOURCES = ("oblivious", "learnt", "remembered", "told")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 from allocator.core import Floats, PolicySpec
-from allocator.lab.experiments.play import Played, play
 from allocator.lab.links.sidecar_process import (
     SESSION_TOKEN_FILE,
     SidecarProcess,
@@ -23,6 +22,7 @@ from allocator.lab.links.sidecar_process import (
 )
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.reports.run_report import Figures, figures, sampled
+from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.scenario import Progress, Scenario
 
 CHARACTERISED = "characterised"

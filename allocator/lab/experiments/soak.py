@@ -6,11 +6,11 @@ from functools import partial
 
 from allocator.core import PolicySpec
 from allocator.lab.event_heap import Priority
-from allocator.lab.experiments.play import Played, play
 from allocator.lab.links.sidecar_process import SESSION_TOKEN_FILE, read_token, set_policy
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.random_cluster.checks import differences, of_ledger, of_sidecar
+from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.scenario import Progress, Stage
 
 EVERY_MS = 5_000

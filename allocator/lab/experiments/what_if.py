@@ -20,11 +20,11 @@ import numpy as np
 
 from allocator import policies
 from allocator.core import Floats, PolicySpec, Settings
-from allocator.lab.experiments.play import UnfinishedError, play
 from allocator.lab.frameworks.base import REFUSE_DEFAULT_MS, Identity, Quantities
 from allocator.lab.frameworks.batch import RecordedFramework, Wanted
 from allocator.lab.links.base import DirectLink
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
+from allocator.lab.workloads.play import UnfinishedError, play
 from allocator.lab.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
 from allocator.lab.workloads.scenario import Progress, Stage
 

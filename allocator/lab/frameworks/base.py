@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from allocator.core import format_quantities
 from allocator.lab.event_heap import EventHeap
-from allocator.lab.master.resources import Amount, Resource
+from allocator.lab.resources import Amount, Resource
 
 REFUSE_DEFAULT_MS = 5_000
 """Mesos's `Filters.refuse_seconds` where a framework sends none."""

@@ -17,7 +17,7 @@ from allocator.lab.frameworks.base import (
     Task,
     fit,
 )
-from allocator.lab.master.resources import Amount, minus
+from allocator.lab.resources import Amount, minus
 
 
 @dataclass(frozen=True, slots=True)

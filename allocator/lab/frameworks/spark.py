@@ -25,7 +25,7 @@ from allocator.lab.frameworks.base import (
     Quantities,
     Task,
 )
-from allocator.lab.master.resources import Amount, Resource
+from allocator.lab.resources import Amount, Resource
 
 # What an operator sets about Spark on Mesos, and what follows from it [1].
 

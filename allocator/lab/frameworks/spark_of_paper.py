@@ -29,7 +29,7 @@ from allocator.lab.frameworks.base import (
     fit,
 )
 from allocator.lab.frameworks.spark import Executor, ExecutorPool
-from allocator.lab.master.resources import Amount, minus
+from allocator.lab.resources import Amount, minus
 
 REFUSE_AT_MAXIMUM_MS = 120_000
 

@@ -30,7 +30,7 @@ from allocator.lab.hostile.words import (
 )
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.ledger import Quota
-from allocator.lab.master.resources import AgentSpec, Resource, disk, reserved, volume
+from allocator.lab.resources import AgentSpec, Resource, disk, reserved, volume
 
 PARTS_MAX = 500
 RESERVED_AT_ONCE = VOLUMES_AT_ONCE = 100

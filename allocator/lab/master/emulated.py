@@ -60,16 +60,6 @@ from allocator.lab.master.ledger import (
     Quota,
     Refusal,
 )
-from allocator.lab.master.resources import (
-    AgentSpec,
-    Amount,
-    Resource,
-    add,
-    least,
-    minus,
-    plus,
-    reaches,
-)
 from allocator.lab.master.session import (
     Handles,
     Outbox,
@@ -81,6 +71,16 @@ from allocator.lab.master.session import (
     exclusions,
     framework_info,
     snapshot,
+)
+from allocator.lab.resources import (
+    AgentSpec,
+    Amount,
+    Resource,
+    add,
+    least,
+    minus,
+    plus,
+    reaches,
 )
 
 

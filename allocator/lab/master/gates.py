@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from allocator.core import AMOUNT_MAX, Reason
 from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger
-from allocator.lab.master.resources import (
+from allocator.lab.resources import (
     Amount,
     allocatable,
     in_quota,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from allocator.core import AgentInfo
-from allocator.lab.master.resources import (
+from allocator.lab.resources import (
     Amount,
     KindTable,
     Resource,

@@ -32,7 +32,7 @@ from allocator.lab.frameworks.base import Identity
 from allocator.lab.links.base import Batch, Link, LinkDownError, Opening
 from allocator.lab.master.gates import Verdict
 from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger
-from allocator.lab.master.resources import Amount, KindTable, lineage, minus, padded
+from allocator.lab.resources import Amount, KindTable, lineage, minus, padded
 from allocator.wire import ModuleFigures
 
 # Events on their way to the sidecar, in the order in which Mesos causes them.

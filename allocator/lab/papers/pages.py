@@ -50,7 +50,7 @@ def page_of(name: str) -> str:
 
 
 def keep(directory: Path, report: Report, options: Mapping[str, int]) -> None:
-    from allocator.lab.reports.plots import draw_report as draw
+    from allocator.lab.papers.drawing import draw_report as draw
 
     results = directory / RESULTS
     results.mkdir(parents=True, exist_ok=True)

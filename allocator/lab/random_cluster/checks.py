@@ -12,7 +12,7 @@ from allocator.lab.frameworks.base import Offer
 from allocator.lab.links.sidecar_process import channel
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.ledger import Ledger, Refusal
-from allocator.lab.master.resources import Amount, Resource
+from allocator.lab.resources import Amount, Resource
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 
 # The emulated master's books and a sidecar's.

@@ -11,7 +11,6 @@ from allocator.core import AMOUNT_MAX, MILLI, Options
 from allocator.lab.frameworks.base import Conversion, Identity, Quantities
 from allocator.lab.master.emulated import Recovery
 from allocator.lab.master.ledger import Quota
-from allocator.lab.master.resources import AgentSpec, Resource, reserved, unreserved
 from allocator.lab.random_cluster.checks import Inspector
 from allocator.lab.random_cluster.tenants import (
     PLAIN,
@@ -22,6 +21,7 @@ from allocator.lab.random_cluster.tenants import (
     RandomFramework,
     one_of,
 )
+from allocator.lab.resources import AgentSpec, Resource, reserved, unreserved
 from allocator.lab.workloads.scenario import Stage
 
 RECOVERY = Recovery(timeout_ms=5_000)

@@ -10,7 +10,7 @@ import numpy as np
 from allocator.core import MILLI
 from allocator.lab.frameworks.base import Conversion, Identity, Master, Offer, Quantities, Task
 from allocator.lab.master.gates import GPU_CAPABILITY, REGION_AWARE
-from allocator.lab.master.resources import (
+from allocator.lab.resources import (
     AGENT_CAPABILITIES,
     REFINEMENT,
     REVOCABLE,

@@ -1,4 +1,4 @@
-"""Pictures: the looks of policies and modes, runs over time, variants of a day, papers' figures."""
+"""Pictures: the looks of policies and modes, and runs over time."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,9 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from allocator.core import Floats
-from allocator.lab.experiments.what_if import Outcome
-from allocator.lab.master.resources import NAMES
-from allocator.lab.papers.report import Line, Panel, Report
+from allocator.lab.resources import NAMES
 from allocator.policies import POLICIES
 
 # How policies and modes look in pictures: the same everywhere.
@@ -27,6 +25,15 @@ COLOURS = (
 )
 
 _DASHED = "oblivious"
+
+SETTINGS: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    # The same results give the same file, byte by byte.
+    "svg.hashsalt": "mesos-allocator",
+    "svg.fonttype": "none",
+}
 
 
 def colour_of(policy: str) -> str:
@@ -120,110 +127,3 @@ def smooth(values: Floats) -> Floats:
     width = min(SMOOTH_S, len(values))
     kernel = np.ones(width)
     return np.convolve(values, kernel, "same") / np.convolve(np.ones(len(values)), kernel, "same")
-
-
-# A recorded day and its variants beside each other: use, waits, shares by role.
-
-ROLES_MAX = 12
-"""So many roles are drawn, those with the largest shares."""
-
-
-def draw_what_if(path: Path, outcomes: Sequence[Outcome]) -> None:
-    """Draw a PNG: a group of bars for each resource, for each role's share, for its wait."""
-    first = outcomes[0]
-    largest = sorted(first.role_share, key=lambda role: -first.role_share[role])[:ROLES_MAX]
-    panels = (
-        ("in use (%)", list(first.used), [_percent(each.used) for each in outcomes]),
-        ("dominant share (%)", largest, [_percent(each.role_share) for each in outcomes]),
-        ("mean wait of a task (s)", largest, [each.role_wait_s for each in outcomes]),
-    )
-    with beside(path, (14, 4), [title for title, _, _ in panels]) as pictures:
-        for axes, (title, labels, values) in zip(pictures, panels, strict=True):
-            width, at = 0.8 / len(outcomes), np.arange(len(labels))
-            for number, (each, value) in enumerate(zip(outcomes, values, strict=True)):
-                heights = [value.get(label, 0.0) for label in labels]
-                axes.bar(at + number * width, heights, width, label=each.name, **bar_of(each.name))
-            # Between two dollars stands a formula, and one that is none cannot be drawn.
-            shown = [label.replace("$", r"\$") for label in labels]
-            axes.set_xticks(at + 0.4 - width / 2, shown, rotation=20)
-            axes.set_title(title)
-        pictures[0].legend()
-
-
-def _percent(parts: dict[str, float]) -> dict[str, float]:
-    return {name: part * 100 for name, part in parts.items()}
-
-
-# The figures of the papers, drawn from reports.
-
-COLUMNS = 3
-"""Pictures beside each other at most."""
-
-_WIDTH = 4.4  # inches of a picture
-_ENTRY_HEIGHT = 0.17  # inches of a line of its legend
-
-SETTINGS: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    # The same results give the same file, byte by byte.
-    "svg.hashsalt": "mesos-allocator",
-    "svg.fonttype": "none",
-}
-
-
-def draw_report(path: Path, report: Report) -> None:
-    """Draw all pictures of a report into one SVG or PNG; it must have some."""
-    panels = report.panels
-    columns = 2 if len(panels) == 4 else min(COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
-    with mpl.rc_context(SETTINGS):
-        height = 3.3 + _ENTRY_HEIGHT * max(
-            -(-len(panel.lines) // _entries_beside(panel)) for panel in panels
-        )
-        figure = Figure(figsize=(_WIDTH * columns, height * rows), layout="constrained")
-        for number, panel in enumerate(panels):
-            _panel(figure.add_subplot(rows, columns, number + 1), panel)
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, dpi=120, metadata=metadata)
-
-
-def _panel(axes: Axes, panel: Panel) -> None:
-    for number, line in enumerate(panel.lines):
-        _line(axes, line, COLOURS[number % len(COLOURS)], stepped=panel.stepped)
-    axes.set(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel)
-    if len(panel.lines) > 1:
-        # Below the picture, where it hides nothing.
-        axes.legend(
-            fontsize=7,
-            frameon=False,
-            ncols=_entries_beside(panel),
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.16),
-        )
-    if panel.stepped:
-        axes.set_ylim(0, 1.05 * axes.dataLim.ymax)
-
-
-def _entries_beside(panel: Panel) -> int:
-    """How many entries of the legend have room beside each other."""
-    longest = max((len(line.name) for line in panel.lines), default=0)
-    return max(1, min(3, int(_WIDTH / (0.5 + 0.06 * longest))))
-
-
-def _line(axes: Axes, line: Line, colour: str, *, stepped: bool) -> None:
-    style = "--" if line.dashed else "-"
-    if line.points:
-        bars = line.half or None
-        axes.errorbar(
-            line.x, line.y, yerr=bars, fmt="o", markersize=3, color=colour, label=line.name
-        )
-        return
-    if stepped:
-        axes.step(line.x, line.y, style, where="post", color=colour, label=line.name, linewidth=1)
-    else:
-        axes.plot(line.x, line.y, style, color=colour, label=line.name, linewidth=1.2)
-    if line.half:
-        low = [y - half for y, half in zip(line.y, line.half, strict=True)]
-        high = [y + half for y, half in zip(line.y, line.half, strict=True)]
-        axes.fill_between(line.x, low, high, color=colour, alpha=0.2, linewidth=0)

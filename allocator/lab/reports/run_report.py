@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from allocator.core import Floats
-from allocator.lab.experiments.play import Played, RoleShares
+from allocator.lab.workloads.play import Played, RoleShares
 from allocator.measures import jain_index
 from allocator.plain import json_text
 

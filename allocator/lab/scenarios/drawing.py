@@ -12,7 +12,7 @@ from allocator.lab.frameworks.base import Framework, Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
 from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, SparkSettings
 from allocator.lab.master.gates import GPU_CAPABILITY
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from allocator.lab.scenarios.schema import Agents, Duration, Frameworks, ScenarioFile, Spark
 from allocator.lab.workloads.constraint_model import ConstraintModel
 from allocator.lab.workloads.spark_experiment import lognormal_ms, stops_ms

@@ -8,14 +8,14 @@ from functools import partial
 import numpy as np
 
 from allocator.core import Floats, Options, PolicySpec, Settings, parse_quantities
-from allocator.lab.experiments.play import Played, play
 from allocator.lab.frameworks.base import Framework
 from allocator.lab.links.base import DirectLink
 from allocator.lab.master.ledger import Quota
-from allocator.lab.master.resources import AgentSpec
 from allocator.lab.reports.run_report import shares
+from allocator.lab.resources import AgentSpec
 from allocator.lab.scenarios.drawing import Drawn, Job, draw
 from allocator.lab.scenarios.schema import ScenarioFile
+from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.scenario import InTurn, Stage
 from allocator.measures import jain_index
 from allocator.policies import build

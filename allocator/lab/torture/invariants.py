@@ -16,8 +16,8 @@ from allocator.lab.frameworks.base import Offer
 from allocator.lab.hostile.tenants import Tenant
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.gates import Decision, QuotaBook, judge
-from allocator.lab.master.resources import Amount, Resource
 from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger, of_sidecar
+from allocator.lab.resources import Amount, Resource
 from allocator.lab.torture.faults import Scene
 from allocator.lab.torture.report import Findings
 from allocator.lab.torture.rig import ANSWER_S, PATIENCE_CYCLES, Rig

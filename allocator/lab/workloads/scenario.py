@@ -7,7 +7,7 @@ from typing import Protocol
 
 from allocator.lab.frameworks.base import Framework, Identity, Quantities
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ from allocator.core import MILLI
 from allocator.lab.frameworks.base import Framework, Identity, Quantities
 from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, FineSpark, SparkSettings
 from allocator.lab.frameworks.spark_of_paper import Habits, Job
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.scenario import InTurn, Stage
 
 # Queues of Spark jobs: the next is submitted when the one before has left.

@@ -17,7 +17,7 @@ from allocator.core import MILLI, Ints
 from allocator.lab.frameworks.base import Quantities
 from allocator.lab.frameworks.batch import TaskQueue
 from allocator.lab.master.gates import GPU_CAPABILITY
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.scenario import Stage
 from allocator.lab.workloads.spark_experiment import TYPE_1, TYPE_2, TYPE_3, lognormal_ms
 

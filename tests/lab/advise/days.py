@@ -2,7 +2,7 @@
 
 from allocator.core import PolicySpec, parse_quantities
 from allocator.lab.master.ledger import Quota
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
 from tests.lab.advise.made import Job, MadeDay, agents, drawn
 
 OBLIVIOUS = PolicySpec("drf")

@@ -21,11 +21,11 @@ from allocator.core import (
     nbytes_of,
     parse_quantities,
 )
-from allocator.lab.experiments.play import Played, play
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, TaskQueue, Work
 from allocator.lab.master.ledger import Quota
-from allocator.lab.master.resources import AgentSpec
+from allocator.lab.resources import AgentSpec
+from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.scenario import Scenario, Stage
 from allocator.server.engine.journal import Head, Journal, Keeping
 from allocator.wire.journal.checkpoint import head

@@ -126,8 +126,8 @@ def test_what_is_to_be_pasted_is_a_configuration(advised, tmp_path):
 
 def test_a_journal_of_a_real_sidecar_is_read_with_its_rotated_files(tmp_path):
     """Its directory is one day."""
-    from allocator.lab.experiments.play import play
     from allocator.lab.links.stream import StreamLink
+    from allocator.lab.workloads.play import play
     from tests.lab.advise.made import Staged
 
     (tmp_path / "journals").mkdir()

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from allocator.lab.master.resources import NAMES
 from allocator.lab.reports.plots import beside, finish, line_of
 from allocator.lab.reports.run_report import interval, write_rows
+from allocator.lab.resources import NAMES
 from allocator.lab.scenarios.running import RunResult
 
 Row = dict[str, str | int | float | bool]
