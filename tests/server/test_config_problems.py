@@ -160,6 +160,7 @@ def test_a_file_that_is_no_toml_is_reported_and_not_more(tmp_path, text, found):
         ),
         ("[[constraint]]\nall = true\nagents = 'zone<3'", "'zone<3' is no clause"),
         ("[journal]\npath = '/tmp'", "is a directory; name a file in it, as in '/tmp/journal'"),
+        (f"[journal]\npath = '{'f' * 300}'", "cannot be a file (File name too long); name another"),
         (
             "[listen]\ntargets = ['10.0.0.1:1']",
             "10.0.0.1:1 reaches beyond this machine without TLS",

@@ -144,7 +144,11 @@ def readable_file(text: str) -> str:
 
 def no_directory(text: str) -> str:
     """Check a file that is written: files are renamed to make room for it, directories must not."""
-    if text and Path(text).is_dir():
+    try:
+        is_directory = bool(text) and Path(text).is_dir()
+    except OSError as error:  # such as a name that is too long
+        raise ValueError(f"cannot be a file ({error.strerror}); name another one") from None
+    if is_directory:
         raise ValueError(
             f"is a directory; name a file in it, as in {str(Path(text) / 'journal')!r}"
         )
