@@ -1,8 +1,8 @@
 """What operators can set, a row for each kind: every layer takes from here what it must know.
 
-A kind is made of a scope (what a setting is for) and a value (what it says). The layers know all
-scopes and all values, and no kind by its name: the wire reads and writes it, the configuration has
-a section of it, the command line has commands of it. What a kind does stands in the core:
+A kind is made of a scope (what a setting is for) and a value (what it says). The layers know
+scopes and values, and hardly a kind by its name: the wire reads and writes it, the configuration
+has a section of it, the command line has commands of it. What a kind does stands in the core:
 `allocator.core.settings` has its event and where it is held.
 
 Nothing is imported here that is slow: the command line needs this before it knows what is asked.

@@ -35,7 +35,7 @@ from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 class Allocator:
     """Keeps one session's books, and decides who is offered what.
 
-    `state`: to read; only `advance`, `step` and `allocate` change it.
+    `state`: to read; only methods of the allocator change it.
     `cycle`: cycles run so far.
     """
 

@@ -207,7 +207,8 @@ void Brain::batch(int64_t nowMs, int64_t silentMs)
   candidates.clear();
   candidatesAll = triggered = false;
 
-  // Its turn is one cycle; then the sidecar is asked again.
+  // The sidecar left too much lie: the fallback has this cycle, the sidecar the
+  // next one.
   const bool ours = served(silentMs) && isBarrenTurn(asOfMs);
   runCycle(true, {}, asOfMs, ours ? NEVER : silentMs);
 }

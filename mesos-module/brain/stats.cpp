@@ -29,7 +29,7 @@ const std::vector<session::Stat<Stats>>& published()
   using session::stat;
 
   static const std::vector<session::Stat<Stats>> table = {
-      // Those that the master's metrics show are the session's.
+      // Without a name: the master shows it under another one (`session/stats`).
       stat("", &Stats::cycles, &Figures::set_cycles),
       stat(
           "fallback_cycles",

@@ -102,8 +102,8 @@ def release(state: State, event: Release) -> None:
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
     keep_filters(state, client, agent, holdings, event.refuse_ms)
     # A decline: an offer that was given back with nothing kept. Many in a row without an acceptance
-    # tell that the demand we assume may be wrong. Of an offer that is accepted the rest comes back,
-    # too: before the tasks' part comes into use, when something is on offer still, or after that.
+    # tell that the demand we assume may be wrong. The rest of an accepted offer comes back as well,
+    # and is no decline. It may come before the tasks are told of: then something is still on offer.
     over = (client > 0) & ~state.ledger.is_offered_something(client, agent)
     whole = over & ~event.allocated & (event.refuse_ms >= 0)
     taken = state.accepted.take(client, agent, over)

@@ -230,7 +230,7 @@ _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = Mappi
         Scope.AGENT: _refresh_agents,
     }
 )
-"""What is worked out anew where a rule of a scope was set; where all may be others: everything."""
+"""What is worked out anew after a change of a rule, by its scope; None: all rules may be others."""
 
 assert _REFRESH.keys() == set(Scope), "a scope of which nothing is worked out"
 assert _OF_FRAMEWORKS.keys() == {

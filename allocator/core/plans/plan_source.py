@@ -1,4 +1,4 @@
-"""Where plans come from that are no events: most plans are, worked out beside the cycles.
+"""Plans that a cycle waits for. All others are worked out beside the cycles, and come as events.
 
 A host may let a cycle wait for the first plan. One that has no thread for plans has them worked out
 in the cycle.

@@ -1,7 +1,7 @@
 """Progressive filling: one grant after another to whoever the criterion puts first.
 
 A policy is a criterion (who) and a selection (where); the mode (how much) is in the snapshot. The
-criterion gives four arrays (`Criterion`); two compiled loops do the rest, one that takes an agent
+criterion gives a few arrays (`Criterion`); two compiled loops do the rest, one that takes an agent
 first and one that takes a client first. The slow obvious twin of both stands in the tests, and
 gives the same grants.
 """

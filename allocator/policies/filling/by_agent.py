@@ -1,8 +1,8 @@
 """The loop that takes an agent first, then the best client for it: random, round_robin, listed.
 
-From the root down goes the child with the smallest key among those below which the agent can serve
-somebody. Mostly the smallest of all can be served, and is found at once; else the best that can be
-is looked for among the next in order, and at last among all.
+It walks down from the root. At each node it takes the child with the smallest key, of those below
+which the agent can serve somebody. Mostly that is the child with the smallest key of all, and is
+found at once. Else the next ones in order are tried, and at last all are looked at.
 """
 
 from collections.abc import Callable

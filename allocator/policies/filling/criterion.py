@@ -1,7 +1,7 @@
-"""What a criterion is: the four arrays that say who comes next.
+"""What a criterion is: arrays that say who comes next.
 
 A criterion is a function from a snapshot to a `Criterion`. Every criterion of the papers is the
-same formula over these arrays, so one compiled loop serves them all and branches on no name.
+same formula over these arrays, so compiled loops serve them all and branch on no name.
 """
 
 from collections.abc import Callable

@@ -27,7 +27,7 @@ SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
 """How the agent is chosen, see `Filling`."""
 
 Passes: TypeAlias = Callable[[Snapshot, Scene, Sequence[Criterion]], Iterable[Scene]]
-"""What `Filling.fill` goes by."""
+"""The passes that `Filling.fill` makes over the agents: a scene for each, one after the other."""
 
 _AGENT_FIRST = SELECTIONS[:3]
 _USUAL = Effort()

@@ -84,7 +84,7 @@ READS = frozenset({*VIEWS, *(f"List{kind.title}s" for kind in RULES), "Dump", "S
 one that nobody thought of is not open to whoever may only read."""
 
 AGAIN_S = 10.0
-"""For so long the next caller without a right is only counted."""
+"""After a line of log about a caller without a right, others are only counted for so long."""
 
 
 class Access:

@@ -1,7 +1,8 @@
 """The operators' service. Whatever it asks of the core is done on the core's thread.
 
 Every kind of rule (`allocator.settable`) has two calls, of the same form: one lists its rules, the
-other sets, replaces or takes back one of them. What changes nothing is a view (`VIEWS`).
+other sets, replaces or takes back one of them. What changes nothing is a view
+(`VIEWS`), but for answers in pieces: `Dump` and `Snapshot`.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,7 @@
-"""The families of metrics about the process itself: changes, rules, journal, queue."""
+"""The families of metrics about the process and those beside it, rather than the books.
+
+Changes, rules, the journal, the queue, plans, fair shares; and what the module says of itself.
+"""
 
 import time
 from collections import Counter

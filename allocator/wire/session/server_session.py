@@ -290,7 +290,7 @@ class SidecarSession:
             message = "is given though no cycle is asked for; ask for one, or leave it out"
             raise WireError(pb.ERROR_CODE_VALUE, "agents", message)
         agents = validation.handles(batch.agents, "agents")
-        # Time first, so that filters expire before the events; then the events, in their order.
+        # Time first, for events are of this time; then the events, in their order.
         self._tell_time(batch.clock_ms)
         for run in runs(batch.events):
             if isinstance(run, MoveRun):

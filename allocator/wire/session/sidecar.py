@@ -186,8 +186,7 @@ class Sidecar:
             f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
             "over; it is newer, or the same one calling again"
         )
-        # KeptState until `receive` answers, for this is called in the middle of the newcomer's
-        # message.
+        # Kept until `receive` answers: this is called in the middle of the newcomer's message.
         self._parting += [
             (self._active, response) for response in holder.close(WireError(code, "", message))
         ]

@@ -49,7 +49,7 @@ class Overlay:
         self.changes: dict[Key, KeptChange] = {}
 
     def note(self, kept: KeptChange, configured: Container[Key]) -> None:
-        """Take a change that was made; what the configuration does not have needs no taking back.
+        """Take a change that was made; one that takes back what is not configured leaves nothing.
 
         `configured` has what the configuration says: its rules, and that a policy looks on.
         """

@@ -27,9 +27,9 @@ double weightOf(const Cluster& cluster, const std::string& role);
 // When each was offered something last, by the numbers of all turns. Of equal
 // shares it is the turn of the framework that waits for longest, in whichever
 // of its roles; then of the role that does. A role is as far in front as the
-// framework in it that waits for longest, but not before its own last turn. Of
-// a framework's roles one is in front, and each other one a turn behind the one
-// before it. So nobody comes to the front by coming again, by reviving, or by
+// framework in it that waits for longest, but not before its own last turn. A
+// framework's roles stand in a row: each has one turn more than the role in
+// front of it. So nobody comes to the front by coming again, by reviving, or by
 // other or many roles.
 struct Turns
 {

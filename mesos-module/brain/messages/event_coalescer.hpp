@@ -73,4 +73,4 @@ private:
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_COLUMNS_HPP__
+#endif // __ALLOCATOR_BRAIN_MESSAGES_EVENT_COALESCER_HPP__

@@ -84,4 +84,4 @@ void tellOverflow(
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_LAYOUT_HPP__
+#endif // __ALLOCATOR_BRAIN_MESSAGES_SNAPSHOT_BUILDER_HPP__

@@ -91,9 +91,9 @@ constexpr size_t RESERVATION_DEPTH_MAX = ROLE_DEPTH_MAX;
 // Kinds that a sidecar keeps apart (`limits.kinds`), as parts of the whole: a
 // quarter for resources of names that are not Mesos's own, which agents make
 // up, and five eighths for what is reserved. What is left is for Mesos's own
-// names and for the rests. Of either part nobody who tells of them (an agent, a
-// framework, the principal of a reservation) has more than half as many as are
-// still free there, so whoever comes next finds room.
+// names and for the rests. Whoever tells of new kinds (an agent, a framework, the
+// principal of a reservation) has at most half as many of either part as are
+// still free there. So whoever comes next finds room.
 constexpr size_t KINDS_NAMED_EIGHTHS = 2;
 constexpr size_t KINDS_RESERVED_EIGHTHS = 5;
 constexpr size_t KINDS_FREE_OF_OWN = 2;
