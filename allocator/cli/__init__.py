@@ -1,6 +1,8 @@
 """The command line: parses arguments and calls the server, the simulator or a running sidecar.
 
 Exit codes are those of `allocator.cli.tree.Exit`.
+
+Begin with `app`, which lists all commands. `render` prints, and asks nothing.
 """
 
 from allocator.cli.app import main

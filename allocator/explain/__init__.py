@@ -3,6 +3,8 @@
 `take` copies what is needed on the thread that owns the core; everything else works on the copy,
 on any thread. No rule is written down here a second time: `barring` asks the tests that the cycles
 ask. What is found is said in the messages of `explain.proto`, times on the host's clock.
+
+Begin with `blockers`, which finds what keeps somebody from offers.
 """
 
 from allocator.explain.barring import warm

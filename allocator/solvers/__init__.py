@@ -2,6 +2,8 @@
 
 A solver is a module with one `solve`. It never returns an answer that its own certificate does not
 accept: it raises `NotOptimal` instead.
+
+Begin with the `__init__` of a room: `flow`, `fluid` or `max_min`.
 """
 
 

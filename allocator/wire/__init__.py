@@ -1,6 +1,8 @@
 """The protocol without sockets: protobuf to events and back, sessions, the journal's framing.
 
 The sidecar as a whole is a `Sidecar`; the module's side is in `allocator.lab.module_protocol`.
+
+Begin with `session/server_session`: one module's stream, message by message.
 """
 
 from allocator.wire.codec.decode import NUMBER_MAX

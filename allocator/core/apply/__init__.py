@@ -1,6 +1,8 @@
 """What events do to the state.
 
 One function an event: it validates the whole event, and only then changes anything.
+
+Begin with `resources`, which has launches, declines and outcomes.
 """
 
 from collections.abc import Callable, Mapping

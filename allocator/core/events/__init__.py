@@ -6,6 +6,8 @@ arrays. Role 0 is the root. All amounts are int64 thousandths, all times millise
 clock.
 
 A framework may hold resources before it is added: `Hold` then makes an empty, inactive row.
+
+Begin with `holdings`. What operators set are events, too: `allocator.core.settings`.
 """
 
 from allocator.core.events.agents import (

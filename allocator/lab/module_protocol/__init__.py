@@ -1,4 +1,7 @@
-"""The module's side of the protocol: its sessions, and its events written to protobuf."""
+"""The module's side of the protocol: its sessions, and its events written to protobuf.
+
+Begin with `client_session`. It is the counterpart of `allocator.wire.session`.
+"""
 
 from allocator.lab.module_protocol.client_session import (
     BadSidecarError,

@@ -1,1 +1,4 @@
-"""From a run to numbers and pictures."""
+"""From a run to numbers and pictures.
+
+Begin with `run_report`. It knows runs, and not where they come from.
+"""

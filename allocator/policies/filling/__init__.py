@@ -4,6 +4,8 @@ A policy is a criterion (who) and a selection (where); the mode (how much) is in
 criterion gives a few arrays (`Criterion`); two compiled loops do the rest, one that takes an agent
 first and one that takes a client first. The slow obvious twin of both stands in the tests, and
 gives the same grants.
+
+Begin with `criterion`, then `by_agent`, the simpler loop.
 """
 
 from allocator.policies.filling.criterion import (

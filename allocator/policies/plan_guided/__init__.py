@@ -2,6 +2,8 @@
 
 A `PlanFunction` makes a `Plan` of a `Problem`. `PlanGuided` decides cycles by the plan, and by
 progressive filling where there is none.
+
+Begin with `filling`; `groups` is for solvers.
 """
 
 from allocator.policies.plan_guided.filling import PlanFunction, PlanGuided, same_question

@@ -2,6 +2,8 @@
 
 A value comes from the first of these that gives one: a flag (``--set section.key=value``), the
 environment (``MESOS_ALLOCATOR_SECTION__KEY``), the TOML file, the default.
+
+Begin with `sections`: every option with its default and what it means.
 """
 
 from allocator.server.config.example import example
