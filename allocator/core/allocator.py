@@ -45,7 +45,7 @@ class Allocator:
         settings: Settings,
         limits: SessionLimits | None = None,
         *,
-        fallback: Policy | None = None,
+        substitute: Policy | None = None,
         around_cycle: Callable[[], AbstractContextManager[object]] = nullcontext,
         trail: Trail | None = None,
         plans: bool = False,
@@ -55,7 +55,7 @@ class Allocator:
 
         `build_policy`: makes a policy of its specification; raises ValueError where it is none.
         `settings`: what operators set; taken over and changed by later events.
-        `fallback`: decides where the policy cannot: where it raises, or grants what it must not.
+        `substitute`: decides where the policy cannot: where it raises, or grants what it must not.
             None: such a cycle grants nothing.
         `around_cycle`: gives a context in which a cycle is run, for hosts that look at the clock.
         `trail`: keeps the last cycles and events about offers. None: nothing is kept.
@@ -70,7 +70,7 @@ class Allocator:
         self.trail = trail
         self._build = build_policy
         self._use(build_policy(settings.policy))
-        self._fallback = fallback
+        self._substitute = substitute
         self._around_cycle = around_cycle
         self._snapshots = SnapshotBuilder()
         self._overruled = ""
@@ -147,7 +147,7 @@ class Allocator:
         self.state.memory.advance(now_ms)
 
     def overrule(self, policy_error: str) -> None:
-        """Let the fallback decide the next cycle, for this reason; empty: the policy after all.
+        """Let the substitute decide the next cycle, for this reason; empty: the policy after all.
 
         So a replay repeats a cycle in which the policy failed by chance, as by taking too long.
         """
@@ -215,16 +215,16 @@ class Allocator:
         return decisions
 
     def _decide(self, snapshot: Snapshot, seed: int) -> tuple[Grants, str]:
-        """Let the policy decide; where it fails, the fallback, or nobody. Gives why it failed."""
+        """Let the policy decide; where it fails, the substitute, or nobody. Gives why it failed."""
         error, self._overruled = self._overruled, ""
         if not error:
             try:
                 return cycles.run_policy(self.state, snapshot, self._policy, seed), ""
             except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
                 error = f"{type(problem).__name__}: {problem}"
-        if self._fallback is None:
+        if self._substitute is None:
             return Grants.none(len(snapshot.resources)), error
-        return cycles.run_policy(self.state, snapshot, self._fallback, seed), error
+        return cycles.run_policy(self.state, snapshot, self._substitute, seed), error
 
     def problem(self) -> Problem | None:
         """Copy what a plan would be about; None where nobody is to be served. Changes nothing."""

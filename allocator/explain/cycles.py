@@ -26,7 +26,7 @@ from allocator.core import (
 )
 from allocator.explain.barring import Barring, PairChecker, Pairs, uninterrupted
 from allocator.explain.picture import NEVER, Picture, agent_name, name_of
-from allocator.policies import POLICIES, build, fallback
+from allocator.policies import POLICIES, build, substitute
 from allocator.policies.filling import Criterion, Filling
 from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import score
@@ -290,7 +290,7 @@ def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | No
     spec = record.policy
     named = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
     if record.policy_error:
-        policy = fallback()
+        policy = substitute()
     elif all(name in POLICIES and not POLICIES[name].origin for name in named):
         policy = build(spec)
     else:

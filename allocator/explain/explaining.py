@@ -81,7 +81,7 @@ def _notes(picture: Picture) -> list[str]:
         notes.append("the master holds all offers back")
     if picture.policy_error:
         notes.append(
-            f"the fallback decided the last cycle, for the policy failed: {picture.policy_error}"
+            f"the substitute decided the last cycle, for the policy failed: {picture.policy_error}"
         )
     return notes
 

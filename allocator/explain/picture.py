@@ -139,7 +139,7 @@ class Picture:
 
     `resources`, R names; `counted` (R,); `total` (R,), in thousandths.
     `constraints`: the operator's rules.
-    `policy_error`: why the fallback decided the last cycle.
+    `policy_error`: why the substitute decided the last cycle.
     `snapshot`: what a cycle over all agents would begin with; None where nobody may be offered
         anything.
     `bound_paths`: roles that the first of its bounds are for.

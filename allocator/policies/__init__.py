@@ -156,7 +156,7 @@ POLICIES = Registry(
 )
 
 
-def fallback() -> Policy:
+def substitute() -> Policy:
     """Make the policy that decides where another one cannot."""
     return build(PolicySpec("drf"))
 

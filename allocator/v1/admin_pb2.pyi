@@ -169,7 +169,7 @@ class StatusWarning(_message.Message):
     MEND_FIELD_NUMBER: _builtins.int
     what: _builtins.str
     """In a few words: "no session", "silent master", "recovery" (the master holds all offers back),
-    "fallback" (the policy failed), "interpreted", "journal off", "starvation",
+    "policy failed", "interpreted", "journal off", "starvation",
     "refusals forgotten", "not kept", "no agent left", "asked to leave".
     """
     text: _builtins.str

@@ -303,7 +303,7 @@ class CycleAccount(_message.Message):
     """Agents with something to give, and offers decided."""
     decisions: _builtins.int
     policy_error: _builtins.str
-    """Why the fallback decided; empty where the policy did."""
+    """Why the substitute decided; empty where the policy did."""
     @_builtins.property
     def given(self) -> _containers.RepeatedCompositeFieldContainer[Global___Given]:
         """What was given to the framework; of an agent: to anybody."""

@@ -252,7 +252,7 @@ class JournalAnswered(_message.Message):
     (little-endian), and the serialized SessionResponse.
     """
     policy_error: _builtins.str
-    """Why the fallback decided the cycle instead of the policy; empty where the policy did. A policy
+    """Why the substitute decided the cycle instead of the policy; empty where the policy did. A policy
     that did not decide in time might do so when it is asked again, so a replay does not ask it.
     """
     @_builtins.property

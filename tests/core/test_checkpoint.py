@@ -283,7 +283,7 @@ def test_all_of_an_allocator_is_kept_or_made_anew():
     """Whoever gives it something else has to say which; later decisions may depend on it."""
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
-    of_the_settings = {"_build", "_policy", "_planning_policy", "_fallback"}
+    of_the_settings = {"_build", "_policy", "_planning_policy", "_substitute"}
     of_the_host = {"_around_cycle", "_overruled", "trail"}
     made_of_the_state = {"_snapshots"}
     of_one_message = {"_overruled"}  # a replay says it anew before each

@@ -74,7 +74,7 @@ def config(data: bytes) -> bool:
 def journal(data: bytes) -> bool:
     """A journal: cut off anywhere, damaged anywhere, or of records that make no sense."""
     try:
-        for _ in replay(read_records(io.BytesIO(data)), build, policies.fallback()):
+        for _ in replay(read_records(io.BytesIO(data)), build, policies.substitute()):
             pass
     except (JournalError, WireError):
         return False
@@ -168,7 +168,7 @@ def _servicer() -> AdminServicer:
         Config(),
         build_policy=registry.build,
         build_apart=registry.build_apart,
-        fallback=policies.fallback(),
+        substitute=policies.substitute(),
         before_policy=registry.renew,
     )
     loop.start()

@@ -116,7 +116,7 @@ def new_loop(manner: Manner) -> CoreLoop:
     return PlanningLoop(
         Config(),
         build_policy=policies.build,
-        fallback=policies.fallback(),
+        substitute=policies.substitute(),
         sidecar_id="sidecar",
         settings=Settings(policy=PolicySpec(manner.policy, mode=manner.mode)),
     )

@@ -33,7 +33,7 @@ def test_the_example_decides():
     flags = [f"policy.plugins={EXAMPLE}", "policy.name=busy-first"]
     with SidecarProcess(*flags) as sidecar, sidecar.channel() as channel:
         assert len(GrpcModule(channel).begin().batch(cycle=True)) == 2
-        assert not sidecar.said("the policy failed; the fallback decided")
+        assert not sidecar.said("the policy failed; the substitute decided")
         assert sidecar.terminate() == 0
 
 
@@ -53,14 +53,14 @@ def test_a_policy_that_never_comes_back_costs_one_deadline_and_ends_with_the_pro
         for _ in range(3):
             module.batch(cycle=True)
         found = sidecar.scraped()
-        told = sidecar.said("the policy failed; the fallback decided")
+        told = sidecar.said("the policy failed; the substitute decided")
         assert value(found, "policy_errors_total") >= 1
         assert "did not decide within 300 ms" in told[0]["error"]
         # That it overran, and that it is not asked any more; with interpreted loops, with compiled.
         assert len(told) <= 4
         assert sidecar.terminate() == 0
     # A replay does not ask it again, where it would hang, or decide after all: the journal says
-    # that the fallback decided.
+    # that the substitute decided.
     command = [sys.executable, "-m", "allocator", "replay", "--plugin", str(path), str(journal)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -62,7 +62,7 @@ class WatchedLink(DirectLink):
         super().__init__(policies.build, settings)
 
     def _fresh(self) -> Allocator:
-        return self._make(self._build, self._settings, fallback=policies.fallback())
+        return self._make(self._build, self._settings, substitute=policies.substitute())
 
 
 def record(scenario, settings: Settings | None = None, **how) -> Day:

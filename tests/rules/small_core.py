@@ -35,7 +35,7 @@ def begun(master: SmallMaster) -> Allocator:
     settings = Settings(
         policy=POLICY, limits=dict(master.limits), outstanding_max=master.outstanding_max
     )
-    allocator = Allocator(policies.build, settings, fallback=None)
+    allocator = Allocator(policies.build, settings, substitute=None)
     allocator.step(
         Options(minimum=ledger.minimum, filter_gpus=ledger.filter_gpus, region=ledger.region)
     )

@@ -87,7 +87,7 @@ FILL = 'return Filling(drf, "listed").allocate(snapshot, seed)'
 def session(build, name: str = "mine") -> Allocator:
     """An allocator with two frameworks and an agent."""
     settings = Settings(policy=PolicySpec(name))
-    made = Allocator(build, settings, fallback=policies.fallback())
+    made = Allocator(build, settings, substitute=policies.substitute())
     made.step(Define(kinds={0: Kind("cpus"), 1: Kind("mem")}, roles={1: "eng"}))
     made.step(AddAgent(1, AgentInfo("a"), {0: 4000, 1: 8000}))
     made.step(AddFramework(1, FrameworkInfo("f"), roles=(1,)))
@@ -244,7 +244,7 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
     registry = GuardedRegistry(0.2)
     registry.try_out(PolicySpec("mine"))
     made = session(registry.build)
-    assert len(made.allocate(1000)) == 1  # the fallback's
+    assert len(made.allocate(1000)) == 1  # the substitute's
     assert "'mine' did not decide within 200 ms" in made.last_cycle.policy_error
     assert mine.calls == 2
     again = session(registry.build)  # another session asks no more than this one
@@ -276,7 +276,7 @@ def test_a_policy_that_overruns_with_interpreted_loops_is_asked_again_with_compi
     assert mine.calls == 2
 
 
-def test_a_policy_that_was_kept_and_fails_now_leaves_cycles_to_the_fallback(plugin):
+def test_a_policy_that_was_kept_and_fails_now_leaves_cycles_to_the_substitute(plugin):
     """It was set long ago, and its file is another one now: the sidecar starts all the same."""
     load_file(plugin("raise KeyError('x')"))
     registry = GuardedRegistry(PATIENCE_S)

@@ -365,7 +365,7 @@ class Simulation:
         return Brain(self._library)
 
     def _new_sidecar(self) -> Sidecar:
-        build = partial(Allocator, policies.build, fallback=policies.fallback())
+        build = partial(Allocator, policies.build, substitute=policies.substitute())
         welcome = pb.Welcome(protocol_version=2, sidecar_id="sidecar", kinds_max=64)
         return Sidecar(build, Settings(), welcome)
 

@@ -23,7 +23,7 @@ from allocator.core import (
     Transition,
 )
 from allocator.lab.module_protocol import write_hello
-from allocator.policies import build, fallback
+from allocator.policies import build, substitute
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Counts, Greeting, SessionState, SidecarSession
 from allocator.wire.session.server_session import LAST_SNAPSHOT, TRANSITIONS
@@ -59,7 +59,7 @@ def new_session(policy: Policy | None = None, counts: Counts | None = None) -> S
         return Allocator(
             lambda spec: policy or build(spec),
             Settings(policy=POLICY),
-            fallback=policy or fallback(),
+            substitute=policy or substitute(),
         )
 
     return SidecarSession(admit, WELCOME, counts)

@@ -32,7 +32,7 @@ from allocator.core import (
     SetWhitelist,
 )
 from allocator.core.checkpoint import restore, to_columns
-from allocator.policies import build, fallback
+from allocator.policies import build, substitute
 from allocator.wire import read_records
 from allocator.wire.journal.checkpoint import mark, write_snapshot
 from allocator.wire.journal.records import start_record
@@ -102,11 +102,11 @@ def written(sidecar: Sidecar, *, anonymise: bool = False, policy=build) -> bytes
     settings = sidecar.allocator.settings
     start = start_record(settings, SessionLimits(), WELCOME, sessions_before=sidecar.sessions_begun)
     kept = Detached(sidecar.kept())
-    return b"".join(write_snapshot(start, kept, policy, fallback(), anonymise=anonymise))
+    return b"".join(write_snapshot(start, kept, policy, substitute(), anonymise=anonymise))
 
 
 def replayed(data: bytes, policy=build) -> Replay:
-    player = Replay(policy, fallback())
+    player = Replay(policy, substitute())
     for record in read_records(io.BytesIO(data)):
         player.take(record)
     player.finish()
@@ -151,7 +151,7 @@ def test_a_state_that_decides_otherwise_is_told():
     sidecar, _ = named()
     found = replayed(written(sidecar), lambda _spec: Nothing()).found
     assert (found.checked, found.differing) == (1, 1)
-    # Where the policy failed, the file says so, and the fallback decides again.
+    # Where the policy failed, the file says so, and the substitute decides again.
     data = written(sidecar, policy=lambda _spec: Failing())
     assert replayed(data, lambda _spec: Nothing()).found.differing == 0
 

@@ -113,7 +113,7 @@ def _replayed(journal: Path) -> tuple["Allocator | None", list[str]]:
         made.append(Allocator(*arguments, **named))
         return made[-1]
 
-    player = Replay(policies.build, policies.fallback(), check=False, make=make)
+    player = Replay(policies.build, policies.substitute(), check=False, make=make)
     files = journals_in(journal) if journal.is_dir() else [journal]
     read = [play_file(path, player) for path in files]
     player.finish()

@@ -116,7 +116,7 @@ def replay(
     if not files:
         fail(Exit.FAILURE, f"there is no journal in {', '.join(map(str, paths))}")
     make = question.make if question else Allocator
-    player = Replay(policies.build, policies.fallback(), check=check, make=make)
+    player = Replay(policies.build, policies.substitute(), check=check, make=make)
     read = []
     for path in files:
         read.append(play_file(path, player))

@@ -165,7 +165,7 @@ def _given(cycle: dict[str, Any]) -> Iterator[str]:
 def _lost(cycle: dict[str, Any]) -> Iterator[str]:
     """Why somebody was passed over in a cycle."""
     if cycle["policy_error"]:
-        yield f"the fallback decided: {cycle['policy_error']}"
+        yield f"the substitute decided: {cycle['policy_error']}"
     for loss in cycle["losses"]:
         winner, loser = loss["winner"], loss["loser"]
         agents = ", ".join(loss["examples"])

@@ -39,7 +39,7 @@ def settings(data: dict[str, Any]) -> Iterator[str]:
     yield from (f"{each['key']} {each['scope']}".rstrip() for each in data["settings"])
 
 
-CRITICAL = {"silent master", "fallback"}
+CRITICAL = {"silent master", "policy failed"}
 """Warnings that are critical, as the alerts on the same are: decisions are not what was set."""
 
 

@@ -84,7 +84,7 @@ class CycleRecord:
     `bound_paths`: roles that the first of the snapshot's bounds are for.
     `grants`: what the policy gave, before what is below somebody's minimum was dropped.
     `policy`: what was to decide.
-    `policy_error`: why the fallback decided; empty where the policy did.
+    `policy_error`: why the substitute decided; empty where the policy did.
     `nbytes`: what is kept of the decisions because of this record.
     `seed`: the source of chance.
     `probed` (C,): whose demand was doubted; kept only where a policy looks on.

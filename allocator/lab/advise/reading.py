@@ -129,7 +129,7 @@ def read_day(
     Raises NoDayError.
     """
     recorder = DayRecorder()
-    player = Replay(policies.build, policies.fallback(), check=False, make=watched(recorder))
+    player = Replay(policies.build, policies.substitute(), check=False, make=watched(recorder))
     remarks: list[str] = []
     for path in files:
         _read(path, player, remarks, watch)

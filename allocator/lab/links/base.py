@@ -109,5 +109,5 @@ class DirectLink:
         self._settings = self.allocator.settings
 
     def _fresh(self) -> Allocator:
-        fallback = policies.fallback()
-        return Allocator(self._build, self._settings, fallback=fallback, plans=True)
+        substitute = policies.substitute()
+        return Allocator(self._build, self._settings, substitute=substitute, plans=True)

@@ -94,7 +94,7 @@ class CoreLoop:
         *,
         build_policy: Callable[[PolicySpec], Policy],
         build_apart: Callable[[PolicySpec], Policy] | None = None,
-        fallback: Policy | None = None,
+        substitute: Policy | None = None,
         before_policy: Callable[[PolicySpec], None] = lambda _spec: None,
         sidecar_id: str | None = None,
         settings: Settings | None = None,
@@ -105,7 +105,7 @@ class CoreLoop:
 
         `build_policy`: makes a policy of its specification.
         `build_apart`: the same, of one that shares nothing with the policy in force.
-        `fallback`: decides where the policy cannot.
+        `substitute`: decides where the policy cannot.
         `before_policy`: called on the core's thread before a policy is made that an operator sets.
         `sidecar_id`: random by default.
         `settings`: what counts at the start; by default what the configuration says.
@@ -119,7 +119,7 @@ class CoreLoop:
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self.first_plan: FirstPlan = lambda _planning_policy, _agents: None
         self._build_policy = build_policy
-        self._fallback = fallback
+        self._substitute = substitute
         self._before_policy = before_policy
         self.session_limits = config.limits.core()
         self._welcome = pb.Welcome(
@@ -228,7 +228,7 @@ class CoreLoop:
             self._build_policy,
             settings,
             self.session_limits,
-            fallback=self._fallback,
+            substitute=self._substitute,
             around_cycle=self.cycle_times.observing,
             trail=Trail(),
             first_plan=lambda *cycle: self.first_plan(*cycle),  # noqa: PLW0108 - it is set later
@@ -241,15 +241,17 @@ class CoreLoop:
         question, it is asked for decisions as before.
         """
         settings = Settings(policy=policy)
-        fallback = self._fallback
+        substitute = self._substitute
         return Allocator(
-            self._build_apart, settings, self.session_limits, fallback=fallback, plans=True
+            self._build_apart, settings, self.session_limits, substitute=substitute, plans=True
         )
 
     def new_snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
         """Write the whole state as it is now; on any thread but the core's."""
         start, copied = self.apart.ask(ask, self._whole)
-        return write_snapshot(start, copied, self._build_apart, self._fallback, anonymise=anonymise)
+        return write_snapshot(
+            start, copied, self._build_apart, self._substitute, anonymise=anonymise
+        )
 
     def _whole(self) -> tuple[journal_pb2.JournalRecord, Copied]:
         start, now = self._head(1, 0)

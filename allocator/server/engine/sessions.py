@@ -257,7 +257,7 @@ class SessionLog:
         """Log that the policy failed; each kind once, not in every cycle."""
         if counts.policy_error != self._policy_error:
             self._policy_error = counts.policy_error
-            _log.error("the policy failed; the fallback decided", error=counts.policy_error)
+            _log.error("the policy failed; the substitute decided", error=counts.policy_error)
 
     def _of_mended(self, number: int, session: SidecarSession) -> None:
         """Log each field of which something was put right, once in a session."""

@@ -260,7 +260,7 @@ COUNTERS: Families[Scrape] = (
     ),
     counter(
         "policy_errors",
-        "Cycles in which the policy failed and the fallback decided.",
+        "Cycles in which the policy failed and the substitute decided.",
         lambda now: now.counts.policy_errors,
     ),
     counter(

@@ -232,7 +232,7 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
         config,
         build_policy=registry.build,
         build_apart=registry.build_apart,
-        fallback=policies.fallback(),
+        substitute=policies.substitute(),
         before_policy=registry.renew,
         settings=settings,
         memory=kept.memory,

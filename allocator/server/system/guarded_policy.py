@@ -193,14 +193,14 @@ class GuardedRegistry:
             self.try_out(spec)
 
     def begin_with(self, spec: PolicySpec) -> None:
-        """Try out the policy that a process begins with; where it fails, cycles are the fallback's.
+        """Try out the policy that a process begins with; where it fails, the substitute decides.
 
         It may have been set long ago, and its file may be another one since.
         """
         try:
             self.try_out(spec)
         except ValueError as error:
-            _log.error("the policy in force fails; the fallback decides", error=str(error))
+            _log.error("the policy in force fails; the substitute decides", error=str(error))
 
     def renew(self, _spec: PolicySpec) -> None:
         """Before a policy is set: ask those again that took too long, and this one as new."""

@@ -58,7 +58,7 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
     if last.policy_error:
         name = state.policy.name
         yield pb.StatusWarning(
-            what="fallback",
+            what="policy failed",
             text=f"DRF decided the last cycle, for the policy {name} failed: {last.policy_error}",
             mend="mend the policy, or set another: mesos-allocator policy set",
         )

@@ -234,7 +234,7 @@ def write_snapshot(
     start: journal_pb2.JournalRecord,
     copied: Copied,
     build_policy: Callable[[PolicySpec], Policy],
-    fallback: Policy | None = None,
+    substitute: Policy | None = None,
     *,
     anonymise: bool = False,
 ) -> Iterator[bytes]:
@@ -242,7 +242,7 @@ def write_snapshot(
 
     `start`: how the core was set up.
     `copied`: a copy of what `Sidecar.kept` gave.
-    `fallback`: what decides where a policy cannot.
+    `substitute`: what decides where a policy cannot.
     `anonymise`: put pseudonyms in the place of names, see `allocator.core.checkpoint.renaming`.
     """
     settings, limits = read_start(start.start)
@@ -251,7 +251,7 @@ def write_snapshot(
         return Sidecar(new_allocator, settings, start.start.welcome)
 
     def new_allocator(which: Settings) -> Allocator:
-        return Allocator(build_policy, which, limits, fallback=fallback)
+        return Allocator(build_policy, which, limits, substitute=substitute)
 
     column = copied.columns()
     if anonymise:

@@ -64,17 +64,17 @@ DIFFERENCES_MAX = 20
 def replay(
     records: Iterable[journal_pb2.JournalRecord],
     build_policy: Callable[[PolicySpec], Policy],
-    fallback: Policy | None = None,
+    substitute: Policy | None = None,
 ) -> Iterator[Replayed]:
     """Tell a new sidecar what a journal says, and give its answers.
 
     `records`: of one file, or of several that follow each other.
     `build_policy`: the registry that the sidecar had.
-    `fallback`: what decided where a policy could not.
+    `substitute`: what decided where a policy could not.
     Raises JournalError where the first record does not say how the core was set up, or a checkpoint
         is none.
     """
-    player = Replay(build_policy, fallback)
+    player = Replay(build_policy, substitute)
     for record in records:
         yield from player.take(record)
     yield from player.finish()
@@ -86,7 +86,7 @@ class Replay:
     def __init__(
         self,
         build_policy: Callable[[PolicySpec], Policy],
-        fallback: Policy | None = None,
+        substitute: Policy | None = None,
         *,
         check: bool = True,
         make: Callable[..., Allocator] = Allocator,
@@ -94,14 +94,14 @@ class Replay:
         """Begin with nothing.
 
         `build_policy`: the registry that the sidecar had.
-        `fallback`: what decided where a policy could not.
+        `substitute`: what decided where a policy could not.
         `check`: whether to compare with what the journal says of answers and states.
         `make`: makes allocators, as the class does.
         """
         self.found = Found()
         self._make = make
         self._build_policy = build_policy
-        self._fallback = fallback
+        self._substitute = substitute
         self._check = check
         self._sidecar: Sidecar | None = None
         self._sidecar_id = ""
@@ -145,8 +145,8 @@ class Replay:
     def finish(self, answered: journal_pb2.JournalAnswered | None = None) -> list[Replayed]:
         """Do the request that waits, if one does; gives the answers.
 
-        What is known of how it was answered decides it again: why the fallback did, and which plan
-        came while it waited.
+        What is known of how it was answered decides it again: why the substitute did, and which
+        plan came while it waited.
         """
         record, self._request = self._request, None
         if record is None or self._sidecar is None:
@@ -198,7 +198,7 @@ class Replay:
         settings, limits = read_start(start)
 
         def new_allocator(kept: Settings) -> Allocator:
-            return self._make(self._build_policy, kept, limits, fallback=self._fallback)
+            return self._make(self._build_policy, kept, limits, substitute=self._substitute)
 
         try:
             sidecar = Sidecar(new_allocator, settings, start.welcome)

@@ -59,7 +59,7 @@ class Counts:
     `messages`: messages from modules, whatever they held.
     `reclaims`: frameworks that the last cycle over all agents asked to leave agents, counted with
         each.
-    `policy_errors`: cycles that the fallback served because the policy failed.
+    `policy_errors`: cycles that the substitute served because the policy failed.
     `policy_error`: what failed last.
     `events`: by the name of the field in `Event`, such as ``release``.
     `outcomes`: by reason, such as ``offered`` or ``filtered``.

@@ -91,7 +91,7 @@ class Sidecar:
         """Take a message; some of the answers may be for another session.
 
         A session that takes the sidecar over ends the one that had it. Where `policy_error` says
-        why, the fallback decides a cycle of this message; and `first_plan` is what it waited for.
+        why, the substitute decides a cycle of this message; and `first_plan` is what it waited for.
         """
         if number not in self.sessions:
             return []

@@ -45,7 +45,7 @@ class JournalLink(WireLink):
 
     def __init__(self, path: Path, settings: Settings) -> None:
         def new_allocator(kept: Settings) -> Allocator:
-            return Allocator(policies.build, kept, fallback=policies.fallback())
+            return Allocator(policies.build, kept, substitute=policies.substitute())
 
         super().__init__(new_allocator, settings)
         self._settings = settings
