@@ -2,7 +2,7 @@
 
 The sidecar as a whole is a `Sidecar`; the module's side is in `allocator.lab.module_protocol`.
 
-Begin with `session/server_session`: one module's stream, message by message.
+Begin with `session/sidecar_session`: one module's stream, message by message.
 """
 
 from allocator.wire.codec.decode import NUMBER_MAX
@@ -12,7 +12,6 @@ from allocator.wire.codec.figures import ModuleFigures, write_figures
 from allocator.wire.codec.validation import WireError, code_name
 from allocator.wire.journal.framing import JournalError, frame, read_records
 from allocator.wire.journal.replay import Replayed, replay
-from allocator.wire.session.server_session import Counts, SessionState, SidecarSession, supersedes
 from allocator.wire.session.session_start import (
     PROTOCOL_VERSION,
     Greeting,
@@ -20,6 +19,7 @@ from allocator.wire.session.session_start import (
     read_snapshot,
 )
 from allocator.wire.session.sidecar import Answer, Sidecar
+from allocator.wire.session.sidecar_session import Counts, SessionState, SidecarSession, supersedes
 from allocator.wire.settings.operator_settings import OperatorEvent
 
 __all__ = [

@@ -19,7 +19,7 @@ from allocator.core import Decisions, Event
 from allocator.lab.links.sidecar_process import figures_of
 from allocator.lab.module_protocol import ModuleSession
 from allocator.wire import Greeting
-from allocator.wire.session.server_session import SidecarSession
+from allocator.wire.session.sidecar_session import SidecarSession
 from tests.bench.cluster import arrivals
 from tests.bench.gauges import new_session
 from tests.bench.report import BUILT

@@ -20,7 +20,7 @@ from allocator.core import (
     SetQuota,
     UpdateAgent,
 )
-from allocator.core.apply.resources import REST_REFUSED_MS
+from allocator.core.apply.holdings import REST_REFUSED_MS
 from allocator.core.filters import rest
 from allocator.core.filters.rest import RestRefusals
 from tests.core.session import Session

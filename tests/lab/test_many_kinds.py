@@ -191,7 +191,7 @@ NAMES = ("cpus", "disk")
 def test_who_gets_nothing_of_the_rest_is_not_asked_before_a_minute(kept_from, monkeypatch):
     """Else the first would be asked for ever, and the rest never offered to its role."""
     if not kept_from:
-        monkeypatch.setattr("allocator.core.apply.resources.REST_REFUSED_MS", -1)
+        monkeypatch.setattr("allocator.core.apply.holdings.REST_REFUSED_MS", -1)
     link = wire_link(limits=SessionLimits(kinds=4), patience_cycles=0)
     owned = reserved(DISK, "b")
     master = master_of(link, {CPUS: 1000, owned: 500}, names=NAMES)

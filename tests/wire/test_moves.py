@@ -37,7 +37,7 @@ from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
-from allocator.wire.session.server_session import Counts, SidecarSession
+from allocator.wire.session.sidecar_session import Counts, SidecarSession
 from tests.core.test_checkpoint import kept, same
 from tests.wire.dialogue import WELCOME
 from tests.world.rows import holdings, settled

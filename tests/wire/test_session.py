@@ -26,7 +26,7 @@ from allocator.lab.module_protocol import write_hello
 from allocator.policies import build, substitute
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Counts, Greeting, SessionState, SidecarSession
-from allocator.wire.session.server_session import LAST_SNAPSHOT, TRANSITIONS
+from allocator.wire.session.sidecar_session import LAST_SNAPSHOT, TRANSITIONS
 from tests.wire.dialogue import (
     POLICY,
     STATE,

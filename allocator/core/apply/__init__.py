@@ -2,7 +2,7 @@
 
 One function an event: it validates the whole event, and only then changes anything.
 
-Begin with `resources`, which has launches, declines and outcomes.
+Begin with `holdings`, which has launches, declines and outcomes.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from allocator.core import events
-from allocator.core.apply import agents, frameworks, resources, settings
+from allocator.core.apply import agents, frameworks, holdings, settings
 from allocator.core.apply.within_limits import note_beyond, within_limits
 from allocator.core.books.state import State
 from allocator.core.settings import EVENT_OF_KIND
@@ -36,14 +36,14 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.Request: frameworks.request,
         events.SetWeights: frameworks.set_weights,
         events.SetQuota: frameworks.set_quota,
-        events.Hold: resources.hold,
-        events.Release: resources.release,
-        events.AddFilters: resources.add_filters,
-        events.Transition: resources.transition,
-        events.UpdateAllocation: resources.update_allocation,
-        events.Exclude: resources.exclude,
-        events.InverseOffer: resources.inverse_offer,
-        events.Outcomes: resources.settle,
+        events.Hold: holdings.hold,
+        events.Release: holdings.release,
+        events.AddFilters: holdings.add_filters,
+        events.Transition: holdings.transition,
+        events.UpdateAllocation: holdings.update_allocation,
+        events.Exclude: holdings.exclude,
+        events.InverseOffer: holdings.inverse_offer,
+        events.Outcomes: holdings.settle,
         events.SetPaused: settings.set_paused,
         **dict.fromkeys((EVENT_OF_KIND[kind.name] for kind in RULES), settings.set_rule),
     }

@@ -7,8 +7,8 @@ does not change what the ledger does, so it comes after the loop, in the same or
 
 import numpy as np
 
+from allocator.core.apply.holdings import close_idle, keep_filters, known_rows
 from allocator.core.apply.learning import Taken, learn_from_acceptance, learn_from_end
-from allocator.core.apply.resources import close_idle, keep_filters, known_rows
 from allocator.core.books.ledger_loops import Rows
 from allocator.core.books.state import State
 from allocator.core.events import Move, Moves

@@ -38,7 +38,7 @@ from allocator.server.metrics.family import (
 from allocator.server.reports.report import Report
 from allocator.v1 import session_pb2
 from allocator.wire.codec.sanitizing import FIELDS
-from allocator.wire.session.server_session import Counts
+from allocator.wire.session.sidecar_session import Counts
 
 _CLIENT = "{role,framework,framework_name}"
 

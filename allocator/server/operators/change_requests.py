@@ -64,7 +64,7 @@ class ChangeRequests:
         `force`: make the change though it is probably a mistake.
         `beside`: further changes that are about to be made with it.
         """
-        cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator, change))
+        cluster = self._on_the_core(context, lambda: copy_cluster(self._loop.allocator, change))
         audit = self.operators.audit
         audited = AuditedChange(str(caller_of(context, self._sockets)), change)
         try:
@@ -76,7 +76,7 @@ class ChangeRequests:
                 audit.of_change(audited._replace(before=before), result="dry_run")
                 told.scope, told.would_be = scope_of(change.key), value_of(change)
                 told.is_now = value_of(before)
-                return self._ask(context, listed), told
+                return self._on_the_core(context, listed), told
             requester = Requester(audited.who, context.is_active, listed)
             effect = settled(self.operators.set(change, requester), left_s(context))
         except EventError as error:
@@ -126,7 +126,7 @@ class ChangeRequests:
         told.lasts_not = self.operators.await_kept(number, left_s(context))
         told.lasts = not told.lasts_not
 
-    def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
+    def _on_the_core(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         return wait(context, self._loop.call(work))
 
 

@@ -18,8 +18,8 @@ from allocator.wire.journal.records import (
     read_plan,
     read_start,
 )
-from allocator.wire.session.server_session import Counts
 from allocator.wire.session.sidecar import Answer, Sidecar
+from allocator.wire.session.sidecar_session import Counts
 
 
 class Replayed(NamedTuple):

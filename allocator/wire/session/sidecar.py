@@ -11,14 +11,14 @@ from allocator.core import AdoptPlan, Allocator, DemandMemory, Settings
 from allocator.core.checkpoint import CheckpointError, Column, restore
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec.validation import WireError
-from allocator.wire.session.server_session import (
+from allocator.wire.session.session_start import Greeting
+from allocator.wire.session.sidecar_session import (
     Counts,
     KeptSession,
     SessionState,
     SidecarSession,
     supersedes,
 )
-from allocator.wire.session.session_start import Greeting
 from allocator.wire.settings.operator_settings import OperatorEvent
 
 Answer: TypeAlias = tuple[int, pb.SessionResponse]
