@@ -15,6 +15,7 @@ from allocator.core import (
     Event,
     Holdings,
     PolicySpec,
+    SetQuota,
     Settings,
     Trail,
     Transition,
@@ -50,6 +51,20 @@ def reoffer(spec: PolicySpec, agents: int = 2000) -> Gauge:
         made, took_ms = bench.cycle()
         assert len(made), "nobody was served"
         yield took_ms
+
+
+def used_up() -> Gauge:
+    """Every role's limit is used up, and what is free on half of the agents nobody may have."""
+    allocator = cluster(2000, 200, PolicySpec("drf", selection="random"), roles=200)
+    half = int(allocator.state.agents.capacity[:, 0].sum()) // 400
+    for role in range(1, 201):
+        allocator.step(SetQuota(f"role-{role}", {}, {"cpus": half}))
+    for now_ms in count(1000, 1000):
+        made, took_ms = clock_ms(allocator.allocate, now_ms)
+        settle(allocator, made)
+        if now_ms > 3000:
+            assert not len(made), "somebody was served"
+            yield took_ms
 
 
 def one_agent() -> Gauge:
@@ -160,6 +175,7 @@ GAUGES: dict[str, Callable[[], Gauge]] = {
     "re-offer, ps-dsf, whole tasks": lambda: reoffer(
         PolicySpec("ps-dsf", mode="characterised"), 500
     ),
+    "limits used up": used_up,
     "one agent freed": one_agent,
     "single events": events,
     "launches": launches,

@@ -103,6 +103,20 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     visit.offerable[0] = offers.is_offerable(places, agents, agent)
     if not visit.offerable[0] and not offers.has_any(agents, agent):
         return NOBODY
+    # Where limits are used up, and much is free that nobody may have, that is seen at once.
+    root = len(places.parent) - 1
+    if scene.rule.bounded and not quota_looks.may_serve(scene, visit.room, root, agent):
+        return NOBODY
+    leaf = _look_for(scene, effort, visit, agent)
+    if leaf < 0 and scene.rule.bounded:
+        quota_looks.renew(scene, visit.room)
+    return leaf
+
+
+@hot
+def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
+    """Return the leaf that the agent serves next; -1 where it can serve nobody."""
+    places, agents = scene.places, scene.agents
     # The cheap way first: the best in order can mostly be served.
     if scene.rule.shared:
         # As many tries as take about as long as the look at all; with quotas that takes longer.
@@ -128,6 +142,7 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
     if leaf < 0:
         return False
     more = charging.grant(scene, log, leaf, agent)
+    visit.room.charged[0] = True
     # The leaf and all above it hold more, so their scores and tournaments are renewed.
     if scene.rule.shared:
         scoring.replay_upwards(scene.places, scene.standing, leaf)

@@ -23,18 +23,25 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 class Room(NamedTuple):
     """What an agent could give below each bound, and what is asked for below each place.
 
-    `amount` (Q + 1, R), in thousandths: the most of each resource: what is free, as far as quotas
-        leave it. The last row is for clients under no bound.
-    `enough` (Q + 1,): that makes an offer, by the usual minimum.
-    `row` (P,): the innermost bound that a place is under, as a row.
-    `takes_all` (P,): everybody below a place is under that bound, and is offered all there is, by
-        the usual minimum.
+    `amount` (Q + 2, R), in thousandths: the most of each resource: what is free, as far as quotas
+        leave it. The last row but one is for clients under no bound, the last one for anybody.
+    `enough` (Q + 2,): that makes an offer, by the usual minimum.
+    `row` (P,): the innermost bound that a place is under, as a row; of a place with several bounds
+        below it the last row.
+    `takes_all` (P,): everybody below a place is offered all there is, by the usual minimum.
+    `in_use` (Q + 1,): rows that somebody is under.
+    `most` (R,), in thousandths: the most that quotas left to anybody, when that was last worked
+        out. They leave less and less, so what it allows may not be, and what it forbids is not.
+    `charged` (1,): there were grants since then.
     """
 
     amount: Ints
     enough: Bools
     row: Ints
     takes_all: Bools
+    in_use: Bools
+    most: Ints
+    charged: Bools
 
 
 @allocating
@@ -43,25 +50,46 @@ def begin_room(scene: Scene) -> Room:
     places, bounds = scene.places, scene.bounds
     count, last = len(places.parent), len(bounds.above)
     row, takes_all = np.full(count, -1), np.ones(count, np.bool_)
+    in_use = np.zeros(last + 1, np.bool_)
     for place in range(count):
         client = places.client[place]
         if client >= 0:
             row[place] = bounds.of_client[client] if bounds.of_client[client] >= 0 else last
             takes_all[place] = places.usual[place] and not places.known[place]
+            in_use[row[place]] = True
         # Children come before parents, so what is said of a place is complete by now.
         above = places.parent[place]
         if above >= 0:
-            # Of a family under different bounds nothing is said.
+            # A family under different bounds has what anybody has.
             alike = row[above] == -1 or row[above] == row[place]
-            takes_all[above] &= takes_all[place] and alike
-            row[above] = row[place]
-    amount = np.zeros((last + 1, scene.agents.free.shape[1]), np.int64)
-    return Room(amount, np.zeros(last + 1, np.bool_), row, takes_all)
+            takes_all[above] &= takes_all[place]
+            row[above] = row[place] if alike else last + 1
+    resources = scene.agents.free.shape[1]
+    amount, enough = np.zeros((last + 2, resources), np.int64), np.zeros(last + 2, np.bool_)
+    most, charged = np.empty(resources, np.int64), np.ones(1, np.bool_)
+    room = Room(amount, enough, row, takes_all, in_use, most, charged)
+    renew(scene, room)
+    return room
+
+
+@hot
+def renew(scene: Scene, room: Room) -> None:
+    """Work out anew what quotas leave to anybody, where there were grants since."""
+    if not room.charged[0]:
+        return
+    room.charged[0] = False
+    for r in range(len(room.most)):
+        room.most[r] = 0
+        for row in range(len(room.in_use)):
+            if room.in_use[row]:
+                bound = row if row < len(room.in_use) - 1 else -1
+                ceiling = quotas.ceiling_below(scene.rule, scene.bounds, bound, r)
+                room.most[r] = max(room.most[r], ceiling)
 
 
 @hot
 def may_serve(scene: Scene, room: Room, place: int, agent: int) -> bool:
-    """Say whether the agent may be able to serve somebody below an inner place."""
+    """Say whether the agent may be able to serve somebody below a place."""
     agents = scene.agents
     if not room.takes_all[place] or agents.start[agent] < agents.start[agent + 1]:
         return True
@@ -93,9 +121,13 @@ def mark_hopeful(scene: Scene, room: Room, alive: Bools, agent: int, hopeful: Bo
 @hot
 def _measure(scene: Scene, room: Room, row: int, agent: int) -> None:
     """Fill in what the agent could give below a bound."""
-    bound = row if row < len(room.enough) - 1 else -1
+    last = len(room.enough) - 1
+    bound = row if row < last - 1 else -1
     for r in range(room.amount.shape[1]):
-        ceiling = quotas.ceiling_below(scene.rule, scene.bounds, bound, r)
+        anybody = room.most[r]
+        ceiling = (
+            anybody if row == last else quotas.ceiling_below(scene.rule, scene.bounds, bound, r)
+        )
         room.amount[row, r] = min(scene.agents.free[agent, r], ceiling)
     root = len(scene.places.parent) - 1
     room.enough[row] = offers.reaches(scene.places, scene.agents, root, room.amount[row])

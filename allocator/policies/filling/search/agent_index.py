@@ -50,7 +50,7 @@ class AgentIndex(NamedTuple):
     `direction` (P, R), in thousandths: for the best fit: the demand, or what is held where it is
         unknown.
     `offerable` (J,): all that is plain and free makes an offer.
-    `empty` (J,): nothing is free.
+    `empty` (J,): nothing is free, or nothing that quotas leave to anybody.
     `alive` (P,): places below which there is a leaf that takes part in this stage.
     `unable` (P, ceil(J / 64)): bit of each slot that can serve nobody below the place; not all are
         known.
@@ -134,6 +134,9 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
     # Fill in what is known about each agent at the start.
     for slot in range(slots):
         _look_at(places, standing, agents, field, slot)
+        if rule.bounded:
+            agent = agents.row[slot]
+            field.empty[slot] = not quota_looks.may_serve(scene, field.room, count - 1, agent)
     return field
 
 
