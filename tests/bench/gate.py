@@ -10,6 +10,7 @@ seems slower is measured again in new processes, and only one that is slower eve
 import argparse
 import io
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -118,7 +119,7 @@ def compare(before: Side, now: Side, name: str, planted: float = 0.0) -> Found:
     befores, nows = list[float](), list[float]()
     for _ in range(BLOCKS):
         befores.append(before.took_ms(name, turns) / turns)
-        nows.append(now.took_ms(name, round(turns * (1 + planted))) / turns)
+        nows.append(now.took_ms(name, math.ceil(turns * (1 + planted))) / turns)
     ratio = statistics.median(new / old for new, old in zip(nows, befores, strict=True))
     return Found(min(nows), min(befores), ratio)
 
