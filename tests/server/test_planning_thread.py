@@ -250,12 +250,14 @@ def test_another_policy_and_another_session_wait_once_more(waiting, slow):
     module = Heard(loop)
     module.begin()
     made = module.batch(10)
-    assert planning.counts.adopted == 1
+    # After the first answer another plan is made beside the cycles; after that none for long.
+    settle(loop, planning)
+    before = planning.counts.adopted
     loop.call(partial(loop.step, SetPolicy(PolicySpec("ps-dsf-exact")))).result(WAIT_S)
     module.batch(1000, module.all_offered(made), declined(made, refuse_ms=-1))
-    assert planning.counts.adopted == 2
+    assert planning.counts.adopted == before + 1
     Heard(loop, "other", 2).begin().batch(10)
-    assert planning.counts.adopted == 3
+    assert planning.counts.adopted == before + 2
 
 
 def test_a_first_plan_that_takes_too_long_is_waited_for_no_longer(slow):
