@@ -44,7 +44,7 @@ class Section(NamedTuple):
 SIZES = "1000x100,10000x1000,10000x3000"
 SECTIONS = (
     Section(
-        "Gauges beside the yardstick",
+        "Gauges beside those of an earlier commit",
         ("gate",),
         "What continuous integration guards, as ratios of processor time.",
     ),

@@ -214,8 +214,7 @@ class Eligibility:
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
         """Which pairs (N,) are excluded."""
-        words = self.excluded[agent, client // _BITS]
-        return ((words >> (client % _BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+        return bits(self.excluded, agent, client)
 
     @property
     def traits(self) -> Sequence[AgentTraits | None]:

@@ -82,9 +82,7 @@ def renew(scene: Scene, room: Room) -> None:
         room.most[r] = 0
         for row in range(len(room.in_use)):
             if room.in_use[row]:
-                bound = row if row < len(room.in_use) - 1 else -1
-                ceiling = quotas.ceiling_below(scene.rule, scene.bounds, bound, r)
-                room.most[r] = max(room.most[r], ceiling)
+                room.most[r] = max(room.most[r], _ceiling(scene, room, row, r))
 
 
 @hot
@@ -104,8 +102,9 @@ def mark_hopeful(scene: Scene, room: Room, alive: Bools, agent: int, hopeful: Bo
     # Special resources may reach a client beside the plain ones, which are all that is looked at.
     plain = agents.start[agent] == agents.start[agent + 1]
     if plain:
-        for row in range(len(room.enough)):
-            _measure(scene, room, row, agent)
+        for row in range(len(room.in_use)):
+            if room.in_use[row]:
+                _measure(scene, room, row, agent)
     for place in range(len(hopeful)):
         client, row = places.client[place], room.row[place]
         hopeful[place] = (
@@ -120,17 +119,20 @@ def mark_hopeful(scene: Scene, room: Room, alive: Bools, agent: int, hopeful: Bo
 
 @hot
 def _measure(scene: Scene, room: Room, row: int, agent: int) -> None:
-    """Fill in what the agent could give below a bound."""
-    last = len(room.enough) - 1
-    bound = row if row < last - 1 else -1
+    """Fill in what the agent could give below a bound, or to anybody."""
+    anybody = row == len(room.in_use)
     for r in range(room.amount.shape[1]):
-        anybody = room.most[r]
-        ceiling = (
-            anybody if row == last else quotas.ceiling_below(scene.rule, scene.bounds, bound, r)
-        )
+        ceiling = room.most[r] if anybody else _ceiling(scene, room, row, r)
         room.amount[row, r] = min(scene.agents.free[agent, r], ceiling)
     root = len(scene.places.parent) - 1
     room.enough[row] = offers.reaches(scene.places, scene.agents, root, room.amount[row])
+
+
+@hot
+def _ceiling(scene: Scene, room: Room, row: int, r: int) -> int:
+    """Return the most that quotas let be given of a resource below the bound of a row."""
+    unbounded = len(room.in_use) - 1
+    return quotas.ceiling_below(scene.rule, scene.bounds, row if row < unbounded else -1, r)
 
 
 class QuotaRecheck(NamedTuple):
