@@ -4,7 +4,7 @@ import pytest
 
 from allocator.core import Release, Revive, Suppress, Transition
 from allocator.lab.frameworks.base import Identity, fit
-from allocator.lab.frameworks.batch import TaskQueue
+from allocator.lab.frameworks.batch import BatchJob, Manner, TaskQueue, Work
 from allocator.lab.frameworks.spark_of_paper import Job, SparkJob
 from allocator.lab.resources import AgentSpec
 from tests.lab.masters import Listener, master_for, run
@@ -96,6 +96,23 @@ def test_a_task_that_is_lost_is_run_again(link):
     assert Revive(1, (1,)) in link.messages
     run(master, 9000)
     assert master.members
+
+
+def test_what_a_gang_has_lost_begins_again_without_a_whole_gang(link):
+    master = master_for(link)
+    master.add_agent(AgentSpec("other", {"cpus": 4000, "mem": 8_192_000}))
+    job = BatchJob(Identity("g", ("r",)), [Work(NEED, (60_000, 60_000))], Manner(gang=2))
+    master.subscribe(job)
+    one = 1000, 1_024_000
+    offer(link, master, one)
+    assert not job.running
+    offer(link, master, one, agent=2)
+    assert sorted(task.agent for task in job.running) == [1, 2]
+    master.remove_agent(1)
+    assert job.waits
+    offer(link, master, one, agent=2)
+    assert [task.agent for task in job.running] == [2, 2]
+    assert not job.waits
 
 
 def test_an_offer_too_small_for_a_task_is_declined(link):

@@ -48,7 +48,7 @@ class Wanted:
 class Manner:
     """How a job deals with its offers.
 
-    gang: so many tasks begin together or not at all.
+    gang: so many tasks begin together or not at all; those that a gang has lost, too.
     holds_ms: how long offers are kept while a gang is not complete.
     greedy: it keeps the whole of each offer that it takes, runs as many tasks in it as fit, and
         gives it back when it has nothing left to run there.
@@ -196,7 +196,7 @@ class BatchJob:
         """Keep the offers, and launch the gangs that are complete."""
         self._held = [offer for offer in self._held if offer.live] + offers
         ((size, queue),) = self._waiting.items()
-        while len(queue) >= self.manner.gang and self._begin_gang(size):
+        while queue and self._begin_gang(size, len(queue) % self.manner.gang or self.manner.gang):
             pass
         if not queue:
             self._give_up(self._held)
@@ -204,11 +204,11 @@ class BatchJob:
             after_ms = self.manner.holds_ms
             self._master.event_heap.after(after_ms, partial(self._give_up, offers))
 
-    def _begin_gang(self, size: Amount) -> bool:
+    def _begin_gang(self, size: Amount, together: int) -> bool:
         room = [fit(offer.amount, size) for offer in self._held]
-        if sum(room) < self.manner.gang:
+        if sum(room) < together:
             return False
-        left, kept = self.manner.gang, []
+        left, kept = together, []
         for offer, fits in zip(self._held, room, strict=True):
             launched = min(fits, left)
             left -= launched
