@@ -316,7 +316,7 @@ class Allocator:
         self.allocate(self.state.now_ms)
         return handle
 
-    def look(self) -> Snapshot | None:
+    def preview(self) -> Snapshot | None:
         """Take the snapshot that a cycle would begin with; None where nobody is to be served.
 
         It changes no decision, but brings up to date what is known of filters.
@@ -345,7 +345,7 @@ class Allocator:
         served now, or the score depends on the agent, or the policy has no scores, or fails.
         """
         none = np.full(len(self.state.clients.framework), np.nan)
-        snapshot = self.look()
+        snapshot = self.preview()
         if snapshot is None or not isinstance(self._policy, ScoringPolicy):
             return none
         try:

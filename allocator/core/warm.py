@@ -58,7 +58,7 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
         allocator.step(Transition(offered))
         allocator.step(Release(offered, np.full(len(made), 5000), yes))
     # What only some cycles need.
-    snapshot = allocator.look()
+    snapshot = allocator.preview()
     assert snapshot is not None
     servable(snapshot, snapshot.tree.client)
     grant = np.zeros(1, np.int64), snapshot.tree.client[:1], snapshot.free[:1]

@@ -215,7 +215,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     Raises UnknownSubjectError.
     """
     # First, whether or not there is such a subject: the host wrote down that somebody looks.
-    taken = allocator.look()
+    taken = allocator.preview()
     state = allocator.state
     agent, handles = 0, list[int]()
     if kind == "framework":

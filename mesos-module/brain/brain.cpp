@@ -21,7 +21,7 @@ std::string Brain::step(const Initialize& event, int64_t nowMs)
   state.options.fallback = event.options.fallback && !event.options.shadow;
   state.filters.setInterval(event.options.intervalMs);
   fallback.seed(event.options.seed);
-  batchMs = nowMs + event.options.intervalMs;
+  intervalEndMs = nowMs + event.options.intervalMs;
   return std::string();
 }
 
@@ -133,7 +133,7 @@ void Brain::triggerAll()
 
 void Brain::trigger(uint32_t agent)
 {
-  // As with Mesos's own allocator, the next batch makes up for it.
+  // As with Mesos's own allocator, the next interval makes up for it.
   if (!state.offersPaused()) {
     addAgents({agent}, &candidates, &candidatesAll);
     triggered = true;
@@ -185,19 +185,19 @@ void Brain::runTimers(int64_t nowMs, int64_t silentMs)
     noticeSilence(nowMs, silentMs);
   }
 
-  if (nowMs >= batchMs) {
-    batch(nowMs, silentMs);
+  if (nowMs >= intervalEndMs) {
+    endInterval(nowMs, silentMs);
   }
 }
 
 
-// The interval has passed. A filter must outlive the next batch, so that
-// others are offered first what it refused (MESOS-4302). A batch that runs
+// The interval has passed. A filter must outlive the cycle that comes next, so
+// that others are offered first what it refused (MESOS-4302). A cycle that runs
 // late therefore reckons with the moment at which it was due.
-void Brain::batch(int64_t nowMs, int64_t silentMs)
+void Brain::endInterval(int64_t nowMs, int64_t silentMs)
 {
-  const int64_t asOfMs = std::min(nowMs, batchMs);
-  batchMs = nowMs + state.options.intervalMs;
+  const int64_t asOfMs = std::min(nowMs, intervalEndMs);
+  intervalEndMs = nowMs + state.options.intervalMs;
   state.filters.expire(asOfMs);
   comparison.expire(nowMs);
   boundRoles(nowMs);
@@ -209,8 +209,8 @@ void Brain::batch(int64_t nowMs, int64_t silentMs)
 
   // The sidecar left too much lie: the fallback has this cycle, the sidecar the
   // next one.
-  const bool ours = served(silentMs) && isBarrenTurn(asOfMs);
-  runCycle(true, {}, asOfMs, ours ? NEVER : silentMs);
+  const bool alone = sidecarAnswers(silentMs) && isBarrenTurn(asOfMs);
+  runCycle(true, {}, asOfMs, alone ? NEVER : silentMs);
 }
 
 
@@ -271,7 +271,7 @@ void Brain::runTriggered(int64_t nowMs, int64_t silentMs)
 }
 
 
-bool Brain::served(int64_t silentMs) const
+bool Brain::sidecarAnswers(int64_t silentMs) const
 {
   return connected && silentMs < state.options.fallbackAfterMs;
 }
@@ -289,7 +289,7 @@ void Brain::runCycle(
 
   ++counted.cycles;
 
-  if (served(silentMs)) {
+  if (sidecarAnswers(silentMs)) {
     noteDecider(false, asOfMs);
     fallback.beLast();
     askCycle(all, agents, asOfMs);
@@ -300,7 +300,7 @@ void Brain::runCycle(
       watchMs = asOfMs + timeLeft(asOfMs, silentMs);
     }
   } else if (state.options.fallback) {
-    takeOver(all, agents, asOfMs);
+    decideAlone(all, agents, asOfMs);
   }
 
   // Whoever decides makes inverse offers, too.
@@ -339,7 +339,7 @@ void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
   if (leftMs > 0) {
     watchMs = nowMs + leftMs;
   } else if (!state.offersPaused()) {
-    takeOver(true, {}, nowMs);
+    decideAlone(true, {}, nowMs);
   }
 }
 
@@ -351,21 +351,21 @@ bool Brain::fallbackDecides() const
 
 
 // For metrics: since when the module has decided by itself, and until when.
-void Brain::noteDecider(bool ours, int64_t nowMs)
+void Brain::noteDecider(bool alone, int64_t nowMs)
 {
   const bool before = fallbackDecides();
 
-  if (ours && !before) {
+  if (alone && !before) {
     counted.fallbackSinceMs = nowMs;
     counted.fallbackUntilMs = 0;
-  } else if (!ours && before) {
+  } else if (!alone && before) {
     counted.fallbackUntilMs = nowMs;
   }
 }
 
 
 // The module decides a cycle by itself.
-void Brain::takeOver(
+void Brain::decideAlone(
     bool all,
     const std::vector<uint32_t>& agents,
     int64_t nowMs)
@@ -430,13 +430,14 @@ bool Brain::soon() const
 
 int64_t Brain::wakeMs() const
 {
-  return std::min(std::min(batchMs, recoveryMs), std::min(watchMs, breakerMs));
+  return std::min(
+      std::min(intervalEndMs, recoveryMs), std::min(watchMs, breakerMs));
 }
 
 
 bool Brain::isDue(int64_t nowMs) const
 {
-  return !state.offersPaused() && (triggered || nowMs >= batchMs);
+  return !state.offersPaused() && (triggered || nowMs >= intervalEndMs);
 }
 
 

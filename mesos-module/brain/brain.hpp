@@ -165,7 +165,7 @@ private:
   std::string apply(const Transition& event, uint32_t agent, int64_t nowMs);
 
   // brain.cpp: cycles and the clock.
-  void batch(int64_t nowMs, int64_t silentMs);
+  void endInterval(int64_t nowMs, int64_t silentMs);
   void trigger(uint32_t agent);
   void triggerAll();
   void runTriggered(int64_t nowMs, int64_t silentMs);
@@ -175,15 +175,16 @@ private:
       int64_t nowMs,
       int64_t silentMs);
   void runTimers(int64_t nowMs, int64_t silentMs);
-  bool served(int64_t silentMs) const;
+  bool sidecarAnswers(int64_t silentMs) const;
   bool isBarrenTurn(int64_t nowMs);
   int64_t timeLeft(int64_t nowMs, int64_t silentMs) const;
   void noticeSilence(int64_t nowMs, int64_t silentMs);
   void endRecovery();
   void runFallback(int64_t nowMs);
   bool fallbackDecides() const;
-  void noteDecider(bool ours, int64_t nowMs);
-  void takeOver(bool all, const std::vector<uint32_t>& agents, int64_t nowMs);
+  void noteDecider(bool alone, int64_t nowMs);
+  void
+  decideAlone(bool all, const std::vector<uint32_t>& agents, int64_t nowMs);
   void log(Level level, const std::string& text);
   std::string misfit(const std::string& text, Level level = Level::ERROR);
 
@@ -372,7 +373,7 @@ private:
   size_t expectedAgents = 0;
 
   // When something is due; INT64_MAX for never.
-  int64_t batchMs = INT64_MAX;
+  int64_t intervalEndMs = INT64_MAX;
   int64_t recoveryMs = INT64_MAX;
   int64_t watchMs = INT64_MAX; // Whether the sidecar is silent.
   int64_t breakerMs = INT64_MAX;

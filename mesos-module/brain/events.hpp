@@ -13,7 +13,7 @@
 #include "brain/books/books.hpp"
 #include "brain/books/resource_classes.hpp"
 #include "brain/ready.hpp"
-#include "brain/books/state.hpp"
+#include "brain/books/tables.hpp"
 
 #include "session/decisions.hpp"
 

@@ -39,7 +39,7 @@ struct Message
   std::unique_ptr<session::Outcomes> outcomes;
 
   // The agents to run the cycle over, empty for all; and as of when, for
-  // a batch that runs late counts as run when it was due.
+  // a cycle that runs late counts as run when it was due.
   std::vector<uint32_t> agents;
   int64_t clockMs = 0;
 

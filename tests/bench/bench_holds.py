@@ -134,7 +134,7 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
     watch = FairnessWatch(loop, every_s=1.0)
     # To deal takes minutes, and none of them is the core's.
     fair_shares.dealt_anew = fail_to_deal  # type: ignore[assignment]
-    told("fairness", watch.look)
+    told("fairness", watch.sample)
     told("copy for a change", lambda: ask(lambda: copy_cluster(loop.allocator)))
     changes: tuple[OperatorChange, ...] = (
         SetWeight("role-7", "", 2.0),

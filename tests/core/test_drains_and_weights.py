@@ -157,7 +157,7 @@ def test_below_a_role_the_mode_may_be_another_one():
     made = two(spec)
     made.agent(1, 4, 4)
     made.agent(2, 4, 4)
-    snapshot = made.allocator.look()
+    snapshot = made.allocator.preview()
     assert snapshot is not None
     rows = [made.state.clients.row(1, 1), made.state.clients.row(2, 2)]
     assert snapshot.characterised[rows].tolist() == [True, False]

@@ -222,9 +222,9 @@ def test_what_a_plan_adds_to_a_snapshot_counts_against_the_trails_memory() -> No
     made = Session(PolicySpec("ps-dsf-exact", "listed", mode="characterised"))
     made.agent(1, 10, 10)
     made.framework(1, labels={"allocator.demand": "cpus:1;mem:1"})
-    before = made.allocator.look()
+    before = made.allocator.preview()
     made.allocator.step(planned(made))
-    after = made.allocator.look()
+    after = made.allocator.preview()
     assert before is not None
     assert after is not None
     assert after.plan is not None

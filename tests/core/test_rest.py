@@ -21,8 +21,8 @@ from allocator.core import (
     UpdateAgent,
 )
 from allocator.core.apply.holdings import REST_REFUSED_MS
-from allocator.core.filters import rest
-from allocator.core.filters.rest import RestRefusals
+from allocator.core.filters import rest_kind_filters
+from allocator.core.filters.rest_kind_filters import RestKindFilters
 from tests.core.session import Session
 
 DISK, GPUS = 2, 3
@@ -176,7 +176,7 @@ actions = st.lists(
 
 @given(actions)
 def test_refusals_beside_a_plain_dictionary(script):
-    refusals, twin = RestRefusals(), {}
+    refusals, twin = RestKindFilters(), {}
     for name, *arguments in script:
         getattr(refusals, name)(*arguments)
         match name, arguments:
@@ -201,8 +201,8 @@ def test_refusals_beside_a_plain_dictionary(script):
 
 def test_refusals_have_a_bound(monkeypatch):
     """Who is not remembered is asked again."""
-    monkeypatch.setattr(rest, "REFUSALS_MAX", 2)
-    refusals = RestRefusals()
+    monkeypatch.setattr(rest_kind_filters, "REFUSALS_MAX", 2)
+    refusals = RestKindFilters()
     for client in range(1, 5):
         refusals.add(client, 1, 0, 5, 100)
     assert len(refusals) == 2

@@ -383,7 +383,7 @@ def test_whoever_asks_changes_nothing_but_what_a_look_does(kind, name):
     a.quota("eng", limit="cpus:4;mem:4")
     for offer in a.cycle():
         a.decline(offer, refuse_s=10)
-    a.allocator.look()
+    a.allocator.preview()
     before = mark(to_columns(a.allocator.copied().value))
     if name == "nobody":
         with pytest.raises(UnknownSubjectError):

@@ -23,7 +23,7 @@ from allocator.server.config import Config, ConfigError, Loaded, load_all
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.operators.operators import Operators
-from allocator.server.system.guarded_policy import GuardedRegistry
+from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.views.views import Views
 from allocator.v1 import admin_pb2, journal_pb2
 from allocator.wire import JournalError, SessionState, Sidecar, WireError

@@ -11,7 +11,7 @@ from allocator.cli.local.replay import journals_in
 from allocator.core import AddAgent, AgentInfo, Decisions, Event
 from allocator.core.checkpoint import nbytes_of
 from allocator.policies import build
-from allocator.server.engine.journal import _SMALL
+from allocator.server.engine.journal_files import _SMALL
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import read_records

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from allocator.core import State
-from allocator.lab.master.ledger import Refusal
+from allocator.lab.master.ledger import OfferFilter
 from allocator.lab.random_cluster.checks import Books, essential, short
 
 
@@ -48,13 +48,13 @@ def _of_state(state: State) -> Iterator[tuple[str, object]]:
 def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]:
     """The filters in force, by framework, role and agent."""
     rows, clients = state.filters.rows, state.clients
-    found: dict[str, list[Refusal]] = {}
+    found: dict[str, list[OfferFilter]] = {}
     for row in (rows.agent > 0).nonzero()[0].tolist():
         expires_ms = int(rows.expires_ms[row])
         if expires_ms >= now_ms:
             client = int(rows.client[row])
             where = f"{clients.framework[client]} {clients.role[client]} {rows.agent[row]}"
-            refusal = Refusal(short(rows.amount[row].tolist()), expires_ms)
+            refusal = OfferFilter(short(rows.amount[row].tolist()), expires_ms)
             found.setdefault(f"filters {where}", []).append(refusal)
     for name, refusals in found.items():
         yield name, essential(refusals)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from allocator.core import AMOUNT_MAX, Reason
 from allocator.lab.master.gates import GPU_CAPABILITY, Decision, judge
-from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Refusal
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, OfferFilter
 from allocator.lab.resources import AgentSpec
 from allocator.v1 import session_pb2 as pb
 
@@ -142,7 +142,7 @@ def test_agents_with_gpus_are_for_frameworks_that_can_use_them():
 )
 def test_a_filter_bars_what_it_covers_up_to_its_last_moment(refused, expires_ms, expected):
     ledger = build()
-    ledger.refuse(1, (1, 1), Refusal(refused, expires_ms))
+    ledger.add_filter(1, (1, 1), OfferFilter(refused, expires_ms))
     assert reason(ledger) == expected
 
 

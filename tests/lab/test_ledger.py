@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, LedgerError, Refusal
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, LedgerError, OfferFilter
 from allocator.lab.resources import AgentSpec
 
 
@@ -64,7 +64,7 @@ def test_an_agent_that_shrinks_has_nothing_free_until_enough_is_given_back(ledge
 def test_a_lost_agent_takes_with_it_what_was_held_and_refused_there(ledger):
     ledger.offer(1, (1, 1), (1000, 0))
     ledger.use(1, (1, 1), (1000, 0))
-    ledger.refuse(1, (1, 1), Refusal((1, 1), 100))
+    ledger.add_filter(1, (1, 1), OfferFilter((1, 1), 100))
     ledger.excluded[1].add((1, 1))
     ledger.remove_agent(1)
     assert ledger.used == [0, 0]
@@ -86,7 +86,7 @@ def test_what_a_framework_held_is_free_when_it_is_removed(ledger):
 
 def test_revive_drops_the_filters_of_its_roles_only(ledger):
     for role in (1, 2):
-        ledger.refuse(1, (role, 1), Refusal((1, 1), 100))
+        ledger.add_filter(1, (role, 1), OfferFilter((1, 1), 100))
     ledger.suppress(1)
     ledger.revive(1, (2,))
     assert list(ledger.filters[1]) == [(1, 1)]
@@ -94,7 +94,7 @@ def test_revive_drops_the_filters_of_its_roles_only(ledger):
 
 
 def test_deactivation_drops_all_filters(ledger):
-    ledger.refuse(1, (1, 1), Refusal((1, 1), 100))
+    ledger.add_filter(1, (1, 1), OfferFilter((1, 1), 100))
     ledger.deactivate_framework(1)
     assert not ledger.filters[1]
 
@@ -102,30 +102,30 @@ def test_deactivation_drops_all_filters(ledger):
 def test_roles_that_go_or_awake_lose_their_filters(ledger):
     ledger.suppress(1, (1,))
     for role in (1, 2):
-        ledger.refuse(1, (role, 1), Refusal((1, 1), 100))
+        ledger.add_filter(1, (role, 1), OfferFilter((1, 1), 100))
     ledger.change_roles(1, (1, 3), ())
     assert ledger.frameworks[1].roles == {1, 3}
     assert not ledger.filters[1]
 
 
 def test_a_filter_goes_after_its_last_moment(ledger):
-    ledger.refuse(1, (1, 1), Refusal((1, 1), 100))
-    ledger.refuse(1, (1, 1), Refusal((2, 2), 300))
+    ledger.add_filter(1, (1, 1), OfferFilter((1, 1), 100))
+    ledger.add_filter(1, (1, 1), OfferFilter((2, 2), 300))
     ledger.expire(100)
     assert len(ledger.filters[1][1, 1]) == 2
     ledger.expire(101)
-    assert ledger.filters[1][1, 1] == [Refusal((2, 2), 300)]
+    assert ledger.filters[1][1, 1] == [OfferFilter((2, 2), 300)]
     ledger.expire(301)
     assert not ledger.filters[1]
 
 
 def test_filters_of_a_framework_that_left_expire_in_vain(ledger):
-    ledger.refuse(1, (1, 1), Refusal((1, 1), 100))
+    ledger.add_filter(1, (1, 1), OfferFilter((1, 1), 100))
     ledger.remove_framework(1)
     ledger.add_framework(1, framework(1))
-    ledger.refuse(1, (1, 1), Refusal((2, 2), 300))
+    ledger.add_filter(1, (1, 1), OfferFilter((2, 2), 300))
     ledger.expire(101)
-    assert ledger.filters[1][1, 1] == [Refusal((2, 2), 300)]
+    assert ledger.filters[1][1, 1] == [OfferFilter((2, 2), 300)]
 
 
 def test_names_that_nobody_knows_are_refused(ledger):
@@ -200,5 +200,5 @@ TestLedgerMachine = LedgerMachine.TestCase
 
 def test_a_refusal_covers_what_is_at_most_as_large():
     sizes = [(0, 0), (1, 0), (1, 1), (2, 1)]
-    assert all(Refusal(large, 0).covers(small) for small, large in pairwise(sizes))
-    assert not any(Refusal(small, 0).covers(large) for small, large in pairwise(sizes))
+    assert all(OfferFilter(large, 0).covers(small) for small, large in pairwise(sizes))
+    assert not any(OfferFilter(small, 0).covers(large) for small, large in pairwise(sizes))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.master.gates import Decision, judge
-from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, Quota, Refusal
+from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger, OfferFilter, Quota
 from allocator.lab.resources import AgentSpec, lineage
 from tests.rules.cases import ALL, OFFERING, Case, Wish, amounts_of, objects_of, quantities_of
 from tests.rules.cases import words_of as words
@@ -166,9 +166,9 @@ class SmallMaster:
 
     def _refused(self, rest: list[str]) -> None:
         framework, role, agent, life_ms, *objects = rest
-        refusal = Refusal(self.ledger.row(objects_of(objects)), self.now_ms + int(life_ms))
+        refusal = OfferFilter(self.ledger.row(objects_of(objects)), self.now_ms + int(life_ms))
         place = self._role(role), self._agents[agent]
-        self.ledger.refuse(self._handle(framework), place, refusal)
+        self.ledger.add_filter(self._handle(framework), place, refusal)
 
     # Names.
 

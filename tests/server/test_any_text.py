@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.system.guarded_policy import GuardedRegistry
+from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2
 from allocator.v1 import settings_pb2 as spb

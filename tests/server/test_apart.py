@@ -245,7 +245,7 @@ def test_one_process_at_a_time_answers_all_who_ask(loop, monkeypatch):
     watch = FairnessWatch(loop, every_s=1.0)
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(loop.apart.ask, partial(ask, loop), loop.copied) for _ in range(16)]
-        watch.look()
+        watch.sample()
         assert all(each.result(WAIT_S) for each in asked)
     assert (loop.apart.begun, most[0], watch.counts.done) == (17, 1, 1)
 

@@ -92,7 +92,7 @@ def scrape(watch: FairnessWatch, roles_max: int = 100) -> Samples:
 
 def looked(loop: CoreLoop) -> Samples:
     watch = FairnessWatch(loop, 60.0)
-    watch.look()
+    watch.sample()
     return scrape(watch)
 
 
@@ -135,7 +135,7 @@ def test_of_many_roles_those_that_have_or_should_have_most_are_shown(loop):
     tell(loop, Define({}, {4: "small"}), AddFramework(3, FrameworkInfo("id-3", name="tiny"), (4,)))
     tell(loop, SetWeights({"eng": 1.0, "small": 0.01}), SetDemand("", "tiny", {"cpus": 1000}))
     watch = FairnessWatch(loop, 60.0)
-    watch.look()
+    watch.sample()
     shown = series(scrape(watch, roles_max=3), "role_shortfall")
     assert {dict(labels)["role"] for labels in shown} == {"eng", "eng/ads", "ops"}
     # Whoever has no series counts in the numbers of all.
@@ -145,10 +145,10 @@ def test_of_many_roles_those_that_have_or_should_have_most_are_shown(loop):
 
 def test_nothing_is_said_of_nobody(loop):
     watch = FairnessWatch(loop, 60.0)
-    watch.look()
+    watch.sample()
     assert series(scrape(watch), "role_fair_share")
     tell(loop, RemoveFramework(1), RemoveFramework(2))
-    watch.look()
+    watch.sample()
     found = scrape(watch)
     assert not series(found, "role_fair_share")
     assert not series(found, "fairness_error_max")
@@ -156,10 +156,10 @@ def test_nothing_is_said_of_nobody(loop):
 
 def test_a_policy_that_fails_at_it_costs_figures_and_no_decision(loop, failing):
     watch = FairnessWatch(loop, 60.0)
-    watch.look()
+    watch.sample()
     failing.fails = True
     for _ in range(3):
-        watch.look()
+        watch.sample()
     found = scrape(watch)
     assert value(found, "fair_shares_total", result="failed") == 3
     assert value(found, "fair_shares_total", result="done") == 1
@@ -182,9 +182,9 @@ def test_the_more_it_costs_the_longer_it_rests(loop):
 
 def test_what_happens_once_does_not_make_it_rest(loop):
     watch = FairnessWatch(loop, 0.001)
-    watch.look()  # it may load loops, or be the first of its kind in this process
+    watch.sample()  # it may load loops, or be the first of its kind in this process
     assert watch.counts.processor_s == 0
-    watch.look()
+    watch.sample()
     assert 0 < watch.counts.processor_s <= watch.counts.total_s
 
 
@@ -193,13 +193,13 @@ def test_a_policy_that_goes_on_failing_is_asked_ever_more_seldom(loop, failing):
     failing.fails = True
     pauses = []
     for _ in range(8):
-        watch.look()
+        watch.sample()
         watch.counts.processor_s = watch.counts.held_s = 0.0
         pauses.append(watch.pause_s)
     assert pauses[:3] == [120, 240, 480]
     assert pauses[-1] == FAILED_PAUSE_MAX_S
     failing.fails = False
-    watch.look()
+    watch.sample()
     watch.counts.processor_s = watch.counts.held_s = 0.0
     assert watch.pause_s == 60
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from allocator.server.engine import journal as journal_module
-from allocator.server.engine.journal import (
+from allocator.server.engine import journal_files as journal_module
+from allocator.server.engine.journal_files import (
     FILES_MAX,
     Journal,
     Keeping,
@@ -108,8 +108,8 @@ def test_two_processes_do_not_write_one_journal(tmp_path, monkeypatch):
 ENDS = """
 import os, sys
 from pathlib import Path
-from allocator.server.engine.journal import Journal
-from allocator.server.engine.journal import Keeping
+from allocator.server.engine.journal_files import Journal
+from allocator.server.engine.journal_files import Keeping
 from tests.server.test_loop_journal import nothing
 
 Journal(Path(sys.argv[1]), Keeping(1000), nothing)

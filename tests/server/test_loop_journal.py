@@ -15,7 +15,7 @@ from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.journal import Head, Journal, Keeping
+from allocator.server.engine.journal_files import Head, Journal, Keeping
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import read_records, replay
@@ -105,7 +105,7 @@ def test_the_journal_gives_the_bytes_that_were_sent(tmp_path):
 
 def look(loop: CoreLoop) -> None:
     """What `mesos-allocator shares` has the core do."""
-    loop.look()
+    loop.record_preview()
     loop.allocator.scores()
 
 
@@ -148,7 +148,7 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
 def test_any_suffix_of_the_files_replays(tmp_path, monkeypatch, forked):
     """Of a session that is longer than several files, too, with what operators set before."""
     if forked:
-        monkeypatch.setattr("allocator.server.engine.journal.LARGE", 0)
+        monkeypatch.setattr("allocator.server.engine.journal_files.LARGE", 0)
     heard = long_play(tmp_path / "journal", 200)
     files = [tmp_path / "journal"]
     while (older := tmp_path / f"journal.{len(files)}").exists():
@@ -223,7 +223,7 @@ def test_the_journal_is_on_again_after_a_while(tmp_path, monkeypatch):
     path.parent.mkdir()
     journal.write(request_record(1, b"lost"))
     assert not journal.on
-    monkeypatch.setattr("allocator.server.engine.journal.RETRY_S", 0.0)
+    monkeypatch.setattr("allocator.server.engine.journal_files.RETRY_S", 0.0)
     journal.write(answered_record([]))
     assert not journal.on, "it would not be known what was answered"
     journal.write(request_record(2, b"kept"))
@@ -311,7 +311,7 @@ def test_a_file_that_cannot_be_begun_turns_the_journal_off(tmp_path, monkeypatch
     assert requests(path) == list(range(30)), "the file before is whole"
     slow.fail = None
     slow.go.clear()
-    monkeypatch.setattr("allocator.server.engine.journal.RETRY_S", 0.0)
+    monkeypatch.setattr("allocator.server.engine.journal_files.RETRY_S", 0.0)
     for number in range(30, 40):
         journal.write(request_record(1, b"%d" % number))
     slow.go.set()

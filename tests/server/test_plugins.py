@@ -31,9 +31,10 @@ from allocator.policies import POLICIES
 from allocator.server.config import Config, ConfigError, Flag, load, load_all
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.operators import Operators
-from allocator.server.system import plugins, threads
-from allocator.server.system.guarded_policy import GuardedRegistry
-from allocator.server.system.plugins import PluginError, load_file
+from allocator.server.plugins import loading as plugins
+from allocator.server.plugins.guarded_policy import GuardedRegistry
+from allocator.server.plugins.loading import PluginError, load_file
+from allocator.server.system import threads
 from allocator.testing import placement, static_snapshot
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -378,7 +379,7 @@ def test_a_file_that_does_not_end_is_named(tmp_path, monkeypatch):
 
 SHORT = """
 from allocator.cli import main
-from allocator.server.system import plugins
+from allocator.server.plugins import loading as plugins
 
 plugins.BUILD_S = plugins.LOAD_S = 2.0
 main()

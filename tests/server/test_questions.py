@@ -10,7 +10,7 @@ from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.engine.commands import PART, SAVED_S, Questions
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.holds import QUIET_S, Holds
+from allocator.server.engine.hold_times import QUIET_S, HoldTimes
 
 EPSILON_S = 1e-6
 
@@ -148,7 +148,7 @@ def longer(loop: CoreLoop, kind: str) -> dict[str, float]:
 
 
 def test_what_is_done_within_something_else_is_counted_by_itself(clock):
-    holds = Holds(clock)
+    holds = HoldTimes(clock)
     with holds.of("message"):
         clock.sleep(0.02)
         with holds.of("copy"):
@@ -159,7 +159,7 @@ def test_what_is_done_within_something_else_is_counted_by_itself(clock):
 
 
 def test_long_holds_are_said_but_not_each_of_them(clock):
-    holds = Holds(clock)
+    holds = HoldTimes(clock)
     with structlog.testing.capture_logs() as said:
         for _ in range(1000):
             for kind, seconds in (("question", 0.07), ("change", 0.04), ("cycle", 9.0)):

@@ -138,7 +138,7 @@ def replay(
 
 def _load_policies(paths: list[str]) -> None:
     """Load the policies of files and of installed packages, which may have decided."""
-    from allocator.server.system.plugins import PluginError, load_entry_points, load_file
+    from allocator.server.plugins.loading import PluginError, load_entry_points, load_file
 
     for problem in load_entry_points():
         typer.echo(problem, err=True)

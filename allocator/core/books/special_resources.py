@@ -6,7 +6,7 @@ import numpy as np
 
 from allocator.core.books.state import State
 from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
-from allocator.core.filters.rest import RestRefusals
+from allocator.core.filters.rest_kind_filters import RestKindFilters
 from allocator.core.numba.array_structures import pack
 from allocator.core.resources import Kind
 from allocator.core.snapshot import Bools, Ints, Specials, Tier, Words
@@ -87,7 +87,7 @@ def specials_of(reach: Reach, free: Ints) -> Specials:
     )
 
 
-def without_refusers(specials: Specials, handle: Ints, refusals: RestRefusals) -> Specials:
+def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters) -> Specials:
     """Bar clients from the rest of an agent when they got nothing of it a short time ago.
 
     The rest of such an agent gets a row of its own among the special kinds, which those clients

@@ -65,7 +65,7 @@ class SnapshotBuilder:
             agents = np.arange(1, len(rows))
         # From here on an agent's row in the snapshot may differ from its handle.
         handle = np.arange(len(free)) if rows is None else rows
-        specials = without_refusers(specials, handle, state.filters.rest)
+        specials = without_refusers(specials, handle, state.filters.rest_kinds)
         # Then the parts that do not depend on which agents take part, and the snapshot itself.
         capacity = self._capacity(state)
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding

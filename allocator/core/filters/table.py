@@ -15,7 +15,7 @@ from allocator.core.bounds import FILTER_BYTES_MAX
 from allocator.core.filters import coverage, filter_arrays
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.filter_arrays import COLUMNS, PAGES, FilterArrays, page_of
-from allocator.core.filters.rest import RestRefusals
+from allocator.core.filters.rest_kind_filters import RestKindFilters
 from allocator.core.numba.array_structures import pack
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
@@ -32,7 +32,7 @@ class FilterTable:
         """Keep at most `limit` filters; one beyond that is forgotten, and counted."""
         self.rows = grown(new_arrays(FilterArrays, COLUMNS), COLUMNS, page=PAGES)
         self.forgotten = 0
-        self.rest = RestRefusals()
+        self.rest_kinds = RestKindFilters()
         self._seen: Ints = np.empty((0, 0), np.int64)
         self._shown: Offerable | None = None
         self._limit = limit
@@ -92,26 +92,26 @@ class FilterTable:
         return np.flatnonzero(2 * before + own[who] < free)[: max(free, 0)]
 
     def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
-        """Keep a client from so much of a rest kind, see `RestRefusals`."""
-        self.rest.add(client, agent, kind, amount, expires_ms)
+        """Keep a client from so much of a rest kind, see `RestKindFilters`."""
+        self.rest_kinds.add(client, agent, kind, amount, expires_ms)
         self.rows.stale[agent] = True
 
     def expire(self, now_ms: int) -> None:
         """Drop what is not in force any more."""
-        self.rows.stale[self.rest.expire(now_ms)] = True
+        self.rows.stale[self.rest_kinds.expire(now_ms)] = True
         self._spare = filter_arrays.expire(self.rows, self._since_ms, now_ms, self._spare)
         self._since_ms = now_ms
 
     def drop_agent(self, agent: int) -> None:
-        self.rest.drop_agent(agent)
+        self.rest_kinds.drop_agent(agent)
         rows = self.rows
         self._spare = filter_arrays.drop_list(
             rows, rows.of_agent[agent], rows.next_of_agent, self._spare
         )
 
     def drop_client(self, client: int) -> None:
-        if len(self.rest):
-            self.rows.stale[self.rest.drop_client(client)] = True
+        if len(self.rest_kinds):
+            self.rows.stale[self.rest_kinds.drop_client(client)] = True
         rows = self.rows
         self._spare = filter_arrays.drop_list(
             rows, rows.of_client[client], rows.next_of_client, self._spare

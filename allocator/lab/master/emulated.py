@@ -56,9 +56,9 @@ from allocator.lab.master.ledger import (
     FrameworkRow,
     Ledger,
     LedgerError,
-    Place,
+    OfferFilter,
     Quota,
-    Refusal,
+    RoleAgent,
 )
 from allocator.lab.master.session import (
     Handles,
@@ -252,7 +252,7 @@ class EmulatedMaster:
         if refuse_ms > 0 and row.active and offer.role in row.roles:
             now_ms = self.event_heap.now_ms
             expires_ms = now_ms + max(refuse_ms - 1, self.options.allocation_interval_ms)
-            self.ledger.refuse(offer.framework, place, Refusal(amount, expires_ms))
+            self.ledger.add_filter(offer.framework, place, OfferFilter(amount, expires_ms))
 
     def _note_use(self) -> None:
         self.record.note_use(self.event_heap.now_ms, self.ledger.used, self.ledger.total)
@@ -577,7 +577,7 @@ class EmulatedMaster:
         if any(more):
             if not all(each.shared for each in self.resources_of(more)):
                 raise LedgerError(f"{used} is more than the {there} that is offered")
-            place: Place = (offer.role, offer.agent)
+            place: RoleAgent = (offer.role, offer.agent)
             self.ledger.hold(offer.framework, place, more)
             row = (offer.framework, *place, more)
             self.outbox.add(Hold(self.outbox.holdings([row])))

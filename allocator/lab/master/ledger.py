@@ -24,7 +24,7 @@ from allocator.lab.resources import (
     same,
 )
 
-Place = tuple[int, int]
+RoleAgent = tuple[int, int]
 """Role and agent."""
 
 MINIMUM: tuple[Mapping[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})
@@ -94,8 +94,8 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A filter: nothing that it covers is offered up to and including `expires_ms`."""
+class OfferFilter:
+    """Nothing that it covers is offered up to and including `expires_ms`."""
 
     amount: Amount
     expires_ms: int
@@ -153,10 +153,10 @@ class Ledger:
         self.quotas: dict[str, Quota] = {}
         self.agents: dict[int, AgentRow] = {}
         self.frameworks: dict[int, FrameworkRow] = {}
-        self.holdings: dict[int, dict[Place, Holding]] = {}
-        self.filters: dict[int, dict[Place, list[Refusal]]] = {}
-        self.excluded: dict[int, set[Place]] = {}
-        self._expiries: list[tuple[int, int, Place]] = []
+        self.holdings: dict[int, dict[RoleAgent, Holding]] = {}
+        self.filters: dict[int, dict[RoleAgent, list[OfferFilter]]] = {}
+        self.excluded: dict[int, set[RoleAgent]] = {}
+        self._expiries: list[tuple[int, int, RoleAgent]] = []
         self.used = list(self.zero)
         self.total = list(self.zero)
 
@@ -288,24 +288,26 @@ class Ledger:
 
     # Holdings.
 
-    def offer(self, framework: int, place: Place, amount: Amount) -> None:
+    def offer(self, framework: int, place: RoleAgent, amount: Amount) -> None:
         if not reaches(self.available(place[1]), amount):
             raise LedgerError(f"{amount} is more than is free on agent {place[1]}")
         self.hold(framework, place, amount)
 
-    def recover(self, framework: int, place: Place, amount: Amount) -> None:
+    def recover(self, framework: int, place: RoleAgent, amount: Amount) -> None:
         """Book what runs on an agent that comes back; the framework may be unknown yet."""
         self.hold(framework, place, amount)
         self.use(framework, place, amount)
 
-    def hold(self, framework: int, place: Place, amount: Amount) -> None:
+    def hold(self, framework: int, place: RoleAgent, amount: Amount) -> None:
         """Book an amount as offered, without asking whether it is free."""
         places = self.holdings.setdefault(framework, {})
         holding = places.setdefault(place, Holding(list(self.zero), list(self.zero)))
         add(self.agents[place[1]].held, amount)
         add(holding.offered, amount)
 
-    def convert(self, framework: int, place: Place, consumed: Amount, converted: Amount) -> None:
+    def convert(
+        self, framework: int, place: RoleAgent, consumed: Amount, converted: Amount
+    ) -> None:
         """Turn offered resources into others; the agent then has the others."""
         holding = self.holdings[framework][place]
         _take(holding.offered, consumed)
@@ -328,13 +330,13 @@ class Ledger:
             add(amounts, consumed, -1)
             add(amounts, converted)
 
-    def use(self, framework: int, place: Place, amount: Amount) -> None:
+    def use(self, framework: int, place: RoleAgent, amount: Amount) -> None:
         holding = self.holdings[framework][place]
         _take(holding.offered, amount)
         add(holding.used, amount)
         add(self.used, amount)
 
-    def release(self, framework: int, place: Place, amount: Amount, *, used: bool) -> None:
+    def release(self, framework: int, place: RoleAgent, amount: Amount, *, used: bool) -> None:
         """Resources come back, from use or from an offer."""
         places = self.holdings[framework]
         holding = places[place]
@@ -345,9 +347,9 @@ class Ledger:
         if holding.empty:
             del places[place]
 
-    def refuse(self, framework: int, place: Place, refusal: Refusal) -> None:
-        self.filters[framework].setdefault(place, []).append(refusal)
-        heapq.heappush(self._expiries, (refusal.expires_ms, framework, place))
+    def add_filter(self, framework: int, place: RoleAgent, added: OfferFilter) -> None:
+        self.filters[framework].setdefault(place, []).append(added)
+        heapq.heappush(self._expiries, (added.expires_ms, framework, place))
 
     def expire(self, now_ms: int) -> None:
         """Drop the filters that are not in force any more."""
@@ -388,7 +390,7 @@ class Ledger:
         assert same(self.total, total), f"{self.total} booked as total, {total} there"
 
 
-def _drop(filters: dict[Place, list[Refusal]], which: Callable[[Place], bool]) -> None:
+def _drop(filters: dict[RoleAgent, list[OfferFilter]], which: Callable[[RoleAgent], bool]) -> None:
     for place in [place for place in filters if which(place)]:
         del filters[place]
 

@@ -11,7 +11,7 @@ from allocator.core import MILLI
 from allocator.lab.frameworks.base import Offer
 from allocator.lab.links.sidecar_process import channel
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.ledger import Ledger, Refusal
+from allocator.lab.master.ledger import Ledger, OfferFilter
 from allocator.lab.resources import Amount, Resource
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 
@@ -79,7 +79,7 @@ def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
         for (role, agent), refusals in places.items():
             live = [f for f in refusals if f.expires_ms >= now_ms]
             if live:
-                told = essential(Refusal(by_kind(f.amount), f.expires_ms) for f in live)
+                told = essential(OfferFilter(by_kind(f.amount), f.expires_ms) for f in live)
                 yield f"filters {framework} {role} {agent}", told
 
 
@@ -100,9 +100,9 @@ def _of_dump(dump: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield f"offered {where}", row(holding["offered"])
 
 
-def essential(refusals: Iterable[Refusal]) -> list[tuple[object, ...]]:
+def essential(refusals: Iterable[OfferFilter]) -> list[tuple[object, ...]]:
     """Filters without those that another one makes superfluous: larger, and in force as long."""
-    told = (Refusal(short(f.amount), f.expires_ms) for f in refusals)
+    told = (OfferFilter(short(f.amount), f.expires_ms) for f in refusals)
     different = {(f.amount, f.expires_ms): f for f in told}.values()
     return sorted(
         (f.amount, f.expires_ms)

@@ -13,8 +13,8 @@ from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Words
-from allocator.policies.filling.rules import charging, offers, quota_looks, quotas
-from allocator.policies.filling.scene import loop_arrays, scoring
+from allocator.policies.filling.rules import charging, offers, quota_precheck, quotas
+from allocator.policies.filling.scene import loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import compiled, fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
 from allocator.policies.filling.scene.scoring import OVERDUE
@@ -39,7 +39,7 @@ def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
     while place >= 0:
         scene.standing.out[place] = not visit.alive[place]
         if scene.rule.shared:
-            scoring.replay(places, scene.standing, place)
+            tournament.rematch(places, scene.standing, place)
         place = places.parent[place]
 
 
@@ -57,7 +57,7 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
     # Walk down the champions. A place that is of no use is taken out of its tournament, and the
     # walk goes on from its parent with the next best.
     while passed < tries:
-        child = scoring.champion(places, standing, place)
+        child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:
             # No child is left here. Below the root that means this place is of no use either; at
             # the root, that nobody is.
@@ -67,7 +67,9 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
             child = place
         elif places.client[child] < 0:
             # An inner place: go further down, unless quotas leave nobody below it what is free.
-            if not scene.rule.bounded or quota_looks.may_serve(scene, visit.room, child, agent):
+            if not scene.rule.bounded or quota_precheck.may_serve(
+                scene, visit.precheck, child, agent
+            ):
                 place = child
                 continue
         elif offers.can_serve(scene, visit.offerable[0], child, agent):
@@ -85,14 +87,14 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
             break
         # Out for the rest of this visit.
         standing.out[child] = True
-        scoring.replay(places, standing, child)
+        tournament.rematch(places, standing, child)
         visit.passed_over[passed] = child
         passed += 1
         place = places.parent[child]
     # The next agent may serve those who were passed over here: put them back.
     for i in range(passed):
         standing.out[visit.passed_over[i]] = False
-        scoring.replay(places, standing, visit.passed_over[i])
+        tournament.rematch(places, standing, visit.passed_over[i])
     return result
 
 
@@ -105,11 +107,11 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
         return NOBODY
     # Where limits are used up, and much is free that nobody may have, that is seen at once.
     root = len(places.parent) - 1
-    if scene.rule.bounded and not quota_looks.may_serve(scene, visit.room, root, agent):
+    if scene.rule.bounded and not quota_precheck.may_serve(scene, visit.precheck, root, agent):
         return NOBODY
     leaf = _look_for(scene, effort, visit, agent)
     if leaf < 0 and scene.rule.bounded:
-        quota_looks.renew(scene, visit.room)
+        quota_precheck.renew(scene, visit.precheck)
     return leaf
 
 
@@ -142,10 +144,10 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
     if leaf < 0:
         return False
     more = charging.grant(scene, log, leaf, agent)
-    visit.room.charged[0] = True
+    visit.precheck.charged[0] = True
     # The leaf and all above it hold more, so their scores and tournaments are renewed.
     if scene.rule.shared:
-        scoring.replay_upwards(scene.places, scene.standing, leaf)
+        scoring.rescore_upwards(scene.places, scene.standing, leaf)
     if scene.rule.stage == OVERDUE:
         # Who waited too long gets one grant before the others, and no more in this stage.
         _stand_back(scene, visit, leaf)
@@ -215,9 +217,10 @@ fill = _compile(
         pointers,
         loop_arrays,
         scoring,
+        tournament,
         offers,
         quotas,
-        quota_looks,
+        quota_precheck,
         charging,
         visits,
     )

@@ -15,9 +15,9 @@ from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Ints
-from allocator.policies.filling.rules import charging, offers, quota_looks, quotas
-from allocator.policies.filling.rules.quota_looks import QuotaRecheck
-from allocator.policies.filling.scene import loop_arrays, scoring
+from allocator.policies.filling.rules import charging, offers, quota_precheck, quota_recheck, quotas
+from allocator.policies.filling.rules.quota_recheck import QuotaRecheck
+from allocator.policies.filling.scene import loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled, fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
 from allocator.policies.filling.scene.scoring import OVERDUE
@@ -58,7 +58,7 @@ def _begin(scene: Scene, field: AgentIndex) -> Findings:
         standing.spent[place] = False
         standing.out[place] = not field.alive[place]
         standing.score[place] = scoring.score(places, standing, place, most, 0)
-    scoring.begin(places, standing)
+    tournament.begin(places, standing)
     return Findings(
         np.zeros(count, np.int64),
         np.full(count, -1),
@@ -95,7 +95,7 @@ def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, plac
         findings.slot[place] = slot
         findings.found[place] = log.length[0]
     # Its score may only have grown, so another child may be the champion.
-    scoring.replay(scene.places, standing, place)
+    tournament.rematch(scene.places, standing, place)
 
 
 @hot
@@ -107,14 +107,14 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
     # Walk down the champions. A champion is followed only when its score is up to date; otherwise
     # it is renewed, and the match is decided again.
     while places.client[place] < 0:
-        child = scoring.champion(places, standing, place)
+        child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:
             # No child can be served. At the root that ends the stage; below it, this place is out
             # as well, and its parent decides again.
             if place == root:
                 return -1
             standing.out[place] = True
-            scoring.replay(places, standing, place)
+            tournament.rematch(places, standing, place)
             place = places.parent[place]
         elif _is_current(scene, field, findings, child):
             place = child
@@ -154,7 +154,7 @@ def _readmit_leaf(
         standing.score[place] = min(standing.score[place], here)
         standing.out[place] = False
         findings.found[place] = -1
-        scoring.replay(places, standing, place)
+        tournament.rematch(places, standing, place)
         place = places.parent[place]
 
 
@@ -167,7 +167,7 @@ def _heed_quotas(
     `QuotaRecheck` says why.
     """
     for i in range(len(recheck.leaf)):
-        if quota_looks.has_less(scene, recheck, i):
+        if quota_recheck.has_less(scene, recheck, i):
             for n in range(recheck.start[i], recheck.start[i + 1]):
                 slot = recheck.slot[n]
                 if not field.empty[slot]:
@@ -197,7 +197,7 @@ def _serve(
     place = leaf
     while place >= 0:
         findings.grown[place] = now
-        scoring.replay(scene.places, scene.standing, place)
+        tournament.rematch(scene.places, scene.standing, place)
         place = scene.places.parent[place]
     _readmit(scene, field, fit, findings, slot)
     _heed_quotas(scene, field, fit, findings, recheck)
@@ -205,7 +205,7 @@ def _serve(
         # Who waited too long gets one grant before the others, and no more in this stage.
         field.alive[leaf] = False
         scene.standing.out[leaf] = True
-        scoring.replay(scene.places, scene.standing, leaf)
+        tournament.rematch(scene.places, scene.standing, leaf)
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
@@ -224,7 +224,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         own_fit = fit_index.begin(lent, effort.block, best_fit)
         fit = as_pointer(own_fit)
         own_findings = _begin(lent, field)
-        own_recheck = quota_looks.begin_recheck(lent, field.alive)
+        own_recheck = quota_recheck.begin_recheck(lent, field.alive)
         recheck = as_pointer(own_recheck)
         findings = as_pointer(own_findings)
         while True:
@@ -260,9 +260,11 @@ fill = _compile(
         pointers,
         loop_arrays,
         scoring,
+        tournament,
         offers,
         quotas,
-        quota_looks,
+        quota_precheck,
+        quota_recheck,
         charging,
         agent_index,
         fit_index,

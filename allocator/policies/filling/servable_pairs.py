@@ -13,7 +13,7 @@ from allocator.core.numba.compiled import Superseded, entry, interpret, loop_vie
 from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Bools, Ints
 from allocator.policies.filling.rules import offers
-from allocator.policies.filling.scene import loop_arrays, scoring
+from allocator.policies.filling.scene import loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import compiled, fingerprint
 from allocator.policies.filling.scene.loop_arrays import Scene
 
@@ -45,7 +45,7 @@ def _compile(sources: int) -> Callable[[Scene, Ints, Ints], tuple[Bools, int]]:
     return look
 
 
-_look_at_all = _compile(fingerprint(pointers, loop_arrays, scoring, offers))
+_look_at_all = _compile(fingerprint(pointers, loop_arrays, scoring, tournament, offers))
 
 
 def can_serve(scene: Scene, place: Ints, agent: Ints) -> Bools:

@@ -165,7 +165,7 @@ def absolute_directory(text: str) -> str:
 
 def plugin_file(text: str) -> str:
     """Load the policies of a file, so that they can be named."""
-    from allocator.server.system.plugins import load_file
+    from allocator.server.plugins.loading import load_file
 
     load_file(text)
     return text
@@ -190,7 +190,7 @@ def selection_name(text: str) -> str:
 
 
 def spec_that_builds(spec: PolicySpec, deadline_s: float) -> None:
-    from allocator.server.system.guarded_policy import GuardedRegistry
+    from allocator.server.plugins.guarded_policy import GuardedRegistry
 
     try:
         GuardedRegistry(deadline_s).check(spec)

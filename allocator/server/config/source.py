@@ -69,7 +69,7 @@ def load_all(
 
     Raises ConfigError with every problem of every source.
     """
-    from allocator.server.system.plugins import load_entry_points
+    from allocator.server.plugins.loading import load_entry_points
 
     tree, origins, problems = gather(path, environment, flags)
     problems += [Problem("", "", text) for text in load_entry_points()]

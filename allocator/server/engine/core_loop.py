@@ -30,8 +30,8 @@ from allocator.server.config import Config
 from allocator.server.engine import sessions
 from allocator.server.engine.apart import Apart
 from allocator.server.engine.commands import Ask, Commands
-from allocator.server.engine.holds import Holds
-from allocator.server.engine.journal import journal_of
+from allocator.server.engine.hold_times import HoldTimes
+from allocator.server.engine.journal_files import journal_of
 from allocator.server.engine.latency_histogram import Durations
 from allocator.server.engine.sessions import (
     HELLO_S,
@@ -114,7 +114,7 @@ class CoreLoop:
         """
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
-        self.cycle_times, self.holds = Durations(), Holds(clock)
+        self.cycle_times, self.holds = Durations(), HoldTimes(clock)
         self.last_batch_s = self.heard_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self.first_plan: FirstPlan = lambda _planning_policy, _agents: None
@@ -132,7 +132,7 @@ class CoreLoop:
         self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), self._welcome)
         if memory is not None:
             self._sidecar.learn(memory)
-        self._ports: dict[int, SessionStream] = {}
+        self._streams: dict[int, SessionStream] = {}
         self._telling = SessionLog()
         self._build_apart = build_apart or build_policy
         self.shadow = Shadow(self._build_apart)
@@ -159,8 +159,8 @@ class CoreLoop:
         """The session that has the allocator."""
         session, number = self._sidecar.session, self._sidecar.active
         # None where the session ends while another thread asks.
-        port = self._ports.get(number)
-        return None if session is None or port is None else info_of(session, number, port.peer)
+        stream = self._streams.get(number)
+        return None if session is None or stream is None else info_of(session, number, stream.peer)
 
     @property
     def sessions(self) -> int:
@@ -199,14 +199,14 @@ class CoreLoop:
         """The same for a question, for which there is a fifth of the time."""
         return self.commands.ask(work)
 
-    def open(self, port: SessionStream) -> None:
-        self.commands.put(partial(self._open, port))
+    def open(self, stream: SessionStream) -> None:
+        self.commands.put(partial(self._open, stream))
 
-    def receive(self, port: SessionStream, data: bytes) -> None:
-        self.commands.put(partial(self._receive, port, data))
+    def receive(self, stream: SessionStream, data: bytes) -> None:
+        self.commands.put(partial(self._receive, stream, data))
 
-    def close(self, port: SessionStream, error: WireError | None = None) -> None:
-        self.commands.put(partial(self._close, port, error))
+    def close(self, stream: SessionStream, error: WireError | None = None) -> None:
+        self.commands.put(partial(self._close, stream, error))
 
     def drain(self) -> Future[None]:
         """End all sessions because the sidecar shuts down; new ones are refused."""
@@ -281,7 +281,7 @@ class CoreLoop:
         if self.journal and self.journal.on and answers:
             self._record(answered_record, answers, *chance)
 
-    def look(self) -> None:
+    def record_preview(self) -> None:
         """Write into the journal that somebody is about to ask for scores; on the core's thread.
 
         To work them out brings caches of the core up to date, and a replay must do the same. A
@@ -290,45 +290,45 @@ class CoreLoop:
         if not is_child():
             self._record(looked_record)
 
-    def _open(self, port: SessionStream) -> None:
+    def _open(self, stream: SessionStream) -> None:
         # The journal first, as for everything that changes the core. The number is known
         # beforehand.
         next_number = self._sidecar.sessions_begun + 1
         self._record(opened_record, next_number)
-        port.number = self._sidecar.open()
-        self._ports[port.number] = port
-        _log.info("session opened", session=port.number, peer=port.peer)
+        stream.number = self._sidecar.open()
+        self._streams[stream.number] = stream
+        _log.info("session opened", session=stream.number, peer=stream.peer)
         if self._draining:
-            self._close(port, sessions.shutdown())
+            self._close(stream, sessions.shutdown())
         else:
             if len(self._sidecar.sessions) > SESSIONS_MAX:
                 self._make_room()
-            timer = threading.Timer(HELLO_S, self.commands.put, [partial(self._expire, port)])
+            timer = threading.Timer(HELLO_S, self.commands.put, [partial(self._expire, stream)])
             timer.daemon = True
             timer.start()
 
     def _make_room(self) -> None:
         """End the oldest stream that is not the session: a module says hello at once."""
         oldest = next(each for each in self._sidecar.sessions if each != self._sidecar.active)
-        self._close(self._ports[oldest], sessions.no_room())
+        self._close(self._streams[oldest], sessions.no_room())
 
-    def _expire(self, port: SessionStream) -> None:
+    def _expire(self, stream: SessionStream) -> None:
         """End a session that has not said hello by the time its timer ran out."""
-        session = self._sidecar.sessions.get(port.number)
+        session = self._sidecar.sessions.get(stream.number)
         if session and session.state is SessionState.AWAITING_HELLO:
-            self._close(port, sessions.no_hello())
+            self._close(stream, sessions.no_hello())
 
-    def _receive(self, port: SessionStream, data: bytes) -> None:
+    def _receive(self, stream: SessionStream, data: bytes) -> None:
         try:
-            if port.number in self._sidecar.sessions:
-                self._weigh(port, data)
-            if port.number in self._sidecar.sessions:
+            if stream.number in self._sidecar.sessions:
+                self._refuse_from_the_future(stream, data)
+            if stream.number in self._sidecar.sessions:
                 # Written down, done, answered; then the answers are written down, for a replay to
                 # compare.
-                self._record(request_record, port.number, data)
+                self._record(request_record, stream.number, data)
                 counts = self._sidecar.counts
                 failed, batches, cycles = counts.policy_errors, counts.batches, counts.cycles
-                answers = self._sidecar.receive(port.number, data)
+                answers = self._sidecar.receive(stream.number, data)
                 self._deliver(answers)
                 if counts.batches > batches:
                     self.last_batch_s, self.heard_s = time.time(), time.monotonic()
@@ -338,40 +338,40 @@ class CoreLoop:
                 waited = self.allocator.plan_source.began_with if counts.cycles > cycles else None
                 self._record_answers(answers, counts.policy_error if failed_now else "", waited)
                 self.shadow.after_answers(self.allocator)
-                self._telling.of_message(port.number, self._sidecar)
+                self._telling.of_message(stream.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:
             # In any case, or the stream would wait for ever for room for its next message.
-            port.message_done()
+            stream.message_done()
 
-    def _weigh(self, port: SessionStream, data: bytes) -> None:
+    def _refuse_from_the_future(self, stream: SessionStream, data: bytes) -> None:
         """End the session of a master that began in the future, by our clock: the core has none."""
-        session, holder = self._sidecar.sessions[port.number], self._sidecar.session
+        session, holder = self._sidecar.sessions[stream.number], self._sidecar.session
         if session.state is SessionState.AWAITING_HELLO and holder and holder.greeting:
             wrong = sessions.unbelieved(holder.greeting, data)
             if wrong:
                 newcomer, error = wrong
-                self._close(port if newcomer else self._ports[self._sidecar.active], error)
+                self._close(stream if newcomer else self._streams[self._sidecar.active], error)
 
-    def _close(self, port: SessionStream, error: WireError | None) -> None:
-        if port.number in self._sidecar.sessions:
-            self._record(closed_record, port.number, error)
-            answers = self._sidecar.close(port.number, error)
+    def _close(self, stream: SessionStream, error: WireError | None) -> None:
+        if stream.number in self._sidecar.sessions:
+            self._record(closed_record, stream.number, error)
+            answers = self._sidecar.close(stream.number, error)
             self._deliver(answers)
             self._record_answers(answers)
-        self._telling.forget(port.number)
-        if self._ports.pop(port.number, None):
-            _log.info("session closed", session=port.number)
-        port.end(GRACE_S)
+        self._telling.forget(stream.number)
+        if self._streams.pop(stream.number, None):
+            _log.info("session closed", session=stream.number)
+        stream.end(GRACE_S)
 
     def _deliver(self, answers: list[Answer]) -> None:
         """Queue answers for their streams; an error ends the stream that it is for."""
         for number, response in answers:
-            port = self._ports[number]
-            port.answer(response)
+            stream = self._streams[number]
+            stream.answer(response)
             if response.HasField("error"):
                 self._telling.of_error(number, response.error, self._sidecar.sessions.get(number))
-                port.end(GRACE_S)
+                stream.end(GRACE_S)
 
     def step(self, event: OperatorEvent) -> None:
         """Apply what operators set, or a plan; on the core's thread.
@@ -387,5 +387,5 @@ class CoreLoop:
 
     def _drain(self) -> None:
         self._draining = True
-        for port in list(self._ports.values()):
-            self._close(port, sessions.shutdown())
+        for stream in list(self._streams.values()):
+            self._close(stream, sessions.shutdown())

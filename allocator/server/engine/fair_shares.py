@@ -301,7 +301,7 @@ class FairnessWatch:
         doubled_s = self.every_s * 2 ** min(self._failed_in_a_row, 30)
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Work fair shares out, once; on the thread of whoever calls."""
         held_s = 0.0
 
@@ -367,4 +367,4 @@ class FairnessWatch:
     def _run(self) -> None:
         while not self._closing.wait(self.pause_s):
             if self.may_begin():
-                self.look()
+                self.sample()

@@ -1,6 +1,7 @@
 """Who may do what: three rights, by the client's certificate or by a token.
 
-Whoever comes by a Unix socket is let in by its mode and its directory, and may do everything.
+Whoever comes by a Unix socket may do everything, and is not asked who it is: the socket's mode and
+directory alone guard it.
 """
 
 import hmac
@@ -109,7 +110,7 @@ class Access:
         }
         # Where nobody is named for a right, everybody has it. So names in admin_write alone keep
         # nobody from reading: only names in admin_read do.
-        self._bounded = {
+        self._restricted = {
             "session": bool(section.session or section.session_token),
             "admin_read": bool(section.admin_read or section.admin_read_token),
             "admin_write": bool(section.admin_write or write),
@@ -121,7 +122,7 @@ class Access:
         `token`: what it says of itself, as ``Bearer TOKEN``; empty where nothing.
         """
         right = right_of(method)
-        if not self._bounded.get(right) or context.peer().startswith("unix:"):
+        if not self._restricted.get(right) or context.peer().startswith("unix:"):
             return
         names = certificate_names(context)
         if set(names) & set(self._names[right]) or self._has_token(right, token):

@@ -15,7 +15,7 @@ import numpy as np
 from allocator.core import Floats, Ints, Reason
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fair_shares import Fairness, FairnessCounts, FairnessWatch
-from allocator.server.engine.journal import Journal
+from allocator.server.engine.journal_files import Journal
 from allocator.server.engine.planning import PlanningThread
 from allocator.server.engine.sessions import SessionInfo
 from allocator.server.engine.shadow import Reading

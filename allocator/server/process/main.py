@@ -19,7 +19,7 @@ from allocator.server.config import Config, Loaded
 from allocator.server.engine.commands import AnswerLock
 from allocator.server.engine.core_loop import GRACE_S, CoreLoop
 from allocator.server.engine.fair_shares import FairnessWatch
-from allocator.server.engine.journal import TakenError
+from allocator.server.engine.journal_files import TakenError
 from allocator.server.engine.planning import PlanningThread
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
@@ -33,13 +33,13 @@ from allocator.server.operators.audit import Audit
 from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators, settings_in_force
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
+from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.process import logs
 from allocator.server.process.reloading import Reloader
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
 from allocator.server.system import loop_cache
 from allocator.server.system.compilation import Compilation
 from allocator.server.system.disk import is_full, reason
-from allocator.server.system.guarded_policy import GuardedRegistry
 from allocator.server.system.lasting import log_what_threads_raise
 from allocator.server.views.status_warnings import OPEN_SESSIONS
 from allocator.server.views.views import Views

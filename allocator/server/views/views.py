@@ -31,10 +31,10 @@ from allocator.server.engine.fair_shares import root_mean_square
 from allocator.server.operators.operators import Operators
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
+from allocator.server.plugins.guarded_policy import GuardedPolicy
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import COMPILED, PARTS, Progress
-from allocator.server.system.guarded_policy import GuardedPolicy
 from allocator.server.views import status_warnings
 from allocator.server.views.shadow_report import write_shadow_report
 from allocator.v1 import admin_pb2 as pb
@@ -159,7 +159,7 @@ class Views:
             client_rows = np.flatnonzero(allocator.state.clients.framework)
             score = np.full(len(client_rows), np.nan)
             if scored:
-                self.loop.look()
+                self.loop.record_preview()
                 score = allocator.scores()[client_rows]
             # All of the same moment, so that its clients are the same.
             copied = self.loop.copied() if request.fair or request.newcomer_role else None
@@ -198,7 +198,7 @@ class Views:
         kind, name = _asked_for(request)
 
         def take() -> Picture:
-            self.loop.look()
+            self.loop.record_preview()
             return explain.take(self.loop.allocator, kind, name)
 
         try:

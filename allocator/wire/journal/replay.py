@@ -297,7 +297,7 @@ def _tell(
         case "closed":
             return sidecar.close(record.session, read_closed(record.closed))
         case "looked":
-            sidecar.allocator.look()
+            sidecar.allocator.preview()
         case _:
             event = read_operator(record)
             if event is not None:

@@ -249,7 +249,7 @@ void Brain::weighAnswer(int64_t nowMs)
     triggerAll();
   } else if (state.options.fallback && !fallback.underWay()) {
     uselessAnswers = 0;
-    takeOver(true, {}, nowMs);
+    decideAlone(true, {}, nowMs);
   }
 }
 

@@ -58,11 +58,11 @@ int64_t Brain::comparedForMs() const
 // others of the run follow within a moment.
 void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
 {
-  const int64_t lastMs = batchMs - state.options.intervalMs;
+  const int64_t lastMs = intervalEndMs - state.options.intervalMs;
 
   if (!cycleAsked && !state.offersPaused() &&
       nowMs - lastMs >= state.options.intervalMs / 4) {
-    batch(nowMs, silentMs);
+    endInterval(nowMs, silentMs);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "brain/books/resource_classes.hpp"
-#include "brain/books/state.hpp"
+#include "brain/books/tables.hpp"
 #include "brain/books/sums.hpp"
 
 namespace allocator {

@@ -11,7 +11,7 @@
 #include "brain/books/kinds.hpp"
 #include "brain/books/names.hpp"
 #include "brain/books/resource_classes.hpp"
-#include "brain/books/state.hpp"
+#include "brain/books/tables.hpp"
 #include "brain/books/sums.hpp"
 
 namespace allocator {

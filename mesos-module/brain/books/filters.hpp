@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "brain/books/resource_classes.hpp"
-#include "brain/books/state.hpp"
+#include "brain/books/tables.hpp"
 
 namespace allocator {
 namespace brain {
@@ -27,7 +27,7 @@ public:
   {
   }
 
-  // A filter outlives the next batch (MESOS-4302).
+  // A filter outlives the next cycle (MESOS-4302).
   void setInterval(int64_t ms) { intervalMs = ms; }
 
   void add(

@@ -7,7 +7,7 @@
 
 #include "brain/books/names.hpp"
 #include "brain/books/resource_classes.hpp"
-#include "brain/books/state.hpp"
+#include "brain/books/tables.hpp"
 
 namespace allocator {
 namespace brain {

@@ -13,7 +13,7 @@
 #include "brain/words/bounds.hpp"
 #include "brain/events.hpp"
 #include "brain/books/names.hpp"
-#include "brain/books/state.hpp"
+#include "brain/books/tables.hpp"
 
 namespace allocator {
 namespace brain {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "brain/books/resource_classes.hpp"
-#include "brain/books/state.hpp"
+#include "brain/books/tables.hpp"
 
 namespace allocator {
 namespace brain {

@@ -27,7 +27,7 @@ from allocator.lab.master.ledger import Quota
 from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.scenario import Scenario, Stage
-from allocator.server.engine.journal import Head, Journal, Keeping
+from allocator.server.engine.journal_files import Head, Journal, Keeping
 from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.framing import frame
 from allocator.wire.journal.records import (

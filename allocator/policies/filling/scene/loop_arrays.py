@@ -57,7 +57,7 @@ class Standing(NamedTuple):
     `denominator` (1, K) or (A, K); `served` (P,).
     `score` (P,): what the tournaments compare first.
     `out` (P,): takes no part in its tournament.
-    `winner` (2 * P,): the tournaments, see `scoring`.
+    `winner` (2 * P,): the tournaments, see `tournament`.
     `spent` (P,): a place below which quotas leave nothing more to anybody in this stage, where
         nothing is special; not all are known.
     """

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
-from allocator.policies.filling.rules import offers, quota_looks
+from allocator.policies.filling.rules import offers, quota_precheck
 from allocator.policies.filling.scene import scoring
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
 from allocator.policies.filling.scene.loop_arrays import (
@@ -57,7 +57,7 @@ class AgentIndex(NamedTuple):
     `below` (L,): leaves, those below each place side by side.
     `low`, `high` (P,): the leaves below a place are ``below[low:high]``.
     `least` (P, R), in thousandths: in each resource the smallest demand below the place.
-    `room`: what quotas leave.
+    `precheck`: what quotas leave.
     """
 
     start: Ints
@@ -81,7 +81,7 @@ class AgentIndex(NamedTuple):
     low: Ints
     high: Ints
     least: Ints
-    room: quota_looks.Room
+    precheck: quota_precheck.QuotaPrecheck
 
 
 @allocating
@@ -123,7 +123,7 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         low,
         high,
         least,
-        quota_looks.begin_room(scene),
+        quota_precheck.begin_precheck(scene),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, field.alive)
     # The demand is unknown: best fit goes by what the client holds instead.
@@ -136,7 +136,9 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         _look_at(places, standing, agents, field, slot)
         if rule.bounded:
             agent = agents.row[slot]
-            field.empty[slot] = not quota_looks.may_serve(scene, field.room, count - 1, agent)
+            field.empty[slot] = not quota_precheck.may_serve(
+                scene, field.precheck, count - 1, agent
+            )
     return field
 
 
@@ -299,7 +301,7 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
             enough &= agents.free[agent, r] >= field.least[place, r]
     # Nor can anybody below an inner place whose role's quota leaves nothing that is free here.
     if enough and scene.rule.bounded and scene.places.client[place] < 0:
-        enough = quota_looks.may_serve(scene, field.room, place, agent)
+        enough = quota_precheck.may_serve(scene, field.precheck, place, agent)
     if enough:
         spent = scene.standing.spent
         all_spent = True

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
-from allocator.policies.filling.rules import offers, quota_looks
-from allocator.policies.filling.scene import scoring
+from allocator.policies.filling.rules import offers, quota_precheck
+from allocator.policies.filling.scene import scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled
 from allocator.policies.filling.scene.loop_arrays import Agents, Places, Scene, Standing
 
@@ -26,7 +26,7 @@ class Visit(NamedTuple):
     `demand` (R, P), in thousandths: turned round (resource first), so that loops over places read
         neighbouring memory.
     `turned` (1,): whether `demand` is filled in; most visits never look at it.
-    `room`: what quotas leave, for the look at all.
+    `precheck`: what quotas leave, for the look at all.
     """
 
     score: Floats
@@ -37,7 +37,7 @@ class Visit(NamedTuple):
     passed_over: Ints
     demand: Ints
     turned: Bools
-    room: quota_looks.Room
+    precheck: quota_precheck.QuotaPrecheck
 
 
 @allocating
@@ -56,7 +56,7 @@ def begin(scene: Scene) -> Visit:
         np.zeros(count, np.int64),
         np.empty((places.demand.shape[1], count), np.int64),
         np.zeros(1, np.bool_),
-        quota_looks.begin_room(scene),
+        quota_precheck.begin_precheck(scene),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
     # Whoever takes no part in this stage is out of its tournament from the start.
@@ -71,7 +71,7 @@ def begin(scene: Scene) -> Visit:
     # One denominator for all agents: scores do not depend on the agent, so one set of tournaments
     # serves every visit.
     if rule.shared:
-        scoring.begin(places, standing)
+        tournament.begin(places, standing)
     return visit
 
 
@@ -96,7 +96,7 @@ def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
     else:
         # Whoever is left out by a quick look cannot be served, the others mostly can. So the best
         # of these is asked first; if it cannot, all of them are.
-        quota_looks.mark_hopeful(scene, visit.room, visit.alive, agent, able)
+        quota_precheck.mark_hopeful(scene, visit.precheck, visit.alive, agent, able)
         scoring.mark_alive(places, able)
         leaf = descend(scene, visit, able, agent)
         if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):

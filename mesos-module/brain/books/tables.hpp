@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_BRAIN_BOOKS_STATE_HPP__
-#define __ALLOCATOR_BRAIN_BOOKS_STATE_HPP__
+#ifndef __ALLOCATOR_BRAIN_BOOKS_TABLES_HPP__
+#define __ALLOCATOR_BRAIN_BOOKS_TABLES_HPP__
 
 #include <cstdint>
 #include <map>
@@ -284,4 +284,4 @@ struct Options
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_BOOKS_STATE_HPP__
+#endif // __ALLOCATOR_BRAIN_BOOKS_TABLES_HPP__

@@ -26,7 +26,7 @@ QUIET_S = 60.0
 _log = structlog.get_logger()
 
 
-class Holds:
+class HoldTimes:
     """How long each kind of work held the core's thread, which alone may touch this.
 
     `by_kind`: where work of one kind is done within another one, its time counts for it alone.

@@ -11,7 +11,7 @@ REFUSALS_MAX = 200_000
 """How many refusals are kept at most; a client whose refusal is not kept is asked again."""
 
 
-class RestRefusals:
+class RestKindFilters:
     """Refusals of rest kinds, by agent."""
 
     def __init__(self) -> None:

@@ -1,0 +1,132 @@
+"""A quick look at what quotas leave, before offers are worked out.
+
+Before offers are worked out in full, a look says whom an agent may serve at all. What quotas
+leave is the same for all clients of a role, so it is worked out once for each role, and not for
+each client. The look marks nobody too few: whoever is left out cannot be served.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.snapshot import Bools, Ints
+from allocator.policies.filling.rules import offers, quotas
+from allocator.policies.filling.scene.compiled import allocating, compiled, hot
+from allocator.policies.filling.scene.loop_arrays import Scene
+
+
+class QuotaPrecheck(NamedTuple):
+    """What an agent could give below each bound, and what is asked for below each place.
+
+    `amount` (Q + 2, R), in thousandths: the most of each resource: what is free, as far as quotas
+        leave it. The last row but one is for clients under no bound, the last one for anybody.
+    `enough` (Q + 2,): that makes an offer, by the usual minimum.
+    `row` (P,): the innermost bound that a place is under, as a row; of a place with several bounds
+        below it the last row.
+    `takes_all` (P,): everybody below a place is offered all there is, by the usual minimum.
+    `in_use` (Q + 1,): rows that somebody is under.
+    `most` (R,), in thousandths: the most that quotas left to anybody, when that was last worked
+        out. They leave less and less, so what it allows may not be, and what it forbids is not.
+    `charged` (1,): there were grants since then.
+    """
+
+    amount: Ints
+    enough: Bools
+    row: Ints
+    takes_all: Bools
+    in_use: Bools
+    most: Ints
+    charged: Bools
+
+
+@allocating
+def begin_precheck(scene: Scene) -> QuotaPrecheck:
+    """Make room for the looks of a stage."""
+    places, bounds = scene.places, scene.bounds
+    count, last = len(places.parent), len(bounds.above)
+    row, takes_all = np.full(count, -1), np.ones(count, np.bool_)
+    in_use = np.zeros(last + 1, np.bool_)
+    for place in range(count):
+        client = places.client[place]
+        if client >= 0:
+            row[place] = bounds.of_client[client] if bounds.of_client[client] >= 0 else last
+            takes_all[place] = places.usual[place] and not places.known[place]
+            in_use[row[place]] = True
+        # Children come before parents, so what is said of a place is complete by now.
+        above = places.parent[place]
+        if above >= 0:
+            # A family under different bounds has what anybody has.
+            alike = row[above] == -1 or row[above] == row[place]
+            takes_all[above] &= takes_all[place]
+            row[above] = row[place] if alike else last + 1
+    resources = scene.agents.free.shape[1]
+    amount, enough = np.zeros((last + 2, resources), np.int64), np.zeros(last + 2, np.bool_)
+    most, charged = np.empty(resources, np.int64), np.ones(1, np.bool_)
+    precheck = QuotaPrecheck(amount, enough, row, takes_all, in_use, most, charged)
+    renew(scene, precheck)
+    return precheck
+
+
+@hot
+def renew(scene: Scene, precheck: QuotaPrecheck) -> None:
+    """Work out anew what quotas leave to anybody, where there were grants since."""
+    if not precheck.charged[0]:
+        return
+    precheck.charged[0] = False
+    for r in range(len(precheck.most)):
+        precheck.most[r] = 0
+        for row in range(len(precheck.in_use)):
+            if precheck.in_use[row]:
+                precheck.most[r] = max(precheck.most[r], _ceiling(scene, precheck, row, r))
+
+
+@hot
+def may_serve(scene: Scene, precheck: QuotaPrecheck, place: int, agent: int) -> bool:
+    """Say whether the agent may be able to serve somebody below a place."""
+    agents = scene.agents
+    if not precheck.takes_all[place] or agents.start[agent] < agents.start[agent + 1]:
+        return True
+    _measure(scene, precheck, precheck.row[place], agent)
+    return precheck.enough[precheck.row[place]]
+
+
+@compiled
+def mark_hopeful(
+    scene: Scene, precheck: QuotaPrecheck, alive: Bools, agent: int, hopeful: Bools
+) -> None:
+    """Mark the leaves that the agent may be able to serve, of those that take part."""
+    places, agents = scene.places, scene.agents
+    # Special resources may reach a client beside the plain ones, which are all that is looked at.
+    plain = agents.start[agent] == agents.start[agent + 1]
+    if plain:
+        for row in range(len(precheck.in_use)):
+            if precheck.in_use[row]:
+                _measure(scene, precheck, row, agent)
+    for place in range(len(hopeful)):
+        client, row = places.client[place], precheck.row[place]
+        hopeful[place] = (
+            client >= 0 and alive[place] and not offers.is_barred(agents, agent, client)
+        )
+        if hopeful[place] and plain and places.known[place]:
+            for r in range(precheck.amount.shape[1]):
+                hopeful[place] &= places.demand[place, r] <= precheck.amount[row, r]
+        elif hopeful[place] and plain and places.usual[place]:
+            hopeful[place] = precheck.enough[row]
+
+
+@hot
+def _measure(scene: Scene, precheck: QuotaPrecheck, row: int, agent: int) -> None:
+    """Fill in what the agent could give below a bound, or to anybody."""
+    anybody = row == len(precheck.in_use)
+    for r in range(precheck.amount.shape[1]):
+        ceiling = precheck.most[r] if anybody else _ceiling(scene, precheck, row, r)
+        precheck.amount[row, r] = min(scene.agents.free[agent, r], ceiling)
+    root = len(scene.places.parent) - 1
+    precheck.enough[row] = offers.reaches(scene.places, scene.agents, root, precheck.amount[row])
+
+
+@hot
+def _ceiling(scene: Scene, precheck: QuotaPrecheck, row: int, r: int) -> int:
+    """Return the most that quotas let be given of a resource below the bound of a row."""
+    unbounded = len(precheck.in_use) - 1
+    return quotas.ceiling_below(scene.rule, scene.bounds, row if row < unbounded else -1, r)

@@ -1,0 +1,84 @@
+"""Whom to look at again once quotas leave less of the plain kinds.
+
+A filter may cover a task of plain resources, and not the same task where a part of it is taken from
+kinds that count against no quota. So who was of no use on an agent for a filter's sake may be
+served there after grants elsewhere that used a quota up.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.snapshot import Bools, Ints
+from allocator.policies.filling.rules import quotas
+from allocator.policies.filling.scene.compiled import allocating, compiled
+from allocator.policies.filling.scene.loop_arrays import Scene
+
+
+class QuotaRecheck(NamedTuple):
+    """The leaves that this may happen to, L of them, and where.
+
+    `leaf` (L,).
+    `start` (L + 1,): leaf i has filters on ``slot[start[i]:start[i + 1]]``.
+    `slot` (N,): agents with special resources.
+    `left` (L, R), in thousandths: what quotas left of each demand when it was last looked at.
+    """
+
+    leaf: Ints
+    start: Ints
+    slot: Ints
+    left: Ints
+
+
+@allocating
+def begin_recheck(scene: Scene, alive: Bools) -> QuotaRecheck:
+    """Find them among the leaves that take part; mostly there are none."""
+    places, resources = scene.places, scene.agents.free.shape[1]
+    # A counting sort of the pairs of leaf and agent: count, add up, and put each in its place.
+    start = np.zeros(len(places.parent) + 1, np.int64)
+    _list_pairs(scene, alive, start[1:], np.empty(0, np.int64))
+    for place in range(len(places.parent)):
+        start[place + 1] += start[place]
+    slot = np.empty(start[-1], np.int64)
+    _list_pairs(scene, alive, start[:-1].copy(), slot)
+    leaf = np.flatnonzero(start[1:] > start[:-1])
+    first = np.empty(len(leaf) + 1, np.int64)
+    first[:-1] = start[leaf]
+    first[-1] = start[-1]
+    recheck = QuotaRecheck(leaf, first, slot, np.empty((len(leaf), resources), np.int64))
+    for i in range(len(leaf)):
+        has_less(scene, recheck, i)
+    return recheck
+
+
+@compiled
+def _list_pairs(scene: Scene, alive: Bools, following: Ints, slots: Ints) -> None:
+    """Count the pairs of each leaf; or, where there is room for them, write their agents down."""
+    places, agents = scene.places, scene.agents
+    if not scene.rule.bounded or not len(agents.special):
+        return
+    for slot in range(len(agents.row)):
+        agent = agents.row[slot]
+        if agents.start[agent] == agents.start[agent + 1]:
+            continue
+        refusal = agents.head[agent]
+        while refusal >= 0:
+            place = places.of_client[agents.client[refusal]]
+            if place >= 0 and places.known[place] and alive[place]:
+                if len(slots):
+                    slots[following[place]] = slot
+                following[place] += 1
+            refusal = agents.next[refusal]
+
+
+@compiled
+def has_less(scene: Scene, recheck: QuotaRecheck, i: int) -> bool:
+    """Say whether quotas leave less of a leaf's demand than when it was last looked at."""
+    places, ceiling, leaf = scene.places, scene.offer.ceiling, recheck.leaf[i]
+    quotas.raise_ceiling(scene.rule, scene.bounds, scene.offer, places.client[leaf])
+    changed = False
+    for r in range(len(ceiling)):
+        left = min(ceiling[r], places.demand[leaf, r])
+        changed |= left != recheck.left[i, r]
+        recheck.left[i, r] = left
+    return changed
