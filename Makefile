@@ -117,7 +117,7 @@ ENGINES_STAMP := $(ENGINES)/.installed-$(shell cat requirements-engines.lock pyp
 .PHONY: engines
 engines: $(ENGINES_STAMP) ## sweeps on clusters of Dask, Ray and Spark, which it installs; not part of `make test`
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || .ci/debian-packages openjdk-17-jre-headless
-	CI=true MESOS_ALLOCATOR_ENGINES=1 $(ENGINES)/bin/python -m pytest tests/lab/test_engines.py $(ARGS)
+	CI=true MESOS_ALLOCATOR_ENGINES=1 $(ENGINES)/bin/python -m pytest tests/lab/experiments/test_engines.py $(ARGS)
 
 $(ENGINES_STAMP):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
@@ -182,7 +182,7 @@ pictures: warm tools ## the pictures of the README and of docs/, from real runs
 .PHONY: module
 ifeq ($(MESOS_ROOT),)
 module: tools cpp ## the C++ with its tests; MESOS_ROOT=... [PREFIX=...]: the module for that Mesos
-	pytest --numprocesses 2 --dist worksteal tests/integration/test_cpp_session.py $(ARGS)
+	pytest --numprocesses 2 --dist worksteal tests/integration/sessions/test_cpp_session.py $(ARGS)
 else
 module:
 	.ci/mesos-module $(MESOS_ROOT) $(PREFIX)

@@ -37,7 +37,7 @@ from allocator.core import (
 from allocator.lab.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
-from tests.server.process import METHOD, SidecarProcess
+from tests.server.sidecar_process import METHOD, SidecarProcess
 
 AGENTS, FRAMEWORKS, ROLES = 10_000, 1_000, 20
 WINDOW = 32

@@ -14,9 +14,9 @@ from typer.testing import CliRunner, Result
 
 from allocator.cli.app import app
 from tests.cli.command_tree import leaves, options
-from tests.integration.two_frameworks import CLUSTER
-from tests.server.certificates import Authority
-from tests.server.process import GrpcModule, SidecarProcess
+from tests.integration.sessions.two_frameworks import CLUSTER
+from tests.server.grpc.certificates import Authority
+from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
 LEAVES = leaves()
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from allocator.cli.app import app
 from allocator.cli.render.tables import CRITICAL, checked
 from allocator.cli.tree import Check
-from tests.server.process import GrpcModule, SidecarProcess, await_true
+from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 
 
 def check(target: str, *words: str) -> Result:

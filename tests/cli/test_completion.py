@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.cli.remote import completing
 from allocator.policies import POLICIES, SELECTIONS
-from tests.integration.two_frameworks import CLUSTER
-from tests.server.process import GrpcModule, SidecarProcess
+from tests.integration.sessions.two_frameworks import CLUSTER
+from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
 NOBODY = "unix:/nowhere/none"
 

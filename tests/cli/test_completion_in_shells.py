@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.cli.remote import completing
 from allocator.core import AddFramework, FrameworkInfo
-from tests.integration.two_frameworks import CLUSTER
-from tests.server.process import GrpcModule, SidecarProcess
+from tests.integration.sessions.two_frameworks import CLUSTER
+from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
 PROGRAM = Path(sys.executable).with_name("mesos-allocator")
 MARK = "stranger-was-here"

@@ -20,7 +20,7 @@ from allocator.core import (
     Settings,
 )
 from allocator.policies import build
-from tests.server.test_loop_journal import journaled, play
+from tests.server.engine.test_loop_journal import journaled, play
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from allocator.lab.workloads.play import play
 from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import HEADER, MAGIC, frame, read_records
-from tests.server.process import SidecarProcess
-from tests.server.test_loop_journal import long_play, names_in
+from tests.server.engine.test_loop_journal import long_play, names_in
+from tests.server.sidecar_process import SidecarProcess
 
 BATCHES = 120
 

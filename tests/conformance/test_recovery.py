@@ -10,7 +10,7 @@ from allocator.lab.master.emulated import EmulatedMaster, Recovery
 from allocator.lab.master.ledger import Quota
 from allocator.lab.resources import AgentSpec
 from tests.conformance.mesos import mesos
-from tests.lab.masters import run, wire_link
+from tests.lab.master.masters import run, wire_link
 
 SECOND_MS = 1000
 

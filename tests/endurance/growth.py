@@ -21,9 +21,9 @@ from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.random_cluster.checks import differences, of_ledger
 from allocator.lab.workloads.scenario import Progress, Stage
-from tests.lab.books import of_state
-from tests.lab.masters import wire_link
-from tests.lab.wire_link import WireLink
+from tests.lab.master.books import of_state
+from tests.lab.master.masters import wire_link
+from tests.lab.torture.wire_link import WireLink
 
 SIZE = 6
 CUT_EVERY_MS = 20_000

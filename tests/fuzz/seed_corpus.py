@@ -20,8 +20,8 @@ from allocator.wire.journal.records import (
     start_record,
 )
 from tests.fuzz.targets import SEPARATOR, TARGETS
+from tests.wire.codec.test_fuzz import OPENING
 from tests.wire.dialogue import WELCOME, Module, new_sidecar
-from tests.wire.test_fuzz import OPENING
 
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -29,8 +29,8 @@ from allocator.v1 import admin_pb2, journal_pb2
 from allocator.wire import JournalError, SessionState, Sidecar, WireError
 from allocator.wire.journal.framing import HEADER, frame, read_records
 from allocator.wire.journal.replay import replay
+from tests.wire.codec.test_fuzz import OPENING, well_formed
 from tests.wire.dialogue import POLICY, WELCOME
-from tests.wire.test_fuzz import OPENING, well_formed
 
 SMALL = SessionLimits(agents=64, frameworks=64, roles=64, clients=128, kinds=16, filters=256)
 """So that what is large is refused, and not laid out."""

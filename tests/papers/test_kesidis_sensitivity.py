@@ -17,7 +17,7 @@ from allocator.lab.workloads.spark_experiment import (
     JobQueue,
     experiment,
 )
-from tests.lab.masters import wire_link
+from tests.lab.master.masters import wire_link
 
 NEED = (1000, 1000)
 

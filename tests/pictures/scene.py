@@ -20,7 +20,7 @@ from allocator.lab.scenarios.running import World
 from allocator.lab.scenarios.schema import read
 from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.scenario import Progress
-from tests.server.process import SidecarProcess
+from tests.server.sidecar_process import SidecarProcess
 
 SCENE = Path(__file__).with_name("scene.toml")
 SEED = 3

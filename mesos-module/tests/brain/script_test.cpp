@@ -13,7 +13,7 @@
 
 #include "tests/script/c_interface.h"
 
-// The transcripts of this folder. Each is a life of a brain: commands, a line
+// The transcripts (`transcripts/`). Each is a life of a brain: commands, a line
 // of dashes, what the brain did, an empty line, more commands, ...
 //
 // `REWRITE=1` writes what the brain does now; commit it when you understand

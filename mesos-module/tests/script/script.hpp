@@ -16,7 +16,7 @@ namespace brain {
 
 // A brain that is driven by lines of text and answers with lines of text:
 // for transcripts, and for other languages. A line is a command, its
-// arguments, and options as key=value; `tests/brain/*.txt` has all of
+// arguments, and options as key=value; `tests/brain/transcripts/*.txt` has all of
 // them. In names and texts %20 stands for a blank, and so on for any byte.
 // The script plays the adapter, and numbers what a sidecar says.
 class Script

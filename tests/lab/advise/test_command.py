@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.core import PolicySpec
 from tests.lab.advise.made import Job, MadeDay, agents
-from tests.server.process import SidecarProcess
+from tests.server.sidecar_process import SidecarProcess
 
 WORK = tuple(Job(0, f"job-{role}", role, "cpus:1;mem:512", (8.0,) * 6) for role in ("red", "blue"))
 SMALL = MadeDay(agents(2, "cpus:2;mem:2048"), WORK)

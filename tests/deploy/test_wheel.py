@@ -1,0 +1,205 @@
+"""The wheel, installed alone in a new environment: it serves, explains and plays the demo.
+
+For each Python from the oldest that we take to the newest that numba takes, where this machine has
+it. Nothing of the checkout is on its path. What only the demo needs is installed before the demo.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
+NUMBA_TAKES = metadata("numba").get_all("Classifier") or []
+PYTHONS = [
+    f"3.{minor}"
+    for minor in range(11, 30)
+    if f"Programming Language :: Python :: 3.{minor}" in NUMBA_TAKES
+]
+SOURCES = ("allocator", "pyproject.toml", "README.md", "LICENSE")
+
+WAIT_S = 240
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """Build it from a copy, for a build leaves things beside its sources."""
+    copy = tmp_path_factory.mktemp("sources")
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            left_out = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, copy / name, ignore=left_out)
+        else:
+            shutil.copy(source, copy / name)
+    # Without isolation: what builds is locked, and installed beside us.
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "made"]
+    subprocess.run([*command, "."], cwd=copy, check=True, capture_output=True, text=True)
+    (made,) = (copy / "made").glob("*.whl")
+    return made
+
+
+def locked() -> Iterator[str]:
+    """Versions of the lock, without hashes: constraints of pip know none for a file of ours."""
+    for line in (ROOT / "requirements-dev.lock").read_text("utf-8").splitlines():
+        try:
+            requirement = Requirement(line.removesuffix("\\").partition(" #")[0])
+        except InvalidRequirement:
+            continue
+        yield f"{requirement.name}{requirement.specifier}"
+
+
+def interpreter(version: str) -> str | None:
+    """Find a Python that runs: a shim of pyenv may be there without one behind it."""
+    if Version(version).release == sys.version_info[:2]:
+        return sys.executable
+    found = [shutil.which(f"python{version}")]
+    found += map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    return next(filter(runs, filter(None, found)), None)
+
+
+def runs(python: str) -> bool:
+    asked = [python, "-c", "import ssl, venv, zlib"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+class Installed:
+    """The program in an environment of its own, which says nothing of the checkout."""
+
+    def __init__(self, python: str, place: Path) -> None:
+        ours = {"PYTHONPATH", "VIRTUAL_ENV", "MESOS_ALLOCATOR_BRAIN"}
+        subprocess.run([python, "-m", "venv", "--without-pip", str(place / "venv")], check=True)
+        self.python = str(place / "venv" / "bin" / "python")
+        self.program = str(place / "venv" / "bin" / "mesos-allocator")
+        self.place = place
+        self.target = f"unix:{place / 's'}"
+        self.environment = {name: value for name, value in os.environ.items() if name not in ours}
+        self.environment |= {
+            "NUMBA_CACHE_DIR": str(place / "loops"),
+            "MESOS_ALLOCATOR_TARGET": self.target,
+        }
+        if python == sys.executable:
+            # All other tests run what this one compiles, and it takes a minute.
+            self.environment["NUMBA_DISABLE_JIT"] = "1"
+        self.log = place / "log"
+
+    def install(self, wheel: Path, extra: str = "") -> None:
+        """Install the wheel and what it needs, at the locked versions.
+
+        One that is there already stays, so the loops that are compiled from its files do, too.
+        """
+        versions = self.place / "locked.txt"
+        versions.write_text("\n".join(locked()), encoding="utf-8")
+        pip = [sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet"]
+        options = ["--only-binary", ":all:", "--no-compile", "--constraint", str(versions)]
+        wanted = f"mesos-allocator{extra} @ {wheel.as_uri()}"
+        done = subprocess.run([*pip, *options, wanted], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def run(self, *words: str) -> str:
+        """Run a command to its end; gives what it printed."""
+        done = subprocess.run(
+            [self.program, *words],
+            env=self.environment,
+            cwd=self.place,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def ask(self, *words: str) -> str:
+        """Ask the sidecar, on a machine that may be busy."""
+        return self.run(*words, "--timeout", str(WAIT_S))
+
+    @contextmanager
+    def serving(self, *flags: str) -> Iterator[subprocess.Popen]:
+        """Have it serve meanwhile."""
+        command = [self.program, "serve", "--set", f"listen.targets={self.target}", *flags]
+        with beside(command, self.log, env=self.environment, cwd=self.place) as running:
+            yield running
+
+
+@contextmanager
+def beside(
+    command: list[str], log: Path, cwd: Path, env: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen]:
+    """Have a command run meanwhile."""
+    with log.open("ab") as out:
+        running = subprocess.Popen(command, stdout=out, stderr=out, env=env, cwd=cwd)
+    try:
+        yield running
+    finally:
+        running.send_signal(signal.SIGTERM)
+        running.wait(60)
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_installed_alone_it_serves_explains_and_plays_the_demo(version, wheel, tmp_path):
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"this machine has no Python {version}")
+    installed = Installed(python, tmp_path)
+    installed.install(wheel)
+    it_is_the_wheel_that_runs(installed, wheel)
+    it_compiles_its_loops_once(installed)
+    it_serves_and_explains(installed)
+    installed.install(wheel, "[sim]")
+    it_plays_the_demo(installed)
+
+
+def it_is_the_wheel_that_runs(installed: Installed, wheel: Path) -> None:
+    assert wheel.name.split("-")[1] in installed.run("--version")
+    environment = Path(installed.program).parents[1]
+    asked = [installed.python, "-c", "import allocator; print(allocator.__file__)"]
+    where = subprocess.check_output(asked, cwd="/", env={}, text=True)
+    assert Path(where.strip()).is_relative_to(environment)
+
+
+def it_compiles_its_loops_once(installed: Installed) -> None:
+    """Ahead: a sidecar that compiles beside would end before it is done."""
+    assert "all loops are compiled" in installed.run("warm")
+    assert installed.run("warm").startswith("compiled already: ")
+
+
+def it_serves_and_explains(installed: Installed) -> None:
+    deadline = time.monotonic() + WAIT_S
+    with installed.serving("--http-port", "0") as sidecar:
+        while not Path(installed.target.removeprefix("unix:")).exists():
+            assert sidecar.poll() is None, installed.log.read_text()
+            assert time.monotonic() < deadline, installed.log.read_text()
+            time.sleep(0.1)
+        # The emulated master is the checkout's: it needs more than the wheel alone brings.
+        soak = [sys.executable, "-m", "allocator", "demo", "soak", "--target", installed.target]
+        with beside([*soak, "--seconds", "1000000", "--size", "4"], installed.log, cwd=ROOT):
+            roles: list[dict] = []
+            while not roles:
+                assert time.monotonic() < deadline, installed.log.read_text()
+                time.sleep(0.2)
+                roles = json.loads(installed.ask("shares", "--json")).get("roles", [])
+            role = roles[0]["role"]
+            assert f"role {role}" in installed.ask("explain", "role", role)
+            assert "emulated-master" in installed.ask("status")
+    assert sidecar.returncode == 0
+
+
+def it_plays_the_demo(installed: Installed) -> None:
+    words = ["--policies", "drf,ps-dsf", "--modes", "characterised", "--scale", "0.02"]
+    out = installed.place / "out"
+    assert "ps-dsf characterised" in installed.run("demo", *words, "--out", str(out))
+    (picture,) = out.glob("*.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")

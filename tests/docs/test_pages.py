@@ -1,0 +1,155 @@
+"""All pages of the repository: short, in plain English, and true where that can be asked.
+
+Whether links lead somewhere is asked here of pages outside the site, and by `mkdocs build` of the
+others.
+"""
+
+import doctest
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from allocator.policies import POLICIES
+from tests.cli.command_tree import commands, options
+from tests.test_tidy import tracked
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+PICTURES = DOCS / "pictures"
+
+README_LINES_MAX = 150
+PICTURES_BYTES_MAX = 1_000_000
+COLUMNS_MAX = 100
+WORDS_MAX = 25
+"""About twenty words make a sentence; where some of them are names it may have a few more."""
+
+PAGES = sorted(ROOT / name for name in tracked() if name.endswith(".md"))
+WRITTEN_BY_US = [
+    page
+    for page in PAGES
+    if "`make docs` writes this file" not in page.read_text("utf-8")
+    and "Written by `mesos-allocator reproduce pages`" not in page.read_text("utf-8")
+]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> str:
+    """A page without code, tables, links' addresses and tests that are named behind statements."""
+    text = re.sub(r"(?ms)^ *```.*?^ *```$", "", page.read_text("utf-8"))
+    text = re.sub(r"(?m)^(\||    |\[\w+\]: |!\[|<).*$", "", text)
+    text = re.sub(r"\[held by [^\]]*\]", "", text)
+    text = re.sub(r"!\[[^\]]*\]\s*(\([^)]*\)|\[\w+\])", "", text)
+    return re.sub(r"\]\([^)]*\)", "]", text)
+
+
+def sentences(page: Path) -> Iterator[str]:
+    """Sentences of a page; headings and items of lists end one, too."""
+    for part in re.split(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )|(?m:^#+ .*$)", prose(page)):
+        flat = re.sub(r"`[^`]*`", "NAME", " ".join(part.split()))
+        yield from re.split(r"(?<=[.!?:;])\)?\*{0,2} (?=\S)", flat)
+
+
+def test_the_readme_is_read_in_one_go():
+    assert len(README.read_text("utf-8").splitlines()) <= README_LINES_MAX
+
+
+def test_the_readme_has_its_pictures():
+    text = README.read_text("utf-8")
+    references = dict(re.findall(r"(?m)^\[(\w+)\]: (\S+)$", text))
+    pictures = [references[name] for name in re.findall(r"!\[[^\]]*\]\[(\w+)\]", text)]
+    assert {"architecture.svg", "status-page.png", "explain.svg", "comparison.png"} == {
+        Path(picture).name for picture in pictures
+    }
+
+
+def anchors(page: Path) -> set[str]:
+    """Names by which links find the headings of a page."""
+    headings = re.findall(r"(?m)^#+ (.*)$", page.read_text("utf-8"))
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+# `mkdocs build` asks the same of the pages of the site.
+@pytest.mark.parametrize("page", [each for each in PAGES if DOCS not in each.parents], ids=name_of)
+def test_links_outside_the_site_lead_somewhere(page: Path):
+    text = re.sub(r"(?ms)^ *```.*?^ *```$|`[^`]*`", "", page.read_text("utf-8"))
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"(?m)^\[\w+\]: (\S+)$", text)
+    for link in (each for each in links if not each.startswith("https://")):
+        path, _, heading = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.is_file(), link
+        assert not heading or heading in anchors(target), link
+
+
+def test_pictures_are_small_and_load_nothing():
+    found = [each for each in PICTURES.iterdir() if each.suffix in {".png", ".svg"}]
+    assert sum(each.stat().st_size for each in found) <= PICTURES_BYTES_MAX
+    for each in found:
+        if each.suffix == ".svg":
+            assert not re.search(r"url\(['\"]?http|href=['\"]http", each.read_text("utf-8")), each
+
+
+@pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)
+def test_a_page_begins_with_what_it_is_for(page: Path):
+    title, first, *_ = re.split(r"\n\s*\n", page.read_text("utf-8").strip())
+    assert title.startswith("# ")
+    assert re.match(r"[A-Z]", first), first
+    assert len(first.split()) >= 10, first
+
+
+@pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)
+def test_sentences_are_understood_at_the_first_reading(page: Path):
+    long = [each for each in sentences(page) if len(each.split()) > WORDS_MAX]
+    assert not long, "\n".join(long)
+
+
+@pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)
+def test_lines_fit_a_screen(page: Path):
+    lines = page.read_text("utf-8").splitlines()
+    # Rows of tables are lines, and so are commands and headings: they cannot be broken.
+    free = re.compile(r" *(\||\$ |# [a-z]|##+ |    |\S+$)")
+    long = [line for line in lines if len(line) > COLUMNS_MAX and not free.match(line)]
+    assert not long, "\n".join(long)
+
+
+@cache
+def known() -> dict[tuple[str, ...], set[str]]:
+    return {path: options(command) for path, command in commands()}
+
+
+def typed() -> Iterator[tuple[str, str]]:
+    """Commands in all pages, as an operator types them."""
+    for page in WRITTEN_BY_US:
+        for line in re.findall(r"(?m)^ *[$#] mesos-allocator (.*)$", page.read_text("utf-8")):
+            yield name_of(page), line
+
+
+def test_commands_of_the_pages_are_commands():
+    found = list(typed())
+    assert len(found) > 30
+    for page, line in found:
+        words = shlex.split(line, comments=True)
+        path = tuple(words[:1] if tuple(words[:2]) not in known() else words[:2])
+        assert path in known(), (page, line)
+        used = {word for word in words if word.startswith("--")}
+        assert used <= known()[path] | {"--help"}, (page, line)
+
+
+def test_worked_examples_are_what_the_policies_do():
+    page = str(DOCS / "explanation" / "policies.md")
+    done = doctest.testfile(page, module_relative=False)
+    assert done.attempted > 8
+    assert not done.failed
+
+
+def test_the_table_of_policies_names_each():
+    page = (DOCS / "explanation" / "policies.md").read_text("utf-8")
+    first = re.findall(r"(?m)^\| (`.*?) \|", page)
+    assert set(POLICIES) == {name for cell in first for name in re.findall(r"`([\w-]+)`", cell)}

@@ -1,0 +1,197 @@
+"""A real sidecar in session, scraped over HTTP, by promtool's rules and by a real Prometheus."""
+
+import re
+import subprocess
+import time
+from contextlib import suppress
+from http.client import HTTPException
+
+import numpy as np
+import pytest
+
+from allocator.core import AddFramework, FrameworkInfo, Release, RemoveFramework, Transition
+from allocator.v1 import session_pb2
+from tests.integration.metrics.scraped import CLUSTER, DEPLOY, FRAMEWORKS_MAX
+from tests.server.metrics.scraping import series, value
+from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.world.rows import holdings_of
+
+
+def test_a_scrape_follows_the_session(sidecar):
+    before = sidecar.samples()
+    assert value(before, "in_session") == 1
+    assert value(before, "agents", state="active") == 2
+    assert value(before, "capacity", resource="mem", unit="byte") == 16_384 * 2**20
+    assert value(before, "role_weight", role="eng") == 2
+    decisions = sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    offered = sidecar.samples()
+    assert value(offered, "offered", resource="cpus") == 8
+    assert value(offered, "utilisation_ratio", resource="cpus") == 1
+
+    sidecar.module.batch(Transition(holdings_of(decisions)))
+    used = sidecar.samples()
+    assert value(used, "offered", resource="cpus") == 0
+    assert value(used, "held", resource="cpus") == 8
+
+    back = Release(
+        holdings_of(decisions), np.full(len(decisions), 5000), np.ones(len(decisions), np.bool_)
+    )
+    sidecar.module.batch(back)
+    free = sidecar.samples()
+    assert value(free, "held", resource="cpus") == 0
+    assert value(free, "filters") == len(decisions)
+
+    def grown(name: str, **labels: str) -> float:
+        return value(free, name, **labels) - value(before, name, **labels)
+
+    assert grown("cycles_total") == grown("cycle_duration_seconds_count") == 1
+    assert grown("decisions_total") == grown("outcomes_total", reason="offered") == len(decisions)
+    assert grown("batches_total") == 4
+    assert grown("events_total", type="release") == 1
+
+
+def test_refused_decisions_are_counted_by_reason(sidecar):
+    before = sidecar.samples()
+    decisions = sidecar.offer(session_pb2.OUTCOME_REASON_STALE)
+    after = sidecar.samples()
+    name = "outcomes_total"
+    grown = value(after, name, reason="stale") - value(before, name, reason="stale")
+    assert grown == len(decisions) > 0
+    assert value(after, "held", resource="cpus") == 0
+
+
+def test_series_of_a_departed_framework_disappear(sidecar):
+    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    assert series(sidecar.samples(), "framework_held", framework="id-1")
+    sidecar.module.batch(RemoveFramework(1))
+    assert 'framework="id-1"' not in sidecar.text()
+    assert series(sidecar.samples(), "framework_held", framework="id-2")
+
+
+def test_the_number_of_series_stays_within_its_bound(sidecar):
+    sidecar.module.batch(
+        *(AddFramework(n, FrameworkInfo(f"id-{n}", name="crowd"), (1,)) for n in range(3, 103))
+    )
+    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    found = sidecar.samples()
+    names = {dict(labels)["framework"] for labels in series(found, "framework_held")}
+    assert len(names) == FRAMEWORKS_MAX + 1
+    assert "other" in names
+    total = sum(series(found, "framework_held", resource="cpus").values())
+    assert total == value(found, "held", resource="cpus") == 8
+
+
+def test_errors_and_sessions_are_counted_by_code(sidecar):
+    before = sidecar.samples()
+    intruder = GrpcModule(sidecar.channel, instance="older", started_us=0)
+    intruder.say(intruder.client.hello())
+    assert intruder.ends_with().code == session_pb2.ERROR_CODE_SUPERSEDED
+    after = sidecar.samples()
+    for name, label in (("errors_total", "code"), ("sessions_closed_total", "reason")):
+        wanted = {label: "superseded"}
+        assert value(after, name, **wanted) == value(before, name, **wanted) + 1
+    assert value(after, "in_session") == 1
+
+
+def test_it_is_alive_and_ready_and_says_when_it_drains():
+    with SidecarProcess() as process:
+        assert process.page("/healthz") == (200, "ok\n")
+        # While loops are compiled or loaded it says so.
+        code, text = process.page("/readyz")
+        assert (code, text.strip().partition(",")[0]) == (200, "ok")
+        channel = process.channel()
+        module = GrpcModule(channel).begin(CLUSTER)
+        process.process.terminate()
+        assert module.ends_with().code == session_pb2.ERROR_CODE_SHUTDOWN
+        # In the end it does not listen any more, or ends in the middle of an answer.
+        with suppress(OSError, HTTPException):
+            while process.alive:
+                assert process.page("/readyz") == (503, "shutting down\n")
+        channel.close()
+        assert process.process.wait(60) == 0
+
+
+def test_the_names_follow_prometheus_conventions(sidecar, tool):
+    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    done = subprocess.run(
+        [tool("promtool"), "check", "metrics"],
+        input=sidecar.text(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "rules", "alerts.yaml"],
+        ["check", "config", "prometheus.yml"],
+        ["test", "rules", "alerts_test.yaml"],
+    ],
+    ids=" ".join,
+)
+def test_the_alerts_are_valid_and_do_what_their_tests_say(tool, arguments):
+    command = [tool("promtool"), *arguments]
+    done = subprocess.run(
+        command, cwd=DEPLOY, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_is_tested_and_asks_for_metrics_that_exist(sidecar):
+    rules = (DEPLOY / "alerts.yaml").read_text()
+    tests = (DEPLOY / "alerts_test.yaml").read_text()
+    alerts = re.findall(r"alert: (\w+)", rules)
+    assert len(alerts) == len(set(alerts)) > 0
+    tested = re.findall(r'alertname[:=] *"?(\w+)', tests)
+    assert set(alerts) == set(tested)
+    exported = {f"mesos_allocator_{name}" for name, _ in sidecar.samples()}
+    asked = set(re.findall(r"mesos_allocator_\w+", rules + tests))
+    assert asked <= exported
+
+
+def test_every_alert_has_a_chapter_that_says_what_to_do():
+    rules = (DEPLOY / "alerts.yaml").read_text()
+    alerts = re.findall(r"alert: (\w+)", rules)
+    links = re.findall(r"runbook: docs/how-to/alerts\.md#(\w+)", rules)
+    assert links == [alert.lower() for alert in alerts]
+    page = DEPLOY.parents[1] / "docs" / "how-to" / "alerts.md"
+    chapters = re.split(r"(?m)^## ", page.read_text())[1:]
+    assert [chapter.partition("\n")[0] for chapter in chapters] == alerts
+    for chapter in chapters:
+        assert "\n- Look: " in chapter
+        assert "\n- Mend: " in chapter
+
+
+def test_the_reference_names_exactly_the_metrics_that_exist(sidecar):
+    sidecar.module.batch(
+        AddFramework(9, FrameworkInfo("id-9", labels={"allocator.demand": "cpus:1"}), (1,))
+    )
+    families = re.findall(r"(?m)^# TYPE (mesos_allocator_\w+) ", sidecar.text())
+    table = (DEPLOY.parents[1] / "docs" / "reference" / "metrics.md").read_text()
+    assert re.findall(r"(?m)^\| `(\w+)` ", table) == families
+
+
+def test_a_prometheus_can_be_asked(sidecar, query):
+    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    expression = (
+        'sum(mesos_allocator_framework_held{resource="cpus"})'
+        ' / on() mesos_allocator_capacity{resource="cpus"}'
+    )
+    deadline = time.monotonic() + 60
+    while (found := query(expression)) and float(found[0]["value"][1]) != 1:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+    assert found
+    assert query('up{job="mesos-allocator"}')[0]["value"][1] == "1"
+    dropped = query("scrape_samples_scraped - scrape_samples_post_metric_relabeling")
+    assert dropped[0]["value"][1] == "0"
+    assert query("count by (framework) (mesos_allocator_framework_dominant_share)")
+    sidecar.module.batch(RemoveFramework(1))
+    gone = 'mesos_allocator_framework_held{framework="id-1"}'
+    while query(gone):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

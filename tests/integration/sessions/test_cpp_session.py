@@ -1,0 +1,553 @@
+"""The module's session library against real sidecar processes, and against hostile servers.
+
+`mesos-module/tests/session/session_driver.cpp` plays a small master: exact ledger, gates,
+frameworks that accept and decline, agents that come and go. It ends with 3 as soon as its ledger is
+wrong. `make test` builds it, with the address sanitizer, and names it in MESOS_ALLOCATOR_DRIVER.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+import pytest
+
+from allocator.v1 import admin_pb2, admin_pb2_grpc
+from allocator.v1 import session_pb2 as pb
+from allocator.v1 import types_pb2 as types
+from allocator.wire import PROTOCOL_VERSION
+from tests.server.metrics.scraping import series, value
+from tests.server.sidecar_process import METHOD, SidecarProcess, await_true
+
+DRIVER = os.environ.get("MESOS_ALLOCATOR_DRIVER", "")
+
+MIB = 2**20
+
+
+@pytest.fixture(scope="module", autouse=True)
+def driver_is_built():
+    if not Path(DRIVER).is_file():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("`make module` builds the driver")
+
+
+class Driver:
+    """The program, as a child; what it says is kept as dictionaries.
+
+    Options are those of the program: ``answer_ms=500`` is ``--answer-ms 500``.
+    """
+
+    def __init__(self, target: str, **options: object) -> None:
+        options = {"target": target, "agents": 20, "interval_ms": 50, **options}
+        words = [
+            word
+            for name, value in options.items()
+            for word in ("--" + name.replace("_", "-"), str(value))
+        ]
+        self.process = subprocess.Popen(
+            [DRIVER, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.lines: list[dict[str, Any]] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(json.loads(line))
+
+    def tell(self, word: str) -> int:
+        """Tell the program something; gives the place from where to look for what follows."""
+        place = len(self.lines)
+        assert self.process.stdin is not None
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        return place
+
+    def wait(self, event: str, start: int = 0, **fields) -> dict[str, Any]:
+        """Wait for an event that the program tells after line number `start`."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            for line in self.lines[start:]:
+                if line["event"] == event and fields.items() <= line.items():
+                    return line
+            assert self.process.poll() is None, self.lines[-3:]
+            time.sleep(0.01)
+        raise AssertionError(f"no {event} {fields} in {self.lines[start:][-5:]}")
+
+    def counters(self) -> dict[str, Any]:
+        """Wait for the next counters."""
+        return self.wait("counters", len(self.lines))
+
+    def decides(self) -> None:
+        """Wait until decisions have become offers since now."""
+        before = self.counters()["offers"]
+        deadline = time.monotonic() + 60
+        while self.counters()["offers"] <= before:
+            assert time.monotonic() < deadline, "no offers"
+
+    def resident_bytes(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+    def stop(self) -> dict[str, Any]:
+        """End it in an orderly way; gives the last counters."""
+        self.tell("stop")
+        assert self.process.wait(60) == 0
+        self._reader.join()
+        return [line for line in self.lines if line["event"] == "counters"][-1]
+
+
+def same_books(driver: Driver, sidecar: SidecarProcess) -> int:
+    """Compare who holds what where, in thousandths; gives the number of rows."""
+    held: dict[tuple[int, ...], list[int]] = {}
+    for *place, cpus, mem in driver.wait("books", driver.tell("hold"))["holdings"]:
+        sums = held.setdefault(tuple(place), [0, 0])
+        sums[:] = sums[0] + cpus, sums[1] + mem
+    with sidecar.channel() as channel:
+        dump = admin_pb2_grpc.AdminServiceStub(channel).Dump(admin_pb2.DumpRequest())
+        state = json.loads(b"".join(piece.json for piece in dump))
+    theirs = {
+        (row["framework"], row["role"], row["agent"]): [
+            row["held"].get("0", 0),
+            row["held"].get("1", 0),
+        ]
+        for row in state["holdings"]
+    }
+    assert theirs == held
+    assert state["paused"] is False
+    driver.tell("resume")
+    return len(held)
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "unix:{}/session.sock"])
+def test_the_books_agree_while_everything_comes_and_goes(listen, tmp_path):
+    with SidecarProcess(listen=[listen.format(tmp_path)]) as sidecar:
+        with Driver(sidecar.targets[0], agents=60, frameworks=8) as driver:
+            driver.wait("connected")
+            rows = 0
+            for _ in range(3):
+                driver.decides()
+                rows += same_books(driver, sidecar)
+            last = driver.stop()
+        assert rows > 10
+        assert (last["attempts"], last["sessions"], last["resyncs"]) == (1, 1, 0)
+        assert last["decisions"] == sum(last["outcomes"]) > 50
+        assert last["outcomes"][pb.OUTCOME_REASON_OFFERED] > 50
+        assert 0 < last["round_trip_p50_us"] <= last["round_trip_p99_us"]
+        sidecar.await_said("session closed")
+        assert not sidecar.said("session ended with an error")
+
+
+def test_what_the_module_counts_is_in_the_scrape():
+    """Figures go with its batches, every 200 ms here: the session is the first one, and is up."""
+    with SidecarProcess() as sidecar, Driver(sidecar.targets[0]) as driver:
+        driver.wait("connected")
+        driver.decides()
+        while True:  # pytest-timeout bounds it
+            found = sidecar.scraped()
+            offered = series(found, "module_outcomes_total", reason="offered")
+            if any(offered.values()):
+                break
+        assert value(found, "module_sessions_total") == 1
+        assert value(found, "module_attempts_total") >= 1
+        assert value(found, "module_fallback_cycles_total") == 1, "as the driver says"
+        assert value(found, "module_round_trip_seconds", part="max") > 0
+        last = driver.stop()
+        assert next(iter(offered.values())) <= last["outcomes"][pb.OUTCOME_REASON_OFFERED]
+
+
+def certificate(openssl: str, directory: Path, name: str, *extensions: str) -> None:
+    """Make a key and a self-signed certificate, NAME.key and NAME.crt."""
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "2", "-subj", f"/CN={name}"]
+    command += ["-keyout", str(directory / f"{name}.key"), "-out", str(directory / f"{name}.crt")]
+    command += [word for extension in extensions for word in ("-addext", extension)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
+    openssl = tool("openssl")
+    certificate(openssl, tmp_path, "sidecar", "subjectAltName=DNS:sidecar.test")
+    certificate(openssl, tmp_path, "module")
+    certificate(openssl, tmp_path, "stranger")
+    flags = (
+        f"listen.tls_cert={tmp_path}/sidecar.crt",
+        f"listen.tls_key={tmp_path}/sidecar.key",
+        f"listen.tls_client_ca={tmp_path}/module.crt",
+    )
+    known: dict[str, Any] = {"tls_ca": tmp_path / "sidecar.crt", "tls_name": "sidecar.test"}
+    module = {"tls_cert": tmp_path / "module.crt", "tls_key": tmp_path / "module.key"}
+    stranger = {"tls_cert": tmp_path / "stranger.crt", "tls_key": tmp_path / "stranger.key"}
+    with SidecarProcess(*flags) as sidecar:
+        (target,) = sidecar.targets
+        with Driver(target, **known, **module) as driver:
+            driver.wait("connected")
+            driver.decides()
+        for wrong in (
+            {},
+            {**known},
+            {**known, **stranger},
+            {**known, **module, "tls_name": "another.test"},
+            {**module, "tls_ca": tmp_path / "stranger.crt", "tls_name": "sidecar.test"},
+        ):
+            with Driver(target, **wrong) as driver:
+                ended = driver.wait("ended")
+                assert (ended["cause"], ended["was_connected"]) == ("unreachable", False)
+
+
+def test_a_sidecar_that_is_killed_or_ends_comes_back(tmp_path):
+    target = f"unix:{tmp_path}/session.sock"
+    with Driver(target, agents=60, frameworks=8) as driver:
+        driver.wait("ended", cause="unreachable")  # Nobody is there at first.
+        for round_, number in enumerate([signal.SIGKILL, signal.SIGTERM, signal.SIGKILL]):
+            place = len(driver.lines)
+            with SidecarProcess(listen=[target]) as sidecar:
+                driver.wait("connected", place)
+                driver.decides()
+                same_books(driver, sidecar)
+                place = len(driver.lines)
+                sidecar.process.send_signal(number)
+                ended = driver.wait("ended", place, was_connected=True)
+                assert ended["cause"] == "lost"
+                assert ("SHUTDOWN" in ended["reason"]) == (number == signal.SIGTERM)
+                assert driver.counters()["resyncs"] == round_
+        last = driver.stop()
+    assert last["sessions"] == 3
+
+
+def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(tmp_path):
+    target = f"unix:{tmp_path}/session.sock"
+    options = {"answer_ms": 1000, "welcome_ms": 500, "agents": 60, "frameworks": 8}
+    with SidecarProcess(listen=[target]) as sidecar, Driver(target, **options) as driver:
+        driver.wait("connected")
+        for _ in range(3):
+            driver.decides()
+            place = len(driver.lines)
+            sidecar.process.send_signal(signal.SIGSTOP)
+            stopped = time.monotonic()
+            driver.wait("ended", place, cause="silent")
+            assert time.monotonic() - stopped > 0.9  # never sooner than it may answer
+            driver.wait("ended", place, cause="unreachable")  # It greets nobody, either.
+            place = len(driver.lines)
+            sidecar.process.send_signal(signal.SIGCONT)
+            driver.wait("connected", place)
+            driver.decides()
+            same_books(driver, sidecar)
+        assert driver.stop()["resyncs"] >= 3
+
+
+def test_a_full_queue_means_a_resync_and_makes_nobody_wait(tmp_path):
+    target = f"unix:{tmp_path}/session.sock"
+    with SidecarProcess(listen=[target]) as sidecar, Driver(target, queue=20) as driver:
+        driver.wait("connected")
+        driver.decides()
+        place = len(driver.lines)
+        sidecar.process.send_signal(signal.SIGSTOP)
+        driver.tell("load 1000000")
+        loaded = driver.wait("loaded", place)
+        assert loaded["taken"] < 1_000_000
+        assert loaded["longest_ms"] < 10_000, "as long as nothing but the machine holds it up"
+        driver.wait("ended", place, cause="queue_full")
+        assert driver.resident_bytes() < 200 * MIB
+        place = len(driver.lines)
+        sidecar.process.send_signal(signal.SIGCONT)
+        driver.wait("connected", place)
+        driver.decides()
+        same_books(driver, sidecar)
+        assert driver.stop()["ends"]["queue_full"] == 1
+
+
+def test_refusals_of_a_snapshot_reach_the_sidecar():
+    with SidecarProcess() as sidecar:
+        (target,) = sidecar.targets
+        options = {"agents": 100, "frameworks": 200, "filters": 20_000, "churn": 0}
+        with Driver(target, **options, interval_ms=10_000) as driver:
+            driver.wait("connected")
+            with sidecar.channel() as channel:
+                stub = admin_pb2_grpc.AdminServiceStub(channel)
+                ask = admin_pb2.GetStatusRequest()
+                await_true(lambda: stub.GetStatus(ask).filters == 20_000)
+            driver.stop()
+
+
+def test_the_older_of_two_masters_yields():
+    with SidecarProcess() as sidecar:
+        (target,) = sidecar.targets
+        with Driver(target, instance="old", started_us=1) as old:
+            old.wait("connected")
+            with Driver(target, instance="new", started_us=2) as new:
+                new.wait("connected")
+                ended = old.wait("ended")
+                assert ended["cause"] == "refused"
+                assert "SUPERSEDED" in ended["reason"]
+                assert ended["retry_ms"] >= 500
+                new.decides()
+                last = new.stop()
+                assert last["sessions"] == last["attempts"] == 1
+            old.wait("connected", len(old.lines))
+            old.decides()
+
+
+def test_bad_options_are_said_and_nothing_starts(tmp_path):
+    for words, said in (
+        (("--target", "nowhere"), "'nowhere' is no target"),
+        (("--target", "127.0.0.1:1", "--tls-ca", f"{tmp_path}/none"), "cannot be read"),
+        (("--target", "127.0.0.1:1", "--tls-key", "k"), "given both, or neither"),
+    ):
+        done = subprocess.run(
+            [DRIVER, *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 2
+        assert said in done.stderr
+
+
+def _rows(answer: Any) -> Any:
+    """The only group of an answer; an empty one where it has none."""
+    groups = answer.decisions.grants
+    return groups[0] if groups else types.Holdings()
+
+
+HUGE = pb.SessionResponse(error=pb.Error(message="x" * (12 * MIB))).SerializeToString()
+
+
+class HostileServer:
+    """A server that answers as a sidecar would, and then spoils what it says in one manner."""
+
+    def __init__(self, manner: str, target: str, seed: int) -> None:
+        self._spoil = getattr(self, "_" + manner)
+        self._random = random.Random(seed)
+        self._frameworks = 4
+        self.answers = 0
+        self.streams = 0
+        handler: Any = grpc.stream_stream_rpc_method_handler(self._session)
+        service, method = METHOD.strip("/").split("/")
+        self._server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(service, {method: handler}),)
+        )
+        self._server.add_insecure_port(target)
+        self._server.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._server.stop(0).wait()
+
+    def _session(self, requests: Iterator[bytes], _context: object) -> Iterator[bytes]:
+        """Serve one stream, whose every cycle gives everything to somebody."""
+        self.streams += 1
+        cycles, decision = 0, 1
+        capacity: dict[int, list[int]] = {}
+        last: list[bytes] = []
+        for data in requests:
+            request = pb.SessionRequest.FromString(data)
+            for agent in request.snapshot.agents:
+                capacity[agent.agent] = list(agent.capacity.amount)
+            answer = pb.SessionResponse()
+            match request.WhichOneof("message"):
+                case "hello":
+                    answer.welcome.protocol_version = PROTOCOL_VERSION
+                case "events":
+                    answer.decisions.sequence = request.events.sequence
+                    answer.decisions.first_decision = decision
+                    if request.events.cycle:
+                        cycles += 1
+                        answer.decisions.cycle = cycles
+                        self._grant(answer.decisions.grants.add(), capacity)
+                        decision += len(capacity)
+                case _:
+                    continue
+            honest = answer.SerializeToString()
+            for said in self._spoil(answer, honest, last):
+                self.answers += 1
+                yield said
+            last.append(honest)
+
+    def _grant(self, grants: Any, capacity: dict[int, list[int]]) -> None:
+        grants.kind.extend([0, 1])
+        for agent, amounts in capacity.items():
+            framework = self._random.randint(1, self._frameworks)
+            grants.framework.append(framework)
+            grants.role.append(framework)
+            grants.agent.append(agent)
+            grants.amount.extend(amounts)
+
+    # The manners: what is said instead of an answer.
+
+    def _greedy(self, answer, honest, last):
+        """The whole cluster is given away in every cycle."""
+        yield honest
+
+    def _absurd(self, answer, honest, last):
+        """Well formed, and full of agents, frameworks, roles and amounts that do not exist."""
+        grants = _rows(answer)
+        for row in range(len(grants.framework)):
+            column = self._random.choice((grants.framework, grants.role, grants.agent))
+            column[row] = self._random.choice((1, 2, 1000, 2**32 - 1))
+            grants.amount[2 * row] = self._random.choice((0, 1, 2**53))
+        yield answer.SerializeToString()
+
+    def _negative(self, answer, honest, last):
+        grants = _rows(answer)
+        if grants.amount:
+            grants.amount[self._random.randrange(len(grants.amount))] = self._random.choice(
+                (-1, -(2**63), 2**63 - 1, 2**53 + 1)
+            )
+        yield answer.SerializeToString()
+
+    def _uneven(self, answer, honest, last):
+        grants = _rows(answer)
+        if grants.agent:
+            self._random.choice((grants.agent, grants.role, grants.amount, grants.kind)).pop()
+        yield answer.SerializeToString()
+
+    def _noise(self, answer, honest, last):
+        yield honest if answer.HasField("welcome") else self._random.randbytes(40)
+
+    def _flipped(self, answer, honest, last):
+        data = bytearray(honest)
+        if self._random.random() < 0.3:
+            data[self._random.randrange(len(data))] ^= 1 << self._random.randrange(8)
+        yield bytes(data)
+
+    def _cut_short(self, answer, honest, last):
+        chance = self._random.random() < 0.2
+        yield honest[: self._random.randrange(len(honest))] if chance else honest
+
+    def _repeated(self, answer, honest, last):
+        yield honest
+        if self._random.random() < 0.2:
+            yield honest
+
+    def _reordered(self, answer, honest, last):
+        """Now and then an older answer takes the place of this one."""
+        yield self._random.choice(last) if last and self._random.random() < 0.2 else honest
+
+    def _renumbered(self, answer, honest, last):
+        decisions = answer.decisions
+        if decisions.sequence > 5:
+            field = self._random.choice(("sequence", "cycle", "first_decision"))
+            number = self._random.choice((0, getattr(decisions, field) + 1, 2**64 - 1))
+            setattr(decisions, field, number)
+        yield answer.SerializeToString()
+
+    def _huge(self, answer, honest, last):
+        """Larger than the module reads."""
+        yield honest if answer.HasField("welcome") else HUGE
+
+    def _endless(self, answer, honest, last):
+        """Answers to batches that were never sent, without an end."""
+        yield honest
+        while answer.decisions.sequence > 3:
+            answer.decisions.sequence += 1
+            yield answer.SerializeToString()
+
+    def _parts(self, answer, honest, last):
+        """Part after part, of one decision each, and never the last."""
+        if not answer.decisions.cycle:
+            yield honest
+            return
+        while True:
+            del answer.decisions.grants[:]
+            self._grant(answer.decisions.grants.add(), {1: [1, 1]})
+            answer.decisions.more = True
+            yield answer.SerializeToString()
+            answer.decisions.first_decision += 1
+
+    def _promised(self, answer, honest, last):
+        """More is announced where there is nothing, again and again."""
+        if answer.decisions.cycle:
+            del answer.decisions.grants[:]
+            answer.decisions.more = True
+        yield answer.SerializeToString()
+
+    def _many_groups(self, answer, honest, last):
+        """Many groups without a decision."""
+        if answer.decisions.cycle:
+            answer.decisions.grants.extend([types.Holdings()] * 100_000)
+        yield answer.SerializeToString()
+
+    def _rude(self, answer, honest, last):
+        """Every stream ends with an error of some kind, known or not."""
+        yield honest
+        if answer.decisions.sequence > 3:
+            error = pb.Error(message="x" * 10_000)
+            error.code = self._random.randrange(30)  # type: ignore[assignment]
+            yield pb.SessionResponse(error=error).SerializeToString()
+
+    def _silent(self, answer, honest, last):
+        if answer.HasField("welcome"):
+            yield honest
+
+
+BELIEVED = ["greedy", "absurd"]
+ENDED = ["negative", "uneven", "noise", "flipped", "cut_short", "repeated", "reordered"]
+ENDED += ["renumbered", "huge", "endless", "promised", "many_groups", "rude", "silent"]
+ENDED += ["parts"]
+
+
+def endure(driver: Driver, manner: str, target: str, seed: int, streams: int = 4) -> None:
+    """Let the driver deal with a hostile server for a while."""
+    with HostileServer(manner, target, seed) as server:
+        deadline = time.monotonic() + 60
+        # The driver looks at its ledger after every decision and in every interval.
+        while server.streams < streams if manner in ENDED else server.answers < 60:
+            assert driver.process.poll() is None, driver.lines[-1]
+            assert time.monotonic() < deadline, (server.answers, server.streams)
+            time.sleep(0.02)
+    assert driver.resident_bytes() < 400 * MIB
+
+
+QUICK = {"refused_ms": 100, "answer_ms": 800, "snapshot_ms": 800, "interval_ms": 20}
+
+
+@pytest.mark.parametrize("manner", BELIEVED + ENDED)
+def test_no_server_makes_the_ledger_wrong(manner, tmp_path):
+    target = f"unix:{tmp_path}/session.sock"
+    with Driver(target, **QUICK) as driver:
+        endure(driver, manner, target, seed=1)
+        last = driver.stop()
+    outcomes, ends = last["outcomes"], last["ends"]
+    if manner in BELIEVED:
+        assert last["sessions"] == 1
+        assert sum(outcomes) - outcomes[pb.OUTCOME_REASON_OFFERED] > 50
+    else:
+        causes = {"huge": "lost", "rude": "refused", "silent": "silent", "parts": "silent"}
+        assert ends[causes.get(manner, "malformed")] >= 2, ends
+
+
+def test_after_all_of_them_a_good_sidecar_finds_the_books_in_order(tmp_path):
+    target = f"unix:{tmp_path}/session.sock"
+    manners = BELIEVED + ENDED
+    random.Random(2).shuffle(manners)
+    with Driver(target, agents=60, frameworks=8, **QUICK) as driver:
+        for manner in manners:
+            endure(driver, manner, target, seed=2, streams=2)
+        place = len(driver.lines)
+        with SidecarProcess(listen=[target]) as sidecar:
+            driver.wait("connected", place)
+            driver.decides()
+            same_books(driver, sidecar)
+            driver.stop()

@@ -1,0 +1,325 @@
+"""The torture of a sidecar process: it ends without a violation, and planted defects are found."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from contextlib import ExitStack
+
+import pytest
+
+from allocator.core import MILLI
+from allocator.lab.links.sidecar_process import free_port
+from allocator.lab.links.stream import StreamLink
+from allocator.lab.links.wall_clock import WallClock
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.torture import Plan, text, torture, write
+from allocator.lab.torture.faults import (
+    FAULTS,
+    hostile_tenants,
+    kill,
+    questions,
+    reconnect,
+    set_policy,
+)
+from allocator.lab.torture.report import Findings
+from allocator.lab.torture.rig import LogMeter, TorturedSidecar
+from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
+from tests.server.metrics.scraping import samples
+
+QUIET = (questions,)
+
+
+@pytest.mark.slow
+def test_a_short_torture_finds_nothing(tmp_path):
+    report = torture(Plan(duration_s=10.0, seed=3, out=tmp_path, cycles_min=100))
+    assert not report.violations, text(report)
+    findings = report.findings
+    assert findings.counts["cycles"]
+    assert findings.counts["facts_compared"]
+    assert findings.faults
+    assert findings.samples
+    kept = json.loads(write(report, tmp_path).read_text())
+    assert kept["violations"] == 0
+    assert kept["faults"] == dict(findings.faults)
+    assert (tmp_path / "sidecar.log").stat().st_size
+
+
+def test_every_fault_has_a_name_of_its_own():
+    names = [fault.name for fault in FAULTS]
+    assert len(set(names)) == len(names)
+    assert all(fault.weight > 0 for fault in FAULTS)
+
+
+@pytest.mark.slow
+def test_altered_books_are_found(tmp_path):
+    """Half of what comes into use is told to have ended: the books part."""
+
+    def tamper(world):
+        master = world.scene.master
+        transition = master.outbox.transition
+
+        def half_ended(row):
+            framework, role, agent, amount = row
+            transition((framework, role, agent, amount))
+            if master.event_heap.now_ms > 3_000:
+                half = (amount[0] // 2,)
+                if any(half):
+                    master.outbox.release((framework, role, agent, half), used=True)
+
+        master.outbox.transition = half_ended
+
+    report = torture(Plan(5.0, 3, tmp_path, cycles_min=150, faults=QUIET, tamper=tamper))
+    assert report.findings.broken["equal books on both sides"], text(report)
+
+
+@pytest.mark.slow
+def test_a_filter_that_is_not_told_is_found(tmp_path):
+    """A sidecar that does not know of a refusal decides what the books forbid."""
+
+    def tamper(world):
+        master = world.scene.master
+        release = master.outbox.release
+
+        def without_filter(row, *, used=False, refuse_ms=-1):
+            release(row, used=used)
+
+        master.outbox.release = without_filter
+
+    report = torture(Plan(5.0, 3, tmp_path, cycles_min=150, faults=QUIET, tamper=tamper))
+    assert report.findings.broken["no decision that the books forbid"], text(report)
+
+
+@pytest.mark.slow
+def test_a_sidecar_that_loses_settings_is_found(tmp_path):
+    def tamper(world):
+        world.scene.rig.kept["torture/never-set"] = 5 * MILLI
+
+    report = torture(Plan(5.0, 3, tmp_path, cycles_min=50, faults=(set_policy,), tamper=tamper))
+    assert report.findings.broken["what operators set is kept"], text(report)
+
+
+@pytest.mark.slow
+def test_kills_and_reconnects_are_survived(tmp_path):
+    report = torture(Plan(5.0, 5, tmp_path, cycles_min=100, faults=(kill, reconnect)))
+    assert not report.violations, text(report)
+    assert report.findings.faults
+
+
+@pytest.mark.slow
+def test_hostile_tenants_are_survived(tmp_path):
+    report = torture(Plan(5.0, 3, tmp_path, cycles_min=100, faults=(hostile_tenants,)))
+    assert not report.violations, text(report)
+    assert len(report.findings.manners) > 3
+
+
+@pytest.mark.slow
+def test_control_c_ends_it_in_order(tmp_path):
+    command = [sys.executable, "-m", "allocator", "torture", "--hours", "1", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    while not (tmp_path / "sidecar.log").exists():  # pytest-timeout bounds it
+        time.sleep(0.1)
+    time.sleep(5.0)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert "0 violations" in said
+    assert json.loads((tmp_path / "torture.json").read_text())["violations"] == 0
+
+
+def test_a_clock_is_set_for_a_process_and_for_no_other(tmp_path):
+    clock = WallClock(tmp_path / "ahead")
+    program = (
+        "import sys, time; from pathlib import Path;"
+        "from allocator.lab.links.wall_clock import follow;"
+        "follow(Path(sys.argv[1])); before = time.monotonic();"
+        "[print(time.time(), time.time_ns(), flush=True) for _ in sys.stdin];"
+        "assert time.monotonic() - before < 3600"
+    )
+    words = [sys.executable, "-c", program, str(clock.path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
+        for ahead_s in (0.0, -86_400.0, 7_200.5):
+            clock.set(ahead_s)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("\n")
+            at_s, at_ns = process.stdout.readline().split()
+            assert float(at_s) - time.time() == pytest.approx(ahead_s, abs=600)
+            assert int(at_ns) / 1e9 == pytest.approx(float(at_s), abs=600)
+        process.communicate(timeout=120)
+    assert process.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_sidecar_has_the_clock_that_is_set(tmp_path):
+    """In its second life from the start: gRPC must not wait until the machine's is as late."""
+    http, target = free_port(), f"unix:{tmp_path}/a.sock"
+    config = tmp_path / "config.toml"
+    config.write_text(f'[listen]\ntargets = ["{target}"]\n[http]\nport = {http}\n')
+    clock = WallClock(tmp_path / "ahead")
+    sidecar = TorturedSidecar(config, tmp_path / "log", clock.path)
+
+    def heard_ago_s() -> float:
+        link = StreamLink(target)
+        master = EmulatedMaster(link)
+        master.open()
+        while master.step(2_000):
+            pass
+        master.close()
+        with urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics", timeout=60) as answer:
+            found = samples(answer.read().decode())
+        return time.time() - found["last_batch_timestamp_seconds", ()]
+
+    try:
+        sidecar.start()
+        assert heard_ago_s() == pytest.approx(0, abs=600)
+        clock.set(7_200.0)
+        assert heard_ago_s() == pytest.approx(-7_200, abs=600)
+        assert sidecar.terminate() == 0
+        sidecar.start()
+        assert heard_ago_s() == pytest.approx(-7_200, abs=600)
+    finally:
+        sidecar.kill()
+
+
+def test_the_network_is_cut_and_comes_back(echo_everywhere, tool):
+    """Nothing is lost of a connection whose packets were, for a while."""
+    tool("nsenter")
+    tool("unshare")
+    show = [tool("ip"), "address"]
+    with ExitStack() as stack:
+        try:
+            cable = stack.enter_context(Cable())
+        except OSError as error:
+            pytest.skip(f"no right to make a network: {error}")
+        connection = stack.enter_context(cable.dial(echo_everywhere))
+        connection.settimeout(60)
+        connection.sendall(b"hello")
+        assert connection.recv(5) == b"hello"
+        cable.pull()
+        connection.sendall(b"later")
+        connection.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            connection.recv(5)
+        with pytest.raises(OSError, match="unreachable"):
+            cable.dial(echo_everywhere)
+        connection.settimeout(60)
+        cable.plug()
+        assert connection.recv(5) == b"later"
+        cable.dial(echo_everywhere).close()
+    shown = subprocess.run(show, capture_output=True, check=True).stdout.decode()
+    assert cable.address not in shown
+
+
+@pytest.fixture
+def echo():
+    """Somebody who says everything again; gives the port."""
+    yield from echoing("127.0.0.1")
+
+
+@pytest.fixture
+def echo_everywhere():
+    yield from echoing("")
+
+
+def echoing(address):
+    with socket.create_server((address, 0)) as listener:
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=say_again, args=(connection,), daemon=True).start()
+
+        def say_again(connection):
+            with connection:
+                try:
+                    while data := connection.recv(1024):
+                        connection.sendall(data)
+                except OSError:
+                    pass
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.fixture
+def proxied(echo):
+    with Proxy(dial_tcp(echo), seed=1) as proxy, dial_tcp(proxy.port)() as connection:
+        connection.settimeout(60)
+        connection.sendall(b"hello")
+        assert connection.recv(5) == b"hello"
+        yield proxy, connection
+
+
+def test_the_proxy_resets(proxied):
+    proxy, connection = proxied
+    assert proxy.reset() == 1
+    with pytest.raises(ConnectionResetError):
+        connection.recv(1)
+
+
+def test_the_proxy_stalls_and_goes_on(proxied):
+    proxy, connection = proxied
+    proxy.stall()
+    connection.sendall(b"later")
+    connection.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        connection.recv(5)
+    connection.settimeout(60)
+    proxy.flow()
+    assert connection.recv(5) == b"later"
+
+
+def test_the_proxy_tears(proxied):
+    proxy, connection = proxied
+    proxy.tear()
+    connection.sendall(b"x" * 1000)
+    received: list[bytes] = []
+    with pytest.raises(ConnectionResetError):
+        received.extend(iter(lambda: connection.recv(1000), b""))
+    assert sum(map(len, received)) < 1000
+
+
+def test_the_proxy_garbles_one_byte(proxied):
+    proxy, connection = proxied
+    proxy.garble()
+    connection.sendall(b"x" * 100)
+    received = b""
+    while len(received) < 100:
+        received += connection.recv(100)
+    assert sum(byte != ord("x") for byte in received) == 1
+
+
+def test_a_trace_in_the_log_is_found(tmp_path):
+    meter = LogMeter(tmp_path / "log")
+    read, write_end = os.pipe()
+    reader = meter.read(os.fdopen(read, "rb"))
+    with os.fdopen(write_end, "wb") as log:
+        log.write(b'{"event": "ready"}\nTraceback (most recent call last):\n')
+    reader.join()
+    assert meter.said["ready"] == 1
+    assert meter.traces() == ["Traceback (most recent call last):"]
+    assert meter.traces() == []
+    assert meter.lines == 2
+    assert meter.minute_bytes_max == meter.bytes
+
+
+def test_only_the_first_violations_are_kept_in_full():
+    findings = Findings(seed=4)
+    for number in range(1_000):
+        findings.check("one", [f"number {number}"])
+    assert findings.broken["one"] == findings.checks["one"] == 1_000
+    assert len(findings.violations) < 1_000
+    assert findings.violations[0].seed == 4

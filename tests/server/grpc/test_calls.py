@@ -1,0 +1,292 @@
+"""Strangers who call and then do nothing: there is room for masters, operators and probes."""
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from allocator.server.config.sections import AccessSection
+from allocator.server.engine.commands import AnswerLock
+from allocator.server.engine.sessions import SESSIONS_MAX
+from allocator.server.grpc import calls
+from allocator.server.grpc.access import Access
+from allocator.server.grpc.calls import BOUNDS, CALLS_MAX, Calls
+from allocator.server.metrics.scraping import start_http
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import admin_pb2_grpc
+from tests.server.metrics.test_metrics_http import CONFIG, loop
+from tests.server.sidecar_process import METHOD, GrpcModule, SidecarProcess, await_true
+
+__all__ = ["loop"]
+
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+CHECK = "/grpc.health.v1.Health/Check"
+WATCH = "/grpc.health.v1.Health/Watch"
+STATUS = "/allocator.v1.AdminService/GetStatus"
+DUMP = "/allocator.v1.AdminService/Dump"
+STRANGERS = 40
+OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
+
+
+@pytest.fixture(scope="module")
+def sidecar() -> Iterator[SidecarProcess]:
+    with SidecarProcess() as process:
+        yield process
+
+
+@contextmanager
+def idle(target: str, method: str, said: bytes | None = None) -> Iterator[list[Any]]:
+    """Call from forty connections, and then say nothing more."""
+    over = threading.Event()
+
+    def say() -> Iterator[bytes]:
+        if said is not None:
+            yield said
+        over.wait()
+
+    with ExitStack() as until_end:
+        until_end.callback(over.set)
+        begun: list[Any] = []
+        for _ in range(STRANGERS):
+            channel = until_end.enter_context(grpc.insecure_channel(target, OWN_CONNECTION))
+            grpc.channel_ready_future(channel).result(60)
+            call: Any = channel.stream_stream(method)
+            begun.append(call(say()))
+            threading.Thread(target=_drain, args=begun[-1:], daemon=True).start()
+        # A call is sent when its connection is there; then the sidecar has to take it.
+        time.sleep(0.5)
+        yield begun
+
+
+def _drain(call: Any) -> None:
+    try:
+        for _ in call:
+            pass
+    except grpc.RpcError:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (REFLECTION, None),
+        (WATCH, b""),
+        (WATCH, None),
+        (CHECK, None),
+        (STATUS, None),
+        (DUMP, None),
+        (METHOD, None),
+    ],
+)
+def test_callers_who_do_nothing_keep_nobody_away(sidecar, method, said):
+    with idle(sidecar.targets[0], method, said), sidecar.channel() as channel:
+        module = GrpcModule(channel).begin()
+        assert len(module.batch(cycle=True)) == 2
+        if method not in {STATUS, DUMP}:
+            stub = admin_pb2_grpc.AdminServiceStub(channel)
+            assert stub.GetStatus(pb.GetStatusRequest(), timeout=60).in_session
+        if method != CHECK:
+            health: Any = health_pb2_grpc.HealthStub(channel)
+            answer = health.Check(health_pb2.HealthCheckRequest(), timeout=60)
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        assert sidecar.page("/readyz")[0] == 200
+        module.leave()
+        list(module.heard())
+
+
+class Held:
+    """A server whose streams of masters stay, whatever the core would do with them."""
+
+    def __init__(self) -> None:
+        self.calls = Calls(Access(AccessSection()))
+        self.over = threading.Event()
+        handler: Any = grpc.stream_stream_rpc_method_handler(self._session)
+        handlers = grpc.method_handlers_generic_handler(
+            "allocator.v1.SessionService", {"Session": handler}
+        )
+        pool = ThreadPoolExecutor(CALLS_MAX)
+        self.server = grpc.server(pool, handlers=[handlers], interceptors=[self.calls])
+        self.target = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def _session(self, _requests: Any, _context: Any) -> Iterator[bytes]:
+        yield b"here"
+        self.over.wait()
+
+
+def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused(loop):
+    held = Held()
+    server = start_http(CONFIG, loop, problem=held.calls.problem)
+    server.serving()
+    url = f"http://127.0.0.1:{server.port}/readyz"
+    with ExitStack() as until_end:
+        until_end.callback(server.close)
+        until_end.callback(held.server.stop, None)
+        until_end.callback(held.over.set)
+        channel = until_end.enter_context(grpc.insecure_channel(held.target, OWN_CONNECTION))
+        begin: Any = channel.stream_stream(METHOD)
+        never, begun = threading.Event(), []
+        until_end.callback(never.set)
+        for number in range(2 * SESSIONS_MAX):
+            assert number < BOUNDS["session"].places
+            with urllib.request.urlopen(url, timeout=60) as ready:
+                assert ready.status == 200
+            begun.append(begin(iter(never.wait, True)))
+            assert next(begun[-1]) == b"here"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(url, timeout=60)
+        assert refused.value.code == 503
+        assert refused.value.read() == b"32 streams of masters are open, and no more can be\n"
+        with pytest.raises(grpc.RpcError) as caught:
+            next(begin(iter(never.wait, True)))
+        assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert held.calls.refused == {("session", "room"): 1}
+
+
+def test_an_answer_that_nobody_takes_ends(monkeypatch):
+    """Its caller may have no right to stay, and holds a thread."""
+    monkeypatch.setitem(calls.BOUNDS, "operator", calls.Bounds(1, 600.0, 0.2))
+    ended = threading.Event()
+
+    def endless(_request: Any, context: grpc.ServicerContext) -> Iterator[bytes]:
+        context.add_callback(ended.set)
+        while True:
+            yield b"x" * 2**20
+
+    handler: Any = grpc.unary_stream_rpc_method_handler(endless)
+    handlers = grpc.method_handlers_generic_handler("allocator.v1.AdminService", {"Dump": handler})
+    interceptor = Calls(Access(AccessSection()))
+    server = grpc.server(ThreadPoolExecutor(4), handlers=[handlers], interceptors=[interceptor])
+    target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    with grpc.insecure_channel(target, OWN_CONNECTION) as channel:
+        dump: Any = channel.unary_stream(DUMP)
+        call = dump(b"")
+        next(call)
+        assert ended.wait(60)
+        call.cancel()
+        server.stop(None)
+
+
+class Crowded:
+    """A server that says how many of its operators' answers are made at a time."""
+
+    METHODS = ("GetStatus", "Dump", "SetPolicy")
+
+    def __init__(self) -> None:
+        self.most: dict[str, int] = dict.fromkeys(self.METHODS, 0)
+        self._made = dict.fromkeys(self.METHODS, 0)
+        self._lock = threading.Lock()
+        unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+        handlers: Any = {
+            "GetStatus": unary(lambda _request, _context: self._make("GetStatus")),
+            "SetPolicy": unary(lambda _request, _context: self._make("SetPolicy")),
+            "Dump": stream(lambda _request, _context: (self._make("Dump") for _ in range(PIECES))),
+        }
+        service = grpc.method_handlers_generic_handler("allocator.v1.AdminService", handlers)
+        interceptor = Calls(Access(AccessSection()))
+        pool = ThreadPoolExecutor(CALLS_MAX)
+        self.server = grpc.server(pool, handlers=[service], interceptors=[interceptor])
+        self.target = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def _make(self, method: str) -> bytes:
+        with self._lock:
+            self._made[method] += 1
+            # Questions together: an answer that is one message waits for a piece of another.
+            asked = self._made["GetStatus"] + self._made["Dump"]
+            now = self._made[method] if method == "SetPolicy" else asked
+            self.most[method] = max(self.most[method], now)
+        time.sleep(0.02)
+        with self._lock:
+            self._made[method] -= 1
+        return b"x"
+
+
+PIECES = 5
+
+
+def test_operators_have_room_again_when_silent_ones_are_ended(monkeypatch):
+    """Nobody has to be told who means no harm: a request that does not come ends its call."""
+    monkeypatch.setattr(calls, "REQUEST_S", 1.0)
+    crowded = Crowded()
+    channel = grpc.insecure_channel(crowded.target, OWN_CONNECTION)
+    with idle(crowded.target, STATUS), channel:
+        status: Any = channel.unary_unary(STATUS)
+
+        def answered() -> bool:
+            try:
+                status(b"", timeout=60)
+            except grpc.RpcError as error:
+                told.add(str(error.details()))
+                return False
+            return True
+
+        told: set[str] = set()
+        await_true(answered)
+    crowded.server.stop(None)
+    assert told <= {"12 calls of this kind (operator) are open; call again later"}
+
+
+def test_one_answer_is_made_at_a_time_and_changes_wait_for_none():
+    """Threads that make answers hold the interpreter's lock, which decisions need."""
+    crowded = Crowded()
+    with grpc.insecure_channel(crowded.target, OWN_CONNECTION) as channel:
+        status: Any = channel.unary_unary(STATUS)
+        dump: Any = channel.unary_stream(DUMP)
+        change: Any = channel.unary_unary("/allocator.v1.AdminService/SetPolicy")
+        with ThreadPoolExecutor(12) as pool:
+            asked = [pool.submit(lambda: [status(b"", timeout=60)]) for _ in range(4)]
+            asked += [pool.submit(lambda: list(dump(b"", timeout=60))) for _ in range(4)]
+            changes = [pool.submit(lambda: change(b"", timeout=60)) for _ in range(4)]
+            assert [len(each.result()) for each in asked] == [1] * 4 + [PIECES] * 4
+            assert [each.result() for each in changes] == [b"x"] * 4
+        crowded.server.stop(None)
+    assert crowded.most["GetStatus"] == crowded.most["Dump"] == 1
+    assert crowded.most["SetPolicy"] > 1
+
+
+def test_who_waits_for_a_turn_in_vain_is_told():
+    turn = AnswerLock()
+    interceptor = Calls(Access(AccessSection()), turn)
+    handler: Any = grpc.unary_unary_rpc_method_handler(lambda _request, _context: b"x")
+    service = grpc.method_handlers_generic_handler(
+        "allocator.v1.AdminService", {"GetStatus": handler}
+    )
+    server = grpc.server(ThreadPoolExecutor(4), handlers=[service], interceptors=[interceptor])
+    target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    with grpc.insecure_channel(target, OWN_CONNECTION) as channel:
+        grpc.channel_ready_future(channel).result(60)
+        status: Any = channel.unary_unary(STATUS)
+        with turn.within(0), pytest.raises(grpc.RpcError) as caught:
+            status(b"", timeout=3)
+        assert caught.value.details() == "others ask, and one is answered at a time; ask again"
+        assert status(b"", timeout=60) == b"x"
+    server.stop(None)
+    assert interceptor.refused == {("operator", "turn"): 1}
+
+
+def test_refused_calls_are_shown_by_kind_and_reason(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("secret")
+    flags = f"access.admin_read_token={token}"
+    with SidecarProcess(flags) as sidecar, sidecar.channel() as channel:
+        stub = admin_pb2_grpc.AdminServiceStub(channel)
+        for _ in range(3):
+            with pytest.raises(grpc.RpcError) as caught:
+                stub.GetStatus(pb.GetStatusRequest(), timeout=60)
+            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        found = sidecar.scraped()
+    refused = {key[1]: value for key, value in found.items() if key[0] == "calls_refused_total"}
+    assert len(refused) == len(BOUNDS) * len(calls.REASONS)
+    told = {frozenset(labels): value for labels, value in refused.items() if value}
+    assert told == {frozenset({("kind", "operator"), ("reason", "right")}): 3.0}

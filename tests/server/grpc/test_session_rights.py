@@ -1,0 +1,196 @@
+"""Who may take the sidecar from its master: tokens, clocks, what a configuration leaves open."""
+
+import contextlib
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+from typer.testing import CliRunner
+
+from allocator.cli.app import app
+from allocator.server.grpc.access import ADMIN, READS, right_of
+from allocator.v1 import admin_pb2, admin_pb2_grpc
+from allocator.v1 import session_pb2 as pb
+from tests.server.sidecar_process import GrpcModule, SidecarProcess
+
+NOW_US = time.time_ns() // 1000
+YEAR_US = 31_536_000_000_000
+SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
+
+
+@pytest.fixture
+def token(tmp_path) -> Path:
+    path = tmp_path / "token"
+    path.write_text("a-masters-secret\n")
+    return path
+
+
+def refused(module: GrpcModule) -> tuple[grpc.StatusCode, str]:
+    module.say(module.client.hello())
+    with pytest.raises(grpc.RpcError) as caught:
+        module.hear()
+    return caught.value.code(), str(caught.value.details())
+
+
+def test_a_stranger_takes_no_sidecar_from_a_master_with_a_token(token):
+    with SidecarProcess(f"access.session_token={token}") as sidecar, sidecar.channel() as channel:
+        master = GrpcModule(channel, "master", 1, "a-masters-secret").begin()
+        assert len(master.batch(cycle=True)) == 2
+        for stranger in (
+            GrpcModule(channel, "later", NOW_US),
+            GrpcModule(channel, "later", NOW_US, "another"),
+            GrpcModule(channel, "later", NOW_US, ""),
+        ):
+            code, text = refused(stranger)
+            assert code == grpc.StatusCode.PERMISSION_DENIED
+            assert "have no right session" in text
+        master.batch(cycle=True)
+        stub = admin_pb2_grpc.AdminServiceStub(channel)
+        assert stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=60).sessions == 1
+        token.write_text("changed\n")
+        later = GrpcModule(channel, "later", 2, "changed").begin()
+        assert len(later.batch(cycle=True)) == 2
+        assert "secret" not in "".join(sidecar.raw)
+
+
+def test_a_token_that_cannot_be_read_is_told_of_once(token):
+    with SidecarProcess(f"access.session_token={token}") as sidecar, sidecar.channel() as channel:
+
+        def try_it(times: int) -> None:
+            for _ in range(times):
+                code, _ = refused(GrpcModule(channel, "later", NOW_US, "a-masters-secret"))
+                assert code == grpc.StatusCode.PERMISSION_DENIED
+
+        token.unlink()
+        try_it(5)
+        token.mkdir()
+        try_it(5)
+        token.rmdir()
+        token.write_text("a-masters-secret\n")
+        assert len(GrpcModule(channel, "master", 1, "a-masters-secret").begin().batch()) == 0
+        sidecar.await_said("a token can be read again", path=str(token), calls=10)
+        told = [each["error"] for each in sidecar.said("a token cannot be read")]
+        assert len(told) == 2
+        assert "No such file" in told[0]
+        assert "is no regular file" in told[1]
+        # Nor does a look at it leave anything open.
+        assert not [each for each in open_files(sidecar.process.pid) if str(token) in each]
+
+
+def open_files(pid: int) -> list[str]:
+    """What a process has open; what it closes while we look is passed by."""
+    found = []
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(str(each.readlink()))
+    return found
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("\n")])
+def test_readyz_says_that_no_master_can_be_let_in(token, spoil):
+    """Each call is refused then, whatever the masters bring."""
+    with SidecarProcess(f"access.session_token={token}") as sidecar:
+        assert sidecar.page("/readyz")[0] == 200
+        spoil(token)
+        status, text = sidecar.page("/readyz")
+        assert status == 503
+        assert text.startswith(f"no master can be let in: the token in {token} cannot be read")
+        token.write_text("a-masters-secret\n")
+        assert sidecar.page("/readyz")[0] == 200
+
+
+def test_an_emulated_master_sends_its_token(token, monkeypatch):
+    words = ["demo", "soak", "--seconds", "5", "--size", "2"]
+    with SidecarProcess(f"access.session_token={token}") as sidecar:
+        words += ["--target", sidecar.targets[0]]
+        without = CliRunner().invoke(app, words)
+        assert without.exit_code != 0
+        assert "right session" in without.output + str(without.exception)
+        monkeypatch.setenv("MESOS_ALLOCATOR_SESSION_TOKEN_FILE", str(token))
+        done = CliRunner().invoke(app, words)
+        assert (done.exit_code, "books compared" in done.output) == (0, True), done.output
+
+
+def test_a_clock_that_was_wrong_locks_no_master_out():
+    """Whoever began in the future gives way to one that did not, and takes nothing from it."""
+    with SidecarProcess() as sidecar, sidecar.channel() as channel:
+        ahead = GrpcModule(channel, "ahead", NOW_US + YEAR_US).begin()
+        assert len(ahead.batch(cycle=True)) == 2
+        master = GrpcModule(channel, "master", NOW_US).begin()
+        assert len(master.batch(cycle=True)) == 2
+        error = ahead.ends_with()
+        assert error.code == pb.ERROR_CODE_SUPERSEDED
+        assert "'ahead' began in the future, by this sidecar's clock" in error.message
+        again = GrpcModule(channel, "ahead", NOW_US + YEAR_US)
+        again.say(again.client.hello())
+        assert again.ends_with().code == pb.ERROR_CODE_SUPERSEDED
+        assert len(master.batch()) == 0
+        # Where our own clock may be the wrong one, the later of two counts as ever.
+        master.leave()
+        list(master.heard())
+        one = GrpcModule(channel, "one", NOW_US + YEAR_US).begin()
+        one.batch()
+        two = GrpcModule(channel, "two", NOW_US + 2 * YEAR_US).begin()
+        two.batch()
+        assert one.ends_with().code == pb.ERROR_CODE_SUPERSEDED
+
+
+def checked(*assignments: str):
+    words = [word for each in assignments for word in ("--set", each)]
+    return CliRunner().invoke(app, ["check-config", *words])
+
+
+OPEN = ("listen.targets=0.0.0.0:0", "listen.allow_plaintext=true")
+
+
+@pytest.mark.parametrize("name", ["session_token", "admin_read_token", "admin_write_token"])
+def test_no_token_is_taken_where_it_would_pass_in_clear(token, name):
+    done = checked(*OPEN, f"access.{name}={token}")
+    assert done.exit_code == 78
+    assert f"access.{name}" in done.output
+    assert "would pass in clear at 0.0.0.0:0: give listen.tls_cert and tls_key" in done.output
+    assert checked(f"access.{name}={token}").exit_code == 0
+
+
+def test_what_is_open_to_any_master_is_told():
+    warning = "whoever reaches 0.0.0.0:0 may take this sidecar from its master"
+    done = checked(*OPEN)
+    assert done.exit_code == 0
+    assert warning in done.stderr
+    assert "set access.session_token" in done.stderr
+    assert checked().stderr == ""
+    with SidecarProcess(OPEN[1], listen=["0.0.0.0:0"]) as sidecar:
+        assert any(warning in line for line in sidecar.raw)
+        port = sidecar.targets[0].rpartition(":")[2]
+        done = CliRunner().invoke(app, ["status", "--target", f"127.0.0.1:{port}"])
+        assert "open to any master" in done.output
+
+
+@pytest.mark.parametrize("target", ["10.0.0.1:5056", "127.elsewhere.org:5056", "dns:///x:1"])
+def test_the_command_line_sends_no_token_in_clear(token, target):
+    done = CliRunner().invoke(app, ["status", "--target", target, "--token-file", str(token)])
+    assert done.exit_code == 2
+    assert "a token would pass there in clear; give --tls-ca" in done.stderr
+
+
+def test_an_emulated_master_sends_no_token_in_clear(token, monkeypatch):
+    monkeypatch.setenv("MESOS_ALLOCATOR_SESSION_TOKEN_FILE", str(token))
+    done = CliRunner().invoke(app, ["demo", "soak", "--target", "10.0.0.1:5056"])
+    assert done.exit_code == 2
+    assert "would pass there in clear" in done.stderr
+
+
+def test_who_may_only_read_changes_nothing():
+    """An answer tells of a `change` where the call makes one."""
+    calls = {each.name: each for each in SERVICE.methods}
+    assert set(calls) >= READS, "each that is named as a reader's is there"
+    changing = {name for name, each in calls.items() if "change" in each.output_type.fields_by_name}
+    assert {"SetPolicy", "SetDemand", "ResetSettings"} <= changing
+    assert {name for name in calls if right_of(ADMIN + name) == "admin_write"} == changing
+
+
+@pytest.mark.parametrize("name", ["Forget", "Settle", "ListAndForget", "getStatus", ""])
+def test_a_call_that_nobody_knows_needs_the_right_to_change(name):
+    assert right_of(ADMIN + name) == "admin_write"
+    assert right_of(f"/allocator.v1.OtherService/{name}") == "admin_write"

@@ -1,0 +1,404 @@
+"""The HTTP listener, before a core that answers, is busy, or is gone."""
+
+import contextlib
+import gzip
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import structlog
+from starlette.routing import Route
+
+from allocator import policies
+from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
+from allocator.server.config import Config, Flag, load
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.metrics import scraping, state_families
+from allocator.server.metrics.family import Selection
+from allocator.server.metrics.scraping import MetricsServer, start_http
+from allocator.server.reports import report
+from allocator.server.reports.report import Report
+from allocator.server.web import http as listener
+from allocator.server.web.http import plain_text
+from tests.server.engine.test_loop import InProcess
+from tests.server.metrics.scraping import samples, value
+
+CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
+
+
+@pytest.fixture
+def loop() -> Iterator[CoreLoop]:
+    core = CoreLoop(Config(), build_policy=policies.build)
+    core.start()
+    core.call(lambda: report.read(core.allocator)).result(200)  # loads what is compiled
+    yield core
+    core.stop()
+
+
+@pytest.fixture
+def server(loop) -> Iterator[MetricsServer]:
+    running = start_http(CONFIG, loop)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Nobody waits long in a test; what is waited for is the same."""
+    monkeypatch.setattr(scraping, "ANSWER_S", 0.05)
+    monkeypatch.setattr(scraping, "GLANCE_S", 0.05)
+    monkeypatch.setattr(scraping, "SILENCE_S", 0.2)
+
+
+class Busy:
+    """Keeps the core at work for as long as the context lasts."""
+
+    def __init__(self, loop: CoreLoop) -> None:
+        self.loop = loop
+        self.done = threading.Event()
+
+    def __enter__(self) -> None:
+        began = threading.Event()
+
+        def work() -> bool:
+            began.set()
+            return self.done.wait()
+
+        self.work = self.loop.call(work)
+        assert began.wait(60)
+
+    def __exit__(self, *_error: object) -> None:
+        self.done.set()
+        assert self.work.result(60)
+
+
+def get(server: MetricsServer, path: str, method: str = "GET", **headers: str):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        connection.request(method, path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode("latin-1"), response.headers
+    finally:
+        connection.close()
+
+
+def test_metrics_are_text_that_parses(server):
+    status, text, headers = get(server, "/metrics")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain; version=")
+    found = samples(text)
+    assert value(found, "build_info") == 1
+    assert value(found, "in_session") == 0
+    assert value(found, "process_resident_memory_bytes") > 2**20
+
+
+def test_the_form_is_what_the_scraper_accepts(server):
+    wanted = "application/openmetrics-text;version=1.0.0"
+    _, text, headers = get(server, "/metrics", Accept=wanted)
+    assert headers["Content-Type"].startswith("application/openmetrics-text")
+    assert text.endswith("# EOF\n")
+    _, packed, headers = get(server, "/metrics?name=x", **{"Accept-Encoding": "gzip"})
+    assert headers["Content-Encoding"] == "gzip"
+    assert b"mesos_allocator_build_info" in gzip.decompress(packed.encode("latin-1"))
+
+
+def test_other_pages_and_methods(server):
+    assert get(server, "/nothing")[0] == 404
+    assert get(server, "/metrics", "POST")[0] == 405
+    status, text, headers = get(server, "/metrics", "HEAD")
+    assert (status, text) == (200, "")
+    assert int(headers["Content-Length"]) > 1000
+
+
+def test_ready_only_between_start_and_drain(server):
+    assert get(server, "/readyz")[:2] == (503, "starting\n")
+    server.serving()
+    assert get(server, "/readyz")[:2] == (200, "ok\n")
+    server.draining()
+    assert get(server, "/readyz")[:2] == (503, "shutting down\n")
+    assert get(server, "/healthz")[:2] == (200, "ok\n")
+
+
+def test_a_busy_core_is_not_ready_and_in_the_end_not_alive(server, loop, impatient):
+    server.serving()
+    with Busy(loop):
+        assert get(server, "/readyz")[:2] == (503, "the core is busy\n")
+        time.sleep(0.25)
+        status, text, _ = get(server, "/healthz")
+        assert status == 503
+        assert text.startswith("the core has not answered for ")
+    assert get(server, "/healthz")[0] == 200
+    assert get(server, "/readyz")[0] == 200
+
+
+def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
+    for event in (
+        Options(),
+        Define({0: Kind("cpus")}, {}),
+        AddAgent(1, AgentInfo("a"), {0: 4000}),
+    ):
+        loop.call(lambda event=event: loop.allocator.step(event)).result()
+    fresh = samples(get(server, "/metrics")[1])
+    assert value(fresh, "capacity", resource="cpus") == 4
+    fresh_age_s = value(fresh, "report_age_seconds")
+    with Busy(loop):
+        time.sleep(0.3)
+        for _ in range(5):
+            stale = samples(get(server, "/metrics")[1])
+            assert value(stale, "capacity", resource="cpus") == 4
+            assert value(stale, "report_age_seconds") > fresh_age_s
+
+
+def test_however_many_ask_a_busy_core_is_asked_once(loop, impatient):
+    asked = []
+    question = scraping.Question(loop.call, lambda: asked.append(1))
+    with Busy(loop):
+        for _ in range(10):
+            with pytest.raises(TimeoutError):
+                question.ask(0.01)
+        assert question.waiting_s() >= 0.1
+    loop.call(lambda: None).result(60)  # the core has answered what waited before this
+    assert len(asked) == 1
+    question.ask(10)
+    assert len(asked) == 2
+    assert question.waiting_s() == 0
+
+
+def test_before_the_first_answer_there_are_still_metrics(loop, impatient):
+    with Busy(loop):
+        server = start_http(CONFIG, loop)
+        try:
+            found = samples(get(server, "/metrics")[1])
+        finally:
+            server.close()
+    assert value(found, "build_info") == 1
+    assert not [name for name, _ in found if name == "in_session"]
+
+
+CROWD = 100
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /metrics HT", b"GET /healthz HTTP/1.1\r\n"])
+def test_who_connects_and_asks_nothing_keeps_nobody_away(server, said):
+    crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CROWD)]
+    try:
+        for member in crowd:
+            with contextlib.suppress(OSError):  # the oldest are cut off already
+                member.sendall(said)
+        assert get(server, "/healthz")[0] == 200
+        assert get(server, "/metrics")[0] == 200
+        assert len(gone(crowd)) >= CROWD - listener.SILENT_MAX
+    finally:
+        for member in crowd:
+            member.close()
+
+
+def gone(crowd: list[socket.socket]) -> list[socket.socket]:
+    """Members whose connections have ended."""
+    found = []
+    for member in crowd:
+        member.settimeout(0.01)
+        with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(ConnectionError):
+                member.recv(1)
+            found.append(member)
+    return found
+
+
+BIG = 50_000_000
+
+
+@contextlib.contextmanager
+def read_by_nobody(loop: CoreLoop, readers: int) -> Iterator[tuple[MetricsServer, list]]:
+    """Give a listener, and those who asked it for a large answer and do not read on."""
+    big = Route("/big", lambda _request: plain_text(200, "x" * BIG))
+    server = start_http(CONFIG, loop, pages=[big])
+    crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(readers)]
+    try:
+        for member in crowd:
+            member.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert member.recv(15) == b"HTTP/1.1 200 OK"
+        yield server, crowd
+    finally:
+        for member in crowd:
+            member.close()
+        server.close()
+
+
+def test_who_reads_no_answer_leaves_room_for_probes_and_scrapes(loop, monkeypatch):
+    """Each such answer waits for its reader until its time is up."""
+    monkeypatch.setattr(listener, "OTHERS_MAX", 2)
+    with read_by_nobody(loop, 2) as (server, crowd):
+        status, _, headers = get(server, "/big")
+        assert (status, headers["Retry-After"]) == (503, "1")
+        assert get(server, "/healthz")[0] == 200
+        assert get(server, "/metrics")[0] == 200
+        for member in crowd:
+            member.close()
+        while get(server, "/big")[0] != 200:
+            time.sleep(0.01)
+
+
+def test_whoever_scrapes_comes_before_one_that_does_not_read(loop, monkeypatch):
+    """The oldest such ends; the sidecar is not blind for as long as a connection may last."""
+    monkeypatch.setattr(listener, "SCRAPES_MAX", 2)
+    monkeypatch.setattr(listener, "SCRAPED", "/big")
+    with read_by_nobody(loop, 2) as (server, crowd):
+        assert get(server, "/big")[0] == 200
+        assert cut_off(crowd[0])
+
+
+def cut_off(member: socket.socket) -> bool:
+    """Whether a connection ends before all of a large answer is there."""
+    member.settimeout(15)
+    read = 0
+    with contextlib.suppress(ConnectionError):
+        while piece := member.recv(1 << 20):
+            read += len(piece)
+    return read < BIG
+
+
+def test_silence_is_cut_off(server, monkeypatch):
+    monkeypatch.setattr(listener, "REQUEST_TIMEOUT_S", 0.5)
+    with socket.create_connection(("127.0.0.1", server.port)) as silent:
+        silent.sendall(b"GET /metrics HT")
+        silent.settimeout(30)
+        with contextlib.suppress(ConnectionError):
+            assert silent.recv(1) == b""
+
+
+def test_a_port_that_is_taken_is_named(server, loop):
+    config = load(None, {}, [Flag("--set", "http.port", str(server.port))])
+    with pytest.raises(OSError, match=f"127.0.0.1:{server.port}"):
+        start_http(config, loop)
+
+
+def test_an_ipv6_address_can_be_listened_on(loop):
+    config = load(None, {}, [Flag("", "http.port", "0"), Flag("", "http.host", "::1")])
+    try:
+        server = start_http(config, loop)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    try:
+        with socket.create_connection(("::1", server.port)) as peer:
+            peer.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert b" 200 " in peer.recv(1024)
+    finally:
+        server.close()
+
+
+def test_close_frees_the_port(loop):
+    server = start_http(CONFIG, loop)
+    server.close()
+    with pytest.raises(ConnectionRefusedError):
+        get(server, "/healthz")
+
+
+def asked_as(server: MetricsServer, host: str | None, path: str) -> int:
+    """Ask under some name; with none as HTTP/1.0 may."""
+    head = f"GET {path} HTTP/1.{0 if host is None else 1}\r\n"
+    head += "" if host is None else f"Host: {host}\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), 30) as connection:
+        connection.sendall(f"{head}\r\n".encode())
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+PATHS = ("/metrics", "/healthz", "/", "/none")
+OWN = socket.gethostname()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        None,
+        "10.1.2.3:5057",
+        "10.1.2.3",
+        "[2001:db8::7]:5057",
+        "localhost:5057",
+        "sidecar-1:5057",
+        OWN,
+        f"{OWN.upper()}.:5057",
+        "sidecar.example.org:5057",
+        "Sidecar.Example.Org.",
+    ],
+)
+def test_a_scraper_that_asks_by_address_or_by_a_name_of_ours_goes_on(loop, host):
+    http = CONFIG.http.model_copy(update={"names": ("sidecar.example.org",)})
+    running = start_http(CONFIG.model_copy(update={"http": http}), loop)
+    try:
+        assert asked_as(running, host, "/metrics") == 200
+        assert asked_as(running, host, "/healthz") == 200
+    finally:
+        running.close()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "rebound.elsewhere.org:5057",
+        "rebound.elsewhere.org",
+        f"{OWN}.elsewhere.org",
+        "127.0.0.1.elsewhere.org:5057",
+        "10.1.2.3.:5057x",
+        "localhost.elsewhere.org",
+        "example.org:5057",
+    ],
+)
+def test_no_answer_goes_to_a_page_of_somebody_elses(loop, server, host):
+    """Its script reads what this machine sees of it: names of frameworks, of roles, of agents."""
+    assert {asked_as(server, host, path) for path in PATHS} == {403}
+    http = CONFIG.http.model_copy(update={"names": ("*",)})
+    running = start_http(CONFIG.model_copy(update={"http": http}), loop)
+    try:
+        assert asked_as(running, host, "/metrics") == 200
+    finally:
+        running.close()
+
+
+def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
+    """Neither the rest of the scrape, nor a session, which is told nothing of it."""
+    module = InProcess(loop).begin()
+    module.batch(1000)
+
+    given = state_families._roles
+
+    def failing(report: Report, limit: int) -> Selection:
+        return replace(given(report, limit), rest=np.array([10**6]))  # there is no such row
+
+    running = start_http(CONFIG, loop)
+    try:
+        whole = samples(get(running, "/metrics")[1])
+        monkeypatch.setattr(state_families, "_roles", failing)
+        with structlog.testing.capture_logs() as logged:
+            for _ in range(3):
+                status, text, _ = get(running, "/metrics")
+                assert status == 200
+        found = samples(text)
+        gone = {name for name, _ in whole} - {name for name, _ in found}
+        assert gone
+        assert all("role" in name for name in gone)
+        assert "role_weight" in gone, "what was made before the fault"
+        assert value(found, "scrape_errors_total", part="roles") == 3
+        assert value(whole, "scrape_errors_total", part="roles") == 0
+        told = [each for each in logged if each["log_level"] == "error"]
+        assert [each["part"] for each in told] == ["roles"]
+        module.batch(2000)
+        monkeypatch.undo()
+        after = samples(get(running, "/metrics")[1])
+        assert {name for name, _ in after} == {name for name, _ in whole}
+        # What the core cannot copy is shown as it was before.
+        monkeypatch.setattr(report, "read", failing_now)
+        older = samples(get(running, "/metrics")[1])
+        assert {name for name, _ in older} == {name for name, _ in whole}
+        module.batch(3000)
+    finally:
+        running.close()
+
+
+def failing_now(*_given: object) -> None:
+    raise ZeroDivisionError

@@ -1,0 +1,207 @@
+"""A real sidecar process, and a module that speaks to it over a real channel."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+
+from allocator.core import Decisions
+from allocator.lab.module_protocol import ModuleSession
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import Greeting
+from tests.server.metrics.scraping import Samples, samples
+from tests.wire.dialogue import STATE
+
+METHOD = "/allocator.v1.SessionService/Session"
+READY_S = 240.0
+"""A cold cache compiles first."""
+
+
+class SidecarProcess:
+    """``python -m allocator serve`` as a child; ends with the context.
+
+    Attributes
+    ----------
+    targets : list of str
+    http : str
+    log : list of dict
+        The structured log so far.
+    """
+
+    def __init__(
+        self,
+        *flags: str,
+        listen: Sequence[str] = ("127.0.0.1:0",),
+        config: Path | None = None,
+    ) -> None:
+        addresses = [word for target in listen for word in ("--listen", target)]
+        settings = [word for flag in flags for word in ("--set", flag)]
+        command = [sys.executable, "-m", "allocator", "serve", "--http-port", "0"]
+        command += ["--config", str(config)] if config else []
+        self.begun_s = time.monotonic()
+        self.process = subprocess.Popen(
+            [*command, *addresses, *settings],
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            cwd=Path(__file__).resolve().parents[2],
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        self.log: list[dict] = []
+        self.raw: list[str] = []
+        self._ready = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.ready_s = 0.0
+        self.targets: list[str] = []
+        self.http = ""
+
+    def __enter__(self) -> Self:
+        assert self._ready.wait(READY_S), self.raw
+        if not self.said("ready"):
+            self.process.wait()
+            raise AssertionError("".join(self.raw))
+        ready = self.said("ready")[0]
+        self.targets, self.http = ready["targets"], ready["http"]
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def said(self, event: str) -> list[dict]:
+        """Entries of the log with this event."""
+        return [entry for entry in self.log if entry.get("event") == event]
+
+    def await_said(self, event: str, **fields: object) -> dict:
+        """Wait for an entry of the log."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            for entry in self.said(event):
+                if fields.items() <= entry.items():
+                    return entry
+            time.sleep(0.01)
+        raise AssertionError(f"no {event} {fields} in {self.raw}")
+
+    def terminate(self, number: int = signal.SIGTERM, within_s: float = 60.0) -> int:
+        """Ask the process to end; gives the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(within_s)
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Ask by HTTP; gives the status, and what is said."""
+        try:
+            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def scraped(self) -> Samples:
+        """What a scrape finds now."""
+        status, text = self.page("/metrics")
+        assert status == 200, text
+        return samples(text)
+
+    def channel(self, target: str | None = None) -> grpc.Channel:
+        return grpc.insecure_channel(target or self.targets[0], [("grpc.enable_http_proxy", 0)])
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.raw.append(line)
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            self.log.append(entry)
+            if entry.get("event") == "ready":
+                self.ready_s = time.monotonic() - self.begun_s
+                self._ready.set()
+        self._ready.set()
+
+
+def await_true(found: Callable[[], bool]) -> None:
+    """Ask again and again; what must come may take a minute."""
+    until_s = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+class GrpcModule:
+    """A module on a channel: says bytes or requests, hears responses."""
+
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        instance: str = "instance",
+        started_us: int = 1,
+        token: str | None = None,
+    ) -> None:
+        self.client = ModuleSession(Greeting("master", instance, started_us))
+        self.clock_ms = 1000
+        self._said: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        method: Any = channel.stream_stream(
+            METHOD, response_deserializer=pb.SessionResponse.FromString
+        )
+        metadata = None if token is None else [("authorization", f"Bearer {token}")]
+        self.call = method(iter(self._said.get, None), timeout=120, metadata=metadata)
+
+    def say(self, request: bytes | pb.SessionRequest) -> None:
+        data = request if isinstance(request, bytes) else request.SerializeToString()
+        self._said.put(data)
+
+    def hear(self) -> pb.SessionResponse:
+        return next(self.call)
+
+    def heard(self) -> Iterator[pb.SessionResponse]:
+        """Everything until the stream ends."""
+        yield from self.call
+
+    def leave(self) -> None:
+        """Say no more; the sidecar ends the stream."""
+        self._said.put(None)
+
+    def begin(self, state=STATE, sequence: int = 0) -> "GrpcModule":
+        self.say(self.client.hello())
+        self.client.receive(self.hear())
+        for request in self.client.snapshot(state, sequence=sequence, clock_ms=self.clock_ms):
+            self.say(request)
+        return self
+
+    def batch(
+        self, *events, cycle: bool = False, figures: pb.ModuleFigures | None = None
+    ) -> Decisions:
+        self.clock_ms += 1000
+        request = self.client.batch(self.clock_ms, events, cycle=cycle)
+        if figures is not None:
+            request.events.figures.CopyFrom(figures)
+        self.say(request)
+        answer = self.client.receive(self.hear())
+        assert isinstance(answer, Decisions)
+        return answer
+
+    def ends_with(self) -> pb.Error:
+        """The error that ends the stream."""
+        *_, last = self.heard()
+        assert last.WhichOneof("message") == "error"
+        return last.error

@@ -1,0 +1,424 @@
+"""The status page as text: what it shows, to whom, and what it never contains."""
+
+import base64
+import hashlib
+import http.client
+import itertools
+import re
+from collections.abc import Iterator
+from functools import partial
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from starlette.requests import Request
+
+from allocator import policies
+from allocator.core import (
+    AddAgents,
+    AddFramework,
+    AgentInfo,
+    Define,
+    Event,
+    FrameworkInfo,
+    Kind,
+    Options,
+    SetDrain,
+    SetPaused,
+)
+from allocator.server.config import Config, Flag, Loaded, load
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.metrics.scraping import MetricsServer, start_http
+from allocator.server.operators.operators import Operators
+from allocator.server.views.views import Views
+from allocator.server.web import http as listener
+from allocator.server.web.page import agent_map, look, page_routes, routes, tables
+from allocator.settable import KINDS
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2
+from tests.integration.web.page_cluster import HOSTILE, TURNED, state
+from tests.server.metrics.test_metrics_http import Busy
+
+CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
+
+PAGES = ("/", "/shares", "/shares?fair=1", "/agents", "/explain?kind=framework&name=id-0003")
+
+
+@pytest.fixture(autouse=True)
+def always_fresh(monkeypatch):
+    monkeypatch.setattr(look, "FRESH_S", 0.0)
+    monkeypatch.setattr(routes, "FRESH_S", 0.0)
+
+
+@pytest.fixture
+def loop() -> Iterator[CoreLoop]:
+    core = CoreLoop(Config(), build_policy=policies.build)
+    core.start()
+    core.call(lambda: core.allocator.allocate(1)).result(200)  # loads what is compiled
+    yield core
+    core.stop()
+
+
+@pytest.fixture
+def views(loop) -> Views:
+    return Views(loop, Operators(loop, Loaded(Config(), {})))
+
+
+@pytest.fixture
+def server(loop, views) -> Iterator[MetricsServer]:
+    running = start_http(CONFIG, loop, pages=page_routes(views, "local"))
+    yield running
+    running.close()
+
+
+def tell(loop: CoreLoop, *events: Event) -> None:
+    for event in events:
+        loop.call(partial(loop.allocator.step, event)).result(60)
+
+
+def ask(server: MetricsServer, path: str, method: str = "GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read().decode(), response.headers
+    finally:
+        connection.close()
+
+
+def page(server: MetricsServer, path: str) -> str:
+    status, text, _ = ask(server, path)
+    assert status == 200, text
+    return text
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and all text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_is_run_and_nothing_comes_from_elsewhere(loop, server, path):
+    tell(loop, Options(), *state(60))
+    elements = Elements(page(server, path)).found
+    assert not {tag for tag, _ in elements} & {"script", "iframe", "object", "embed", "base"}
+    for tag, attributes in elements:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], tag
+        for name in ("href", "src", "action", "formaction"):
+            address = attributes.get(name)
+            if address is not None:
+                assert re.match(r"/(?!/)|\?|#|data:,$", address), (tag, address)
+
+
+def test_whatever_a_framework_is_called_is_text(loop, server):
+    tell(loop, Options(), *state(60))
+    text = page(server, "/")
+    assert HOSTILE not in text
+    shown = "".join(Elements(text).text)
+    assert HOSTILE in shown
+    assert TURNED not in shown
+    assert TURNED.replace("\N{RIGHT-TO-LEFT OVERRIDE}", "\N{REPLACEMENT CHARACTER}") in shown
+
+
+def test_headers_forbid_all_but_the_page_itself(loop, server):
+    for path in PAGES[:-1]:
+        _, text, headers = ask(server, path)
+        style = text[text.index("<style>") + 7 : text.index("</style>")]
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        allowed = headers["Content-Security-Policy"]
+        assert allowed.startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
+        assert "frame-ancestors 'none'" in allowed
+        assert "unsafe" not in allowed
+    for path in ("/metrics", "/", "/nothing"):
+        headers = ask(server, path)[2]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+        assert "Server" not in headers
+
+
+def test_it_can_only_be_read(server):
+    for path in ("/", "/shares", "/agents", "/explain", "/metrics", "/healthz", "/readyz"):
+        for method in ("POST", "PUT", "DELETE", "PATCH"):
+            assert ask(server, path, method)[0] == 405, (method, path)
+
+
+def test_shares_and_states_stand_in_it(loop, server):
+    tell(loop, Options(), *state(60))
+    shown = " ".join("".join(Elements(page(server, "/")).text).split())
+    assert "No warnings." not in shown
+    assert "no session no master is in session" in shown
+    assert "58 of 60 agents" in shown
+    assert "8 frameworks" in shown
+    for role in ("eng", "ads", "search", "index", "ops", "science"):
+        assert f" {role} " in shown
+    inside = " ".join("".join(Elements(page(server, "/shares?role=eng/search")).text).split())
+    assert " index " in inside
+    assert " ops " not in inside
+    assert "Root mean square" in page(server, "/shares?fair=1&sort=name")
+
+
+def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
+    tell(loop, Options(), *state(3))
+    rows = loop.call(lambda: agent_map.take(loop.allocator)).result(60)
+    tell(loop, SetDrain(rows.name[0]))
+    drained = loop.call(lambda: agent_map.take(loop.allocator)).result(60)
+    assert (rows.on[0], drained.on[0]) == (True, False)
+    assert drained.on[1:].tolist() == rows.on[1:].tolist()
+
+
+def test_what_is_wrong_is_told(loop, server):
+    tell(loop, Options(), *state(3), SetPaused(True))
+    shown = "".join(Elements(page(server, "/")).text)
+    assert "the master holds all offers back" in shown
+
+
+def test_an_explanation_is_found_by_name_and_by_id(loop, server):
+    tell(loop, Options(), *state(60))
+    for question in ("kind=framework&name=spark-pi", "name=id-0001"):
+        shown = "".join(Elements(page(server, f"/explain?{question}")).text)
+        assert "spark-pi id-0001, in the role" in shown
+    assert "offered to nobody" in page(server, "/explain?kind=agent&name=agent-29")
+    assert "frameworks:" in page(server, "/explain?kind=role&name=eng")
+    assert ask(server, "/explain?kind=role&name=")[0] == 303
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("/explain?kind=framework&name=spark-py", 404, "there is no such framework; no master"),
+        ("/explain?kind=planet&name=mars", 400, "must be one of framework, role, agent"),
+        ("/shares?role=enk", 400, "role = &#39;enk&#39;: there is no such role"),
+        ("/shares?sort=size", 400, "must be one of waiting, share, name"),
+        ("/?refresh=-1", 400, "must be a number from 0 to 3600"),
+        ("/?refresh=99999999999999999999", 400, "must be a number from 0 to 3600"),
+        ("/?resource=gpus", 400, "there is no such resource; one of cpus, mem"),
+        ("/agents?first=61", 400, "must be a number from 0 to 60"),
+        ("/agents?first=%F0%9F%98%80", 400, "must be a number"),
+        ("/explain?kind=framework&name=<script>", 404, "there is no such framework"),
+    ],
+)
+def test_a_wrong_question_is_answered_with_what_would_be_right(loop, server, path, status, text):
+    tell(loop, Options(), *state(60))
+    got, answer, _ = ask(server, path.replace("<", "%3C").replace(">", "%3E"))
+    assert got == status
+    assert text in answer
+    assert "<script" not in answer
+
+
+def request_from(host: str | None) -> Request:
+    headers = [(b"host", b"localhost:5057")]
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": headers, "query_string": b""}
+    return Request({**scope, "client": host and (host, 4711)})
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:5057", 200),
+        ("localhost", 200),
+        ("127.0.0.1:8080", 200),
+        ("[::1]:5057", 200),
+        ("[::1]", 200),
+        ("rebound.elsewhere.org:5057", 403),
+        ("127.0.0.1.elsewhere.org", 403),
+        ("10.0.0.7:5057", 403),
+        ("", 403),
+    ],
+)
+def test_it_is_shown_to_nobody_elses_page(loop, views, host, status):
+    """A browser here may be led here by a name of somebody's own, and says that name."""
+    server = start_http(CONFIG, loop, pages=page_routes(views, "local"))
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.putrequest("GET", "/", skip_host=True)
+        connection.putheader("Host", host)
+        connection.endheaders()
+        assert connection.getresponse().status == status
+        connection.close()
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
+def test_it_is_shown_to_this_machine(views, host):
+    pages = routes.Pages(views, local_only=True)
+    assert pages.answer(pages.status, request_from(host)).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["10.0.0.7", "::ffff:10.0.0.7", "fe80::1%eth0", None])
+def test_others_need_permission(views, host):
+    pages = routes.Pages(views, local_only=True)
+    refused = pages.answer(pages.status, request_from(host))
+    assert refused.status_code == 403
+    assert b'http.page = "all"' in refused.body
+    opened = routes.Pages(views, local_only=False)
+    assert opened.answer(opened.status, request_from(host)).status_code == 200
+
+
+def test_it_can_be_turned_off(loop, views):
+    server = start_http(CONFIG, loop, pages=page_routes(views, "off"))
+    try:
+        assert ask(server, "/")[1].startswith("/metrics ")
+        assert ask(server, "/shares")[0] == 404
+        assert ask(server, "/healthz")[0] == 200
+    finally:
+        server.close()
+
+
+def test_a_busy_core_is_shown_as_it_was(loop, server, monkeypatch):
+    monkeypatch.setattr(look, "ANSWER_S", 0.05)
+    monkeypatch.setattr(routes, "QUESTION_S", 0.05)
+    tell(loop, Options(), *state(60))
+    with Busy(loop):
+        status, text, _ = ask(server, "/")
+        assert status == 503
+        assert "The core is busy" in text
+    before = page(server, "/?refresh=0")
+    with Busy(loop):
+        assert page(server, "/?refresh=0") == before
+        status, text, _ = ask(server, "/explain?kind=role&name=eng")
+        assert status == 503
+
+
+def test_pages_leave_room_for_probes(views):
+    assert routes.PAGES_MAX < listener.OTHERS_MAX / 2
+    pages = routes.Pages(views, local_only=True)
+    for _ in range(routes.PAGES_MAX):
+        assert pages._places.acquire(blocking=False)
+    refused = pages.answer(pages.status, request_from("127.0.0.1"))
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"] == "1"
+    pages._places.release()
+    assert pages.answer(pages.status, request_from("127.0.0.1")).status_code == 200
+
+
+def test_a_look_is_taken_once_for_all_who_ask_at_the_same_time(views):
+    counted = itertools.count(1)
+    latest = look.Latest(lambda: next(counted), 60.0)
+    assert [latest.get() for _ in range(5)] == [1] * 5
+
+
+def share(role: str, part: float = 0.0, waited_cycles: int = 0) -> pb.Share:
+    return pb.Share(role=role, share=part, weighted_share=part, waited_cycles=waited_cycles)
+
+
+def test_a_role_stands_below_its_parent_whatever_it_is_called():
+    paths = ["a", "a-b", "a/c", "a/c/d", "b"]
+    found = tables.tree([share(path) for path in paths])
+    assert [each.role for each in found.rows] == ["a", "a/c", "a/c/d", "a-b", "b"]
+
+
+def test_roles_are_left_out_from_the_deepest_level_on():
+    many = [share(f"top{n}") for n in range(10)] + [share(f"top{n}/x") for n in range(10)]
+    found = tables.tree(many, most=15)
+    assert [each.role for each in found.rows] == [f"top{n}" for n in range(10)]
+    assert found.more == 10
+    largest = tables.tree([share(f"r{n}", n / 100) for n in range(20)], most=3)
+    assert [each.role for each in largest.rows] == ["r17", "r18", "r19"]
+    assert largest.more == 17
+
+
+def test_who_waits_longest_comes_first_then_the_largest_share():
+    found = tables.frameworks(
+        [share("a", 0.1), share("b", 0.3), share("c", 0.2, waited_cycles=5)], 2
+    )
+    assert [each.role for each in found.rows] == ["c", "b"]
+    assert found.more == 1
+
+
+def test_a_map_has_a_bounded_number_of_cells():
+    count = 50_000
+    used = np.arange(count, dtype=np.int64)[:, None]
+    rows = agent_map.AgentRows(
+        name=tuple(f"node-{n}" for n in range(count)),
+        on=np.arange(count) % 2 == 0,
+        capacity=np.full((count, 1), count - 1),
+        used=used,
+        offered=np.zeros_like(used),
+        resources=("cpus",),
+        counted=np.ones(1, np.bool_),
+    )
+    drawn = agent_map.draw(rows)
+    cells = drawn.cells()
+    assert len(cells) <= agent_map.CELLS_MAX
+    assert sum(each.size for each in cells) == count
+    assert sum(each.off for each in cells) == count // 2
+    # In the order of their numbers, so each cell is fuller than the one before.
+    assert [each.used for each in cells] == sorted(each.used for each in cells)
+    assert (cells[0].shade, cells[-1].shade) == ("u1", "u10")
+    inside = drawn.cells(cells[3].first, cells[3].size)
+    assert [each.size for each in inside] == [1] * cells[3].size
+    assert np.mean([each.used for each in inside]) == pytest.approx(cells[3].used)
+    assert sum(number for _, number in drawn.bands()) == count
+
+
+def test_an_agent_without_a_resource_is_idle_and_one_that_is_off_looks_so():
+    rows = agent_map.AgentRows(
+        name=("b", "a"),
+        on=np.array([True, False]),
+        capacity=np.array([[0, 8], [4, 8]]),
+        used=np.array([[0, 8], [1, 0]]),
+        offered=np.array([[0, 0], [3, 0]]),
+        resources=("gpus", "cpus"),
+        counted=np.ones(2, np.bool_),
+    )
+    off, full = agent_map.draw(rows).cells()
+    assert (off.name, off.shade, off.used, off.offered) == ("a", "off", 0.25, 0.75)
+    assert (full.name, full.shade, full.used) == ("b", "u10", 1.0)
+    assert [each.used for each in agent_map.draw(rows, "gpus").cells()] == [0.25, 0.0]
+    assert dict(agent_map.draw(rows).bands())["full"] == 1
+
+
+def test_a_cluster_of_many_agents_and_frameworks_makes_a_page_of_bounded_size(loop, server):
+    agents, frameworks = 20_000, 300
+    handles = np.arange(1, agents + 1)
+    tell(
+        loop,
+        Options(),
+        Define({0: Kind("cpus")}, {1: "eng"}),
+        AddAgents(
+            handles,
+            tuple(AgentInfo(f"agent-{n}", hostname=f"host-{n}.example") for n in handles.tolist()),
+            np.array([0]),
+            np.full((agents, 1), 8000),
+            np.ones(agents, np.bool_),
+            np.full(agents, -1),
+            np.zeros(agents, np.int64),
+        ),
+        *(AddFramework(n, FrameworkInfo(f"id-{n}"), (1,)) for n in range(1, frameworks + 1)),
+    )
+    text = page(server, "/")
+    assert len(text) < 400_000
+    assert text.count('class="u0" href') == len(
+        agent_map.draw(loop.call(lambda: agent_map.take(loop.allocator)).result(60)).cells()
+    )
+    assert "275 more frameworks" in text
+
+
+def test_a_long_text_is_cut_and_markup_is_not():
+    assert len(str(tables.printable("x" * 100_000))) == tables.TEXT_MAX + 1
+    assert tables.url("a b/<") == "a%20b%2F%3C"
+
+
+def test_of_a_rule_is_said_how_many_it_is_about():
+    match = settings_pb2.RuleMatch(agents=1, agents_total=4, frameworks=2, frameworks_total=3)
+    said = {kind: tables.matched(settings_pb2.Setting(key=kind, match=match)) for kind in KINDS}
+    assert said["drain"] == "1 of 4 agents"
+    assert said["weight"] == said["limit"] == "2 of 3 frameworks"
+    assert said["demand"] == "2 of 3 frameworks, counts for 0"
+    assert said["constraint"] == "1 of 4 agents, 2 of 3 frameworks"
+    assert tables.matched(settings_pb2.Setting(key="policy.name")) == ""

@@ -1,0 +1,99 @@
+"""Sections of the status page that are there when they are of use: drains, and who looks on."""
+
+import re
+
+import numpy as np
+import pytest
+
+from allocator.core import Hold, PolicySpec, SetDrain, SetShadow
+from allocator.server.web.page import drained, tables
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2
+from tests.integration.web.page_cluster import state
+from tests.server.web.test_page import always_fresh, loop, page, server, tell, views
+from tests.world.rows import holdings
+
+__all__ = ["always_fresh", "loop", "server", "views"]  # fixtures
+
+
+def text_of(page_text: str, section: str) -> str:
+    """The words of a section, without elements."""
+    inside = page_text.partition(f'<section id="{section}">')[2].partition("</section>")[0]
+    return " ".join(re.sub(r"<[^>]*>", " ", inside).split())
+
+
+def test_neither_section_is_there_without_a_reason(loop, server):
+    tell(loop, *state(12))
+    shown = page(server, "/")
+    assert 'id="drained"' not in shown
+    assert 'id="shadow"' not in shown
+
+
+def test_a_drained_agent_is_shown_with_who_still_holds_something(loop, server):
+    """Agent 5 of the cluster is empty; on agent 10 two frameworks hold a quarter of the CPUs."""
+    tell(loop, *state(12))
+    agents = loop.allocator.state.agents
+    eighth = int(agents.capacity[10, 0] // 8)
+    tell(loop, Hold(holdings((1, 2, 10, eighth, 0), (3, 4, 10, eighth, 0))))
+    tell(loop, SetDrain("rack00-node-5"), SetDrain("agent-10"))
+    found = loop.call(lambda: drained.take(loop.allocator)).result(60)
+    assert [(each.name, each.clients, each.used) for each in found.rows] == [
+        ("rack00-node-10", 2, pytest.approx(0.25)),
+        ("rack00-node-5", 0, 0.0),
+    ]
+    assert (found.more, found.empty) == (0, 1)
+    shown = text_of(page(server, "/"), "drained")
+    assert "rack00-node-10 25.0 % 2" in shown
+    assert "rack00-node-5 nothing" in shown
+    assert "1 of 2 is empty and can go" in shown
+
+
+def test_many_drained_agents_are_a_table_of_bounded_size(loop, server):
+    tell(loop, *state(60), *(SetDrain(f"agent-{number}") for number in range(1, 41)))
+    found = loop.call(lambda: drained.take(loop.allocator)).result(60)
+    assert (len(found.rows), found.more) == (drained.SHOWN_MAX, 40 - drained.SHOWN_MAX)
+    assert [each.used for each in found.rows] == sorted((r.used for r in found.rows), reverse=True)
+    assert "15 more that hold less" in text_of(page(server, "/"), "drained")
+
+
+def test_who_drains_is_found_by_host_and_by_id():
+    agent = drained.DrainedAgent("host", frozenset({"host", "id-1"}), 0, 0.0)
+    late = settings_pb2.Setting(key="drain", scope="agent host", set_at_ms=9)
+    early = settings_pb2.Setting(key="drain", scope="agent id-1", set_at_ms=5)
+    others = [
+        settings_pb2.Setting(key="drain", scope="agent id-11"),
+        settings_pb2.Setting(key="limit", scope="agent host"),
+    ]
+    assert drained.drain_of(agent, [late, *others, early]) is early
+    assert drained.drain_of(agent, others) is None
+
+
+def test_the_policy_that_looks_on_is_shown_beside_the_one_in_force(loop, server):
+    tell(loop, *state(12), SetShadow(PolicySpec("ps-dsf", mode="oblivious")))
+    assert "ps-dsf would" in text_of(page(server, "/"), "shadow")  # before any cycle, too
+    for now_ms in (1000, 2000):
+        loop.call(lambda now_ms=now_ms: loop.allocator.allocate(now_ms)).result(60)
+        loop.call(lambda: loop.shadow.after_answers(loop.allocator)).result(60)
+        assert loop.shadow.settle(60)
+    spec, counts, _ = loop.shadow.counts()
+    assert spec is not None
+    assert counts.compared >= 1
+    shown = text_of(page(server, "/"), "shadow")
+    assert shown.startswith("Looks on: ps-dsf oblivious")
+    assert f"{counts.compared} cycles compared" in shown
+    both = counts.offers_of_both
+    assert f"both {both}" in shown
+    for role in ("eng", "eng/ads", "science"):
+        assert f" {role} " in shown
+
+
+def test_roles_that_differ_most_come_first_and_few_are_shown():
+    found = pb.GetShadowResponse()
+    for number in range(30):
+        found.roles.add(role=f"r{number:02}", offered=1.0, offered_by_shadow=1.0 + number % 7)
+    rows = tables.apart(found)
+    assert len(rows) == tables.COMPARED_MAX
+    apart = [abs(row.offered - row.offered_by_shadow) for row in rows]
+    assert apart == sorted(apart, reverse=True)
+    assert np.max(apart) == 6
+    assert [row.role for row in rows[:4]] == ["r06", "r13", "r20", "r27"]

@@ -1,0 +1,218 @@
+"""A sidecar that is restored from a checkpoint answers as the one that it was made of."""
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import AdoptPlan, Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
+from allocator.core.checkpoint import CheckpointError, Column, Detached, to_columns
+from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.workloads.play import play
+from allocator.policies import build
+from allocator.v1 import journal_pb2
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import Sidecar, WireError
+from allocator.wire.journal.checkpoint import mark, read_checkpoint, read_mark, write_checkpoint
+from allocator.wire.session.sidecar import Answer
+from tests.lab.master.auditing import Audited
+from tests.lab.master.masters import wire_link
+from tests.wire.dialogue import POLICY, WELCOME, Module, declined
+
+
+def fresh() -> Sidecar:
+    return Sidecar(lambda kept: Allocator(build, kept), Settings(policy=POLICY), WELCOME)
+
+
+def read(records: list[journal_pb2.JournalRecord]) -> Column:
+    *pieces, end = records
+    return read_checkpoint(
+        (record.checkpoint_piece for record in pieces), read_mark(end.checkpoint_end)
+    )
+
+
+def resumed(sidecar: Sidecar) -> Sidecar:
+    """Another sidecar that goes on from a checkpoint, which went through bytes."""
+    other = Sidecar(lambda kept: Allocator(build, kept), Settings(), sidecar._welcome)
+    other.resume(read(list(write_checkpoint(to_columns(Detached(sidecar.kept()).value)))))
+    return other
+
+
+def as_bytes(answers: list[Answer]) -> list[tuple[int, bytes]]:
+    return [(number, response.SerializeToString()) for number, response in answers]
+
+
+class Doubled(Sidecar):
+    """A sidecar beside which another one answers, too, that is restored now and then."""
+
+    other: Sidecar | None = None
+    restored = 0
+    random = random.Random(0)
+
+    def open(self) -> int:
+        number = super().open()
+        assert self.other is None or self.other.open() == number
+        return number
+
+    def receive(
+        self,
+        number: int,
+        data: bytes,
+        policy_error: str = "",
+        first_plan: AdoptPlan | None = None,
+    ) -> list[Answer]:
+        answers = super().receive(number, data, policy_error, first_plan)
+        if self.other is not None:
+            assert as_bytes(self.other.receive(number, data)) == as_bytes(answers)
+        if self.random.random() < 0.3:
+            self.restore()
+        return answers
+
+    def close(self, number: int, error: WireError | None = None) -> list[Answer]:
+        answers = super().close(number, error)
+        if self.other is not None:
+            assert as_bytes(self.other.close(number, error)) == as_bytes(answers)
+        return answers
+
+    def restore(self) -> None:
+        if self.other is not None:
+            assert mark(to_columns(self.other.kept())) == mark(to_columns(self.kept()))
+        self.other = resumed(self)
+        assert mark(to_columns(self.other.kept())) == mark(to_columns(self.kept()))
+        self.restored += 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "mode", "cut_every_ms"),
+    [("drf", "characterised", 0), ("tsf", "oblivious", 3000)],
+)
+def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cut_every_ms):
+    """Quotas, reservations, filters, exclusions, sessions that are cut: at any moment."""
+    link = wire_link(policy, mode, 5)
+    sidecar = Doubled(lambda kept: Allocator(build, kept), link.allocator.settings, WELCOME)
+    sidecar.random = random.Random(7)
+    link.sidecar = sidecar
+    scenario = RandomScenario(5, duration_ms=10_000)
+    audited = Audited(scenario, link, cut_every_ms=cut_every_ms, until_ms=10_000)
+    record = play(audited, link, tell_demand=True).record
+    assert record.offers > 20
+    assert sidecar.restored > 5
+    assert sidecar.other is not None
+
+
+def test_sessions_in_every_state_go_on():
+    """One that has the allocator, one within its snapshot, strangers, one that was refused."""
+    sidecar = fresh()
+    sidecar.step(SetConstraint("", "nobody", "ssd"))
+    bearer = Module(sidecar, "bearer", 2).begin()
+    bearer.batch(bearer.all_offered(bearer.batch(cycle=True)))
+    stranger, refused = Module(sidecar), Module(sidecar, "older", 1)
+    refused.say(refused.client.hello())
+    other = resumed(sidecar)
+    assert (other.active, other.sessions_begun) == (1, 3)
+    assert other.allocator.settings == sidecar.allocator.settings
+    # From here on both hear the same.
+    newer = Module(sidecar, "newer", 3)
+    assert other.open() == newer.number
+    snapshot = [pb.SnapshotChunk(), pb.SnapshotChunk(last=True, clock_ms=1)]
+    said = [
+        (bearer.number, bearer.client.batch(9000, (), cycle=True)),
+        (stranger.number, bearer.client.batch(9000, (), cycle=True)),
+        (refused.number, pb.SessionRequest()),
+        (newer.number, newer.client.hello()),
+        (bearer.number, bearer.client.batch(9500, (), cycle=True)),
+        *((newer.number, pb.SessionRequest(snapshot=chunk)) for chunk in snapshot),
+    ]
+    for number, request in said:
+        data = request.SerializeToString()
+        assert as_bytes(other.receive(number, data)) == as_bytes(sidecar.receive(number, data))
+        other = resumed(other)
+    assert other.active == newer.number
+    assert {session.state.value for session in other.sessions.values()} == {"events", "nothing"}
+
+
+def test_all_of_a_sidecar_and_a_session_is_kept_or_given():
+    """Whoever gives them something else has to say which; later answers may depend on it."""
+    sidecar = fresh()
+    module = Module(sidecar).begin()
+    kept = {"allocator", "_active", "_last", "sessions"}
+    given = {"_new_allocator", "_welcome"}
+    only_within_a_call, only_for_metrics = {"_parting"}, {"counts"}
+    assert set(vars(sidecar)) == kept | given | only_within_a_call | only_for_metrics
+    assert sidecar._parting == []
+    kept = {"state", "greeting", "sequence", "clock_ms", "_allocator"}
+    given, only_for_people = {"_admit", "_check", "_welcome"}, {"failure", "mended", "figures"}
+    only_for_people |= {"asides", "asides_told", "defects"}
+    session = sidecar.sessions[module.number]
+    assert set(vars(session)) == kept | given | {"_counts"} | only_for_people
+
+
+def checkpoint() -> list[journal_pb2.JournalRecord]:
+    sidecar = fresh()
+    module = Module(sidecar).begin()
+    made = module.batch(cycle=True)
+    module.batch(module.all_offered(made), declined(made))
+    return list(write_checkpoint(to_columns(sidecar.kept())))
+
+
+CHECKPOINT = checkpoint()
+
+
+@given(place=st.integers(0, 10**6), change=st.integers(1, 255))
+def test_damage_of_a_checkpoint_is_noticed_or_harmless(place, change):
+    """A few bits of compressed data mean nothing; without them it says what it said."""
+    piece, end = CHECKPOINT
+    data = bytearray(piece.checkpoint_piece)
+    data[place % len(data)] ^= change
+    try:
+        root = read_checkpoint([bytes(data)], read_mark(end.checkpoint_end))
+    except CheckpointError:
+        return
+    assert mark(root) == read_mark(end.checkpoint_end)
+
+
+@given(st.integers(0, 10**6))
+def test_a_checkpoint_that_is_cut_off_is_noticed(length):
+    piece, end = CHECKPOINT
+    data = piece.checkpoint_piece[: length % len(piece.checkpoint_piece)]
+    with pytest.raises(CheckpointError, match=r"ends too early|is not what was written"):
+        read([journal_pb2.JournalRecord(checkpoint_piece=data), end])
+
+
+@pytest.mark.parametrize("missing", range(1, 10))
+def test_a_checkpoint_without_its_last_bytes_is_noticed(missing):
+    """They hold a checksum alone: all that was kept may be read by then."""
+    piece, end = CHECKPOINT
+    data = piece.checkpoint_piece[:-missing]
+    with pytest.raises(CheckpointError, match=r"ends too early"):
+        read([journal_pb2.JournalRecord(checkpoint_piece=data), end])
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=5))
+def test_pieces_of_any_size_are_a_checkpoint(cuts):
+    piece, end = CHECKPOINT
+    data = piece.checkpoint_piece
+    places = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
+    pieces = [data[a:b] for a, b in itertools.pairwise(places)]
+    root = read_checkpoint(pieces, read_mark(end.checkpoint_end))
+    assert mark(root) == read_mark(end.checkpoint_end)
+
+
+def test_a_newer_checkpoint_is_told(monkeypatch):
+    monkeypatch.setattr("allocator.wire.journal.checkpoint.VERSION", 2)
+    newer = checkpoint()
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="has version 2; 1 can be read"):
+        read(newer)
+
+
+def test_a_policy_that_is_gone_is_told():
+    sidecar = fresh()
+    sidecar.step(SetPolicy(PolicySpec("tsf")))
+    sidecar.allocator.settings.policy = PolicySpec("gone")
+    other = fresh()
+    with pytest.raises(CheckpointError, match=r"cannot be gone on from: .*no policy 'gone'"):
+        other.resume(to_columns(sidecar.kept()))
+    assert other.allocator.settings.policy == POLICY
