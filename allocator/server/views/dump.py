@@ -4,7 +4,7 @@ The thread of the core only copies; the text is made by whoever asked. Amounts a
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ def read(loop: CoreLoop) -> StateCopy:
         session=loop.session,
         clock_ms=state.now_ms,
         paused=state.paused,
-        settings=Settings(**_settings(allocator.settings)),
+        settings=allocator.settings.copied(),
         kinds=list(state.space.kinds),
         quotas=list(state.quotas.values()),
         report=report.read(allocator),
@@ -81,12 +81,6 @@ def read(loop: CoreLoop) -> StateCopy:
         holding_held=books.held[holdings],
         holding_offered=books.offered[holdings],
     )
-
-
-def _settings(settings: Settings) -> dict[str, Any]:
-    names = Settings.__dataclass_fields__
-    copied = {name: getattr(settings, name) for name in names}
-    return {name: dict(each) if isinstance(each, dict) else each for name, each in copied.items()}
 
 
 def pieces(state: StateCopy) -> Iterator[bytes]:
@@ -157,7 +151,8 @@ def _as_json(value: object) -> list[Any] | dict[str, Any]:
 
 
 def _plain_settings(settings: Settings) -> dict[str, Any]:
-    plain = {**_settings(settings), "policy": asdict(settings.policy)}
+    plain = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    plain["policy"] = asdict(settings.policy)
     plain["shadow"] = asdict(settings.shadow) if settings.shadow else None
     for name in ("demands", "constraints", "weights"):
         plain[name] = [asdict(rule) for rule in plain[name].values()]
