@@ -225,7 +225,9 @@ def test_entry_points_are_loaded_and_what_is_wrong_with_them_is_said(monkeypatch
     monkeypatch.setattr(plugins, "entry_points", found)
     problems = list(plugins.load_entry_points())
     assert "entry" in POLICIES
-    assert POLICIES["entry"].origin.startswith("the entry point entry = tests.server.entry_of")
+    assert POLICIES["entry"].origin.startswith(
+        "the entry point entry = tests.server.plugins.entry_of"
+    )
     gone, good = sorted(problems, key=lambda each: "good" in each)
     assert "gone = no_such_package:ENTRY" in gone
     assert "cannot be loaded: ModuleNotFoundError" in gone
@@ -432,7 +434,7 @@ def test_an_operator_is_told_of_a_policy_that_is_never_made(tmp_path, monkeypatc
 ENDS = """
 import atexit
 from allocator.cli import main
-from allocator.server.system import guarded_policy
+from allocator.server.plugins import guarded_policy
 
 guarded_policy.TRIAL_S = 0.2
 atexit.register(print, "the interpreter ends")
