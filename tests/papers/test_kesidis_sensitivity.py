@@ -146,5 +146,5 @@ def test_the_summary_names_the_choices_under_which_it_is_otherwise():
     assert paper.summary(("a", "b", "c"), rows) == (
         "'a' holds under 2 of 4 choices. Contrary: two. Not shown: four.",
         "'b' holds under every choice.",
-        "'c' is not shown under 3 of 4 choices. HoldTimes: three.",
+        "'c' is not shown under 3 of 4 choices. Holds: three.",
     )

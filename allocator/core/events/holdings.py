@@ -86,7 +86,7 @@ class Move(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """HoldTimes, transitions and releases of few rows each, in the order in which they came.
+    """Holds, transitions and releases of few rows each, in the order in which they came.
 
     It is no event, but what several of them are together, each row as if it had come by itself.
 

@@ -93,7 +93,7 @@ _MOVES = {"hold": Move.HOLD, "transition": Move.USE, "release": Move.RELEASE}
 
 
 class MoveRun:
-    """HoldTimes, transitions and releases of few rows that follow each other.
+    """Holds, transitions and releases of few rows that follow each other.
 
     `start`: the first of them in the batch.
     `names`: their fields.

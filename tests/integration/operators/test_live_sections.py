@@ -81,9 +81,9 @@ def shares(process: SidecarProcess) -> dict[str, dict]:
     return {each["framework_name"]: each for each in ask(process, "shares")["clients"]}
 
 
-HoldTimes = Callable[[SidecarProcess], bool]
+Holds = Callable[[SidecarProcess], bool]
 
-CHANGES: dict[str, tuple[str, HoldTimes]] = {
+CHANGES: dict[str, tuple[str, Holds]] = {
     "policy": (
         '[policy]\nname = "tsf"\n',
         lambda process: ask(process, "policy", "show")["policy"]["name"] == "tsf",

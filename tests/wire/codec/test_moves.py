@@ -1,4 +1,4 @@
-"""HoldTimes, transitions and releases that come mixed do what their rows do one by one.
+"""Holds, transitions and releases that come mixed do what their rows do one by one.
 
 The twin is slow and obvious: a second sidecar, which is sent each row in a batch of its own.
 """
