@@ -230,6 +230,8 @@ private:
   void carryOut(brain::Message&& message);
   void takeEffects(brain::Ready* ready);
   void makeOffers();
+  void makeOffersTogether();
+  std::vector<brain::Offer> takeOtherCopies();
   void makeInverseOffers();
   void giveBack();
   void giveBackOffer();

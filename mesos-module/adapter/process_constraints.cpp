@@ -162,7 +162,7 @@ void AllocatorProcess::tell(const brain::Exclude& event, size_t pairs)
 
 
 // Of so many roles that the cost is bounded; the brain hears of the others.
-// Gives how many.
+// Gives how many, and one where there is none: to look takes time, too.
 size_t AllocatorProcess::evaluate(
     const FrameworkID& frameworkId,
     const SlaveID& agentId,
@@ -171,7 +171,7 @@ size_t AllocatorProcess::evaluate(
   const auto framework = frameworks.find(frameworkId);
   const auto agent = agents.find(agentId);
   if (framework == frameworks.end() || agent == agents.end()) {
-    return 0;
+    return 1;
   }
 
   const size_t most = brain::constrainedRoles(agents.size());
@@ -195,7 +195,7 @@ size_t AllocatorProcess::evaluate(
           brain::Exclude::Row{frameworkId.value(), role, agentId.value(), now});
     }
   }
-  return pairs;
+  return std::max<size_t>(pairs, 1);
 }
 
 

@@ -1,6 +1,10 @@
 #include "adapter/process.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <set>
+#include <vector>
 
 #include <glog/logging.h>
 
@@ -224,6 +228,63 @@ const Resources& AllocatorProcess::toOffer(const brain::Offer& offer)
 
 // Where something is thrown, those that the master has not are left.
 void AllocatorProcess::makeOffers()
+{
+  while (!unmade.empty()) {
+    vector<brain::Offer> later = takeOtherCopies();
+    try {
+      makeOffersTogether();
+    } catch (...) {
+      // There is room: they were there before.
+      std::move(later.begin(), later.end(), std::back_inserter(unmade));
+      throw;
+    }
+    unmade = std::move(later);
+  }
+}
+
+
+// Of several copies of a shared volume in one offer the master keeps one. So
+// where another copy goes to the same framework and role on the same agent,
+// that is an offer of its own, for later. Nothing is lost where something is
+// thrown.
+vector<brain::Offer> AllocatorProcess::takeOtherCopies()
+{
+  const brain::ResourceClasses& classes = brain.cluster().classes;
+  std::set<std::array<uint32_t, 4>> given;
+  vector<size_t> others;
+
+  for (size_t i = 0; i < unmade.size(); ++i) {
+    const brain::Offer& offer = unmade[i];
+    bool isOther = false;
+    for (const brain::Part& part : offer.parts) {
+      isOther = (classes.row(part.resourceClass).traits.shared &&
+                 !given
+                      .insert(
+                          {{offer.framework,
+                            offer.role,
+                            offer.agent,
+                            part.resourceClass}})
+                      .second) ||
+          isOther;
+    }
+    if (isOther) {
+      others.push_back(i);
+    }
+  }
+
+  vector<brain::Offer> result;
+  result.reserve(others.size());
+  for (size_t i : others) {
+    result.push_back(std::move(unmade[i]));
+  }
+  for (auto i = others.rbegin(); i != others.rend(); ++i) {
+    unmade.erase(unmade.begin() + *i);
+  }
+  return result;
+}
+
+
+void AllocatorProcess::makeOffersTogether()
 {
   const brain::Cluster& cluster = brain.cluster();
   hashmap<uint32_t, Offers> offers;

@@ -285,7 +285,9 @@ private:
 
   // apply/late.cpp
   size_t workLeft(const std::string& payer) const;
-  bool mayTell(const Framework& framework, size_t roles);
+  bool mayTell(const Framework& framework, size_t work);
+  bool mayTell(const Framework& framework);
+  bool mayTell(const Framework& framework, const wire::Event& message);
   void tellUpdate(uint32_t framework);
   void tellLater(uint32_t framework, const std::set<uint32_t>& suppressed);
   void tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles);

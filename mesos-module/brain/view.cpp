@@ -217,10 +217,12 @@ void writeAgent(const Agent& agent, const Cluster& cluster, Json* json)
   json->key("refusals");
   json->begin('[');
   for (const OfferFilter& each : agent.filters) {
-    json->begin('{');
-    writeClient(each.framework, each.role, *each.parts, cluster, json);
-    json->entry("expires_ms", each.expiresMs);
-    json->end('}');
+    if (!cluster.filters.isDropped(each)) {
+      json->begin('{');
+      writeClient(each.framework, each.role, *each.parts, cluster, json);
+      json->entry("expires_ms", each.expiresMs);
+      json->end('}');
+    }
   }
   json->end(']');
   json->end('}');

@@ -154,7 +154,11 @@ std::string Brain::step(const AddFramework& event, int64_t)
     wire::Event message;
     *message.mutable_add_framework() =
         toWire(*state.frameworks.find(number), number, &state);
-    mayTell(*framework, framework->roles.size());
+    if (!mayTell(*framework)) {
+      // Who it is must be known, and what it says of itself may wait.
+      message.mutable_add_framework()->clear_labels();
+      tellLater(number, framework->suppressed);
+    }
     state.frameworkHandles.sent(number, send(std::move(message)));
   }
 
@@ -239,7 +243,7 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
     }
   }
 
-  if (mayTell(*framework, framework->roles.size())) {
+  if (mayTell(*framework)) {
     tellUpdate(number);
   } else {
     std::set<uint32_t> silent = framework->suppressed;
@@ -272,7 +276,7 @@ std::string Brain::apply(const Request& event, uint32_t number, int64_t)
 
   const Framework& framework = *state.frameworks.find(number);
   lateRequests.erase(number);
-  if (mayTell(framework, framework.roles.size())) {
+  if (mayTell(framework, message)) {
     send(std::move(message));
   } else {
     lateRequests[number].Swap(&message);

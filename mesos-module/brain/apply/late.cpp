@@ -26,15 +26,39 @@ size_t Brain::workLeft(const std::string& payer) const
 }
 
 
-// Counts so many of its roles.
-bool Brain::mayTell(const Framework& framework, size_t roles)
+// Counts so much work.
+bool Brain::mayTell(const Framework& framework, size_t work)
 {
   if (!following) {
     return true;
   }
   size_t& done = workedOut[framework.payer];
-  done += roles;
+  done += work;
   return done <= WORKED_OUT_MAX;
+}
+
+
+namespace {
+
+// What it costs to be told of a framework: of none of its roles as of one, and
+// to read what it says of itself.
+size_t workOf(const Framework& framework, size_t bytes)
+{
+  return std::max<size_t>(framework.roles.size(), 1) + bytes / BYTES_AS_A_ROLE;
+}
+
+} // namespace {
+
+
+bool Brain::mayTell(const Framework& framework)
+{
+  return mayTell(framework, workOf(framework, framework.info->ByteSizeLong()));
+}
+
+
+bool Brain::mayTell(const Framework& framework, const wire::Event& message)
+{
+  return mayTell(framework, workOf(framework, message.ByteSizeLong()));
 }
 
 
@@ -89,7 +113,7 @@ void Brain::tellWhatIsLate(int64_t nowMs)
     if (workLeft(framework.payer) == 0) {
       lateUpdates.insert(std::move(entry));
     } else {
-      mayTell(framework, framework.roles.size());
+      mayTell(framework);
       tellUpdate(entry.first);
     }
   }
@@ -101,7 +125,7 @@ void Brain::tellWhatIsLate(int64_t nowMs)
     if (workLeft(framework.payer) == 0) {
       lateRequests[entry.first].Swap(&entry.second);
     } else {
-      mayTell(framework, framework.roles.size());
+      mayTell(framework, entry.second);
       send(std::move(entry.second));
     }
   }

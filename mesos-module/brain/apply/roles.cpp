@@ -37,13 +37,16 @@ void mark(const Framework& framework, std::vector<bool>* marked)
 }
 
 
-void mark(const Agent& agent, std::vector<bool>* marked)
+// A filter that was dropped is nobody's any more.
+void mark(const Agent& agent, const Filters& filters, std::vector<bool>* marked)
 {
   for (const Allocation& allocation : agent.allocations) {
     mark(allocation.role, marked);
   }
   for (const OfferFilter& filter : agent.filters) {
-    mark(filter.role, marked);
+    if (!filters.isDropped(filter)) {
+      mark(filter.role, marked);
+    }
   }
 }
 
@@ -64,7 +67,7 @@ std::vector<bool> Brain::rolesInUse() const
   for (uint32_t number = 0; number < state.agents.end(); ++number) {
     const Agent* agent = state.agents.find(number);
     if (agent != nullptr) {
-      mark(*agent, &marked);
+      mark(*agent, state.filters, &marked);
     }
   }
 

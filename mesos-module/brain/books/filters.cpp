@@ -6,6 +6,14 @@
 
 namespace allocator {
 namespace brain {
+namespace {
+
+// So many may lie with agents beside as many as those that were not dropped.
+constexpr size_t DROPPED_MAX = 1024;
+
+} // namespace {
+
+
 std::pair<size_t, size_t>
 Filters::range(const Agent& agent, uint32_t framework, uint32_t role)
 {
@@ -31,10 +39,27 @@ Filters::range(const Agent& agent, uint32_t framework, uint32_t role)
 
 bool Filters::lasts(const OfferFilter& filter, int64_t nowMs) const
 {
+  return filter.expiresMs >= nowMs && !isDropped(filter);
+}
+
+
+bool Filters::isDropped(const OfferFilter& filter) const
+{
   auto client = clients.find(clientKey(filter.framework, filter.role));
 
-  return filter.expiresMs >= nowMs && client != clients.end() &&
-      client->second.generation == filter.generation;
+  return client == clients.end() ||
+      client->second.generation != filter.generation;
+}
+
+
+void Filters::countIn(uint32_t role, ptrdiff_t more)
+{
+  count += more;
+  const auto found = ofRole.emplace(role, 0).first;
+  found->second += more;
+  if (found->second == 0) {
+    ofRole.erase(found);
+  }
 }
 
 
@@ -81,7 +106,7 @@ void Filters::add(
           std::make_shared<const Parts>(std::move(refused))});
 
   ++client.count;
-  ++count;
+  countIn(role, 1);
   ++records;
   expiries.push(Expiry{expiresMs, number});
 
@@ -103,11 +128,12 @@ void Filters::sweep(Agent* agent, size_t begin, size_t end, const Gone& gone)
       continue;
     }
 
-    auto client = clients.find(clientKey(all[i].framework, all[i].role));
-    if (client != clients.end() &&
-        client->second.generation == all[i].generation) {
-      --client->second.count;
-      --count;
+    if (!isDropped(all[i])) {
+      auto client = clients.find(clientKey(all[i].framework, all[i].role));
+      countIn(all[i].role, -1);
+      if (--client->second.count == 0) {
+        clients.erase(client);
+      }
     }
 
     for (const Part& part : *all[i].parts) {
@@ -146,7 +172,7 @@ void Filters::drop(uint32_t framework, uint32_t role)
 {
   auto client = clients.find(clientKey(framework, role));
   if (client != clients.end()) {
-    count -= client->second.count;
+    countIn(role, -static_cast<ptrdiff_t>(client->second.count));
     clients.erase(client);
   }
 }
@@ -155,21 +181,21 @@ void Filters::drop(uint32_t framework, uint32_t role)
 void Filters::dropFramework(uint32_t framework)
 {
   for (auto client = clients.begin(); client != clients.end();) {
-    const bool its = client->first >> 32 == framework;
-    count -= its ? client->second.count : 0;
-    client = its ? clients.erase(client) : std::next(client);
+    if (client->first >> 32 == framework) {
+      const auto role = static_cast<uint32_t>(client->first);
+      countIn(role, -static_cast<ptrdiff_t>(client->second.count));
+      client = clients.erase(client);
+    } else {
+      ++client;
+    }
   }
 }
 
 
 size_t Filters::countOf(uint32_t role) const
 {
-  size_t result = 0;
-  for (const auto& client : clients) {
-    const bool inRole = static_cast<uint32_t>(client.first) == role;
-    result += inRole ? client.second.count : 0;
-  }
-  return result;
+  const auto found = ofRole.find(role);
+  return found == ofRole.end() ? 0 : found->second;
 }
 
 
@@ -187,6 +213,12 @@ void Filters::dropAgent(uint32_t number)
 
 void Filters::expire(int64_t nowMs)
 {
+  // Whoever drops filters that were to last for long must not make the master
+  // grow.
+  if (records > 2 * count + DROPPED_MAX) {
+    sweepDropped();
+  }
+
   std::vector<uint32_t> due;
   while (!expiries.empty() && expiries.top().ms < nowMs) {
     due.push_back(expiries.top().agent);
@@ -213,6 +245,22 @@ void Filters::expire(int64_t nowMs)
           [&](const OfferFilter& each) { return !lasts(each, nowMs); });
     }
   }
+}
+
+
+void Filters::sweepDropped()
+{
+  for (uint32_t number = 0; number < agents->end(); ++number) {
+    const Agent* agent = agents->find(number);
+    if (agent != nullptr && !agent->filters.empty()) {
+      sweep(
+          agents->edit(number),
+          0,
+          agent->filters.size(),
+          [this](const OfferFilter& each) { return isDropped(each); });
+    }
+  }
+  rebuildExpiries();
 }
 
 

@@ -17,8 +17,9 @@ namespace brain {
 
 // What frameworks refused. A filter bars what its parts contain until it
 // expires. It lies in the record of its agent and goes with that; all of a
-// framework's in a role are dropped at once by a new generation, and swept out
-// of the agents when they expire, or when something is added beside them.
+// framework's in a role are dropped at once by a new generation. They are swept
+// out of the agents when they expire, when something is added beside them, or
+// when they are many.
 class Filters
 {
 public:
@@ -48,6 +49,9 @@ public:
   // Whether it is neither expired nor dropped.
   bool lasts(const OfferFilter& filter, int64_t nowMs) const;
 
+  // Its role may have been given up since then.
+  bool isDropped(const OfferFilter& filter) const;
+
   void drop(uint32_t framework, uint32_t role);
   void dropFramework(uint32_t framework);
 
@@ -55,7 +59,8 @@ public:
   // became another one.
   void dropAgent(uint32_t agent);
 
-  // Forgets those that have expired; others are not looked at.
+  // Forgets those that have expired, and those that were dropped where there
+  // are many; others are not looked at.
   void expire(int64_t nowMs);
 
   size_t size() const { return count; }
@@ -85,6 +90,8 @@ private:
 
   // Takes out, of those from `begin` to `end`, what is gone.
   void sweep(Agent* agent, size_t begin, size_t end, const Gone& gone);
+  void sweepDropped();
+  void countIn(uint32_t role, ptrdiff_t more);
   void rebuildExpiries();
 
   static std::pair<size_t, size_t>
@@ -95,9 +102,10 @@ private:
 
   int64_t intervalMs = 1000;
   std::unordered_map<uint64_t, Client> clients;
-  uint32_t generations = 0; // That have begun.
-  size_t count = 0;         // Those that were not dropped.
-  size_t records = 0;       // All that lie with agents.
+  std::unordered_map<uint32_t, size_t> ofRole; // Those that were not dropped.
+  uint32_t generations = 0;                    // That have begun.
+  size_t count = 0;                            // The same in all roles.
+  size_t records = 0;                          // All that lie with agents.
 
   // When an agent has something that expires, the first on top. Filters
   // that went before leave their entries here.

@@ -44,6 +44,10 @@ constexpr size_t WORKED_OUT_MAX = 8192;
 // those above.
 constexpr size_t SUPPRESSED_AS_ONE = 4;
 
+// What is read takes time, and room in the queue to the sidecar: so many bytes
+// count as one of those above.
+constexpr size_t BYTES_AS_A_ROLE = 1024;
+
 // Roles of the cluster, ancestors too: a sidecar binds 65,536 in a session, and
 // some are left for those that resources in use name.
 constexpr size_t ROLES_MAX = 49152;

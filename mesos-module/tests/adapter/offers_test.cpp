@@ -52,6 +52,7 @@ protected:
                   EXPECT_EQ(role.first, each.allocation_info().role());
                 }
                 offered[id.value()] += agent.second;
+                made.push_back(agent.second);
               }
             }
           },
@@ -148,6 +149,7 @@ protected:
   std::unique_ptr<AllocatorProcess> actor;
   hashmap<std::string, std::string> roles;
   hashmap<std::string, Resources> offered;
+  std::vector<Resources> made;  // In single offers.
   std::atomic<int> failures{0}; // So many offers cannot be made.
 };
 
@@ -548,6 +550,22 @@ TEST_F(ConstraintsTest, ThatChangeAllTheTimeCostABoundedTime)
 }
 
 
+// To look at agents takes time, though there is no role to be evaluated.
+TEST_F(ConstraintsTest, OfNoRoleCostABoundedTime)
+{
+  for (int i = 0; i < 600; ++i) {
+    add("a", "cpus:1", std::to_string(i));
+  }
+  FrameworkInfo nowhere = info("eng");
+  nowhere.clear_roles();
+  const size_t before = evaluated();
+  call([&](AllocatorProcess* allocator) {
+    allocator->updateFramework(ONE, nowhere, only("b"));
+  });
+  EXPECT_EQ(before + brain::CONSTRAINT_PAIRS_IN_A_ROW, evaluated());
+}
+
+
 // Whoever has none costs nothing with each agent, and little with each update.
 TEST_F(ConstraintsTest, OfWhomHasNoneAreHardlyEvaluated)
 {
@@ -557,6 +575,37 @@ TEST_F(ConstraintsTest, OfWhomHasNoneAreHardlyEvaluated)
   EXPECT_EQ(0u, evaluated());
   update({});
   EXPECT_EQ(brain::CONSTRAINT_PAIRS_IN_A_ROW, evaluated());
+}
+
+
+// A guarantee that is met in two rounds may bring two copies at once.
+TEST_F(OffersTest, EachCopyOfASharedVolumeIsAnOfferOfItsOwn)
+{
+  FrameworkInfo sharing = info("eng", true);
+  sharing.add_capabilities()->set_type(
+      FrameworkInfo::Capability::SHARED_RESOURCES);
+  roles["one"] = "eng";
+  mesos::Quota quota;
+  quota.guarantees = mesos::ResourceQuantities::fromString("cpus:2").get();
+  call([&](AllocatorProcess* allocator) {
+    allocator->updateQuota("eng", quota);
+    allocator->addFramework(ONE, sharing, true, {});
+  });
+
+  Resource volume = *reserved("disk:100", "eng").begin();
+  volume.mutable_disk()->mutable_persistence()->set_id("volume");
+  volume.mutable_disk()->mutable_volume()->set_container_path("path");
+  volume.mutable_disk()->mutable_volume()->set_mode(mesos::Volume::RW);
+  volume.mutable_shared();
+  addAgent(parse("cpus:4;mem:1024") + volume);
+
+  // The master makes messages of what it is offered, which know no copies.
+  Resources back;
+  for (const Resources& each : made) {
+    const google::protobuf::RepeatedPtrField<Resource> message = each;
+    back += message;
+  }
+  EXPECT_EQ(take(ONE), back);
 }
 
 

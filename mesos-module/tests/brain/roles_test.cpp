@@ -130,6 +130,44 @@ TEST_F(RolesTest, ThoseThatNobodyNamesAreGivenUp)
 }
 
 
+// A filter may be meant to last for a year, and go with its role long before.
+TEST_F(RolesTest, FiltersThatWereDroppedHoldNoRole)
+{
+  UpdateFramework moves;
+  moves.framework = "moves";
+  subscribe("moves", "role");
+  for (int i = 0; i < ROLES; ++i) {
+    const std::string role = "role" + std::to_string(i);
+    moves.roles = {role};
+    step(moves);
+    Release refused;
+    refused.agent = "agent";
+    refused.framework = "moves";
+    refused.refuseMs = int64_t(365) * 24 * 3600 * 1000;
+    refused.parts = {RoleParts{role, {Part{0, 3000, {}}}}};
+    step(refused);
+
+    if (i % 10 == 0) {
+      nowMs += INTERVAL_MS;
+      step(Wake());
+      settle();
+      most = std::max(most, brain.cluster().roles.count());
+      ASSERT_EQ("", brain.check());
+    }
+    ASSERT_EQ(1u, brain.cluster().filters.size());
+    ASSERT_GT(2000u, brain.cluster().agents.find(1)->filters.size());
+  }
+
+  const Cluster& cluster = brain.cluster();
+  const std::string last = "role" + std::to_string(ROLES - 1);
+  EXPECT_EQ(1u, cluster.filters.countOf(cluster.roles.find(last)));
+  EXPECT_GT(300u, most);
+  step(RemoveFramework{"moves"});
+  EXPECT_EQ(0u, cluster.filters.size());
+  expectUnchanged();
+}
+
+
 // A session may hear of a role only once, so they go with the session.
 TEST_F(RolesTest, ASessionThatHeardOfTooManyMakesRoomForAnother)
 {

@@ -760,6 +760,52 @@ TEST_F(LateTest, TheLastRequestIsToldLater)
 }
 
 
+// What a sidecar reads takes its time, whomever it is about.
+TEST_F(WordsTest, WhatIsLongOrAboutNoRoleIsToldABoundedNumberOfTimes)
+{
+  UpdateFramework wordy;
+  static_cast<AddFramework&>(wordy) = framework();
+  for (int i = 0; i < 64; ++i) {
+    wordy.info.mutable_labels()->insert(
+        {"label" + std::to_string(i), string(2000, 'x')});
+  }
+  step(framework());
+  int heard = 0;
+  for (int i = 0; i < 1000; ++i) {
+    wordy.info.set_name(std::to_string(i));
+    step(wordy);
+    heard += told.name() == wordy.info.name() ? 1 : 0;
+  }
+  EXPECT_LT(10, heard);
+  EXPECT_GT(100, heard);
+
+  // One that comes is known at once, and what it says later.
+  AddFramework second = framework("two");
+  second.info = wordy.info;
+  step(second);
+  EXPECT_EQ("two", told.framework_id());
+  EXPECT_EQ(0, told.labels_size());
+  paths.clear();
+  interval();
+  EXPECT_EQ(64, told.labels_size());
+
+  AddFramework none = framework("none");
+  none.roles.clear();
+  none.info.set_principal("another");
+  step(none);
+  heard = 0;
+  for (size_t i = 0; i < 2 * WORKED_OUT_MAX; ++i) {
+    request.Clear();
+    wire::ResourceRequest each;
+    each.add_requests()->add_name("cpus");
+    each.mutable_requests(0)->add_amount(1);
+    step(Request{"none", each});
+    heard += request.requests_size();
+  }
+  EXPECT_GE(WORKED_OUT_MAX, size_t(heard));
+}
+
+
 TEST_F(LateTest, OfWhoeverGoesNothingIsToldLater)
 {
   EXPECT_FALSE(say("before it goes"));
