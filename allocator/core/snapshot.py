@@ -226,7 +226,8 @@ class Snapshot:
     - `bounds`: quotas.
     - `held` (C, R), in thousandths: offered and used, of every client.
     - `agents_held` (C,): on how many agents each client holds something.
-    - `demand` (C, R), in thousandths: one task's needs; zeros where unknown.
+    - `demand` (C, R), in thousandths: one task's needs; zeros where unknown. Of tasks so small that
+      thousands fit into an agent it is what a lot of them needs.
     - `characterised` (C,): True: the client is served in whole tasks of its demand. False: with all
       that is free.
     - `overdue` (C,): who has waited for an offer too long, and could be served now: it is given one

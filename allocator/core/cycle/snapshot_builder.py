@@ -11,8 +11,9 @@ from allocator.core.books.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.books.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.books.state import State
 from allocator.core.books.turns import turns_of
-from allocator.core.cycle.demand_probing import probed
+from allocator.core.cycle.characterised import characterised
 from allocator.core.cycle.servable import servable
+from allocator.core.demand.lots import in_lots
 from allocator.core.filters.coverage import Offerable
 from allocator.core.numba.array_structures import distinct_rows, read_only, some
 from allocator.core.numba.compiled import loop, loop_view
@@ -20,12 +21,9 @@ from allocator.core.numba.memo import StableArrays, fixed
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import held_by_group, shown
 from allocator.core.plans.problems import Problem, problem_of
-from allocator.core.policy import Subtree
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials, Tree
-from allocator.core.task_counts import has_demand
 
 _PARTS = tuple(each.name for each in fields(Snapshot))
-FULL_MODE = "characterised"
 
 _Kept = TypeVar("_Kept")
 
@@ -43,7 +41,7 @@ class SnapshotBuilder:
 
         `wanted` (n,): the agents that the host asked a cycle for; None: all.
         """
-        space, clients, steady = state.space, state.clients, self._steady
+        space, steady = state.space, self._steady
         names = len(space.names)
         plain = self._keep("plain", (space.version, names), lambda: space.plain_kind)
         reach = self._reach(state)
@@ -69,8 +67,8 @@ class SnapshotBuilder:
         # Then the parts that do not depend on which agents take part, and the snapshot itself.
         capacity = self._capacity(state)
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
-        demand = steady("demand", clients.demand)
-        known = steady("characterised", _characterised(state, demand, self._schemes(state)))
+        demand = self._demand(state, capacity)
+        known = steady("characterised", self._characterised(state, demand))
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
@@ -104,6 +102,7 @@ class SnapshotBuilder:
     def problem(self, state: State, *, about_holders: bool) -> Problem:
         """Copy what a plan is about: who may be served, and where wanted who holds anything."""
         tree_shape, capacity = self._tree_shape(state), self._capacity(state)
+        demand = self._demand(state, capacity)
         if about_holders:
             clients, flat = state.clients, state.settings.policy.flat
             holds = state.ledger.books.agents_held > 0
@@ -117,7 +116,8 @@ class SnapshotBuilder:
             capacity=capacity,
             free=state.space.by_column(state.free_on(None)),
             total=self._total(state),
-            characterised=_characterised(state, state.clients.demand, self._schemes(state)),
+            demand=demand,
+            characterised=self._characterised(state, demand),
         )
 
     def _tree(self, state: State, tree_shape: Shape) -> Tree:
@@ -179,6 +179,17 @@ class SnapshotBuilder:
         space = state.space
         key = (state.agents.version, len(space), len(space.names), len(state.agents.bound))
         return self._keep("capacity", key, lambda: space.by_column(state.agents.capacity))
+
+    def _demand(self, state: State, capacity: Ints) -> Ints:
+        """What one grant is made of: a task, or a lot of tiny ones, (C, R)."""
+        key = (state.agents.version, state.space.version, len(state.space), len(state.space.names))
+        largest = self._keep("largest", key, lambda: fixed(capacity.max(axis=0, initial=0)))
+        return in_lots(self._steady("demand", state.clients.demand), largest)
+
+    def _characterised(self, state: State, demand: Ints) -> Bools:
+        return characterised(
+            state, demand, self._total(state), *self._minimum(state), self._schemes(state)
+        )
 
     def _total(self, state: State) -> Ints:
         """What the whole cluster has, by column."""
@@ -344,17 +355,3 @@ def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
     enough = some(whole) if least is None else reaches(whole, least)
     return np.flatnonzero(enough)
-
-
-def _characterised(state: State, demand: Ints, scheme_of_role: Ints) -> Bools:
-    """Which clients are served in whole tasks."""
-    clients, policy = state.clients, state.settings.policy
-    # Below some roles the mode may be another one.
-    below = (Subtree.read(text).mode for _, text in sorted(policy.subtrees.items()))
-    full = np.array([(mode or policy.mode) == FULL_MODE for mode in (policy.mode, *below)])
-    if not full.any():
-        return np.zeros(len(clients.framework), np.bool_)
-    known, wrong = has_demand(demand), probed(state)
-    if not full.all():
-        known = known & full[scheme_of_role[clients.role]]
-    return known & ~wrong if wrong.any() else known

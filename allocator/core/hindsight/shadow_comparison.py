@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from allocator.core.cycle.characterised import FULL_MODE, makes_offers
 from allocator.core.cycle.cycle import check_grants, offers_of
-from allocator.core.cycle.snapshot_builder import FULL_MODE
 from allocator.core.hindsight.trail import CycleRecord, Names, Seen
 from allocator.core.numba.array_structures import read_only
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.snapshot import Bools, Filters, Floats, Grants, Ints, Snapshot, Words
-from allocator.core.task_counts import has_demand
 
 
 def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
@@ -30,7 +29,11 @@ def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
     """
     snapshot = seen.snapshot()
     clients = len(snapshot.demand)
-    known = has_demand(snapshot.demand) & ~probed if whole_tasks else np.zeros(clients, np.bool_)
+    known = np.zeros(clients, np.bool_)
+    if whole_tasks:
+        rows = snapshot.minimum, snapshot.minimum_rows
+        tasks = makes_offers(snapshot.demand, snapshot.total, *rows)
+        known = tasks & ~probed
     tree = snapshot.tree._replace(scheme=np.zeros_like(snapshot.tree.scheme))
     if np.array_equal(known, snapshot.characterised):
         return replace(snapshot, tree=tree, plan=None)

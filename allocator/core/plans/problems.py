@@ -124,12 +124,14 @@ def problem_of(
     capacity: Ints,
     free: Ints,
     total: Ints,
+    demand: Ints,
     characterised: Bools,
 ) -> Problem:
     """Copy what a plan is about.
 
     `shape`, `tree`: of a cycle over all agents.
-    `capacity`, `free` (A, R), in thousandths; `total` (R,), in thousandths; `characterised` (C,).
+    `capacity`, `free` (A, R), in thousandths; `total` (R,), in thousandths.
+    `demand` (C, R), `characterised` (C,): as in a snapshot.
     """
     agents, clients = state.agents, state.clients
     holder = state.ledger.holders(np.arange(len(agents.ready)))
@@ -151,7 +153,7 @@ def problem_of(
         holder=fixed(holder.copy()),
         holding=fixed(state.space.by_column(state.ledger.held(holder))),
         on_offer=fixed(holder[~state.ledger.uses_something(holder & (2**32 - 1), holder >> 32)]),
-        demand=fixed(clients.demand.copy()),
+        demand=fixed(demand.copy()),
         held=fixed(state.held_by_column().copy()),
         characterised=fixed(characterised.copy()),
         agents_held=fixed(state.ledger.books.agents_held.copy()),

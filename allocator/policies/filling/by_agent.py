@@ -172,7 +172,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         count = len(live)
         kept = 0  # how many of this round's agents, the first ones, go on to the next
         at = 0
-        while count > 0:
+        while count > 0 and charging.may_go_on(book):
             # The log doubles when it is full. The pointer must then lead to the longer one.
             if not charging.has_room(book, lent.offer):
                 log = charging.doubled(log, scene.offer)

@@ -227,7 +227,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         own_recheck = quota_recheck.begin_recheck(lent, field.alive)
         recheck = as_pointer(own_recheck)
         findings = as_pointer(own_findings)
-        while True:
+        while charging.may_go_on(book):
             # The log doubles when it is full. The pointer must then lead to the longer one.
             if not charging.has_room(book, lent.offer):
                 log = charging.doubled(log, scene.offer)

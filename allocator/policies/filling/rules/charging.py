@@ -152,6 +152,16 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     return known or left
 
 
+GRANTS_MAX = 2**20
+"""A cycle ends after so many grants, and the next one goes on: they take a second, and 100 MB."""
+
+
+@hot
+def may_go_on(log: Log) -> bool:
+    """Say whether this cycle may give more."""
+    return log.length[0] < GRANTS_MAX
+
+
 @hot
 def has_room(log: Log, offer: Offer) -> bool:
     """Say whether one more grant can be written down."""

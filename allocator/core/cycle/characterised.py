@@ -1,0 +1,64 @@
+"""Which clients are served in whole tasks, and which with all that is free."""
+
+import numpy as np
+
+from allocator.core.books.state import State
+from allocator.core.cycle.demand_probing import probed
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.memo import fixed, memoize
+from allocator.core.policy import Subtree
+from allocator.core.snapshot import Bools, Ints
+from allocator.core.task_counts import has_demand
+
+FULL_MODE = "characterised"
+
+
+def characterised(
+    state: State,
+    demand: Ints,
+    total: Ints,
+    minimum: Ints,
+    minimum_rows: Ints,
+    scheme_of_role: Ints,
+) -> Bools:
+    """Say which clients are served in whole tasks, (C,): where the mode is that, and a task known.
+
+    `demand` (C, R), `total` (R,), `minimum` (M, R), `minimum_rows` (C, 2): as in a snapshot.
+    `scheme_of_role` (n,): by role: which of the policy's schemes counts there.
+    """
+    clients, policy = state.clients, state.settings.policy
+    # Below some roles the mode may be another one.
+    below = (Subtree.read(text).mode for _, text in sorted(policy.subtrees.items()))
+    full = np.array([(mode or policy.mode) == FULL_MODE for mode in (policy.mode, *below)])
+    if not full.any():
+        return np.zeros(len(clients.framework), np.bool_)
+    known, wrong = makes_offers(demand, total, minimum, minimum_rows), probed(state)
+    if not full.all():
+        known = known & full[scheme_of_role[clients.role]]
+    return known & ~wrong if wrong.any() else known
+
+
+@memoize()
+def makes_offers(demand: Ints, total: Ints, minimum: Ints, minimum_rows: Ints) -> Bools:
+    """Say of which clients a task is known, and enough tasks make an offer, (C,).
+
+    A task that needs nothing of what an offer must have never does, as one of disk alone. It would
+    be given all of that in each cycle, and none of it would be offered to anybody. One that needs
+    more than there is takes nothing from others, and waits for its resource.
+    """
+    reached = _reached(*map(loop_view, (demand, minimum, minimum_rows)))
+    return fixed(has_demand(demand) & (reached | (demand > total).any(axis=1)))
+
+
+@loop
+def _reached(demand: Ints, minimum: Ints, minimum_rows: Ints) -> Bools:
+    reached = np.zeros(len(demand), np.bool_)
+    for client in range(len(demand)):
+        first, end = minimum_rows[client]
+        reached[client] = first == end
+        for row in range(first, end):
+            lacks = False
+            for r in range(demand.shape[1]):
+                lacks |= minimum[row, r] > 0 and demand[client, r] == 0
+            reached[client] |= not lacks
+    return reached

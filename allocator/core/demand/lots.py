@@ -1,0 +1,33 @@
+"""Demands so small that thousands of tasks fit into one agent are met a lot of tasks at a time.
+
+Each task is a grant of its own, and what a task needs is a stranger's word. A thousandth of a MiB
+would make millions of grants on one agent.
+"""
+
+import numpy as np
+
+from allocator.core.numba.memo import fixed, memoize
+from allocator.core.snapshot import Ints
+
+LOTS_MAX = 1024
+"""So many lots fit into the largest agent. What is free on an agent and makes no lot is then less
+than this part of that agent."""
+
+
+@memoize()
+def in_lots(demand: Ints, largest: Ints) -> Ints:
+    """Multiply the demands of which more tasks fit into the largest agent; the others stay.
+
+    `demand` (C, R), in thousandths: one task's needs; zeros where unknown.
+    `largest` (R,), in thousandths: the most that an agent has of each resource.
+    Returns (C, R): what one grant is made of.
+    """
+    needed, small = demand > 0, demand <= (largest - 1) // LOTS_MAX
+    tiny = np.flatnonzero(needed.any(axis=1) & (small | ~needed).all(axis=1))
+    if not len(tiny):
+        return demand
+    tasks = np.full((len(tiny), len(largest)), np.iinfo(np.int64).max)
+    np.floor_divide(largest, demand[tiny], out=tasks, where=needed[tiny])
+    lots = demand.copy()
+    lots[tiny] *= -(-tasks.min(axis=1) // LOTS_MAX)[:, None]
+    return fixed(lots)
