@@ -169,8 +169,6 @@ def covered_bits(
             plain = demand[client] if characterised[client] else free[agent]
             kinds = filters.plain_kind
             covers = bool((np.where(kinds >= 0, refused[kinds], 0) >= plain).all())
-            if characterised[client]:
-                covers = covers and not rows
             for e in rows:
                 word = int(specials.reach[specials.row[e], client // 64])
                 if word >> client % 64 & 1:

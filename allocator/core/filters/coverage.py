@@ -43,15 +43,14 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
     client = filters.client[row]
     first, end = offerable.start[place], offerable.start[place + 1]
     known = offerable.known[client]
-    if known and first < end:
-        return False  # which special resources a task would take is not known beforehand
     # Plain resources: a task of the client, or all that is free.
     for r in range(offerable.free.shape[1]):
         offered = offerable.demand[client, r] if known else offerable.free[place, r]
         kind = offerable.plain_kind[r]
         if offered > (filters.amount[row, kind] if kind >= 0 else 0):
             return False
-    # Special ones that the client may have.
+    # Special ones that the client may have, all of them: which of them a task would take is not
+    # known beforehand, and what is left over is offered whole.
     for e in range(first, end):
         special = offerable.row[e]
         reached = offerable.reach[special, client >> 6] & bit_of(client) != np.uint64(0)

@@ -60,9 +60,8 @@ def _covered(snapshot: Snapshot, known: Bools) -> Words:
     columns = np.flatnonzero(filters.plain_kind >= 0)
     against[:, columns] = amount[:, filters.plain_kind[columns]]
     found = (offered <= against).all(axis=1)
-    # Special ones: which of them a task would take is not known beforehand.
+    # Special ones: all that the client may have.
     special = specials.start[agent] < specials.start[agent + 1]
-    found &= ~(tasks & special)
     for row in np.flatnonzero(found & special).tolist():
         part = slice(specials.start[agent[row]], specials.start[agent[row] + 1])
         kind = specials.row[part]
