@@ -17,6 +17,7 @@ from allocator.core.numba.memo import fixed, memoize
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
 _DIGITS = 9  # of a price: what the solver promises, so that equal prices are equal
+_DIGITS_OF_SMALL = 6
 
 
 def proportional_fairness(snapshot: Snapshot) -> Criterion:
@@ -80,7 +81,15 @@ def _prices(
     # The solver's prices are of parts of the cluster; only their proportions matter.
     result = uniform.copy()
     result[counts] = solve(kinds, np.ones(kinds.shape[1]), weights).prices
-    return fixed(np.round(result / result.max(), _DIGITS))
+    return fixed(_rounded(result / result.max()))
+
+
+def _rounded(prices: Floats) -> Floats:
+    """Round, so that equal prices are equal; small ones to as many digits as they have at least."""
+    exponent = np.floor(np.log10(np.where(prices > 0, prices, 1.0)))
+    digits = np.maximum(_DIGITS, _DIGITS_OF_SMALL - 1 - exponent)
+    scale = 10.0 ** np.minimum(digits, 300)
+    return np.round(prices * scale) / scale
 
 
 @memoize()
@@ -95,7 +104,9 @@ def _weights(tree: Tree) -> Floats:
 @memoize()
 def _weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
     """Part of the whole that the weights along its branch of the tree give each leaf, (L,)."""
-    # Each node's part among its siblings, then multiplied down the tree, from the root.
+    # Each node's part among its siblings, then multiplied down the tree, from the root. Weights may
+    # be as large as numbers go, so their sums are of parts of the largest.
+    weight = weight / weight.max()
     below = np.bincount(parent[:-1], weight[:-1], minlength=len(parent))
     part = np.ones(len(parent))
     part[:-1] = weight[:-1] / below[parent[:-1]]

@@ -356,3 +356,11 @@ def test_a_criterion_does_not_depend_on_the_loop():
     assert criterion.measure[:3, :2].tolist() == [[1000, 0], [2000, 4000], [0, 5000]]
     assert criterion.measure[3:, :2].tolist() == [[0, 5000], [3000, 4000], [3000, 9000]]
     assert criterion.denominator.tolist() == [[10_000, 20_000, np.inf]]
+
+
+def test_prices_that_are_far_apart_are_no_zeros():
+    """Two that need CPUs bid 1e-4 and 1e-6 for them; the one that needs memory bids a million."""
+    shares = static_snapshot([[1000, 1000]], [[1, 0], [1, 0], [0, 1]], weight=[1e-4, 1e-6, 1e6])
+    assert prices(shares) == pytest.approx([1.01e-10, 1.0], rel=1e-4)
+    huge = static_snapshot([[10, 10]], [[1, 0], [0, 1]], weight=[1e308, 1e308])
+    assert prices(huge).tolist() == [1.0, 1.0]
