@@ -39,9 +39,10 @@ struct AgentResource
   int64_t total = 0;
   int64_t held = 0; // By all frameworks together.
 
-  // Of ranges and sets, which numbers.
+  // Of ranges and sets, which numbers, and how many are free, in thousandths.
   Spans all;
   Spans free;
+  int64_t freeAmount = 0;
 };
 
 
