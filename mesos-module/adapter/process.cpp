@@ -184,9 +184,9 @@ void AllocatorProcess::connected(const wire::Welcome& welcome)
 }
 
 
-void AllocatorProcess::decided(const session::Decisions& decisions)
+void AllocatorProcess::decided(session::Decisions&& decisions)
 {
-  guard([&]() { return step(brain::Decided{decisions}); });
+  guard([&]() { return step(brain::Decided{std::move(decisions)}); });
 }
 
 

@@ -245,7 +245,7 @@ private:
   // The sidecar.
   void welcomed(const wire::Welcome& welcome, size_t chunkBytesMax) override;
   void connected(const wire::Welcome& welcome) override;
-  void decided(const session::Decisions& decisions) override;
+  void decided(session::Decisions&& decisions) override;
   void ended(const session::Keeper::End& end) override;
 
   void subscribe(

@@ -327,6 +327,7 @@ private:
   // Answers that are to be judged, and how far the first one is.
   std::deque<Decided> unjudged;
   size_t judged = 0;
+  size_t toJudge = 0;  // Decisions of the first one in all.
   int judgedGroup = 0; // Where the next one stands.
   int judgedRow = 0;
 

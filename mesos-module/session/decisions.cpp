@@ -103,6 +103,18 @@ Wrong checkDistinct(const wire::Holdings& group)
 }
 
 
+size_t amountsOf(const Decisions::Groups& grants)
+{
+  size_t amounts = 0;
+
+  for (const wire::Holdings& group : grants) {
+    amounts += group.amount_size();
+  }
+
+  return amounts;
+}
+
+
 Wrong checkGroup(const wire::Holdings& group, const DecisionLimits& limits)
 {
   const int rows = group.framework_size();
@@ -138,10 +150,24 @@ size_t Decisions::size() const
 }
 
 
+size_t Decisions::amounts() const
+{
+  return amountsOf(grants);
+}
+
+
 std::string checkGrants(
     const Decisions::Groups& grants,
     const DecisionLimits& limits)
 {
+  const size_t amounts = amountsOf(grants);
+
+  if (amounts > limits.amountsMax) {
+    return "grants.amount: has " + std::to_string(amounts) +
+        " entries in all groups; at most " + std::to_string(limits.amountsMax) +
+        " are taken";
+  }
+
   size_t rows = 0;
 
   for (int i = 0; i < grants.size(); ++i) {

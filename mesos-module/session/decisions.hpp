@@ -21,13 +21,21 @@ constexpr int64_t AMOUNT_MAX = int64_t(1) << 53;
 constexpr uint64_t NUMBER_MAX = uint64_t(1) << 53;
 
 
+// A sidecar that does not say how many kinds it keeps apart takes so many.
+constexpr size_t KINDS_DEFAULT = 512;
+
+
 // What is believed of a sidecar at most.
 struct DecisionLimits
 {
   // Decisions in one answer, all of its parts together, and kinds of
-  // resources in one decision.
+  // resources in one decision; no more than the sidecar keeps apart.
   size_t decisionsMax = 1 << 20;
   size_t kindsMax = 4096;
+
+  // Amounts in one answer: of 65,536 decisions on all kinds that sidecars
+  // keep apart by default. In a message each may be a byte; then it is eight.
+  size_t amountsMax = 1 << 25;
 };
 
 
@@ -64,6 +72,9 @@ struct Decisions
   using Groups = google::protobuf::RepeatedPtrField<wire::Holdings>;
 
   size_t size() const;
+
+  // How many amounts they have.
+  size_t amounts() const;
 
   // Visits the decisions in the order of their numbers.
   template <typename Visitor>

@@ -186,7 +186,7 @@ void Keeper::answered(Session::Reply&& reply)
   }
 
   if (session && reply.decisions.cycle > 0) {
-    owner->decided(reply.decisions);
+    owner->decided(std::move(reply.decisions));
   }
 
   flushCycle();

@@ -103,7 +103,7 @@ public:
     // A cycle was run, perhaps without a decision; this is its answer, or
     // a part of it. The outcomes are to be reported before any event that
     // concerns the offers.
-    virtual void decided(const Decisions& decisions) = 0;
+    virtual void decided(Decisions&& decisions) = 0;
 
     // There is no session any more; one is begun after the delay.
     virtual void ended(const End& end) = 0;

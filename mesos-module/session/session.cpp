@@ -241,6 +241,10 @@ std::string Session::checkBatch(const wire::DecisionBatch& batch) const
   // What is left of an answer's bound for this part of it.
   DecisionLimits left = limits;
   left.decisionsMax -= partial;
+  left.amountsMax -= partialAmounts;
+
+  const size_t kinds = welcome_.kinds_max();
+  left.kindsMax = std::min(left.kindsMax, kinds > 0 ? kinds : KINDS_DEFAULT);
   std::string wrong = checkGrants(batch.grants(), left);
 
   if (!wrong.empty()) {
@@ -312,6 +316,7 @@ Session::Reply Session::takeDecisions(
   nextDecision += size;
   unsettled_ += size;
   partial += size;
+  partialAmounts += reply.decisions.amounts();
 
   // A sidecar that sends part after part must come to an end in time, so
   // only the whole answer moves the deadline.
@@ -325,7 +330,7 @@ Session::Reply Session::takeDecisions(
   }
 
   batches.pop_front();
-  partial = 0;
+  partial = partialAmounts = 0;
   loading = false;
   heard = now;
   answered_ = batch.sequence();

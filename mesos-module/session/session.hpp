@@ -176,8 +176,11 @@ private:
   uint64_t cycles = 0;
   uint64_t nextDecision = 1;
   uint64_t unsettled_ = 0;
-  size_t partial = 0; // Decisions in the parts of an answer that is not whole.
   size_t cyclesUnanswered_ = 0;
+
+  // Decisions and amounts in the parts of an answer that is not whole.
+  size_t partial = 0;
+  size_t partialAmounts = 0;
 
   std::deque<Sent> batches;
   bool loading = false; // The snapshot is sent, no batch is answered yet.

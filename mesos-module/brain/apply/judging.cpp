@@ -38,7 +38,11 @@ Admission Brain::judgeOne(
 
   Admission admission;
 
-  if (state.frameworkHandles.id(pair->framework) == nullptr) {
+  // No two of its kinds are the same, so one of them was never bound. It is not
+  // read further: it may name a thousand times as many as there are.
+  if (decision.kinds() > state.kinds.size()) {
+    admission.reason = wire::OUTCOME_REASON_MALFORMED;
+  } else if (state.frameworkHandles.id(pair->framework) == nullptr) {
     admission.reason = wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK;
   } else if (pair->role == 0) {
     admission.reason = wire::OUTCOME_REASON_BAD_ROLE;
@@ -65,7 +69,9 @@ Admission Brain::judgeOne(
     }
   }
 
-  return judge(state, *pair, std::move(wanted), nowMs);
+  admission = judge(state, *pair, std::move(wanted), nowMs);
+  admission.work += decision.kinds();
+  return admission;
 }
 
 
@@ -123,8 +129,10 @@ session::Decision Brain::nextDecision()
 void Brain::judgeSome(int64_t nowMs)
 {
   const session::Decisions& decisions = unjudged.front().decisions;
-  const size_t size = decisions.size();
+  toJudge = judged == 0 ? decisions.size() : toJudge;
+  const size_t size = toJudge;
   const size_t end = std::min(size, judged + state.options.sliceDecisions);
+  size_t work = 0;
 
   session::Decisions numbers;
   numbers.session = decisions.session;
@@ -136,9 +144,11 @@ void Brain::judgeSome(int64_t nowMs)
   // What is held must be offered, so there has to be room for it.
   effects.offers.reserve(effects.offers.size() + end - judged);
 
-  for (; judged < end; ++judged) {
+  // Whatever a slice is, something is judged in it.
+  for (; judged < end && work < state.options.sliceParts; ++judged) {
     const session::Decision decision = nextDecision();
     Admission admission = judgeOne(decision, decisions.revision, nowMs, &pair);
+    work += 1 + admission.work;
 
     if (state.options.shadow) {
       compare(pair, nowMs, &admission);

@@ -25,6 +25,12 @@ auto place(Holdings* held, uint32_t framework, uint32_t role)
 }
 
 
+bool isOfBefore(const AgentResource& resource, uint32_t resourceClass)
+{
+  return resource.resourceClass < resourceClass;
+}
+
+
 bool isThere(
     std::vector<Allocation>::const_iterator at,
     const std::vector<Allocation>& held,
@@ -43,9 +49,7 @@ AgentResource* Books::resource(Agent* agent, uint32_t resourceClass)
       agent->resources.begin(),
       agent->resources.end(),
       resourceClass,
-      [](const AgentResource& each, uint32_t wanted) {
-        return each.resourceClass < wanted;
-      });
+      isOfBefore);
 
   if (at == agent->resources.end() || at->resourceClass != resourceClass) {
     AgentResource fresh;
@@ -58,19 +62,68 @@ AgentResource* Books::resource(Agent* agent, uint32_t resourceClass)
 }
 
 
-// Which numbers of ranges and sets are free.
-void Books::refresh(Agent* agent, AgentResource* resource)
+const AgentResource* Books::find(const Agent& agent, uint32_t resourceClass)
+{
+  auto at = std::lower_bound(
+      agent.resources.begin(),
+      agent.resources.end(),
+      resourceClass,
+      isOfBefore);
+  const bool isThere =
+      at != agent.resources.end() && at->resourceClass == resourceClass;
+  return isThere ? &*at : nullptr;
+}
+
+
+// Mostly all of it was free, and then what is free need not be counted anew.
+void Books::takeAway(const Part& part, AgentResource* resource)
+{
+  const bool all = contains(resource->free, part.spans);
+  resource->free = subtract(resource->free, part.spans);
+  resource->freeAmount = all ? resource->freeAmount - amountOf(part.spans)
+                             : amountOf(resource->free);
+}
+
+
+// Which numbers of ranges and sets are free. All that is held is put together
+// first: to take it away for each holder would look at what is free each time.
+void Books::refresh(const Agent& agent, AgentResource* resource)
 {
   if (classes->traits(resource->resourceClass).type == Type::SCALAR) {
     return;
   }
 
-  resource->free = resource->all;
-  for (const Allocation& allocation : agent->allocations) {
+  std::vector<Span> held;
+  for (const Allocation& allocation : agent.allocations) {
     const Part* part = brain::find(allocation.parts, resource->resourceClass);
     if (part != nullptr) {
-      resource->free = subtract(resource->free, part->spans);
+      held.insert(held.end(), part->spans.begin(), part->spans.end());
     }
+  }
+
+  resource->free = subtract(resource->all, joined(std::move(held)));
+  resource->freeAmount = amountOf(resource->free);
+}
+
+
+// Numbers that come back, and are no longer held in the books, are free again.
+// Where all numbers that are held are held once, and are there, they add up to
+// what is not free; then no other holder need be looked at.
+void Books::giveBack(
+    const Agent& agent,
+    const Part& part,
+    AgentResource* resource)
+{
+  if (part.spans.empty()) {
+    return;
+  }
+
+  const int64_t heldBefore = resource->held + part.amount;
+  if (heldBefore == amountOf(resource->all) - resource->freeAmount) {
+    resource->free = unite(resource->free, part.spans);
+    resource->freeAmount += amountOf(part.spans);
+  } else {
+    refresh(agent, resource);
   }
 }
 
@@ -112,8 +165,12 @@ void Books::changeTotal(Agent* agent, uint32_t resourceClass, const Part* after)
 
   sums->changeTotal(classes->row(resourceClass), amount - there->total);
   there->total = amount;
-  there->all = after == nullptr ? Spans() : after->spans;
-  refresh(agent, there);
+
+  const Spans all = after == nullptr ? Spans() : after->spans;
+  if (there->all != all) {
+    there->all = all;
+    refresh(*agent, there);
+  }
 }
 
 
@@ -246,8 +303,7 @@ void Books::hold(
 
   for (const Part& part : parts) {
     if (!part.spans.empty()) {
-      AgentResource* spans = resource(agent, part.resourceClass);
-      spans->free = subtract(spans->free, part.spans);
+      takeAway(part, resource(agent, part.resourceClass));
     }
   }
 }
@@ -290,7 +346,7 @@ Parts Books::release(
   bool gone = false;
   for (const Part& part : released) {
     AgentResource* back = resource(agent, part.resourceClass);
-    refresh(agent, back);
+    giveBack(*agent, part, back);
     gone = gone || back->total == 0;
   }
 
@@ -332,7 +388,16 @@ int64_t Books::free(const AgentResource& resource) const
 
   return traits.type == Type::SCALAR
       ? std::max<int64_t>(0, resource.total - resource.held)
-      : amountOf(resource.free);
+      : resource.freeAmount;
+}
+
+
+bool Books::hasFree(const Agent& agent) const
+{
+  return std::any_of(
+      agent.resources.begin(),
+      agent.resources.end(),
+      [this](const AgentResource& resource) { return free(resource) > 0; });
 }
 
 

@@ -88,6 +88,12 @@ public:
   // All that is free of the agent.
   Parts free(const Agent& agent) const;
 
+  // Whether anything is.
+  bool hasFree(const Agent& agent) const;
+
+  // Null where the agent has nothing of the resource class.
+  static const AgentResource* find(const Agent& agent, uint32_t resourceClass);
+
   // Null where the framework holds nothing there in the role.
   static const Allocation*
   find(const Agent& agent, uint32_t framework, uint32_t role);
@@ -107,7 +113,9 @@ private:
       uint32_t role,
       const Parts& before,
       const Parts& after);
-  void refresh(Agent* agent, AgentResource* resource);
+  static void takeAway(const Part& part, AgentResource* resource);
+  void refresh(const Agent& agent, AgentResource* resource);
+  void giveBack(const Agent& agent, const Part& part, AgentResource* resource);
   void tidy(Agent* agent);
   void refreshGpus(Agent* agent);
   Allocation* allocation(Agent* agent, uint32_t framework, uint32_t role);

@@ -1,7 +1,5 @@
 #include "brain/books/books.hpp"
 
-#include <algorithm>
-
 namespace allocator {
 namespace brain {
 namespace {
@@ -107,16 +105,11 @@ std::string Books::convertFree(uint32_t number, const Conversion& conversion)
   const Agent& agent = *agents->find(number);
 
   for (const Part& part : conversion.consumed) {
-    auto at = std::find_if(
-        agent.resources.begin(),
-        agent.resources.end(),
-        [&](const AgentResource& resource) {
-          return resource.resourceClass == part.resourceClass;
-        });
+    const AgentResource* there = find(agent, part.resourceClass);
     const bool shared = classes->traits(part.resourceClass).shared;
 
-    const bool fits = at != agent.resources.end() && free(*at) >= part.amount &&
-        contains(at->free, part.spans) && !(shared && at->held > 0);
+    const bool fits = there != nullptr && free(*there) >= part.amount &&
+        contains(there->free, part.spans) && !(shared && there->held > 0);
 
     if (!fits) {
       return "not all of what is consumed is free";
@@ -153,6 +146,10 @@ std::string Books::check(const Agent& agent) const
 
     if (free != resource.free) {
       return where + "other numbers are free than nobody holds";
+    }
+
+    if (resource.freeAmount != amountOf(free)) {
+      return where + "so many numbers are not free as the books say";
     }
 
     if (resource.total < 0 || (resource.total == 0 && resource.held == 0)) {

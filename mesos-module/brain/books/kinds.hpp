@@ -12,6 +12,8 @@
 #include "brain/words/bounds.hpp"
 #include "brain/books/resource_classes.hpp"
 
+#include "session/decisions.hpp"
+
 namespace allocator {
 namespace brain {
 
@@ -32,7 +34,7 @@ public:
   static constexpr uint32_t NONE = UINT32_MAX;
 
   // Sidecars take so many unless they say otherwise.
-  static constexpr size_t MOST_DEFAULT = 512;
+  static constexpr size_t MOST_DEFAULT = session::KINDS_DEFAULT;
 
   // The name of that one kind; no resource of Mesos is called so.
   static const char* const OTHERS;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "brain/words/bounds.hpp"
 
@@ -10,61 +11,128 @@
 namespace allocator {
 namespace brain {
 
-void normalize(Spans* spans)
+namespace {
+
+// Whether all of it is below RANGE_NUMBERS_MAX, sorted, and apart.
+bool isNormal(const Spans& spans)
 {
-  // Mostly it is so already.
-  if (spans->size() == 1 && (*spans)[0].begin <= (*spans)[0].end &&
-      (*spans)[0].end < RANGE_NUMBERS_MAX) {
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const Span& span = spans[i];
+    if (span.end < span.begin || span.end >= RANGE_NUMBERS_MAX ||
+        (i > 0 && span.begin <= spans[i - 1].end + 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+
+// Adds a span that begins no earlier than the last one.
+void append(const Span& span, std::vector<Span>* spans)
+{
+  if (spans->empty()) {
+    spans->push_back(span);
     return;
   }
 
-  spans->truncate(
-      std::remove_if(
-          spans->begin(),
-          spans->end(),
-          [](const Span& span) {
-            return span.end < span.begin || span.begin >= RANGE_NUMBERS_MAX;
-          }) -
-      spans->begin());
+  Span& last = spans->back();
+  if (last.end == UINT64_MAX || span.begin <= last.end + 1) {
+    last.end = std::max(last.end, span.end);
+  } else {
+    spans->push_back(span);
+  }
+}
 
-  for (Span& span : *spans) {
-    span.end = std::min<uint64_t>(span.end, RANGE_NUMBERS_MAX - 1);
+
+// Spans in their order. Memory is asked for where there are several.
+class Row
+{
+public:
+  void add(const Span& span)
+  {
+    if (one.empty()) {
+      one.push_back(span);
+      return;
+    }
+    if (many.empty()) {
+      many.push_back(one[0]);
+    }
+    many.push_back(span);
   }
 
-  std::sort(spans->begin(), spans->end(), [](const Span& a, const Span& b) {
-    return a.begin < b.begin;
-  });
+  Spans take() { return many.empty() ? one : Spans(std::move(many)); }
 
-  size_t last = 0;
-  for (size_t i = 1; i < spans->size(); ++i) {
-    Span& before = (*spans)[last];
-    const Span& span = (*spans)[i];
+private:
+  Spans one;
+  std::vector<Span> many;
+};
 
-    if (before.end == UINT64_MAX || span.begin <= before.end + 1) {
-      before.end = std::max(before.end, span.end);
-    } else {
-      (*spans)[++last] = span;
+
+bool beginsBefore(const Span& one, const Span& other)
+{
+  return one.begin < other.begin;
+}
+
+} // namespace {
+
+
+void normalize(Spans* spans)
+{
+  // Mostly it is so already.
+  if (isNormal(*spans)) {
+    return;
+  }
+
+  std::vector<Span> taken;
+  taken.reserve(spans->size());
+  for (const Span& span : *spans) {
+    if (span.begin <= span.end && span.begin < RANGE_NUMBERS_MAX) {
+      taken.push_back(Span{
+          span.begin, std::min<uint64_t>(span.end, RANGE_NUMBERS_MAX - 1)});
     }
   }
 
-  spans->truncate(std::min(spans->size(), last + 1));
+  *spans = joined(std::move(taken));
+}
+
+
+Spans joined(std::vector<Span>&& spans)
+{
+  std::sort(spans.begin(), spans.end(), beginsBefore);
+
+  std::vector<Span> result;
+  for (const Span& span : spans) {
+    append(span, &result);
+  }
+  return Spans(std::move(result));
 }
 
 
 Spans unite(const Spans& one, const Spans& other)
 {
-  Spans result = one;
-  for (const Span& span : other) {
-    result.push_back(span);
+  if (one.empty() || other.empty()) {
+    return one.empty() ? other : one;
   }
-  normalize(&result);
-  return result;
+
+  std::vector<Span> result;
+
+  for (size_t i = 0, j = 0; i < one.size() || j < other.size();) {
+    const bool mine =
+        j == other.size() || (i < one.size() && beginsBefore(one[i], other[j]));
+    append(mine ? one[i++] : other[j++], &result);
+  }
+
+  return Spans(std::move(result));
 }
 
 
 Spans subtract(const Spans& from, const Spans& what)
 {
-  Spans result;
+  if (what.empty()) {
+    return from;
+  }
+
+  Row result;
   size_t next = 0;
 
   for (Span rest : from) {
@@ -81,7 +149,7 @@ Spans subtract(const Spans& from, const Spans& what)
       }
 
       if (hole.begin > rest.begin) {
-        result.push_back(Span{rest.begin, hole.begin - 1});
+        result.add(Span{rest.begin, hole.begin - 1});
       }
 
       left = hole.end < rest.end;
@@ -91,24 +159,24 @@ Spans subtract(const Spans& from, const Spans& what)
     }
 
     if (left) {
-      result.push_back(rest);
+      result.add(rest);
     }
   }
 
-  return result;
+  return result.take();
 }
 
 
 Spans intersect(const Spans& one, const Spans& other)
 {
-  Spans result;
+  Row result;
 
   for (size_t i = 0, j = 0; i < one.size() && j < other.size();) {
     const uint64_t begin = std::max(one[i].begin, other[j].begin);
     const uint64_t end = std::min(one[i].end, other[j].end);
 
     if (begin <= end) {
-      result.push_back(Span{begin, end});
+      result.add(Span{begin, end});
     }
 
     if (one[i].end < other[j].end) {
@@ -118,13 +186,18 @@ Spans intersect(const Spans& one, const Spans& other)
     }
   }
 
-  return result;
+  return result.take();
 }
 
 
 bool contains(const Spans& all, const Spans& some)
 {
-  return subtract(some, all).empty();
+  return std::all_of(some.begin(), some.end(), [&](const Span& span) {
+    // No two spans touch, so only one can have all of it.
+    const Span* after =
+        std::upper_bound(all.begin(), all.end(), span, beginsBefore);
+    return after != all.begin() && span.end <= (after - 1)->end;
+  });
 }
 
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace allocator {
@@ -26,7 +28,9 @@ struct Span
 // numbered them. Sorted; no two spans overlap or touch.
 //
 // Mostly there is one span or none, and to ask for memory costs more than
-// all that is done with them: so one alone lies in the object itself.
+// all that is done with them: so one alone lies in the object itself. Several
+// are shared by all copies: one task may hold tens of thousands of single
+// ports, and whoever looks at an agent copies what is free there.
 class Spans
 {
 public:
@@ -39,15 +43,20 @@ public:
     }
   }
 
-  size_t size() const { return many.empty() ? size_t(isOne) : many.size(); }
+  explicit Spans(std::vector<Span>&& spans)
+  {
+    if (spans.size() > 1) {
+      many = std::make_shared<std::vector<Span>>(std::move(spans));
+    } else if (!spans.empty()) {
+      push_back(spans[0]);
+    }
+  }
+
+  size_t size() const { return many ? many->size() : size_t(isOne); }
   bool empty() const { return size() == 0; }
 
-  Span* begin() { return many.empty() ? &one : many.data(); }
-  Span* end() { return begin() + size(); }
-  const Span* begin() const { return many.empty() ? &one : many.data(); }
+  const Span* begin() const { return many ? many->data() : &one; }
   const Span* end() const { return begin() + size(); }
-
-  Span& operator[](size_t place) { return begin()[place]; }
   const Span& operator[](size_t place) const { return begin()[place]; }
 
   void push_back(const Span& span)
@@ -57,29 +66,19 @@ public:
       isOne = true;
       return;
     }
-    if (many.empty()) {
-      many.push_back(one);
+    if (!many) {
+      many = std::make_shared<std::vector<Span>>(1, one);
       isOne = false;
+    } else if (many.use_count() > 1) {
+      many = std::make_shared<std::vector<Span>>(*many);
     }
-    many.push_back(span);
-  }
-
-  // Keeps so many of the first ones, of which there are as many.
-  void truncate(size_t count)
-  {
-    if (count > 1) {
-      many.resize(count);
-      return;
-    }
-    one = count == 1 ? begin()[0] : Span{0, 0};
-    isOne = count == 1;
-    many.clear();
+    many->push_back(span);
   }
 
   bool operator==(const Spans& that) const
   {
     return isOne == that.isOne && (!isOne || one == that.one) &&
-        many == that.many;
+        (many == that.many || (many && that.many && *many == *that.many));
   }
 
   bool operator!=(const Spans& that) const { return !(*this == that); }
@@ -88,7 +87,10 @@ private:
   // What was moved away leaves `isOne` as it was, which is a value, too.
   Span one{0, 0};
   bool isOne = false;
-  std::vector<Span> many; // All of them where there are several, else none.
+
+  // All of them where there are several, else null. Nobody changes what
+  // others have, too.
+  std::shared_ptr<std::vector<Span>> many;
 };
 
 // Sorts, and joins what overlaps or touches. Spans that end before they
@@ -96,8 +98,14 @@ private:
 void normalize(Spans* spans);
 
 Spans unite(const Spans& one, const Spans& other);
+
+// What any of them has; they need be neither sorted nor apart.
+Spans joined(std::vector<Span>&& spans);
+
 Spans subtract(const Spans& from, const Spans& what);
 Spans intersect(const Spans& one, const Spans& other);
+
+// Costs what `some` has of spans, however many `all` has.
 bool contains(const Spans& all, const Spans& some);
 
 // So many of the lowest numbers, or all where there are fewer.

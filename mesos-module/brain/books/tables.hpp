@@ -39,9 +39,10 @@ struct AgentResource
   int64_t total = 0;
   int64_t held = 0; // By all frameworks together.
 
-  // Of ranges and sets, which numbers.
+  // Of ranges and sets, which numbers, and how many are free, in thousandths.
   Spans all;
   Spans free;
+  int64_t freeAmount = 0;
 };
 
 
@@ -272,9 +273,9 @@ struct Options
   size_t rolesSentMax = 16384;
 
   // How much is done at a time, for the master waits meanwhile: decisions
-  // judged; agents in a snapshot, or offered in fallback; resource classes that
-  // were looked at then, for each framework that was asked; filters in a
-  // snapshot.
+  // judged; agents in a snapshot, or offered in fallback; what was looked at in
+  // either, for each decision or framework that was asked: resource classes,
+  // kinds, and spans by sixteens; filters in a snapshot.
   size_t sliceDecisions = 2048;
   size_t sliceAgents = 1024;
   size_t sliceParts = 131072;

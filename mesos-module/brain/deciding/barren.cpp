@@ -81,8 +81,12 @@ Barren::lookAtAgent(const Cluster& cluster, int64_t nowMs, size_t* work)
   const Agent* agent = cluster.agents.find(pair.agent);
   ++*work;
 
-  if (admitAgent(cluster, pair.agent) != PASS ||
-      cluster.books.free(*agent).empty()) {
+  if (admitAgent(cluster, pair.agent) != PASS) {
+    return Found::NOBODY;
+  }
+
+  *work += agent->resources.size() / AMOUNTS_AS_ONE;
+  if (!cluster.books.hasFree(*agent)) {
     return Found::NOBODY;
   }
 
@@ -112,9 +116,15 @@ Barren::lookAtAgent(const Cluster& cluster, int64_t nowMs, size_t* work)
           admitFramework(cluster, pair.framework, pair.role) == PASS &&
           admitPair(cluster, pair) == PASS;
 
-      if (meets &&
-          applyQuotaAndFilters(cluster, pair, pool(cluster, pair), nowMs)
-                  .reason == wire::OUTCOME_REASON_OFFERED) {
+      if (!meets) {
+        continue;
+      }
+
+      const Admission admission =
+          applyQuotaAndFilters(cluster, pair, pool(cluster, pair), nowMs);
+      *work += admission.work;
+
+      if (admission.reason == wire::OUTCOME_REASON_OFFERED) {
         return Found::SOMEBODY;
       }
     }

@@ -9,18 +9,6 @@ namespace allocator {
 namespace brain {
 namespace {
 
-bool hasAnything(const Cluster& cluster, uint32_t agent)
-{
-  const Agent& record = *cluster.agents.find(agent);
-  return std::any_of(
-      record.resources.begin(),
-      record.resources.end(),
-      [&](const AgentResource& resource) {
-        return cluster.books.free(resource) > 0;
-      });
-}
-
-
 // Whether some of it is what the role's guarantee still needs.
 bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
 {
@@ -34,7 +22,7 @@ bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
 
 
 // A copy of a shared volume is offered once in a cycle.
-Parts without(Parts parts, const std::vector<uint32_t>& classes)
+Parts without(Parts parts, const std::unordered_set<uint32_t>& classes)
 {
   if (classes.empty()) {
     return parts;
@@ -42,8 +30,7 @@ Parts without(Parts parts, const std::vector<uint32_t>& classes)
 
   Parts result;
   for (const Part& part : parts) {
-    if (std::find(classes.begin(), classes.end(), part.resourceClass) ==
-        classes.end()) {
+    if (classes.count(part.resourceClass) == 0) {
       result.push_back(part);
     }
   }
@@ -117,14 +104,15 @@ void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
     }
 
     const uint32_t agent = agents[next];
-    const bool any =
-        admitAgent(*cluster, agent) == PASS && hasAnything(*cluster, agent);
+    const bool admitted = admitAgent(*cluster, agent) == PASS;
+    const Agent* record = cluster->agents.find(agent);
+    const bool any = admitted && cluster->books.hasFree(*record);
 
     if (any && !offerAgent(cluster, &competition, &work, offers)) {
       return;
     }
 
-    ++work;
+    work += 1 + (admitted ? record->resources.size() / AMOUNTS_AS_ONE : 0);
     agentsLeft -= any ? 1 : 0;
     ++next;
     turn = Turn();
@@ -156,7 +144,7 @@ bool Fallback::offerAgent(
     std::vector<Offer>* offers)
 {
   const uint32_t agent = agents[next];
-  const size_t classes = cluster->agents.find(agent)->resources.size();
+  const Agent& record = *cluster->agents.find(agent);
   const size_t most = cluster->options.sliceParts;
   std::vector<Competition::Node*> winners;
   std::vector<uint64_t> asked;
@@ -175,14 +163,14 @@ bool Fallback::offerAgent(
     }
 
     asked.push_back(key);
-    *work += 1 + classes;
+    *work += 1 + record.resources.size();
 
-    if (!offerTo(*node, agent, cluster, offers)) {
+    if (!offerTo(*node, agent, cluster, work, offers)) {
       return true;
     }
 
     winners.push_back(node);
-    return hasAnything(*cluster, agent);
+    return cluster->books.hasFree(record);
   });
 
   if (!whole) {
@@ -202,6 +190,7 @@ bool Fallback::offerTo(
     const Competition::Node& node,
     uint32_t agent,
     Cluster* cluster,
+    size_t* work,
     std::vector<Offer>* offers)
 {
   const Pair pair{node.framework, node.role, agent};
@@ -218,13 +207,14 @@ bool Fallback::offerTo(
 
   Admission admission =
       applyQuotaAndFilters(*cluster, pair, std::move(mine), asOfMs);
+  *work += admission.work;
   if (admission.reason != wire::OUTCOME_REASON_OFFERED) {
     return false;
   }
 
   for (const Part& part : admission.given) {
     if (cluster->classes.traits(part.resourceClass).shared) {
-      turn.sharedOffered.push_back(part.resourceClass);
+      turn.sharedOffered.insert(part.resourceClass);
     }
   }
 

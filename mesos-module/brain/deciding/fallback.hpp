@@ -59,7 +59,7 @@ private:
     std::unordered_set<uint64_t> asked;
 
     // A copy of a shared volume is offered once.
-    std::vector<uint32_t> sharedOffered;
+    std::unordered_set<uint32_t> sharedOffered;
   };
 
   void start(const Cluster& cluster);
@@ -75,6 +75,7 @@ private:
       const Competition::Node& node,
       uint32_t agent,
       Cluster* cluster,
+      size_t* work,
       std::vector<Offer>* offers);
 
   std::mt19937_64 random;

@@ -33,12 +33,29 @@ bool isAllowed(
 
 int64_t* amountOfKind(uint32_t kind, Amounts* wanted)
 {
-  for (auto& entry : *wanted) {
-    if (entry.first == kind && kind != Kinds::NONE) {
-      return &entry.second;
+  auto at = std::lower_bound(
+      wanted->begin(),
+      wanted->end(),
+      kind,
+      [](const Amounts::value_type& entry, uint32_t number) {
+        return entry.first < number;
+      });
+  const bool isThere =
+      kind != Kinds::NONE && at != wanted->end() && at->first == kind;
+  return isThere ? &at->second : nullptr;
+}
+
+
+// Filters look at what is given, and the books at all that is free of that.
+size_t spansBehind(const Agent& agent, const Parts& given)
+{
+  size_t result = 0;
+  for (const Part& part : given) {
+    if (!part.spans.empty()) {
+      result += Books::find(agent, part.resourceClass)->free.size();
     }
   }
-  return nullptr;
+  return result;
 }
 
 
@@ -326,12 +343,16 @@ Admission applyQuotaAndFilters(
   }
 
   const Agent& agent = *cluster.agents.find(pair.agent);
-  if (cluster.filters.covers(
-          agent, pair.framework, pair.role, admission.given, nowMs)) {
-    return refuse(wire::OUTCOME_REASON_FILTERED);
+  admission.work = spansBehind(agent, admission.given) / SPANS_AS_ONE;
+
+  const bool isFiltered = cluster.filters.covers(
+      agent, pair.framework, pair.role, admission.given, nowMs);
+  if (isFiltered) {
+    admission.given.clear();
   }
 
-  admission.reason = wire::OUTCOME_REASON_OFFERED;
+  admission.reason =
+      isFiltered ? wire::OUTCOME_REASON_FILTERED : wire::OUTCOME_REASON_OFFERED;
   return admission;
 }
 
@@ -366,14 +387,14 @@ judge(const Cluster& cluster, const Pair& pair, Amounts wanted, int64_t nowMs)
     return refuse(wire::OUTCOME_REASON_MALFORMED);
   }
 
+  std::sort(wanted.begin(), wanted.end());
+  const size_t classes = cluster.agents.find(pair.agent)->resources.size();
   Parts taken = take(cluster, pool(cluster, pair), &wanted);
 
-  if (taken.empty()) {
-    return refuse(wire::OUTCOME_REASON_NOTHING_AVAILABLE);
-  }
-
-  Admission admission =
-      applyQuotaAndFilters(cluster, pair, std::move(taken), nowMs);
+  Admission admission = taken.empty()
+      ? refuse(wire::OUTCOME_REASON_NOTHING_AVAILABLE)
+      : applyQuotaAndFilters(cluster, pair, std::move(taken), nowMs);
+  admission.work += classes;
 
   if (admission.reason == wire::OUTCOME_REASON_OFFERED) {
     const bool missing = std::any_of(

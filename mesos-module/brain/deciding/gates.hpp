@@ -1,12 +1,19 @@
 #ifndef __ALLOCATOR_BRAIN_DECIDING_GATES_HPP__
 #define __ALLOCATOR_BRAIN_DECIDING_GATES_HPP__
 
+#include <cstddef>
 #include <cstdint>
 
 #include "brain/books/cluster.hpp"
 
 namespace allocator {
 namespace brain {
+
+// So many spans cost about as much as a resource class without any; and so many
+// resource classes cost as much where only the amount is looked at.
+constexpr size_t SPANS_AS_ONE = 16;
+constexpr size_t AMOUNTS_AS_ONE = 16;
+
 
 // Nothing speaks against it.
 constexpr wire::OutcomeReason PASS = wire::OUTCOME_REASON_UNSPECIFIED;
@@ -31,6 +38,9 @@ struct Admission
 
   // Whether quotas made it smaller.
   bool bounded = false;
+
+  // How much was looked at, as slices count it (see `Options::sliceParts`).
+  size_t work = 0;
 };
 
 
@@ -70,7 +80,8 @@ Parts pool(const Cluster& cluster, const Pair& pair);
 Parts take(const Cluster& cluster, Parts pool, Amounts* wanted);
 
 // The gates behind the pool: quotas, the minimum, filters. `wanted` was
-// taken from the pool of an admitted pair.
+// taken from the pool of an admitted pair. The work is that of filters, and of
+// booking what is given, which look at spans; resource classes are the caller's.
 Admission applyQuotaAndFilters(
     const Cluster& cluster,
     const Pair& pair,
@@ -78,7 +89,7 @@ Admission applyQuotaAndFilters(
     int64_t nowMs);
 
 // All gates, for a wish of amounts by kind. OFFERED says that all of it
-// is given, PARTIAL that some is.
+// is given, PARTIAL that some is. All of the work counts.
 Admission
 judge(const Cluster& cluster, const Pair& pair, Amounts wanted, int64_t nowMs);
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "brain/brain.hpp"
+#include "brain/deciding/barren.hpp"
 
 // What the transcripts cannot say, or would say at length.
 
@@ -49,6 +50,38 @@ protected:
     ASSERT_EQ("", brain.step(event, 0));
   }
 
+  // The agent has so many single ports besides; gives all that it has.
+  Parts addPorts(uint64_t count)
+  {
+    DefineResourceClass define;
+    define.resourceClass = 1;
+    define.traits.name = "ports";
+    define.traits.type = Type::RANGES;
+    brain.step(define, 0);
+
+    Spans spans;
+    for (uint64_t number = 0; number < count; ++number) {
+      spans.push_back(Span{2 * number, 2 * number});
+    }
+
+    UpdateAgent event;
+    event.agent = "agent";
+    event.hasTotal = true;
+    event.total = {Part{0, 1000, Spans()}, Part{1, amountOf(spans), spans}};
+    EXPECT_EQ("", brain.step(event, 0));
+    return event.total;
+  }
+
+  void refuse(const std::string& framework, const Parts& parts)
+  {
+    Release event;
+    event.agent = "agent";
+    event.framework = framework;
+    event.parts = {RoleParts{"eng", parts}};
+    event.refuseMs = 60000;
+    EXPECT_EQ("", brain.step(event, 0));
+  }
+
   // How many slices it takes until there is nothing to do, and what is offered.
   size_t settle()
   {
@@ -85,6 +118,53 @@ TEST_F(FallbackTest, ASliceIsBoundedByPairsAndPieces)
   EXPECT_LE(20u, settle());
   EXPECT_EQ(std::vector<std::string>{"f199"}, offered);
   EXPECT_EQ("", brain.check());
+}
+
+
+// Everybody has refused what is free, 320 single ports among it: to see that is
+// as much work as 20 resource classes.
+TEST_F(FallbackTest, ASliceIsBoundedBySpans)
+{
+  initialize(50);
+  for (int number = 100; number < 120; ++number) {
+    addFramework("f" + std::to_string(number), 1000);
+  }
+  addAgent(1);
+  const Parts total = addPorts(320);
+  for (int number = 100; number < 120; ++number) {
+    refuse("f" + std::to_string(number), total);
+  }
+
+  // 22 for each of 20 frameworks, three of them in a slice.
+  EXPECT_EQ(7u, settle());
+  EXPECT_TRUE(offered.empty());
+}
+
+
+// The same where it is looked for somebody who would take what a sidecar
+// leaves.
+TEST_F(FallbackTest, ALookIsBoundedBySpans)
+{
+  initialize(50);
+  for (int number = 100; number < 120; ++number) {
+    addFramework("f" + std::to_string(number), 1000);
+  }
+  addAgent(1);
+  const Parts total = addPorts(320);
+  for (int number = 100; number < 119; ++number) {
+    refuse("f" + std::to_string(number), total);
+  }
+
+  Barren barren;
+  size_t looks = 0;
+  while (barren.intervals() == 0 && looks < 100) {
+    ++looks;
+    barren.answered(true, false, false);
+    barren.endInterval(brain.cluster(), 0);
+  }
+  EXPECT_LE(6u, looks);
+  EXPECT_GE(10u, looks);
+  EXPECT_EQ(20u, barren.willing().framework);
 }
 
 

@@ -81,11 +81,11 @@ void SessionLife::connected(const wire::Welcome& welcome)
 }
 
 
-void SessionLife::decided(const session::Decisions& decisions)
+void SessionLife::decided(session::Decisions&& decisions)
 {
   ++answers;
   note(session::unsound(decisions));
-  step(Decided{decisions});
+  step(Decided{std::move(decisions)});
 }
 
 

@@ -118,6 +118,24 @@ TEST(DecisionsTest, CountsAreBounded)
 }
 
 
+// Those of all groups together, before any of them is read.
+TEST(DecisionsTest, AmountsAreBounded)
+{
+  Decisions decisions;
+  *decisions.grants.Add() = goodGrants();
+  *decisions.grants.Add() = goodGrants();
+  EXPECT_EQ(8u, decisions.amounts());
+
+  DecisionLimits limits;
+  limits.amountsMax = 8;
+  EXPECT_EQ("", checkGrants(decisions.grants, limits));
+  limits.amountsMax = 7;
+  EXPECT_EQ(
+      "grants.amount: has 8 entries in all groups; at most 7 are taken",
+      checkGrants(decisions.grants, limits));
+}
+
+
 TEST(DecisionsTest, EveryGroupIsLookedAt)
 {
   Decisions::Groups grants;

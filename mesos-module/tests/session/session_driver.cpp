@@ -196,7 +196,7 @@ public:
             ",\"applied_ms\":" + since(snapshotAt));
   }
 
-  void decided(const Decisions& decisions) override
+  void decided(Decisions&& decisions) override
   {
     keeper->report(master.offer(decisions));
     check();

@@ -92,7 +92,9 @@ struct Dialogue
   void stream(uint64_t sequence = 0, int64_t ms = 0)
   {
     greet(ms);
-    ASSERT_EQ(Kind::WELCOME, hear(welcome(), ms).kind);
+    wire::SessionResponse response = welcome();
+    response.mutable_welcome()->set_kinds_max(kindsMax);
+    ASSERT_EQ(Kind::WELCOME, hear(response, ms).kind);
 
     std::vector<wire::SnapshotChunk> chunks(1);
     chunks[0].set_last(true);
@@ -121,9 +123,11 @@ struct Dialogue
   {
     DecisionLimits limits;
     limits.decisionsMax = 100;
+    limits.amountsMax = 100;
     return limits;
   }
 
+  uint32_t kindsMax = 0;
   Session session{7, SessionDeadlines(), limits()};
 };
 
@@ -304,6 +308,75 @@ TEST(SessionTest, PartsThatCannotBeEndIt)
     EXPECT_EQ(Kind::BAD, reply.kind) << each.second;
     EXPECT_EQ(0u, reply.message.find(each.second)) << reply.message;
     EXPECT_EQ(Session::State::CLOSED, dialogue.session.state());
+  }
+}
+
+
+// A part of so many rows, each of which names so many kinds.
+wire::SessionResponse wide(uint64_t first, int rows, int kinds)
+{
+  wire::SessionResponse response = part(1, first, rows);
+  wire::Holdings* group = response.mutable_decisions()->mutable_grants(0);
+  for (int kind = 0; kind < kinds; ++kind) {
+    group->add_kind(kind);
+  }
+  group->mutable_amount()->Resize(rows * kinds, 1);
+  return response;
+}
+
+
+// An answer has so many amounts, all of its parts together.
+TEST(SessionTest, AmountsOfAnAnswerAreBounded)
+{
+  Dialogue dialogue;
+  dialogue.stream();
+  dialogue.batch(true);
+  ASSERT_EQ(Kind::DECISIONS, dialogue.hear(wide(1, 2, 30)).kind);
+  ASSERT_EQ(Kind::DECISIONS, dialogue.hear(wide(3, 2, 20)).kind);
+
+  const Session::Reply reply = dialogue.hear(wide(5, 1, 1));
+  EXPECT_EQ(Kind::BAD, reply.kind);
+  EXPECT_EQ(
+      "grants.amount: has 1 entries in all groups; at most 0 are taken",
+      reply.message);
+}
+
+
+// The next answer has as many again.
+TEST(SessionTest, AmountsAreCountedForEachAnswer)
+{
+  Dialogue dialogue;
+  dialogue.stream();
+  dialogue.batch(true);
+  wire::SessionResponse last = wide(1, 4, 25);
+  last.mutable_decisions()->set_more(false);
+  ASSERT_EQ(Kind::DECISIONS, dialogue.hear(last).kind);
+
+  dialogue.batch(true);
+  wire::SessionResponse next = wide(5, 4, 25);
+  next.mutable_decisions()->set_sequence(2);
+  next.mutable_decisions()->set_cycle(2);
+  const Session::Reply reply = dialogue.hear(next);
+  EXPECT_EQ(Kind::DECISIONS, reply.kind) << reply.message;
+}
+
+
+// No decision names more kinds than the sidecar said that it keeps apart.
+TEST(SessionTest, KindsAreThoseOfTheSession)
+{
+  for (uint32_t kindsMax : {0, 3}) {
+    Dialogue dialogue;
+    dialogue.kindsMax = kindsMax;
+    dialogue.stream();
+    dialogue.batch(true);
+    ASSERT_EQ(Kind::DECISIONS, dialogue.hear(wide(1, 1, 3)).kind);
+
+    const Session::Reply reply = dialogue.hear(wide(2, 1, 4));
+    EXPECT_EQ(kindsMax == 0 ? Kind::DECISIONS : Kind::BAD, reply.kind);
+    EXPECT_EQ(
+        kindsMax == 0 ? ""
+                      : "grants[0].kind: has 4 entries; at most 3 are taken",
+        reply.message);
   }
 }
 

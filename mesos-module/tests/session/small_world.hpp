@@ -148,7 +148,7 @@ public:
     }
   }
 
-  void decided(const Decisions& decisions) override
+  void decided(Decisions&& decisions) override
   {
     EXPECT_FALSE(calling);
     story += "decided:" + std::to_string(decisions.size()) + " ";

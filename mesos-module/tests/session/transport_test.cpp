@@ -73,7 +73,7 @@ public:
 
   void connected(const wire::Welcome&) override { ++sessions; }
 
-  void decided(const Decisions& decisions) override
+  void decided(Decisions&& decisions) override
   {
     ++cycles;
     taken += decisions.size();

@@ -1,0 +1,189 @@
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brain/brain.hpp"
+
+// What ends a slice in which an answer is judged. No test looks at a clock: how
+// many rows a slice has follows from what they cost.
+
+namespace allocator {
+namespace brain {
+namespace {
+
+// One framework in eng, and one agent, of whose resources a sidecar decides.
+class JudgingTest : public ::testing::Test
+{
+protected:
+  void begin(size_t sliceParts, uint64_t badDecisionsMax = 1000)
+  {
+    Initialize initialize;
+    initialize.options.fallback = false;
+    initialize.options.sliceParts = sliceParts;
+    initialize.options.badDecisionsMax = badDecisionsMax;
+    brain.step(initialize, 0);
+
+    AddFramework framework;
+    framework.framework = "one";
+    framework.roles = {"eng"};
+    brain.step(framework, 0);
+  }
+
+  void define(uint32_t resourceClass, const std::string& name, Type type)
+  {
+    DefineResourceClass event;
+    event.resourceClass = resourceClass;
+    event.traits.name = name;
+    event.traits.type = type;
+    brain.step(event, 0);
+  }
+
+  void connect(const Parts& total)
+  {
+    AddAgent event;
+    event.agent = "agent";
+    event.info.add_capabilities(wire::AGENT_CAPABILITY_MULTI_ROLE);
+    event.total = total;
+    ASSERT_EQ("", brain.step(event, 0));
+    brain.step(Welcomed{0, 1 << 20}, 0);
+    while (brain.ready().soon) {
+      brain.step(Wake{}, 0);
+    }
+    brain.step(Connected(), 0);
+  }
+
+  // An agent of so many resource classes of one kind.
+  void connectClasses(uint32_t classes)
+  {
+    Parts total;
+    for (uint32_t each = 0; each < classes; ++each) {
+      define(each, "cpus", Type::SCALAR);
+      total.push_back(Part{each, 1000, Spans()});
+    }
+    connect(total);
+  }
+
+  // So many rows, each of them for as much of each kind.
+  static Decided answer(int rows, uint32_t kinds, int64_t amount)
+  {
+    Decided event;
+    event.decisions.first = 1;
+    event.decisions.revision = UINT64_MAX;
+    wire::Holdings* group = event.decisions.grants.Add();
+    for (uint32_t kind = 0; kind < kinds; ++kind) {
+      group->add_kind(kind);
+    }
+    for (int row = 0; row < rows; ++row) {
+      group->add_framework(1);
+      group->add_role(1);
+      group->add_agent(1);
+    }
+    group->mutable_amount()->Resize(rows * int(kinds), amount);
+    return event;
+  }
+
+  // How many rows each slice has.
+  std::vector<int> judge(Decided event)
+  {
+    std::vector<int> result;
+    brain.step(std::move(event), 0);
+
+    for (Ready ready = brain.ready();; ready = brain.ready()) {
+      for (const Message& message : ready.messages) {
+        if (message.kind == Message::Kind::OUTCOMES) {
+          result.push_back(int(message.outcomes->size()));
+          for (const wire::Outcomes& each : message.outcomes->messages) {
+            reasons.insert(each.reason().begin(), each.reason().end());
+          }
+        }
+      }
+      if (!ready.soon) {
+        return result;
+      }
+      brain.step(Wake{}, 0);
+    }
+  }
+
+  Brain brain;
+  std::set<int> reasons;
+};
+
+
+TEST_F(JudgingTest, ASliceIsBoundedByResourceClasses)
+{
+  begin(100);
+  connectClasses(40);
+
+  // Each row looks at 40 resource classes and at its kind, three of them in a
+  // slice.
+  EXPECT_EQ((std::vector<int>{3, 3, 3, 1}), judge(answer(10, 1, 100)));
+  EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_OFFERED}, reasons);
+  EXPECT_EQ("", brain.check());
+}
+
+
+TEST_F(JudgingTest, ASliceIsBoundedByKinds)
+{
+  begin(100);
+  Parts total;
+  for (uint32_t each = 0; each < 20; ++each) {
+    define(each, "r" + std::to_string(each), Type::SCALAR);
+    total.push_back(Part{each, 1000, Spans()});
+  }
+  connect(total);
+
+  // 20 resource classes and 20 kinds a row.
+  EXPECT_EQ((std::vector<int>{3, 3, 1}), judge(answer(7, 20, 10)));
+  EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_OFFERED}, reasons);
+}
+
+
+// Of 640 single ports each row takes one. Before a row there are 640 spans free
+// less what rows before it took, so it costs about 40.
+TEST_F(JudgingTest, ASliceIsBoundedBySpans)
+{
+  begin(100);
+  define(0, "ports", Type::RANGES);
+  std::vector<Span> spans;
+  for (uint64_t number = 0; number < 640; ++number) {
+    spans.push_back(Span{2 * number, 2 * number});
+  }
+  const Spans all{std::move(spans)};
+  connect({Part{0, amountOf(all), all}});
+
+  EXPECT_EQ((std::vector<int>{3, 3, 3}), judge(answer(9, 1, 1000)));
+  EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_OFFERED}, reasons);
+  EXPECT_EQ("", brain.check());
+}
+
+
+TEST_F(JudgingTest, ASliceAlwaysGoesOn)
+{
+  begin(1);
+  connectClasses(4);
+  EXPECT_EQ((std::vector<int>{1, 1, 1}), judge(answer(3, 1, 100)));
+}
+
+
+// Whatever else is wrong with them: they are not read further, and cost what a
+// row costs.
+TEST_F(JudgingTest, MoreKindsThanThereAreAreMalformed)
+{
+  begin(100, 40);
+  connectClasses(4);
+  Decided event = answer(50, 2000, 0);
+  for (int row = 0; row < 50; ++row) {
+    event.decisions.grants.Mutable(0)->set_framework(row, 99);
+  }
+
+  EXPECT_EQ(std::vector<int>{50}, judge(std::move(event)));
+  EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_MALFORMED}, reasons);
+  EXPECT_EQ(1u, brain.stats().breakerTrips);
+}
+
+} // namespace {
+} // namespace brain {
+} // namespace allocator {
