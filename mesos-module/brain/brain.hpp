@@ -284,8 +284,7 @@ private:
 
   // apply/agents.cpp, apply/frameworks.cpp.
   std::string checkUses(const std::vector<Use>& used) const;
-  std::vector<uint32_t>
-  useRoles(uint32_t agent, const std::vector<Use>& used);
+  std::vector<uint32_t> useRoles(uint32_t agent, const std::vector<Use>& used);
   void holdUses(
       uint32_t agent,
       const std::vector<Use>& used,
