@@ -94,10 +94,17 @@ std::string Brain::step(const DefineResourceClass& event, int64_t)
         "; a reserved one has both, a shared one has a unit");
   }
 
-  const uint32_t role = reserved ? state.roles.number(traits.reservedRole) : 0;
+  // Nobody competes in a role because something is reserved for it: quotas ask
+  // for the top-level role, offers for the path.
+  const std::string& role = traits.reservedRole;
+  const uint32_t top =
+      reserved ? state.roles.note(role.substr(0, role.find('/'))) : 0;
 
   if (!state.classes.define(
-          event.resourceClass, traits, role, state.roles.told(role))) {
+          event.resourceClass,
+          traits,
+          top,
+          reserved ? state.roles.toldAs(role) : std::string())) {
     return misfit(
         "Resource class " + std::to_string(event.resourceClass) +
         " is defined already, as '" +

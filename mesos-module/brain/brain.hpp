@@ -188,8 +188,12 @@ private:
   void log(Level level, const std::string& text);
   std::string misfit(const std::string& text, Level level = Level::ERROR);
 
-  // apply/roles.cpp: names of roles that nobody needs any more.
-  std::vector<bool> rolesInUse() const;
+  // apply/roles.cpp: what room roles take, and for how long.
+  std::vector<bool> rolesSought() const;
+  void markRolesInUse(std::vector<bool>* marked) const;
+  uint32_t useRole(uint32_t number, const std::string& path);
+  void placeRoles();
+  void tellMovers();
   void giveUpRoles();
   void boundRoles(int64_t nowMs);
   void boundKinds(int64_t nowMs);
@@ -254,6 +258,7 @@ private:
       uint32_t role,
       uint32_t agent,
       const Parts& parts);
+  void tellMover(uint32_t agent, const Allocation& held);
   void sendPause();
   void sendSnapshot(int64_t nowMs);
   void sendConversion(
@@ -279,8 +284,13 @@ private:
 
   // apply/agents.cpp, apply/frameworks.cpp.
   std::string checkUses(const std::vector<Use>& used) const;
-  void holdUses(uint32_t agent, const std::vector<Use>& used);
+  std::vector<uint32_t> useRoles(uint32_t agent, const std::vector<Use>& used);
+  void holdUses(
+      uint32_t agent,
+      const std::vector<Use>& used,
+      const std::vector<uint32_t>& roles);
   void describeAgent(const wire::Agent& info, Agent* agent);
+  void describeUntold(Agent* agent);
   void describeFramework(const AddFramework& event, Framework* framework);
 
   // apply/late.cpp

@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "brain/words/text.hpp"
+
 namespace allocator {
 namespace brain {
 namespace {
@@ -31,6 +33,21 @@ void addUpdate(
   fit(cluster->messageBytesMax, update);
 }
 
+// That its tasks are in more roles than its share.
+void tellUntold(const Agent& agent, Aside::Rows* rows)
+{
+  if (agent.untold > 0) {
+    Aside aside;
+    aside.add(
+        "roles",
+        wire::SET_ASIDE_REASON_TOO_MANY,
+        "'" + toShown(agent.untoldRole, ASIDE_QUOTE_BYTES_MAX) +
+            "' is in use, and has no place of its own in a sidecar; " +
+            std::to_string(agent.untold) + " in all");
+    append(aside, rows);
+  }
+}
+
 } // namespace {
 
 
@@ -45,9 +62,10 @@ void Brain::describeAgent(const wire::Agent& said, Agent* agent)
 {
   Aside aside;
   wire::Agent info = takeAgent(said, &aside);
+  tellUntold(*agent, info.mutable_set_aside());
   setAside(
       "agent " + agent->id,
-      aside.count(),
+      aside.count() + agent->untold,
       info.set_aside(),
       agent->info == nullptr ? Aside::Rows() : agent->info->set_aside());
 
@@ -62,6 +80,16 @@ void Brain::describeAgent(const wire::Agent& said, Agent* agent)
         capability == wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE;
   }
 
+  agent->info = std::make_shared<const wire::Agent>(std::move(info));
+}
+
+
+// Of what it has said since.
+void Brain::describeUntold(Agent* agent)
+{
+  wire::Agent info = *agent->info;
+  tellUntold(*agent, info.mutable_set_aside());
+  setAside("agent " + agent->id, 1, info.set_aside(), agent->info->set_aside());
   agent->info = std::make_shared<const wire::Agent>(std::move(info));
 }
 
@@ -82,14 +110,30 @@ std::string Brain::checkUses(const std::vector<Use>& used) const
 }
 
 
-// The framework may come back later; its number is bound here then.
-void Brain::holdUses(uint32_t agent, const std::vector<Use>& used)
+std::vector<uint32_t> Brain::useRoles(
+    uint32_t agent,
+    const std::vector<Use>& used)
 {
+  std::vector<uint32_t> roles;
   for (const Use& use : used) {
+    roles.push_back(useRole(agent, use.role));
+  }
+  placeRoles();
+  return roles;
+}
+
+
+// The framework may come back later; its number is bound here then.
+void Brain::holdUses(
+    uint32_t agent,
+    const std::vector<Use>& used,
+    const std::vector<uint32_t>& roles)
+{
+  for (size_t i = 0; i < used.size(); ++i) {
+    const Use& use = used[i];
     const uint32_t framework = state.frameworkHandles.bind(use.framework);
-    const uint32_t role = state.roles.number(use.role);
-    state.books.hold(agent, framework, role, use.parts);
-    sendHold(framework, role, agent, use.parts);
+    state.books.hold(agent, framework, roles[i], use.parts);
+    sendHold(framework, roles[i], agent, use.parts);
   }
 }
 
@@ -115,6 +159,8 @@ std::string Brain::step(AddAgent event, int64_t)
   agent->teller = toTeller(++tellers, false, number);
   state.classes.tell(event.total, agent->teller);
   agent->unavailability = event.unavailability;
+  const std::vector<uint32_t> roles = useRoles(number, event.used);
+  agent = state.agents.edit(number);
   describeAgent(event.info, agent);
   state.books.setTotal(number, event.total);
   inverse.set(number, event.unavailability.scheduled);
@@ -126,7 +172,7 @@ std::string Brain::step(AddAgent event, int64_t)
     state.agentHandles.sent(number, send(std::move(message)));
   }
 
-  holdUses(number, event.used);
+  holdUses(number, event.used, roles);
 
   if (state.recovering && state.agents.size() >= expectedAgents) {
     endRecovery();
@@ -217,6 +263,13 @@ std::string Brain::apply(const AddProvider& event, uint32_t number, int64_t)
         "A provider of agent " + event.agent + " is not added: " + wrong);
   }
 
+  const size_t untold = agent->untold;
+  const std::vector<uint32_t> roles = useRoles(number, event.used);
+  agent = state.agents.find(number);
+  if (agent->untold > untold) {
+    describeUntold(state.agents.edit(number));
+  }
+
   state.classes.tell(event.total, agent->teller);
   Parts total = Books::total(*agent);
   add(event.total, &total);
@@ -228,7 +281,7 @@ std::string Brain::apply(const AddProvider& event, uint32_t number, int64_t)
     send(std::move(message));
   }
 
-  holdUses(number, event.used);
+  holdUses(number, event.used, roles);
   return std::string();
 }
 

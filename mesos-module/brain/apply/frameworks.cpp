@@ -95,6 +95,7 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   for (const auto& role : words.roles) {
     framework->roles.insert(state.roles.number(role.first, role.second));
   }
+  placeRoles();
 
   framework->suppressed.clear();
   for (const std::string& role : words.suppressed) {

@@ -175,9 +175,14 @@ std::string Brain::apply(const Transition& event, uint32_t number, int64_t)
   for (const RoleParts& each : event.parts) {
     // The master does not say whose they are; where only one can be meant
     // the sidecar need not guess.
-    const uint32_t role = state.roles.number(each.role);
+    const uint32_t role = state.roles.find(each.role);
     uint32_t framework = 0;
     size_t holders = 0;
+
+    // Nobody holds anything in a role that is not known.
+    if (role == 0) {
+      continue;
+    }
 
     for (const Allocation& allocation : agent->allocations) {
       if (agent->allocations.size() == 1 ||
@@ -214,9 +219,9 @@ std::string Brain::step(Release event, int64_t nowMs)
   const Framework* record = state.frameworks.find(framework);
 
   for (RoleParts& each : event.parts) {
-    const uint32_t role = state.roles.number(each.role);
+    const uint32_t role = state.roles.find(each.role);
 
-    if (framework == Handles::NONE) {
+    if (framework == Handles::NONE || role == 0) {
       continue;
     }
 

@@ -10,6 +10,9 @@ namespace {
 // may say it always.
 constexpr int64_t LEAST_MS = 60000;
 
+// So much fewer roles that nobody names are borne where somebody waits.
+constexpr size_t IDLE_OF_WAITING = 4;
+
 
 void mark(uint32_t role, std::vector<bool>* marked)
 {
@@ -53,7 +56,8 @@ void mark(const Agent& agent, const Filters& filters, std::vector<bool>* marked)
 } // namespace {
 
 
-std::vector<bool> Brain::rolesInUse() const
+// By frameworks and operators.
+std::vector<bool> Brain::rolesSought() const
 {
   std::vector<bool> marked;
 
@@ -61,20 +65,6 @@ std::vector<bool> Brain::rolesInUse() const
     const Framework* framework = state.frameworks.find(number);
     if (framework != nullptr) {
       mark(*framework, &marked);
-    }
-  }
-
-  for (uint32_t number = 0; number < state.agents.end(); ++number) {
-    const Agent* agent = state.agents.find(number);
-    if (agent != nullptr) {
-      mark(*agent, state.filters, &marked);
-    }
-  }
-
-  for (uint32_t resourceClass = 0; resourceClass < state.classes.end();
-       ++resourceClass) {
-    if (state.classes.defined(resourceClass)) {
-      mark(state.classes.row(resourceClass).reserved, &marked);
     }
   }
 
@@ -86,10 +76,88 @@ std::vector<bool> Brain::rolesInUse() const
 }
 
 
+// By agents, and what is on them.
+void Brain::markRolesInUse(std::vector<bool>* marked) const
+{
+  for (uint32_t number = 0; number < state.agents.end(); ++number) {
+    const Agent* agent = state.agents.find(number);
+    if (agent != nullptr) {
+      mark(*agent, state.filters, marked);
+    }
+  }
+
+  for (uint32_t resourceClass = 0; resourceClass < state.classes.end();
+       ++resourceClass) {
+    if (state.classes.defined(resourceClass)) {
+      mark(state.classes.row(resourceClass).reservedTop, marked);
+    }
+  }
+}
+
+
+// For something that the agent says is used there. Of an agent that brings more
+// roles than its share the sidecar hears less.
+uint32_t Brain::useRole(uint32_t number, const std::string& path)
+{
+  Agent* agent = state.agents.edit(number);
+  const size_t before = state.roles.count(Standing::USED);
+  const size_t left = state.options.levelsOfAgentMax - agent->levels;
+  const uint32_t role = state.roles.use(path, left);
+  agent->levels += state.roles.count(Standing::USED) - before;
+
+  if (state.roles.standing(role) == Standing::UNTOLD) {
+    agent->untoldRole = ++agent->untold == 1 ? path : agent->untoldRole;
+  }
+  return role;
+}
+
+
+// What follows from roles that have come.
+void Brain::placeRoles()
+{
+  for (const Roles::Adoption& adoption : state.roles.takeAdopted()) {
+    state.sums.adopt(adoption);
+  }
+  tellMovers();
+}
+
+
+// Of what is held in roles that the sidecar heard of by the handles of others.
+void Brain::tellMovers()
+{
+  if (!following) {
+    state.roles.moved();
+  }
+  if (snapshot.underWay() || state.roles.movers().empty()) {
+    return;
+  }
+
+  const std::set<uint32_t> movers(
+      state.roles.movers().begin(), state.roles.movers().end());
+
+  for (uint32_t number = 0; number < state.agents.end(); ++number) {
+    const Agent* agent = state.agents.find(number);
+    if (agent == nullptr) {
+      continue;
+    }
+    for (const Allocation& each : agent->allocations) {
+      if (movers.count(each.role) > 0) {
+        tellMover(number, each);
+      }
+    }
+  }
+
+  state.roles.moved();
+}
+
+
 // No snapshot may be under way: it has records that are gone from the books.
 void Brain::giveUpRoles()
 {
-  fallback.forgetRoles(state.roles.giveUp(rolesInUse()));
+  const std::vector<bool> sought = rolesSought();
+  std::vector<bool> inUse = sought;
+  markRolesInUse(&inUse);
+  fallback.forgetRoles(state.roles.giveUp(std::move(inUse), sought));
   rolesKept = state.roles.count();
 }
 
@@ -111,8 +179,8 @@ void Brain::makeRoom(int64_t nowMs)
 void Brain::boundRoles(int64_t nowMs)
 {
   const size_t most = 2 * rolesKept + state.options.rolesSpare;
-  const bool tight =
-      state.roles.count() > ROLES_MAX / 2 && nowMs - rolesTightMs >= LEAST_MS;
+  const size_t sought = state.roles.count(Standing::SOUGHT);
+  const bool tight = sought > ROLES_MAX / 2 && nowMs - rolesTightMs >= LEAST_MS;
 
   if ((state.roles.count() <= most && !tight) || snapshot.underWay()) {
     return;
@@ -124,14 +192,17 @@ void Brain::boundRoles(int64_t nowMs)
   }
   giveUpRoles();
 
-  if (!crowded.empty() && state.roles.count() < ROLES_MAX / 2) {
+  if (!crowded.empty() && state.roles.count(Standing::SOUGHT) < ROLES_MAX / 2) {
     makeRoom(nowMs);
   }
 
-  // A session hears of a role once and for all; so the next one begins.
-  if (state.roles.countHandles() > state.options.rolesSentMax) {
+  // A session hears of a role once and for all; so the next one begins, where
+  // that makes room: sooner where somebody waits for it.
+  const size_t idle = state.roles.countIdle();
+  const size_t waiting = crowded.empty() ? 1 : IDLE_OF_WAITING;
+  if (idle * waiting > state.options.rolesSentMax) {
     leaveSession(
-        std::to_string(state.roles.countHandles()) + " roles by now", nowMs);
+        std::to_string(idle) + " roles that nobody names any more", nowMs);
   }
 }
 
@@ -151,7 +222,7 @@ void Brain::leaveSession(const std::string& why, int64_t nowMs)
     leftMs = nowMs;
     log(Level::INFO,
         "The sidecar has heard of " + why +
-            "; a new session begins, without those that are gone");
+            "; a new session begins without them");
     beginAnew();
   }
 }

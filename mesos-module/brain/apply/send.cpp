@@ -133,7 +133,7 @@ void Brain::tellOverflow(Teller teller)
 
 Place Brain::place(uint32_t framework, uint32_t role, uint32_t agent)
 {
-  return Place{framework, state.roles.handle(role), agent};
+  return Place{framework, state.roles.holdHandle(role), agent};
 }
 
 
@@ -188,6 +188,31 @@ void Brain::sendHold(
 }
 
 
+// As of its role's own handle, no more as of another's. What is there twice for
+// a moment is offered to nobody.
+void Brain::tellMover(uint32_t agent, const Allocation& held)
+{
+  const Amounts amounts = toAmounts(held.parts);
+  if (amounts.empty()) {
+    return;
+  }
+
+  const Place before = place(held.framework, held.role, agent);
+  const uint32_t own = state.roles.handle(held.role);
+
+  wire::Event more;
+  addRow(Place{held.framework, own, agent}, amounts, more.mutable_hold());
+  send(std::move(more));
+
+  wire::Event fewer;
+  wire::Release* release = fewer.mutable_release();
+  addRow(before, amounts, release->mutable_released());
+  release->add_refuse_ms(-1);
+  release->add_allocated(false);
+  send(std::move(fewer));
+}
+
+
 void Brain::sendPause()
 {
   wire::Event event;
@@ -217,6 +242,7 @@ void Brain::sendSnapshot(int64_t nowMs)
     emitEvent(std::move(event));
   }
   tellOverflow();
+  tellMovers();
 }
 
 

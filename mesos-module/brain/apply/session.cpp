@@ -52,6 +52,13 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
   giveUpRoles();
   makeRoom(nowMs);
 
+  for (uint32_t each = 0; each < state.classes.end(); ++each) {
+    if (state.classes.defined(each) && state.classes.traits(each).depth > 0) {
+      state.classes.tellReserved(
+          each, state.roles.toldAs(state.classes.traits(each).reservedRole));
+    }
+  }
+
   // Kinds that nobody names any more are left behind here, too.
   state.kinds =
       Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));

@@ -32,8 +32,10 @@ std::string Brain::step(const SetQuota& event, int64_t)
     state.quotas[event.role] = Cluster::Quota{event.guarantees, event.limits};
   }
 
+  const uint32_t role = state.roles.number(event.role);
+  placeRoles();
   state.sums.setQuota(
-      state.roles.number(event.role),
+      role,
       byName(event.guarantees, &state.classes.names),
       byName(event.limits, &state.classes.names));
 

@@ -120,7 +120,8 @@ void Brain::bookBeside(
         Level::WARNING);
   }
 
-  const uint32_t role = state.roles.number(row.role);
+  const uint32_t role = useRole(number, row.role);
+  placeRoles();
   const Parts more =
       withoutHeld(row.parts, Books::find(agent, framework, role));
   state.books.hold(number, framework, role, more);

@@ -95,36 +95,132 @@ bool Roles::isPath(const std::string& path)
 }
 
 
-uint32_t Roles::number(const std::string& path, size_t levels)
-{
-  const uint32_t known = find(path);
-  if (known != 0) {
-    return known;
-  }
+namespace {
 
-  uint32_t parent = 0;
+// Calls `each` with the length of each path above this one that may have a
+// place in the tree, from the top, and its level.
+template <typename Each>
+void forAbove(const std::string& path, const Each& each)
+{
   size_t slash = path.find('/');
 
   for (size_t level = 1; slash != std::string::npos; ++level) {
-    if (level > 1 && (level >= levels || slash > ROLE_BYTES_MAX)) {
+    if (level > 1 && (level >= ROLE_DEPTH_MAX || slash > ROLE_BYTES_MAX)) {
       break;
     }
-    parent = append(path.substr(0, slash), parent);
+    each(slash, level);
     slash = path.find('/', slash + 1);
   }
-
-  return append(path, parent);
 }
 
 
-// The number of a role that is known, or is from now on.
-uint32_t Roles::append(const std::string& path, uint32_t parent)
+// What a sidecar is told of a role, given that of the role above it, of which
+// the path is so long. Another role of the same path is told the same.
+std::string
+tellBelow(const std::string& above, size_t length, const std::string& path)
+{
+  const size_t begin = above.empty() ? 0 : length + 1;
+  std::string name = path.substr(std::min(begin, path.size()));
+
+  if (name.empty() || name.find('/') != std::string::npos ||
+      name.size() > TEXT_BYTES_MAX || !isText(name)) {
+    // No role of Mesos has a blank in it, so no other is told so.
+    name = toShown(name, SHOWN_BYTES_MAX);
+    std::replace(name.begin(), name.end(), '/', '.');
+    name += " " + markOf(path);
+  }
+
+  return above.empty() ? name : above + "/" + name;
+}
+
+} // namespace {
+
+
+const char* const Roles::OTHERS = "(other roles)";
+
+
+uint32_t Roles::number(const std::string& path, size_t levels)
 {
   const uint32_t known = find(path);
-  if (known != 0) {
+  return known != 0 && standing(known) == Standing::SOUGHT
+      ? known
+      : place(path, levels, Standing::SOUGHT);
+}
+
+
+uint32_t Roles::use(const std::string& path, size_t levelsMax)
+{
+  const uint32_t known = find(path);
+  if (known != 0 && standing(known) != Standing::UNTOLD) {
     return known;
   }
 
+  const size_t lacks = lacking(path, ROLE_DEPTH_MAX, Standing::USED);
+  return lacks <= levelsMax && count(Standing::USED) + lacks <= USED_ROLES_MAX
+      ? place(path, ROLE_DEPTH_MAX, Standing::USED)
+      : note(path);
+}
+
+
+uint32_t Roles::note(const std::string& path)
+{
+  const uint32_t known = find(path);
+  return known != 0 ? known : place(path, 1, Standing::UNTOLD);
+}
+
+
+size_t Roles::lacking(const std::string& path, size_t levels, Standing standing)
+    const
+{
+  size_t result = 0;
+  auto add = [&](uint32_t role, size_t level) {
+    const bool comes = role == 0 && (level == 1 || level < levels);
+    result += comes || (role != 0 && rows[role].standing < standing) ? 1 : 0;
+  };
+
+  forAbove(path, [&](size_t length, size_t level) {
+    add(find(path.substr(0, length)), level);
+  });
+  add(find(path), 1);
+  return result;
+}
+
+
+// Its parent is the nearest ancestor that is there. Those of so many levels
+// come with it; a top-level role always does.
+uint32_t Roles::place(const std::string& path, size_t levels, Standing standing)
+{
+  uint32_t parent = 0;
+  bool lacks = false;
+
+  forAbove(path, [&](size_t length, size_t level) {
+    const std::string above = path.substr(0, length);
+    uint32_t role = find(above);
+    if (role == 0 && (level == 1 || level < levels)) {
+      role = append(above, parent);
+      adopt(role);
+    }
+    lacks = lacks || role == 0;
+    parent = role == 0 ? parent : role;
+  });
+
+  uint32_t role = find(path);
+  if (role == 0) {
+    role = append(path, parent);
+    adopt(role);
+  }
+
+  raise(role, standing);
+  if (lacks && standing == Standing::UNTOLD) {
+    loose[path] = role;
+  }
+  return role;
+}
+
+
+// A role that is not known, untold.
+uint32_t Roles::append(const std::string& path, uint32_t parent)
+{
   uint32_t role = static_cast<uint32_t>(rows.size());
   if (free.empty()) {
     rows.emplace_back();
@@ -137,55 +233,150 @@ uint32_t Roles::append(const std::string& path, uint32_t parent)
   row.path = path;
   row.parent = parent;
   row.top = parent == 0 ? role : rows[parent].top;
-  row.told = tellAs(role, parent);
   row.bound = true;
   numbers[path] = role;
+  ++counts[size_t(Standing::UNTOLD)];
   return role;
 }
 
 
-// Mostly nothing, for the path says it.
-std::string Roles::tellAs(uint32_t role, uint32_t parent) const
+// Untold roles below one that is new stood below its parent until now.
+void Roles::adopt(uint32_t role)
 {
-  const std::string& path = rows[role].path;
-  const std::string& above = rows[parent].path;
-  const size_t begin = parent == 0 ? 0 : above.size() + 1;
-  const std::string name = path.substr(std::min(begin, path.size()));
-  const bool plain = !name.empty() && name.find('/') == std::string::npos &&
-      name.size() <= TEXT_BYTES_MAX && isText(name);
+  const std::string below = rows[role].path + "/";
 
-  if (plain && rows[parent].told.empty()) {
-    return std::string();
+  for (auto each = loose.lower_bound(below);
+       each != loose.end() && each->first.compare(0, below.size(), below) == 0;
+       ++each) {
+    Row& row = rows[each->second];
+    if (row.parent == rows[role].parent) {
+      row.parent = role;
+      adopted.push_back(Adoption{role, each->second});
+    }
   }
-
-  std::string own = name;
-  if (!plain) {
-    // No role of Mesos has a blank in it, so no other is told so.
-    own = toShown(name, SHOWN_BYTES_MAX);
-    std::replace(own.begin(), own.end(), '/', '.');
-    own += " #" + std::to_string(role);
-  }
-
-  return parent == 0 ? own : told(parent) + "/" + own;
 }
 
 
-std::vector<uint32_t> Roles::giveUp(std::vector<bool> inUse)
+std::vector<Roles::Adoption> Roles::takeAdopted()
 {
-  inUse.resize(rows.size());
+  std::vector<Adoption> result;
+  result.swap(adopted);
+  return result;
+}
+
+
+// With its ancestors, from the top.
+void Roles::raise(uint32_t role, Standing standing)
+{
+  std::vector<uint32_t> low;
+  for (uint32_t each = role; each != 0 && rows[each].standing < standing;
+       each = rows[each].parent) {
+    low.push_back(each);
+  }
+
+  for (auto each = low.rbegin(); each != low.rend(); ++each) {
+    set(*each, standing);
+  }
+}
+
+
+void Roles::set(uint32_t role, Standing standing)
+{
+  Row& row = rows[role];
+  const Standing before = row.standing;
+  --counts[size_t(before)];
+  ++counts[size_t(standing)];
+  row.standing = standing;
+
+  if (standing == Standing::UNTOLD) {
+    odd.erase(row.told);
+    row.told.clear();
+    loose[row.path] = role;
+  } else if (before == Standing::UNTOLD) {
+    loose.erase(row.path);
+    const Row& above = rows[row.parent];
+    std::string as = tellBelow(told(row.parent), above.path.size(), row.path);
+    if (as != row.path) {
+      as += odd.insert(as).second ? "" : " #" + std::to_string(role);
+      row.told = as;
+    }
+    if (row.handle != 0) {
+      row.before = row.before == 0 ? row.handle : row.before;
+      row.handle = 0;
+      moving.push_back(role);
+    }
+  }
+}
+
+
+std::string Roles::toldAs(const std::string& path) const
+{
+  std::string above;
+  size_t length = 0;
+
+  auto tellNext = [&](const std::string& next) {
+    const uint32_t role = find(next);
+    above = role != 0 && standing(role) != Standing::UNTOLD
+        ? told(role)
+        : tellBelow(above, length, next);
+    length = next.size();
+  };
+
+  forAbove(path, [&](size_t end, size_t) { tellNext(path.substr(0, end)); });
+  tellNext(path);
+  return above;
+}
+
+
+// Whether the session heard of the role itself.
+bool Roles::isHeard(uint32_t role) const
+{
+  return rows[role].bound && rows[role].handle != 0 &&
+      rows[role].standing != Standing::UNTOLD;
+}
+
+
+// To all roles above those that are marked.
+void Roles::spread(std::vector<bool>* marked) const
+{
+  marked->resize(rows.size());
 
   for (uint32_t role = 1; role < rows.size(); ++role) {
-    if (rows[role].bound && (inUse[role] || rows[role].handle != 0)) {
+    if (rows[role].bound && (*marked)[role]) {
       for (uint32_t each = role; each != 0; each = rows[each].parent) {
-        inUse[each] = true;
+        (*marked)[each] = true;
       }
     }
   }
+}
+
+
+std::vector<uint32_t> Roles::giveUp(
+    std::vector<bool> inUse,
+    std::vector<bool> sought)
+{
+  spread(&inUse);
+  sought.resize(rows.size());
+  idle = 0;
+
+  for (uint32_t role = 1; role < rows.size(); ++role) {
+    if (isHeard(role)) {
+      idle += inUse[role] ? 0 : 1;
+      inUse[role] = true;
+      sought[role] = sought[role] || rows[role].standing == Standing::SOUGHT;
+    }
+  }
+
+  spread(&inUse);
+  spread(&sought);
 
   std::vector<uint32_t> given;
   for (uint32_t role = 1; role < rows.size(); ++role) {
     if (rows[role].bound && !inUse[role]) {
       numbers.erase(rows[role].path);
+      loose.erase(rows[role].path);
+      odd.erase(rows[role].told);
+      --counts[size_t(rows[role].standing)];
       rows[role] = Row();
       given.push_back(role);
     }
@@ -193,7 +384,39 @@ std::vector<uint32_t> Roles::giveUp(std::vector<bool> inUse)
 
   free.insert(free.end(), given.begin(), given.end());
   std::sort(free.begin(), free.end(), std::greater<uint32_t>());
+
+  std::vector<bool> settled(rows.size());
+  for (uint32_t role = 1; role < rows.size(); ++role) {
+    lower(role, sought, &settled);
+  }
   return given;
+}
+
+
+// What nobody seeks any more takes room of agents, as far as there is any; what
+// the session heard of stays what it is. Ancestors first, for what is below an
+// untold role is untold.
+void Roles::lower(
+    uint32_t role,
+    const std::vector<bool>& sought,
+    std::vector<bool>* settled)
+{
+  if (role == 0 || !rows[role].bound || (*settled)[role]) {
+    return;
+  }
+
+  (*settled)[role] = true;
+  const uint32_t parent = rows[role].parent;
+  lower(parent, sought, settled);
+
+  const Standing before = standing(role);
+  const bool below = parent != 0 && standing(parent) == Standing::UNTOLD;
+  const bool full =
+      before == Standing::SOUGHT && count(Standing::USED) >= USED_ROLES_MAX;
+
+  if (before != Standing::UNTOLD && !sought[role] && !isHeard(role)) {
+    set(role, below || full ? Standing::UNTOLD : Standing::USED);
+  }
 }
 
 
@@ -204,24 +427,41 @@ uint32_t Roles::find(const std::string& path) const
 }
 
 
-bool Roles::isWithin(uint32_t role, uint32_t ancestor) const
+bool Roles::isWithin(uint32_t role, const std::string& ancestor) const
 {
-  const std::string& above = rows[ancestor].path;
   const std::string& below = rows[role].path;
+  const size_t length = ancestor.size();
 
-  return role == ancestor || ancestor == 0 ||
-      (below.size() > above.size() && below[above.size()] == '/' &&
-       below.compare(0, above.size(), above) == 0);
+  return below.size() >= length &&
+      (below.size() == length || below[length] == '/') &&
+      below.compare(0, length, ancestor) == 0;
 }
 
 
 void Roles::forgetHandles()
 {
   for (Row& row : rows) {
-    row.handle = 0;
+    row.handle = row.before = 0;
   }
   handles.clear();
   fresh.clear();
+  moving.clear();
+  others = 0;
+  idle = 0;
+}
+
+
+// The next handle, of the role.
+uint32_t Roles::tell(uint32_t role, const std::string& as)
+{
+  handles.push_back(role);
+  const uint32_t handle = static_cast<uint32_t>(handles.size());
+
+  wire::Role message;
+  message.set_role(handle);
+  message.set_path(as);
+  fresh.push_back(message);
+  return handle;
 }
 
 
@@ -235,16 +475,33 @@ uint32_t Roles::handle(uint32_t role)
   }
 
   for (auto each = unheard.rbegin(); each != unheard.rend(); ++each) {
-    handles.push_back(*each);
-    rows[*each].handle = static_cast<uint32_t>(handles.size());
-
-    wire::Role message;
-    message.set_role(rows[*each].handle);
-    message.set_path(told(*each));
-    fresh.push_back(message);
+    Row& row = rows[*each];
+    if (row.standing != Standing::UNTOLD) {
+      row.handle = tell(*each, told(*each));
+    } else if (row.parent != 0) {
+      row.handle = rows[row.parent].handle;
+    } else {
+      others = others == 0 ? tell(0, OTHERS) : others;
+      row.handle = others;
+    }
   }
 
   return rows[role].handle;
+}
+
+
+uint32_t Roles::holdHandle(uint32_t role)
+{
+  return rows[role].before != 0 ? rows[role].before : handle(role);
+}
+
+
+void Roles::moved()
+{
+  for (uint32_t role : moving) {
+    rows[role].before = 0;
+  }
+  moving.clear();
 }
 
 

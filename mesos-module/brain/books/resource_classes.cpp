@@ -238,7 +238,7 @@ void Names::disuse(uint32_t number)
 bool ResourceClasses::define(
     uint32_t resourceClass,
     const Traits& traits,
-    uint32_t reserved,
+    uint32_t reservedTop,
     const std::string& reservedTold)
 {
   if (defined(resourceClass)) {
@@ -252,7 +252,7 @@ bool ResourceClasses::define(
   Row& row = rows[resourceClass];
   row.traits = traits;
   row.name = names.use(traits.name);
-  row.reserved = reserved;
+  row.reservedTop = reservedTop;
   row.reservedTold = reservedTold;
   row.uses = 0;
   row.defined = true;

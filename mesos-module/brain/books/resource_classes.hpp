@@ -160,8 +160,8 @@ public:
   {
     Traits traits;
     uint32_t name = 0;        // Of the resource, in `names`.
-    uint32_t reserved = 0;    // The role, as `Roles` numbers it; 0 for none.
-    std::string reservedTold; // And as a sidecar is told it.
+    uint32_t reservedTop = 0; // The top-level role, by number; 0 for none.
+    std::string reservedTold; // The role as a sidecar is told it.
     Teller teller = 0;        // Who told of it first.
     uint32_t uses = 0;
     bool defined = false;
@@ -171,8 +171,14 @@ public:
   bool define(
       uint32_t resourceClass,
       const Traits& traits,
-      uint32_t reserved,
+      uint32_t reservedTop,
       const std::string& reservedTold);
+
+  // With a new session roles may be told otherwise.
+  void tellReserved(uint32_t resourceClass, const std::string& told)
+  {
+    rows[resourceClass].reservedTold = told;
+  }
 
   bool defined(uint32_t resourceClass) const
   {

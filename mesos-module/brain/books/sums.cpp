@@ -39,8 +39,8 @@ void Sums::changeTotal(const ResourceClasses::Row& resourceClass, int64_t delta)
 
   if (resourceClass.traits.quotaCounts()) {
     change(resourceClass.name, delta, &free_);
-  } else if (resourceClass.reserved != 0) {
-    consume(roles->top(resourceClass.reserved), resourceClass.name, delta);
+  } else if (resourceClass.reservedTop != 0) {
+    consume(resourceClass.reservedTop, resourceClass.name, delta);
   }
 }
 
@@ -66,6 +66,15 @@ void Sums::changeHeld(
   if (resourceClass.traits.quotaCounts()) {
     change(resourceClass.name, -delta, &free_);
     consume(roles->top(role), resourceClass.name, delta);
+  }
+}
+
+
+void Sums::adopt(const Roles::Adoption& adoption)
+{
+  const Amounts held = ofRole(adoption.below);
+  for (const auto& entry : held) {
+    change(entry.first, entry.second, &place(adoption.above, &byRole));
   }
 }
 

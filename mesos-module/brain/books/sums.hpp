@@ -31,6 +31,9 @@ public:
       const ResourceClasses::Row& resourceClass,
       int64_t delta);
 
+  // A role came between another one and its parent.
+  void adopt(const Roles::Adoption& adoption);
+
   // An empty quota is none.
   void setQuota(uint32_t role, const Amounts& guarantee, const Amounts& limit);
 

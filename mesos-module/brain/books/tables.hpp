@@ -14,6 +14,7 @@
 
 #include "brain/books/names.hpp"
 #include "brain/books/resource_classes.hpp"
+#include "brain/words/bounds.hpp"
 
 namespace allocator {
 namespace brain {
@@ -81,6 +82,12 @@ struct Agent
   bool hierarchicalRole = false;
   bool gpus = false;
   Unavailability unavailability;
+
+  // Roles that only it brought, and those that it uses of which a sidecar is
+  // not told, with one of them.
+  size_t levels = 0;
+  size_t untold = 0;
+  std::string untoldRole;
 
   std::vector<AgentResource> resources; // By resource class.
   std::vector<Allocation> allocations;  // By framework and role.
@@ -271,6 +278,9 @@ struct Options
   // session heard of, with the session, when there are so many.
   size_t rolesSpare = 1024;
   size_t rolesSentMax = 16384;
+
+  // Roles that an agent may bring that nobody else names.
+  size_t levelsOfAgentMax = LEVELS_OF_AGENT_MAX;
 
   // How much is done at a time, for the master waits meanwhile: decisions
   // judged; agents in a snapshot, or offered in fallback; what was looked at in

@@ -23,8 +23,8 @@ bool isAllowed(
 {
   const Traits& traits = resourceClass.traits;
 
-  return (resourceClass.reserved == 0 ||
-          cluster.roles.isWithin(role, resourceClass.reserved)) &&
+  return (traits.depth == 0 ||
+          cluster.roles.isWithin(role, traits.reservedRole)) &&
       (framework.shared || !traits.shared) &&
       (framework.revocable || !traits.revocable) &&
       (framework.refinement || traits.depth <= 1);

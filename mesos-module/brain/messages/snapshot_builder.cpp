@@ -197,7 +197,7 @@ size_t SnapshotBuilder::buildAgent(
     writer->addHolding(
         Place{
             allocation.framework,
-            cluster->roles.handle(allocation.role),
+            cluster->roles.holdHandle(allocation.role),
             number},
         cluster->kinds.toAmounts(allocation.parts, cluster->classes));
   }

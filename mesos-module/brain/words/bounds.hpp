@@ -48,9 +48,16 @@ constexpr size_t SUPPRESSED_AS_ONE = 4;
 // count as one of those above.
 constexpr size_t BYTES_AS_A_ROLE = 1024;
 
-// Roles of the cluster, ancestors too: a sidecar binds 65,536 in a session, and
-// some are left for those that resources in use name.
+// Roles that frameworks name, ancestors too: a sidecar binds 65,536 in a
+// session.
 constexpr size_t ROLES_MAX = 49152;
+
+// Roles that only agents name, for something is used there: all of them
+// together, and those that one agent brings. No agent has so many tasks. They
+// take room from no framework: 1,024 handles are left for what operators name.
+// A sidecar hears of what is beyond as of the nearest role above it.
+constexpr size_t USED_ROLES_MAX = 65536 - 1024 - ROLES_MAX;
+constexpr size_t LEVELS_OF_AGENT_MAX = USED_ROLES_MAX / 60;
 
 // Of a principal (of a user, where it says none), in all of its frameworks: new
 // levels of the tree are given up to half of all roles, and frameworks are

@@ -73,6 +73,14 @@ size_t characterAt(const string& text, size_t at)
 } // namespace {
 
 
+string markOf(const string& text)
+{
+  char mark[MARK_BYTES + 1];
+  snprintf(mark, sizeof(mark), "~%016" PRIx64, hashOf(text));
+  return mark;
+}
+
+
 bool isText(const string& text)
 {
   for (size_t at = 0; at < text.size();) {
@@ -132,9 +140,7 @@ string toText(const string& text, size_t bytesMax)
     at += length == 0 ? 1 : length;
   }
 
-  char mark[MARK_BYTES + 1];
-  snprintf(mark, sizeof(mark), "~%016" PRIx64, hashOf(text));
-  return result + mark;
+  return result + markOf(text);
 }
 
 } // namespace brain {

@@ -17,6 +17,9 @@ namespace brain {
 // number made of the original, so that different ones stay different.
 std::string toText(const std::string& text, size_t bytesMax = TEXT_BYTES_MAX);
 
+// That number: a tilde and 16 digits, nearly always others for another text.
+std::string markOf(const std::string& text);
+
 // Whether it is UTF-8.
 bool isText(const std::string& text);
 

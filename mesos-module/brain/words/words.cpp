@@ -118,7 +118,7 @@ void takeRoles(
 {
   std::map<std::string, size_t>* taken = &words->roles;
   size_t levelsLeft = LEVELS_OF_FRAMEWORK_MAX;
-  size_t rolesLeft = left(ROLES_MAX, roles.count());
+  size_t rolesLeft = left(ROLES_MAX, roles.count(Standing::SOUGHT));
   Footprint* footprint = &words->footprint;
 
   for (const std::string& role : said) {
@@ -153,8 +153,8 @@ void takeRoles(
     }
 
     const uint32_t number = roles.find(role);
-    const bool known = number != 0;
-    if (!known && levels > rolesLeft) {
+    const size_t more = roles.lacking(role, levels);
+    if (more > rolesLeft) {
       aside->add(
           "roles", TOO_MANY, quote(role) + " waits: there are too many roles");
       words->crowded = true;
@@ -162,7 +162,7 @@ void takeRoles(
     }
 
     if (others.pairs + footprint->pairs >= PAIRS_OF_PRINCIPAL_MAX ||
-        (!known &&
+        (more > 0 &&
          others.levels + footprint->levels + levels >
              LEVELS_OF_PRINCIPAL_MAX)) {
       aside->add(
@@ -185,7 +185,7 @@ void takeRoles(
     footprint->levels += levels;
     ++footprint->pairs;
     levelsLeft -= std::min(levels, levelsLeft);
-    rolesLeft -= known ? 0 : levels;
+    rolesLeft -= more;
     (*taken)[role] = levels;
   }
 }

@@ -305,11 +305,7 @@ std::string Mirror::compare(Brain* brain) const
     }
 
     for (const Allocation& allocation : agent->allocations) {
-      uint32_t handle = 1;
-      while (cluster.roles.ofHandle(handle) != allocation.role &&
-             cluster.roles.ofHandle(handle) != 0) {
-        ++handle;
-      }
+      const uint32_t handle = cluster.roles.heardAs(allocation.role);
       for (const Part& part : allocation.parts) {
         // What there is no room for is not sent.
         if (cluster.kinds.find(part.resourceClass) != Kinds::NONE) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "brain/brain.hpp"
+#include "tests/brain/mirror.hpp"
 
 // Roles that come and go by the thousands: names that nobody needs are given
 // up, and those that are in use stay what they are.
@@ -53,9 +54,23 @@ protected:
     brain.step(event, nowMs);
     const Ready ready = brain.ready();
     soon = ready.soon;
+    offers.insert(offers.end(), ready.offers.begin(), ready.offers.end());
 
     for (const Message& message : ready.messages) {
       starts += message.kind == Message::Kind::START ? 1 : 0;
+      for (const wire::SnapshotChunk& chunk : message.chunks) {
+        mirror.take(chunk);
+        for (const wire::Agent& agent : chunk.agents()) {
+          agents[agent.agent_id()] = agent;
+        }
+      }
+      if (message.kind == Message::Kind::EVENT) {
+        mirror.take(message.event);
+        if (message.event.has_add_agent()) {
+          agents[message.event.add_agent().agent_id()] =
+              message.event.add_agent();
+        }
+      }
       isWanted = message.kind == Message::Kind::START ||
           (isWanted && message.kind != Message::Kind::STOP);
     }
@@ -66,6 +81,71 @@ protected:
     while (soon) {
       step(Wake());
     }
+  }
+
+  void connect()
+  {
+    mirror.begin();
+    step(Welcomed());
+    settle();
+    step(Connected{"sidecar", "1"});
+    settle();
+  }
+
+  void interval()
+  {
+    nowMs += INTERVAL_MS;
+    step(Wake());
+    settle();
+  }
+
+  static std::string deep(const std::string& top)
+  {
+    std::string path = top;
+    for (size_t level = 1; level < ROLE_DEPTH_MAX; ++level) {
+      path += "/x";
+    }
+    return path;
+  }
+
+  // Something is in use, in so many roles of all depths, and reserved for as
+  // many.
+  void addGreedyAgent(int number, int roles)
+  {
+    AddAgent agent;
+    agent.agent = "greedy" + std::to_string(number);
+    agent.total = {Part{0, 4000, {}}};
+
+    for (int i = 0; i < roles; ++i) {
+      const std::string top =
+          "g" + std::to_string(number) + "-" + std::to_string(i);
+      DefineResourceClass event;
+      event.resourceClass = 100 + number * roles + i;
+      event.traits.name = "disk";
+      event.traits.depth = 1;
+      event.traits.reservedRole = deep("r" + top);
+      brain.step(event, nowMs); // Unused, it would be forgotten.
+      agent.total.push_back(Part{event.resourceClass, 1000, {}});
+      agent.used.push_back(
+          Use{"unknown", i % 2 == 0 ? deep(top) : top, {Part{0, 1, {}}}});
+    }
+
+    step(agent);
+    settle();
+  }
+
+  size_t reservedTo(const std::string& role)
+  {
+    const uint32_t number = brain.cluster().roles.find(role);
+    size_t result = 0;
+    for (const Offer& offer : offers) {
+      for (const Part& part : offer.parts) {
+        const Traits& traits =
+            brain.cluster().classes.traits(part.resourceClass);
+        result += offer.role == number && traits.depth > 0 ? 1 : 0;
+      }
+    }
+    return result;
   }
 
   void subscribe(
@@ -118,6 +198,9 @@ protected:
   bool isWanted = false;
   int starts = 0;
   size_t most = 0;
+  Mirror mirror;
+  std::vector<Offer> offers;
+  std::map<std::string, wire::Agent> agents; // As the sidecar is told.
 };
 
 
@@ -199,6 +282,164 @@ TEST_F(RolesTest, ASessionThatHeardOfTooManyMakesRoomForAnother)
   settle();
   EXPECT_GT(10u, brain.cluster().roles.count());
   expectUnchanged();
+}
+
+
+// Whatever agents say to be reserved, or in use.
+TEST_F(RolesTest, AgentsTakeNoRoomFromFrameworks)
+{
+  constexpr int GREEDY = 70;
+  constexpr int EACH = 200;
+  const Roles& roles = brain.cluster().roles;
+  connect();
+
+  for (int i = 0; i < GREEDY; ++i) {
+    addGreedyAgent(i, EACH);
+    EXPECT_GE(USED_ROLES_MAX, roles.count(Standing::USED));
+  }
+  EXPECT_GT(10u, roles.count(Standing::SOUGHT));
+  EXPECT_GE(USED_ROLES_MAX + 10, roles.countHandles());
+
+  // Beyond that no more than what is said: roles, and their top-level ones.
+  EXPECT_GE(3u * GREEDY * EACH + USED_ROLES_MAX, roles.count());
+
+  // The agent is told of it.
+  ASSERT_LE(1, agents["greedy0"].set_aside_size());
+  EXPECT_EQ("roles", agents["greedy0"].set_aside(0).field());
+  EXPECT_EQ("", mirror.fault);
+
+  AddFramework honest;
+  honest.framework = "honest";
+  honest.info.add_capabilities(wire::FRAMEWORK_CAPABILITY_MULTI_ROLE);
+  honest.roles = {"production"};
+  for (int i = 0; i < 1000; ++i) {
+    honest.roles.insert("production/team" + std::to_string(i));
+  }
+  step(honest);
+  EXPECT_EQ(
+      1001u,
+      brain.cluster()
+          .frameworks.find(brain.cluster().frameworkHandles.find("honest"))
+          ->roles.size());
+
+  // Nor does any of it end a session, or make it be left.
+  const int before = starts;
+  for (int i = 0; i < 200; ++i) {
+    interval();
+  }
+  EXPECT_EQ(before, starts);
+  EXPECT_EQ("", mirror.compare(&brain));
+
+  connect();
+  EXPECT_GE(USED_ROLES_MAX + 1100, roles.countHandles());
+  EXPECT_EQ("", mirror.compare(&brain));
+  EXPECT_EQ("", brain.check());
+}
+
+
+// Frameworks and their agents are served whatever a greedy agent says.
+TEST_F(RolesTest, WhatIsReservedReachesItsRoleBesideGreedyAgents)
+{
+  for (int i = 0; i < 4; ++i) {
+    addGreedyAgent(i, 800);
+  }
+
+  AddAgent agent;
+  agent.agent = "honest";
+  agent.info.add_capabilities(wire::AGENT_CAPABILITY_MULTI_ROLE);
+  agent.info.add_capabilities(wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE);
+  for (uint32_t i : {1, 2}) {
+    DefineResourceClass event;
+    event.resourceClass = i;
+    event.traits.name = "disk";
+    event.traits.depth = 1;
+    event.traits.reservedRole = i == 1 ? "production/db" : "producti";
+    brain.step(event, nowMs);
+    agent.total.push_back(Part{i, 1000, {}});
+  }
+  step(agent);
+  subscribe("below", "production/db/replica");
+  subscribe("beside", "production/dbs");
+  interval();
+
+  EXPECT_EQ(1u, reservedTo("production/db/replica"));
+  EXPECT_EQ(0u, reservedTo("production/dbs"));
+
+  // What quotas count is its top-level role's.
+  const Cluster& cluster = brain.cluster();
+  EXPECT_EQ(
+      1000,
+      amountOf(
+          cluster.sums.consumed(cluster.roles.find("production")),
+          cluster.classes.row(1).name));
+}
+
+
+// What is in use in a role without a place counts for it once somebody seeks
+// it; the sidecar hears of it then.
+TEST_F(RolesTest, ARoleGetsItsPlaceWhenAFrameworkSeeksIt)
+{
+  connect();
+  addGreedyAgent(0, 800);
+
+  AddAgent agent;
+  agent.agent = "more";
+  agent.total = {Part{0, 4000, {}}};
+  for (size_t i = 0; i < LEVELS_OF_AGENT_MAX; ++i) {
+    agent.used.push_back(
+        Use{"unknown", "more" + std::to_string(i), {Part{0, 1, {}}}});
+  }
+  agent.used.push_back(Use{"unknown", "late/a/b/c", {Part{0, 100, {}}}});
+  agent.used.push_back(Use{"unknown", "late/a/d/e", {Part{0, 20, {}}}});
+  step(agent);
+  ASSERT_EQ("", mirror.compare(&brain));
+
+  const Roles& roles = brain.cluster().roles;
+  const uint32_t role = roles.find("late/a/b/c");
+  EXPECT_EQ(Standing::UNTOLD, roles.standing(role));
+  EXPECT_EQ(roles.find("late"), roles.parent(role));
+
+  subscribe("late", "late/a/b/c");
+  EXPECT_EQ(Standing::SOUGHT, roles.standing(role));
+  EXPECT_EQ(roles.find("late/a/b"), roles.parent(role));
+  EXPECT_EQ(role, roles.ofHandle(roles.heardAs(role)));
+  EXPECT_EQ(100, amountOf(brain.cluster().sums.ofRole(role), 0));
+  EXPECT_EQ(
+      120, amountOf(brain.cluster().sums.ofRole(roles.find("late/a")), 0));
+  EXPECT_EQ("", mirror.compare(&brain));
+
+  // What ends there ends for the sidecar, too.
+  Release release;
+  release.agent = "more";
+  release.framework = "unknown";
+  release.parts = {{"late/a/b/c", {Part{0, 100, {}}}}};
+  release.allocated = true;
+  step(release);
+  settle();
+  EXPECT_EQ("", mirror.compare(&brain));
+}
+
+
+// Only what nobody names any more is a reason.
+TEST_F(RolesTest, NoSessionIsLeftForRolesThatAreInUse)
+{
+  connect();
+  const int before = starts;
+  for (int i = 0; i < 30; ++i) {
+    AddFramework event;
+    event.framework = "of many" + std::to_string(i);
+    event.info.set_principal(event.framework);
+    for (int k = 0; k < 1000; ++k) {
+      event.roles.insert("role" + std::to_string(i) + "-" + std::to_string(k));
+    }
+    step(event);
+    interval();
+  }
+
+  for (int i = 0; i < 200; ++i) {
+    interval();
+  }
+  EXPECT_EQ(before, starts);
 }
 
 } // namespace {

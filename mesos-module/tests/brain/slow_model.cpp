@@ -135,6 +135,27 @@ Heap SlowModel::Agent::free() const
 }
 
 
+int64_t SlowModel::cpusHeld(const std::string& role) const
+{
+  int64_t result = 0;
+
+  for (const auto& agent : agents) {
+    for (const auto& held : agent.second.held) {
+      const std::string& own = held.first.second;
+      if (own != role && own.compare(0, role.size() + 1, role + "/") != 0) {
+        continue;
+      }
+      for (uint32_t each : {CPUS, CPUS_ENG, REVOCABLE}) {
+        auto cpus = held.second.amounts.find(each);
+        result += cpus == held.second.amounts.end() ? 0 : cpus->second;
+      }
+    }
+  }
+
+  return result;
+}
+
+
 int64_t SlowModel::cpusConsumed(const std::string& role) const
 {
   int64_t result = 0;
@@ -298,6 +319,20 @@ std::string SlowModel::compare(const Brain& brain) const
     }
     if (number != 0 && consumed != cpusConsumed(role)) {
       return std::string("what is consumed by ") + role;
+    }
+  }
+
+  // Whichever roles came first.
+  for (const char* role :
+       {"eng", "ops", "eng/ads", "eng/ads/a", "eng/ads/a/b"}) {
+    const uint32_t number = cluster.roles.find(role);
+    int64_t held = 0;
+    for (const auto& each : cluster.sums.ofRole(number)) {
+      held +=
+          cluster.classes.names.name(each.first) == "cpus" ? each.second : 0;
+    }
+    if (number != 0 && held != cpusHeld(role)) {
+      return std::string("what is held below ") + role;
     }
   }
 

@@ -79,6 +79,9 @@ struct SlowModel
   // What the role consumes of cpus, all agents together.
   int64_t cpusConsumed(const std::string& role) const;
 
+  // What is held of them in it and below it.
+  int64_t cpusHeld(const std::string& role) const;
+
   // Says what is wrong with an offer, and books it; empty where nothing is.
   std::string
   offer(const std::string& agent, const Client& client, const Heap& given);

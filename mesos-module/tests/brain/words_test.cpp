@@ -261,8 +261,8 @@ TEST_F(WordsTest, ADeepRoleIsOfferedInAndCompetesAtTheBound)
                                return traits;
                              }()});
   }
-  EXPECT_TRUE(roles.isWithin(role, roles.find("a")));
-  EXPECT_TRUE(roles.isWithin(role, roles.find(path(63))));
+  EXPECT_TRUE(roles.isWithin(role, "a"));
+  EXPECT_TRUE(roles.isWithin(role, path(63)));
 }
 
 
@@ -279,8 +279,8 @@ TEST_F(WordsTest, ARoleOfAnyDepthCostsWhatItsPathDoes)
   // An ancestor that has no place of its own in the tree above it.
   const uint32_t above = roles.number(path(150000));
   EXPECT_EQ(roles.parent(role), roles.parent(above));
-  EXPECT_TRUE(roles.isWithin(role, above));
-  EXPECT_FALSE(roles.isWithin(above, role));
+  EXPECT_TRUE(roles.isWithin(role, path(150000)));
+  EXPECT_FALSE(roles.isWithin(above, deep));
   EXPECT_NE(roles.told(role), roles.told(above));
 
   AddFramework event = framework();

@@ -46,6 +46,7 @@ void World::begin()
   event.options.fallback = draw(4) > 0;
   event.options.rolesSpare = draw(2);
   event.options.rolesSentMax = draw(4);
+  event.options.levelsOfAgentMax = draw(4);
   event.options.inverseWithinMs = draw(2) == 0 ? INT64_MAX : draw(2000);
   step(event);
   step(Recover());

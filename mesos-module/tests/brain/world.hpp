@@ -85,8 +85,8 @@ private:
 
   std::string role()
   {
-    const char* const roles[] = {"eng", "ops", "eng/ads"};
-    return roles[draw(3)];
+    const char* const roles[] = {"eng", "ops", "eng/ads", "eng/ads/a/b"};
+    return roles[draw(4)];
   }
 
   Heap heap(bool small);
