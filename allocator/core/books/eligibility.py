@@ -267,10 +267,19 @@ class Eligibility:
         self.excluding[agent[begins]] = True
         self._marked.update(client[begins].tolist())
         # The host takes it back, but the client's rule may bar the pair all the same.
-        for one in np.unique(client[ends]).tolist():
-            rule = self._rule.get(one)
-            if rule is not None and (bars := self._classes[rule].bars).any():
-                self.excluded[bars, one // _BITS] |= _BIT[one % _BITS]
+        barred = ends[self._bars(client[ends], agent[ends])]
+        np.bitwise_or.at(self.excluded, (agent[barred], word[barred]), bit[barred])
+
+    def _bars(self, client: Ints, agent: Ints) -> Bools:
+        """Which pairs (N,) the client's rule bars."""
+        found = np.zeros(len(client), np.bool_)
+        order = np.argsort(client, kind="stable")
+        some, first = np.unique(client[order], return_index=True)
+        for one, rows in zip(some.tolist(), np.split(order, first[1:]), strict=False):
+            entry = self._lookups.of_client.get(one)
+            if entry is not None:
+                found[rows] = entry.bars[agent[rows]]
+        return found
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
         """Which pairs (N,) are excluded."""

@@ -229,6 +229,34 @@ def test_roles_of_a_framework_share_one_look_at_its_words(monkeypatch):
     relation.check()
 
 
+class _Bars(np.ndarray):
+    """What a rule bars, and how many agents are looked at."""
+
+    looks = 0
+
+    def __getitem__(self, key):
+        found = super().__getitem__(key)
+        _Bars.looks += np.size(found)
+        return found
+
+    def any(self, *arguments, **named):
+        _Bars.looks += self.size
+        return super().any(*arguments, **named)
+
+
+def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent():
+    """Else constraints that are told anew all the time take the core's time from all others."""
+    relation = _relation(AGENTS, CLIENTS)
+    client, agent = np.arange(CLIENTS), np.arange(CLIENTS) % AGENTS
+    relation.tell(client, agent, np.ones(CLIENTS, np.bool_))
+    for entry in relation._classes.values():
+        entry.bars = entry.bars.view(_Bars)
+    _Bars.looks = 0
+    relation.tell(client, agent, np.zeros(CLIENTS, np.bool_))
+    assert _Bars.looks == CLIENTS
+    relation.check()
+
+
 _few_clients = st.sampled_from([0, 1, 63, 64, CLIENTS - 1])  # so few that rules and rows meet
 
 
