@@ -14,7 +14,8 @@ Beside its attributes every agent has ``hostname``, ``region`` and ``zone``.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from allocator.core.bounds import quoted
 from allocator.core.events import AgentInfo
@@ -48,7 +49,7 @@ class Condition:
     """
 
     one_of: frozenset[str] | None = None
-    none_of: set[str] = field(default_factory=set)
+    none_of: AbstractSet[str] = frozenset()
     must_be: bool = False
     must_lack: bool = False
 
@@ -56,7 +57,13 @@ class Condition:
         """Ask for one thing more."""
         if clause.negated:
             self.must_lack |= not clause.values
-            self.none_of |= clause.values
+            # Values of one clause are shared with it; those of several are gathered.
+            if not self.none_of:
+                self.none_of = clause.values
+            elif isinstance(self.none_of, set):
+                self.none_of.update(clause.values)
+            else:
+                self.none_of = {*self.none_of, *clause.values}
         else:
             self.must_be = True
             if clause.values:

@@ -140,6 +140,7 @@ def main(agents: int, frameworks: int, holdings: int, filters: int) -> None:
         SetWeight("role-7", "", 2.0),
         SetDemand("role-7", "", {"cpus": 1000}),
         SetConstraint("role-7", "", "zone=a|b"),
+        SetConstraint("role-8", "", ";".join(f"!nobody-has-{number}" for number in range(128))),
         SetWeight("", "", 2.0),
         SetDemand("", "", {"cpus": 1000}),
         SetConstraint("", "", "zone=a|b"),

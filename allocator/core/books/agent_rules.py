@@ -1,20 +1,34 @@
 """Rules on agents: what a client requires of them, judged agent by agent, or value by value.
 
-One agent is judged by `Rule.allows`. For many, `AgentColumns` puts what rules ask for in columns.
-A rule then looks at each *value* of an attribute once, however many agents have it.
+One agent is judged by `SortedRule.allows`. For many, `AgentColumns` puts what rules ask for in
+columns. A rule then looks at each *value* of an attribute once, however many agents have it. A
+name that no agent has costs it one look-up.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 
 from allocator.core.constraints import Clause, Condition, conditions
-from allocator.core.snapshot import Bools
+from allocator.core.numba.array_structures import grow
+from allocator.core.snapshot import Bools, Ints
 
-COLUMNS_MAX = 64
-"""So many attributes are kept as columns at once; frameworks' own labels may name any number."""
+COLUMNS_BYTES_MAX = 2**26
+"""Bytes of the columns of attributes that are kept. One of 50,000 agents takes 260 KB, and 10 MB
+where each has another value; frameworks' own labels may ask for any number of them."""
+
+_CODE_BYTES = 150
+"""What one value takes in a column, beside its text."""
+
+_FLAGS = ("gpus", "remote", "many_roles", "nested_roles")
+
+_RARE = 64
+"""Agents that have an attribute so few have are judged one by one: a column would cost more."""
+
+_IDLE_MAX = 64
+"""So many values that no agent has any more are no reason to make a column anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +49,17 @@ class Rule:
 
     def allows(self, agent: "AgentTraits") -> bool:
         """Whether the agent satisfies the rule."""
+        return self.is_capable(agent) and all(
+            clause.holds(agent.attributes) for clause in self.clauses
+        )
+
+    def is_capable(self, agent: "AgentTraits") -> bool:
+        """Whether the agent satisfies all of it but the clauses."""
         return (
             (self.gpus or not agent.gpus)
             and (self.any_region or not agent.remote)
             and (not self.many_roles or agent.many_roles)
             and (not self.nested_role or agent.nested_roles)
-            and all(clause.holds(agent.attributes) for clause in self.clauses)
         )
 
 
@@ -55,61 +74,208 @@ class AgentTraits:
     nested_roles: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SortedRule:
+    """A rule with its clauses by attribute: so those of names that nobody has are passed over.
+
+    `must`: the condition on each attribute that an agent must have.
+    `may`: on each that it may lack. An agent that lacks one satisfies it.
+    """
+
+    rule: Rule
+    must: Mapping[str, Condition]
+    may: Mapping[str, Condition]
+
+    @classmethod
+    def of(cls, rule: Rule) -> "SortedRule":
+        """Sort a rule's clauses."""
+        every = conditions(rule.clauses).items()
+        must = {name: condition for name, condition in every if condition.must_be}
+        may = {name: condition for name, condition in every if not condition.must_be}
+        return cls(rule, must, may)
+
+    def asked(self, known: Mapping[str, object]) -> dict[str, Condition] | None:
+        """Conditions on known attributes, by name; None: it needs one that is not known."""
+        if not self.must.keys() <= known.keys():
+            return None
+        return {**self.must, **{name: self.may[name] for name in self.may.keys() & known.keys()}}
+
+    def allows(self, agent: AgentTraits) -> bool:
+        """Whether the agent satisfies the rule: what `Rule.allows` says."""
+        if not self.rule.is_capable(agent):
+            return False
+        asked = self.asked(agent.attributes)
+        return asked is not None and all(
+            condition.holds(agent.attributes[name]) for name, condition in asked.items()
+        )
+
+
 class AgentColumns:
-    """What some agents (N,) are like, in columns that are made when a rule first asks for them.
+    """What some agents (N,) are like, and so which of them a rule bars.
 
     None is an agent that is not there; no rule bars it.
+
+    Columns of values are made when a rule first asks for an attribute that somebody has, and follow
+    what agents become. Beyond `COLUMNS_BYTES_MAX` those go that were asked for longest ago.
     `attributes`: the columns of attributes, by name.
     """
 
     def __init__(self, traits: Sequence[AgentTraits | None]) -> None:
-        self._rows = np.flatnonzero([its is not None for its in traits])
-        self._there = [its for its in traits if its is not None]
-        self._count = len(traits)
-        self._flags: dict[str, Bools] = {}
+        count = len(traits)
+        self._said: list[Mapping[str, str]] = [{}] * count
+        self._having: dict[str, set[int]] | None = None
+        self._there = np.zeros(count, np.bool_)
+        self._flags = {name: np.zeros(count, np.bool_) for name in _FLAGS}
+        self._incapable: dict[tuple[bool, ...], Bools | None] = {}
         self.attributes: dict[str, _Attribute] = {}
+        self.put(np.arange(count), traits)
 
-    def barred_by(self, rule: Rule) -> Bools:
-        """Which agents (N,) a rule bars."""
-        holds = np.ones(len(self._there), np.bool_)
-        if not rule.gpus:
-            holds &= ~self._flag("gpus")
-        if not rule.any_region:
-            holds &= ~self._flag("remote")
-        if rule.many_roles:
-            holds &= self._flag("many_roles")
-        if rule.nested_role:
-            holds &= self._flag("nested_roles")
-        for name, condition in conditions(rule.clauses).items():
-            holds &= self._attribute(name).holds(condition)
-        bars = np.zeros(self._count, np.bool_)
-        bars[self._rows] = ~holds
-        return bars
+    def reserve(self, agents: int) -> None:
+        """Make room for more agents, which are not there yet."""
+        more = agents - len(self._said)
+        if more <= 0:
+            return
+        self._said.extend([{}] * more)
+        self._there = grow(self._there, agents)[:agents]
+        self._flags = {name: grow(flag, agents)[:agents] for name, flag in self._flags.items()}
+        self._incapable.clear()
+        for column in self.attributes.values():
+            column.reserve(agents)
 
-    def _flag(self, name: str) -> Bools:
-        if name not in self._flags:
-            self._flags[name] = np.array(list(map(attrgetter(name), self._there)), np.bool_)
-        return self._flags[name]
+    def put(self, agents: Ints, traits: Sequence[AgentTraits | None]) -> None:
+        """Tell what some agents (n,) are like from now on."""
+        said = [{} if its is None else its.attributes for its in traits]
+        for agent, attributes in zip(agents.tolist(), said, strict=True):
+            self._note(agent, attributes)
+        self._there[agents] = [its is not None for its in traits]
+        for name, flag in self._flags.items():
+            flag[agents] = [its is not None and getattr(its, name) for its in traits]
+        self._incapable.clear()
+        for name, column in list(self.attributes.items()):
+            column.put(agents, [attributes.get(name) for attributes in said])
+            # Values that nobody has any more go with their column.
+            if column.has_idle_values(len(self.having.get(name, ()))):
+                del self.attributes[name]
+        self._shed()
+
+    def _note(self, agent: int, attributes: Mapping[str, str]) -> None:
+        """Note what an agent says, and under each name whether it has that attribute."""
+        before = self._said[agent].keys()
+        self._said[agent] = attributes
+        having = self._having
+        if having is None or before == attributes.keys():
+            return
+        for name in before - attributes.keys():
+            having[name].discard(agent)
+            if not having[name]:
+                del having[name]
+        for name in attributes.keys() - before:
+            having.setdefault(name, set()).add(agent)
+
+    @property
+    def having(self) -> dict[str, set[int]]:
+        """Which agents have each attribute, by name: as much as agents say, and no more."""
+        if self._having is None:
+            self._having = {}
+            for agent, attributes in enumerate(self._said):
+                for name in attributes:
+                    self._having.setdefault(name, set()).add(agent)
+        return self._having
+
+    def barred_by(self, rule: SortedRule) -> Bools | None:
+        """Which agents (N,) a rule bars; None: nobody. Nobody may write to the array."""
+        incapable = self._incapable_of(rule.rule)
+        if not rule.rule.clauses:
+            return incapable
+        asked = rule.asked(self.having)
+        if asked is None:
+            return self._there if self._there.any() else None
+        if not asked:
+            return incapable
+        bars = np.zeros(len(self._there), np.bool_) if incapable is None else incapable.copy()
+        for name, condition in asked.items():
+            self._bar(bars, name, condition)
+        bars &= self._there
+        return bars if bars.any() else None
+
+    def _bar(self, bars: Bools, name: str, condition: Condition) -> None:
+        """Bar agents (N,) by a condition on an attribute that somebody has."""
+        agents = self.having[name]
+        if len(agents) > _RARE:
+            bars |= ~self._attribute(name).holds(condition)
+            return
+        good = {agent for agent in agents if condition.holds(self._said[agent][name])}
+        if not condition.must_be:
+            bars[list(agents - good)] = True
+            return
+        lacking = np.ones(len(bars), np.bool_)
+        lacking[list(good)] = False
+        bars |= lacking
+
+    def _incapable_of(self, rule: Rule) -> Bools | None:
+        """Which agents (N,) a rule bars but for its clauses; None: nobody."""
+        key = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
+        if key not in self._incapable:
+            bars = np.zeros(len(self._there), np.bool_)
+            bars |= self._flags["gpus"] & (not rule.gpus)
+            bars |= self._flags["remote"] & (not rule.any_region)
+            bars |= ~self._flags["many_roles"] & rule.many_roles
+            bars |= ~self._flags["nested_roles"] & rule.nested_role
+            bars &= self._there
+            self._incapable[key] = bars if bars.any() else None
+        return self._incapable[key]
 
     def _attribute(self, name: str) -> "_Attribute":
-        if name not in self.attributes:
-            if len(self.attributes) == COLUMNS_MAX:
-                del self.attributes[next(iter(self.attributes))]
-            self.attributes[name] = _Attribute(its.attributes.get(name) for its in self._there)
-        return self.attributes[name]
+        """Give the column of an attribute that somebody has."""
+        column = self.attributes.pop(name, None)
+        if column is None:
+            agents = np.fromiter(self.having[name], np.int64)
+            column = _Attribute(len(self._said))
+            column.put(agents, [self._said[agent][name] for agent in agents.tolist()])
+            self.attributes[name] = column
+            self._shed()
+        else:
+            self.attributes[name] = column  # those that were asked for last are the last
+        return column
+
+    def _shed(self) -> None:
+        """Drop columns until the others are within their bytes; one may always stay."""
+        total = sum(column.nbytes for column in self.attributes.values())
+        while total > COLUMNS_BYTES_MAX and len(self.attributes) > 1:
+            total -= self.attributes.pop(next(iter(self.attributes))).nbytes
 
 
 class _Attribute:
     """One attribute of agents (N,): each value once, and which of them each agent has.
 
+    `nbytes`: what it takes, about.
     `_code`: a number for each value; 0 is for agents that lack the attribute.
     `_of` (N,): the code of each agent's value.
     """
 
-    def __init__(self, values: Iterable[str | None]) -> None:
+    def __init__(self, count: int) -> None:
         self._code: dict[str | None, int] = {None: 0}
+        self._of = np.zeros(count, np.int32)
+        self.nbytes = self._of.nbytes
+
+    def reserve(self, count: int) -> None:
+        """Make room for more agents, which lack it."""
+        self.nbytes -= self._of.nbytes
+        self._of = grow(self._of, count)[:count]
+        self.nbytes += self._of.nbytes
+
+    def put(self, agents: Ints, values: Sequence[str | None]) -> None:
+        """Give some agents (n,) their values."""
         code = self._code
-        self._of = np.array([code.setdefault(each, len(code)) for each in values], np.int32)
+        for value in values:
+            if value not in code:
+                code[value] = len(code)
+                self.nbytes += _CODE_BYTES + len(value or "")
+        self._of[agents] = [code[value] for value in values]
+
+    def has_idle_values(self, agents: int) -> bool:
+        """Whether it knows many more values than so many agents can have."""
+        return len(self._code) > 2 * agents + _IDLE_MAX
 
     def holds(self, condition: Condition) -> Bools:
         """Which agents (N,) satisfy a condition: `Condition.holds`, of all values at once."""
@@ -121,5 +287,6 @@ class _Attribute:
         good[0] = not condition.must_be
         return good[self._of]
 
-    def _codes(self, values: Iterable[str]) -> list[int]:
-        return [self._code[value] for value in values if value in self._code]
+    def _codes(self, values: AbstractSet[str]) -> list[int]:
+        """Codes of values that somebody has: a rule may name thousands that nobody has."""
+        return [self._code[value] for value in self._code.keys() & values]

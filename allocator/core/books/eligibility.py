@@ -4,15 +4,18 @@ Three sources bar a pair: exclusions that the host told us of, rules on attribut
 label), and capabilities. The host's exclusions are kept bit by bit. The other two depend on the
 client's *rule* alone, and most clients share theirs with others. So each rule is evaluated once an
 agent, and the result is set for all its clients at once, by a mask.
+
+Strangers write rules, and each may ask for many attributes. A rule whose attributes no agent has
+costs a look at the names, however many agents there are.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule
+from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.numba.array_structures import grow
 from allocator.core.snapshot import Bools, Ints, Words
 
@@ -33,15 +36,38 @@ class _RuleClass:
     bars: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
+@dataclass(slots=True, eq=False)
+class _Lookups:
+    """What is worked out from the classes of rules, so that no rule is hashed or read again.
+
+    `of_client`: the class that each client is in.
+    `rules`: the rule of each class, sorted when an agent is first judged by it.
+    """
+
+    of_client: dict[int, _RuleClass]
+    rules: dict[_RuleClass, SortedRule] = field(default_factory=dict)
+
+
 def _spanned(mask: Words) -> slice:
     """The words from the first to the last one that has a bit."""
     some = np.flatnonzero(mask)
     return slice(int(some[0]), int(some[-1]) + 1)
 
 
-def _one_by_one(traits: Sequence[AgentTraits]) -> Callable[[Rule], Bools]:
+def _one_by_one(traits: Sequence[AgentTraits]) -> Callable[[SortedRule], Bools | None]:
     """What `AgentColumns.barred_by` gives, for few agents."""
-    return lambda rule: np.array([not rule.allows(its) for its in traits], np.bool_)
+
+    def barred_by(rule: SortedRule) -> Bools | None:
+        bars = [not rule.allows(its) for its in traits]
+        return np.array(bars, np.bool_) if any(bars) else None
+
+    return barred_by
+
+
+def _words(rule: Rule) -> tuple[object, ...]:
+    """The same for rules that are made of the same words; for as long as these live."""
+    flags = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
+    return *flags, *map(id, rule.clauses)
 
 
 def _column(words: Words, client: int) -> Bools:
@@ -63,17 +89,18 @@ class Eligibility:
     `excluding` (A,): False: no bit of the agent is set. True: some are, or were.
     """
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("_columns",)
+    DERIVED: ClassVar[tuple[str, ...]] = ("_columns", "_found")
 
     def __init__(self) -> None:
         self.excluded: Words = np.zeros((0, 0), np.uint64)
         self.excluding: Bools = np.zeros(0, np.bool_)
         self._told: Words = np.zeros((0, 0), np.uint64)
         self._traits: list[AgentTraits | None] = []
-        self._columns: AgentColumns | None = None  # of these traits, until one changes
+        self._columns: AgentColumns | None = None  # of these traits, once a rule asks
         self._marked: set[int] = set()  # clients that the host may have told us of
         self._rule: dict[int, Rule] = {}
         self._classes: dict[Rule, _RuleClass] = {}
+        self._found: _Lookups | None = None
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
         words = max(self.excluded.shape[1], -(-clients // _BITS), 1)
@@ -81,7 +108,8 @@ class Eligibility:
         self.excluding = grow(self.excluding, agents)
         self._told = grow(self._told, agents, words)
         self._traits.extend([None] * (len(self.excluded) - len(self._traits)))
-        self._columns = None
+        if self._columns is not None:
+            self._columns.reserve(len(self.excluded))
         # Masks and bars of the rules keep exactly the size of the relation.
         for entry in self._classes.values():
             entry.mask = grow(entry.mask, words)[:words]
@@ -89,21 +117,47 @@ class Eligibility:
 
     def set_agents(self, agents: Ints, traits: Sequence[AgentTraits]) -> None:
         """Tell what agents (N,) are like."""
-        self._columns = None
-        for agent, its in zip(agents.tolist(), traits, strict=True):
+        rows = agents.tolist()
+        new = not any(self._traits[agent] for agent in rows)
+        for agent, its in zip(rows, traits, strict=True):
             self._traits[agent] = its
+        if self._columns is not None:
+            self._columns.put(agents, traits)
         # Begin with what the host said, then paint each rule that bars an agent over it.
         self.excluded[agents] = self._told[agents]
-        barred_by = _one_by_one(traits) if len(traits) <= _FEW else AgentColumns(traits).barred_by
-        for rule, entry in self._classes.items():
-            entry.bars[agents] = bars = barred_by(rule)
-            if bars.any():
-                self.excluded[agents[bars]] |= entry.mask
+        for entries in self._judge(agents, traits, new=new):
+            barred = agents[entries[0].bars[agents]]
+            mask = entries[0].mask.copy()
+            for entry in entries[1:]:
+                mask |= entry.mask
+            words = _spanned(mask)
+            self.excluded[barred, words] |= mask[words]
         self.excluding[agents] = self.excluded[agents].any(axis=1)
+
+    def _judge(
+        self, agents: Ints, traits: Sequence[AgentTraits], *, new: bool
+    ) -> Iterable[list[_RuleClass]]:
+        """Work out which of some agents (N,) each rule bars.
+
+        `new`: none of them was there before, so that no rule bars one yet.
+        Returns the classes that bar some of them; those that bar the same ones stand together.
+        """
+        barred_by = _one_by_one(traits) if len(traits) <= _FEW else AgentColumns(traits).barred_by
+        alike: dict[bytes, list[_RuleClass]] = {}
+        for rule, entry in self._classes.items():
+            bars = barred_by(self._sorted(entry, rule))
+            if bars is not None:
+                entry.bars[agents] = bars
+                alike.setdefault(np.packbits(bars).tobytes(), []).append(entry)
+            elif not new:
+                entry.bars[agents] = False
+        return alike.values()
 
     def drop_agent(self, agent: int) -> None:
         """Forget an agent, with the exclusions on it."""
-        self._traits[agent] = self._columns = None
+        self._traits[agent] = None
+        if self._columns is not None:
+            self._columns.put(np.array([agent]), [None])
         self._told[agent] = 0
         self.excluded[agent] = 0
         self.excluding[agent] = False
@@ -120,14 +174,20 @@ class Eligibility:
         gone = list[int]()
         left: dict[_RuleClass, list[int]] = {}
         joined: dict[_RuleClass, list[int]] = {}
+        # The roles of a framework share its words: those are hashed and compared once.
+        met: dict[tuple[object, ...], _RuleClass] = {}
         for client, rule in rules.items():
-            before = self._rule.get(client)
-            if rule is not None and before == rule:
+            before, after = self._lookups.of_client.get(client), None
+            if rule is not None and (after := met.get(_words(rule))) is None:
+                after = met[_words(rule)] = self._class(rule)
+            if after is not None and before is after:
                 continue
             if before is not None:
-                left.setdefault(self._leave(client, before), []).append(client)
-            if rule is not None:
-                joined.setdefault(self._join(client, rule), []).append(client)
+                self._leave(client, before)
+                left.setdefault(before, []).append(client)
+            if rule is not None and after is not None:
+                self._join(client, rule, after)
+                joined.setdefault(after, []).append(client)
             elif client in self._marked:
                 self._marked.discard(client)
                 gone.append(client)
@@ -186,8 +246,8 @@ class Eligibility:
             return
         self._marked.discard(client)
         # What is left is what the client's rule bars.
-        mask, rule = self._mask([client]), self._rule.get(client)
-        self._paint(mask, mask, {} if rule is None else {self._classes[rule]: mask})
+        mask, entry = self._mask([client]), self._lookups.of_client.get(client)
+        self._paint(mask, mask, {} if entry is None else {entry: mask})
 
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
         """Take note of exclusions (N,) that begin or end, in order.
@@ -207,10 +267,19 @@ class Eligibility:
         self.excluding[agent[begins]] = True
         self._marked.update(client[begins].tolist())
         # The host takes it back, but the client's rule may bar the pair all the same.
-        for one in np.unique(client[ends]).tolist():
-            rule = self._rule.get(one)
-            if rule is not None and (bars := self._classes[rule].bars).any():
-                self.excluded[bars, one // _BITS] |= _BIT[one % _BITS]
+        barred = ends[self._bars(client[ends], agent[ends])]
+        np.bitwise_or.at(self.excluded, (agent[barred], word[barred]), bit[barred])
+
+    def _bars(self, client: Ints, agent: Ints) -> Bools:
+        """Which pairs (N,) the client's rule bars."""
+        found = np.zeros(len(client), np.bool_)
+        order = np.argsort(client, kind="stable")
+        some, first = np.unique(client[order], return_index=True)
+        for one, rows in zip(some.tolist(), np.split(order, first[1:]), strict=False):
+            entry = self._lookups.of_client.get(one)
+            if entry is not None:
+                found[rows] = entry.bars[agent[rows]]
+        return found
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
         """Which pairs (N,) are excluded."""
@@ -232,29 +301,48 @@ class Eligibility:
         """Where that is so because the host said it, (A,)."""
         return _column(self._told, client)
 
-    def _leave(self, client: int, rule: Rule) -> _RuleClass:
-        """Take a client out of the class of its rule; one that nobody is in is forgotten."""
-        del self._rule[client]
-        entry = self._classes[rule]
-        entry.clients.discard(client)
-        if not entry.clients:
-            del self._classes[rule]
-        else:
-            entry.mask[client // _BITS] &= ~_BIT[client % _BITS]
-        return entry
+    @property
+    def _lookups(self) -> _Lookups:
+        if self._found is None:
+            entries = self._classes.values()
+            self._found = _Lookups({client: each for each in entries for client in each.clients})
+        return self._found
 
-    def _join(self, client: int, rule: Rule) -> _RuleClass:
-        """Put a client into the class of its rule; one met first is evaluated on every agent."""
+    def _sorted(self, entry: _RuleClass, rule: Rule) -> SortedRule:
+        rules = self._lookups.rules
+        found = rules.get(entry)
+        if found is None:
+            found = rules[entry] = SortedRule.of(rule)
+        return found
+
+    def _class(self, rule: Rule) -> _RuleClass:
+        """Give the class of a rule; one met first is evaluated on every agent."""
         entry = self._classes.get(rule)
         if entry is None:
             if self._columns is None:
                 self._columns = AgentColumns(self._traits)
-            mask = np.zeros(self.excluded.shape[1], np.uint64)
-            entry = self._classes[rule] = _RuleClass(mask=mask, bars=self._columns.barred_by(rule))
+            entry = _RuleClass(mask=np.zeros(self.excluded.shape[1], np.uint64))
+            bars = self._columns.barred_by(self._sorted(entry, rule))
+            entry.bars = np.zeros(len(self.excluded), np.bool_) if bars is None else bars.copy()
+            self._classes[rule] = entry
+        return entry
+
+    def _leave(self, client: int, entry: _RuleClass) -> None:
+        """Take a client out of its class; one that nobody is in is forgotten."""
+        rule = self._rule.pop(client)
+        del self._lookups.of_client[client]
+        entry.clients.discard(client)
+        if not entry.clients:
+            del self._classes[rule]
+            self._lookups.rules.pop(entry, None)
+        else:
+            entry.mask[client // _BITS] &= ~_BIT[client % _BITS]
+
+    def _join(self, client: int, rule: Rule, entry: _RuleClass) -> None:
         entry.clients.add(client)
         entry.mask[client // _BITS] |= _BIT[client % _BITS]
         self._rule[client] = rule
-        return entry
+        self._lookups.of_client[client] = entry
 
     def check(self) -> None:
         """Verify the relation against the rules, pair by pair."""

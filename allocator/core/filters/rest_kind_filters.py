@@ -3,21 +3,32 @@
 Nobody but the module knows who may have which part of a rest kind. So it is offered to one client
 after another. A client that got nothing of it is not offered it again for some time. Otherwise the
 first client would be offered it in every cycle, and the client that may have it never.
+
+A framework may refuse the rest of each agent in each of its roles. What it takes back then, and
+what is over, is found without a look at the refusals of others.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from typing import ClassVar
 
 REFUSALS_MAX = 200_000
 """How many refusals are kept at most; a client whose refusal is not kept is asked again."""
+
+_ENDS_SPARE = 64
+"""So many ends of refusals that are gone are no reason to look through all of them."""
 
 
 class RestKindFilters:
     """Refusals of rest kinds, by agent."""
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("_found",)
+
     def __init__(self) -> None:
         self._of_agent: dict[int, dict[tuple[int, int], tuple[int, int]]] = {}
         self._count = 0
         self._next_expiry_ms: int | None = None
+        self._found: _Index | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -30,9 +41,11 @@ class RestKindFilters:
         """Keep a client from so much of a kind, up to and including `expires_ms`."""
         if self._count >= REFUSALS_MAX:
             return
-        refusals = self._of_agent.setdefault(agent, {})
+        index, refusals = self._index, self._of_agent.setdefault(agent, {})
         self._count += (client, kind) not in refusals
         refusals[client, kind] = amount, expires_ms
+        index.add(client, agent, kind, expires_ms)
+        self._trim()
         if self._next_expiry_ms is None or expires_ms < self._next_expiry_ms:
             self._next_expiry_ms = expires_ms
 
@@ -49,29 +62,94 @@ class RestKindFilters:
         # Nothing has expired yet: the usual case costs one comparison.
         if self._next_expiry_ms is None or self._next_expiry_ms >= now_ms:
             return []
-        touched = self._keep(lambda _, expires_ms: expires_ms >= now_ms)
-        left = (row[1] for rows in self._of_agent.values() for row in rows.values())
-        self._next_expiry_ms = min(left, default=None)
-        return touched
+        touched, ends = set[int](), self._index.ends
+        # Go on to the first refusal that stays: it is the next one that will be over.
+        while ends and (ends[0][0] < now_ms or not self._is_kept(*ends[0])):
+            end = heappop(ends)
+            if self._is_kept(*end):
+                _, agent, client, kind = end
+                self._drop(client, agent, kind)
+                self._index.forget(client, agent, kind)
+                touched.add(agent)
+        self._next_expiry_ms = ends[0][0] if ends else None
+        return sorted(touched)
 
     def drop_agent(self, agent: int) -> None:
-        self._count -= len(self._of_agent.pop(agent, {}))
+        rows = self._of_agent.get(agent, {})
+        for client, kind in rows:
+            self._index.forget(client, agent, kind)
+        self._of_agent.pop(agent, None)
+        self._count -= len(rows)
+        self._trim()
 
     def drop_client(self, client: int) -> list[int]:
         """Forget what a client refused; says on which agents."""
-        return self._keep(lambda other, _: other != client)
+        pairs = self._index.of_client.pop(client, set())
+        for agent, kind in pairs:
+            self._drop(client, agent, kind)
+        self._trim()
+        return sorted({agent for agent, _ in pairs})
 
-    def _keep(self, kept: Callable[[int, int], bool]) -> list[int]:
-        """Keep the refusals whose client and time of expiry pass; says which agents lost some."""
-        touched = []
-        for agent in list(self._of_agent):
-            before = self._of_agent[agent]
-            after = {key: row for key, row in before.items() if kept(key[0], row[1])}
-            if len(after) < len(before):
-                touched.append(agent)
-                self._count -= len(before) - len(after)
-                if after:
-                    self._of_agent[agent] = after
-                else:
-                    del self._of_agent[agent]
-        return touched
+    def _drop(self, client: int, agent: int, kind: int) -> None:
+        """Take one refusal out of those of its agent."""
+        refusals = self._of_agent[agent]
+        del refusals[client, kind]
+        self._count -= 1
+        if not refusals:
+            del self._of_agent[agent]
+
+    def _is_kept(self, expires_ms: int, agent: int, client: int, kind: int) -> bool:
+        """Whether an end is that of a refusal; it is not where that is gone, or ends otherwise."""
+        row = self._of_agent.get(agent, {}).get((client, kind))
+        return row is not None and row[1] == expires_ms
+
+    def _trim(self) -> None:
+        """Let go of the ends of refusals that are gone, once they are most of all ends."""
+        if len(self._index.ends) > 2 * self._count + _ENDS_SPARE:
+            self._index.ends = _ends(self._of_agent)
+
+    @property
+    def _index(self) -> "_Index":
+        if self._found is None:
+            self._found = _Index(self._of_agent)
+        return self._found
+
+
+_OfAgent = Mapping[int, Mapping[tuple[int, int], tuple[int, int]]]
+
+
+class _Index:
+    """The same refusals by client, and by when they end.
+
+    `of_client`: what each client refused, as agents and kinds.
+    `ends`: a heap of (expires_ms, agent, client, kind). The ends of refusals that are gone stay in
+        it for a while: see `RestKindFilters._trim`.
+    """
+
+    def __init__(self, of_agent: _OfAgent) -> None:
+        self.of_client: dict[int, set[tuple[int, int]]] = {}
+        self.ends = _ends(of_agent)
+        for _, agent, client, kind in self.ends:
+            self.of_client.setdefault(client, set()).add((agent, kind))
+
+    def add(self, client: int, agent: int, kind: int, expires_ms: int) -> None:
+        self.of_client.setdefault(client, set()).add((agent, kind))
+        heappush(self.ends, (expires_ms, agent, client, kind))
+
+    def forget(self, client: int, agent: int, kind: int) -> None:
+        """Take a refusal from those of its client; its end stays for a while."""
+        pairs = self.of_client[client]
+        pairs.discard((agent, kind))
+        if not pairs:
+            del self.of_client[client]
+
+
+def _ends(of_agent: _OfAgent) -> list[tuple[int, int, int, int]]:
+    """When each refusal ends, as a heap."""
+    ends = [
+        (expires_ms, agent, client, kind)
+        for agent, refusals in of_agent.items()
+        for (client, kind), (_, expires_ms) in refusals.items()
+    ]
+    heapify(ends)
+    return ends

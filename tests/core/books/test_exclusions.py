@@ -1,6 +1,7 @@
 """Pairs that may not meet: many rows, or rules, at once do what they do one by one."""
 
 import time
+from collections.abc import Sequence
 from unittest.mock import patch
 
 import numpy as np
@@ -8,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core.books import agent_rules, eligibility
-from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule
+from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.books.eligibility import Eligibility
+from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.core.constraints import parse_constraint
 
 AGENTS, CLIENTS = 64, 150
@@ -86,23 +88,173 @@ _attributes = st.fixed_dictionaries(
 _traits = st.builds(AgentTraits, _attributes, *[st.booleans()] * 4)
 
 
-@given(st.lists(st.none() | _traits, max_size=20), st.lists(_rules, max_size=8))
-def test_columns_of_agents_say_what_each_agent_says(traits, rules):
+def _barred_by(columns: AgentColumns, rule: Rule, agents: int) -> list[bool]:
+    bars = columns.barred_by(SortedRule.of(rule))
+    assert bars is None or bars.any()
+    return [False] * agents if bars is None else bars.tolist()
+
+
+def _barred_slowly(traits: Sequence[AgentTraits | None], rule: Rule) -> list[bool]:
+    return [its is not None and not rule.allows(its) for its in traits]
+
+
+@given(_traits, _rules)
+def test_a_sorted_rule_says_what_the_rule_says(traits, rule):
+    assert SortedRule.of(rule).allows(traits) == rule.allows(traits)
+
+
+@given(
+    st.lists(st.none() | _traits, max_size=20),
+    st.lists(_rules, max_size=8),
+    st.lists(st.dictionaries(st.integers(0, 29), st.none() | _traits, max_size=5), max_size=4),
+    st.sampled_from([0, 3]),
+)
+def test_columns_of_agents_say_what_each_agent_says(traits, rules, changes, rare):
+    """Of agents that come, go and become others, too."""
     columns = AgentColumns(traits)
-    for rule in rules:
-        slow = [its is not None and not rule.allows(its) for its in traits]
-        assert columns.barred_by(rule).tolist() == slow
+    for change in [{}, *changes]:
+        if change:
+            columns.reserve(max(change) + 1)
+            columns.put(np.array(list(change)), list(change.values()))
+            traits = [*traits, *[None] * (max(change) + 1 - len(traits))]
+            traits = [change.get(agent, its) for agent, its in enumerate(traits)]
+        for rule in rules:
+            with patch.object(agent_rules, "_RARE", rare):
+                found = _barred_by(columns, rule, len(traits))
+            assert found == _barred_slowly(traits, rule)
 
 
 def test_columns_of_agents_are_bounded(monkeypatch):
     """Frameworks' own labels may ask for any number of attributes."""
-    monkeypatch.setattr(agent_rules, "COLUMNS_MAX", 2)
+    monkeypatch.setattr(agent_rules, "COLUMNS_BYTES_MAX", 2000)
+    monkeypatch.setattr(agent_rules, "_RARE", 0)
     traits = [AgentTraits({name: "1"}, *[False] * 4) for name in "abcd"]
     columns = AgentColumns(traits)
-    for name in "abcdabcd":
-        rule = Rule(parse_constraint(name))
-        assert columns.barred_by(rule).tolist() == [not rule.allows(its) for its in traits]
-        assert len(columns.attributes) <= 2
+    for name in "abcd" * 2 + "abcdefgh" * 3:
+        value = "x" * 700
+        rule = Rule(parse_constraint(f"{name}=1|{value}"))
+        assert _barred_by(columns, rule, len(traits)) == _barred_slowly(traits, rule)
+        # Agents say more than fits, too.
+        traits[0] = AgentTraits({name: value}, *[False] * 4)
+        columns.put(np.array([0]), [traits[0]])
+        assert sum(column.nbytes for column in columns.attributes.values()) <= 2000
+
+
+def test_what_agents_were_like_is_forgotten(monkeypatch):
+    monkeypatch.setattr(agent_rules, "_RARE", 0)
+    columns = AgentColumns([None] * 4)
+    for turn in range(1000):
+        its = AgentTraits({"rack": str(turn), f"name{turn}": ""}, *[False] * 4)
+        columns.put(np.array([turn % 4]), [its])
+        assert _barred_by(columns, Rule(parse_constraint(f"!name{turn - 4}")), 4) == [False] * 4
+        assert any(_barred_by(columns, Rule(parse_constraint(f"rack!={turn}")), 4))
+    assert sum(column.nbytes for column in columns.attributes.values()) < 20_000
+    columns.put(np.arange(4), [None] * 4)
+    assert not any(_barred_by(columns, Rule(parse_constraint("rack=none")), 4))
+    assert not columns.having
+
+
+class _Watched(dict):
+    """What an agent says, and how often one of it is looked up."""
+
+    looks = 0
+
+    def get(self, *arguments):
+        _Watched.looks += 1
+        return super().get(*arguments)
+
+    def __getitem__(self, name):
+        _Watched.looks += 1
+        return super().__getitem__(name)
+
+
+def _label(number: int, clauses: int = 128) -> Rule:
+    """What a framework may say: it wants no agent that has any of many attributes."""
+    return Rule(parse_constraint(";".join(f"!a{number}-{name}" for name in range(clauses))))
+
+
+def _plain(agents: int) -> list[AgentTraits]:
+    return [
+        AgentTraits(_Watched({"rack": str(agent % 7)}), *[False] * 4) for agent in range(agents)
+    ]
+
+
+def test_names_that_no_agent_has_cost_no_look_at_agents():
+    """Else a label that is told anew all the time takes the core's time from all others."""
+    relation = Eligibility()
+    relation.reserve(agents=512, clients=64)
+    relation.set_agents(np.arange(256), _plain(256))
+    _Watched.looks = 0
+    for client in range(10):
+        relation.set_rule(client, _label(client))
+    for some in (256, 8, 1):
+        relation.set_agents(np.arange(256, 256 + some), _plain(some))
+    relation.set_rule(10, _label(10))
+    assert _Watched.looks == 0
+    relation.check()
+
+
+def test_an_attribute_is_looked_at_once_however_many_rules_ask_for_it():
+    relation = Eligibility()
+    relation.reserve(agents=512, clients=64)
+    relation.set_agents(np.arange(256), _plain(256))
+    _Watched.looks = 0
+    for client in range(20):
+        relation.set_rule(client, Rule(parse_constraint(f"rack=0|{client}; !a{client}")))
+    assert _Watched.looks == 256
+    # Of those that come later, too: for all agents, and for these.
+    relation.set_agents(np.arange(256, 512), _plain(256))
+    relation.set_rule(20, Rule(parse_constraint("rack!=3")))
+    assert _Watched.looks <= 3 * 256
+    relation.drop_agent(0)
+    relation.set_rule(21, Rule(parse_constraint("rack!=4")))
+    assert _Watched.looks <= 3 * 256
+    relation.check()
+
+
+def test_roles_of_a_framework_share_one_look_at_its_words(monkeypatch):
+    relation = _relation(AGENTS, CLIENTS)
+    hashed, slow = [], Rule.__hash__
+
+    def watched(rule: Rule) -> int:
+        hashed.append(rule)
+        return slow(rule)
+
+    monkeypatch.setattr(Rule, "__hash__", watched)
+    for number in range(3):
+        words = _label(number).clauses
+        relation.set_rules({client: Rule(words) for client in range(CLIENTS)})
+        relation.set_rules({client: Rule(words) for client in range(CLIENTS)})
+    assert len(hashed) < 20
+    relation.check()
+
+
+class _Bars(np.ndarray):
+    """What a rule bars, and how many agents are looked at."""
+
+    looks = 0
+
+    def __getitem__(self, key):
+        found = super().__getitem__(key)
+        _Bars.looks += np.size(found)
+        return found
+
+    def any(self, *arguments, **named):
+        _Bars.looks += self.size
+        return super().any(*arguments, **named)
+
+
+def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent():
+    """Else constraints that are told anew all the time take the core's time from all others."""
+    relation = _relation(AGENTS, CLIENTS)
+    client, agent = np.arange(CLIENTS), np.arange(CLIENTS) % AGENTS
+    relation.tell(client, agent, np.ones(CLIENTS, np.bool_))
+    for entry in relation._classes.values():
+        entry.bars = entry.bars.view(_Bars)
+    _Bars.looks = 0
+    relation.tell(client, agent, np.zeros(CLIENTS, np.bool_))
+    assert _Bars.looks == CLIENTS
+    relation.check()
 
 
 _few_clients = st.sampled_from([0, 1, 63, 64, CLIENTS - 1])  # so few that rules and rows meet
@@ -129,3 +281,43 @@ def test_many_rules_at_once_do_what_they_do_one_by_one(traits, batches, rows):
         for relation in (at_once, slow):
             relation.drop_agent(AGENTS - 1)
         assert not np.any(at_once.excluded.any(axis=1) & ~at_once.excluding)
+
+
+_lives = st.lists(
+    st.one_of(
+        st.tuples(st.just("come"), st.dictionaries(st.integers(0, 20), _traits, min_size=1)),
+        st.tuples(st.just("go"), st.integers(0, 20)),
+        st.tuples(st.just("rules"), st.dictionaries(_few_clients, st.none() | _rules)),
+        st.tuples(st.just("tell"), _rows),
+        st.tuples(st.just("forget"), _few_clients),
+        st.tuples(st.just("restore"), st.none()),
+    ),
+    max_size=12,
+)
+
+
+@given(_lives, st.sampled_from([0, 8]))
+def test_whatever_comes_and_goes_is_judged_pair_by_pair(life, few):
+    """Many at a time, as well as few; with all that is kept in between, and without it."""
+    relation = Eligibility()
+    relation.reserve(agents=AGENTS, clients=CLIENTS)
+    for name, said in life:
+        match name:
+            case "come":
+                with (
+                    patch.object(eligibility, "_FEW", few),
+                    patch.object(agent_rules, "_RARE", few),
+                ):
+                    relation.set_agents(np.array(list(said)), list(said.values()))
+            case "go":
+                relation.drop_agent(said)
+            case "rules":
+                relation.set_rules(said)
+            case "tell":
+                known = [row for row in said if row[0] in relation._rule]
+                relation.tell(*_columns(known))
+            case "forget":
+                relation.forget(said)
+            case _:
+                relation = restore(to_columns(Detached(relation).value), Eligibility())
+        relation.check()

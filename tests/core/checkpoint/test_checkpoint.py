@@ -42,7 +42,7 @@ from allocator.core.checkpoint import (
     restore,
     to_columns,
 )
-from allocator.core.checkpoint.classes import never_changes
+from allocator.core.checkpoint.classes import derived, never_changes
 from allocator.policies import build
 from tests.core.session import Session
 from tests.core.test_allocator_machine import AllocatorMachine
@@ -234,7 +234,7 @@ def test_a_copy_stays_as_it_is_while_the_core_goes_on():
 
 
 def arrays_in(value: Any) -> list[np.ndarray]:
-    """All arrays that an object holds, found by looking at everything."""
+    """All arrays that an object holds, found by looking at everything that is kept of it."""
     if isinstance(value, np.ndarray):
         return [value]
     if isinstance(value, dict):
@@ -242,6 +242,7 @@ def arrays_in(value: Any) -> list[np.ndarray]:
     if isinstance(value, list | tuple | set | frozenset):
         return [array for each in value for array in arrays_in(each)]
     names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
+    names = [name for name in names if name not in derived(type(value))]
     return [array for name in names for array in arrays_in(getattr(value, name))]
 
 

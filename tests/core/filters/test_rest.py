@@ -1,5 +1,8 @@
 """The rest: what is too much to be kept apart is offered whole, to one after another."""
 
+import sys
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +24,7 @@ from allocator.core import (
     UpdateAgent,
 )
 from allocator.core.apply.holdings import REST_REFUSED_MS
+from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.core.filters import rest_kind_filters
 from allocator.core.filters.rest_kind_filters import RestKindFilters
 from tests.core.session import Session
@@ -169,6 +173,7 @@ actions = st.lists(
         st.tuples(st.just("expire"), st.integers(0, 30)),
         st.tuples(st.just("drop_agent"), st.integers(1, 3)),
         st.tuples(st.just("drop_client"), st.integers(1, 3)),
+        st.tuples(st.just("restore")),
     ),
     max_size=30,
 )
@@ -176,9 +181,14 @@ actions = st.lists(
 
 @given(actions)
 def test_refusals_beside_a_plain_dictionary(script):
-    refusals, twin = RestKindFilters(), {}
+    refusals = RestKindFilters()
+    twin: dict[tuple[int, int, int], tuple[int, int]] = {}
     for name, *arguments in script:
-        getattr(refusals, name)(*arguments)
+        before, touched = set(twin), None
+        if name == "restore":
+            refusals = restore(to_columns(Detached(refusals).value), RestKindFilters())
+        else:
+            touched = getattr(refusals, name)(*arguments)
         match name, arguments:
             case "add", (client, agent, kind, amount, expires_ms):
                 twin[agent, client, kind] = amount, expires_ms
@@ -188,6 +198,8 @@ def test_refusals_beside_a_plain_dictionary(script):
                 twin = {key: row for key, row in twin.items() if key[0] != agent}
             case "drop_client", (client,):
                 twin = {key: row for key, row in twin.items() if key[1] != client}
+        if touched is not None:
+            assert touched == sorted({agent for agent, _, _ in before - set(twin)})
         assert len(refusals) == len(twin)
         assert set(refusals) == {agent for agent, _, _ in twin}
         for agent, kind, free in ((a, k, f) for a in (1, 2, 3) for k in (0, 1) for f in (1, 3, 6)):
@@ -197,6 +209,46 @@ def test_refusals_beside_a_plain_dictionary(script):
                 if (a, k) == (agent, kind) and free <= amount
             }
             assert set(refusals.clients(agent, kind, free)) == expected
+
+
+def calls(function: Callable[[], object]) -> int:
+    """How many calls are made while a function runs: of Python's code, and of C's."""
+    made = 0
+
+    def count(_frame: object, event: str, _what: object) -> None:
+        nonlocal made
+        made += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return made
+
+
+def test_what_is_taken_back_or_over_costs_as_much_as_it_is():
+    """However much others refuse: a framework may do so on all agents, in all of its roles."""
+    refusals = RestKindFilters()
+    for client, agent in ((c, a) for c in range(1, 101) for a in range(1, 31)):
+        refusals.add(client, agent, 0, 5, 1000 + client)
+    assert calls(lambda: refusals.drop_client(200)) < 50
+    assert calls(lambda: refusals.drop_client(50)) < 30 * 10
+    assert calls(lambda: refusals.expire(1001)) < 50
+    assert calls(lambda: refusals.expire(1002)) < 30 * 20
+    assert len(refusals) == 98 * 30
+
+
+def test_ends_of_what_is_gone_are_bounded():
+    refusals = RestKindFilters()
+    for turn in range(1000):
+        refusals.add(turn % 7, turn % 5, 0, 5, 10**6 + turn)
+        refusals.add(1, 1, 0, 5, 10**6 - turn)
+        if turn % 3 == 0:
+            refusals.drop_client(turn % 7)
+        assert len(refusals._index.ends) <= 2 * len(refusals) + 64
+    refusals.expire(10**7)
+    assert not len(refusals)
 
 
 def test_refusals_have_a_bound(monkeypatch):
