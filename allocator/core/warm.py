@@ -60,7 +60,7 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     # What only some cycles need.
     snapshot = allocator.preview()
     assert snapshot is not None
-    servable(snapshot, snapshot.tree.client)
+    servable(snapshot, snapshot.tree.client, nearby=0)
     grant = np.zeros(1, np.int64), snapshot.tree.client[:1], snapshot.free[:1]
     within_gates.kept(snapshot.bounds, *grant)
     tasks_held(snapshot.held, snapshot.demand, snapshot.characterised)

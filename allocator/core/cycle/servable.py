@@ -6,13 +6,27 @@ ignored here, so a client that a limit keeps back counts as waiting, too.
 
 import numpy as np
 
+from allocator.core.cycle.wants import (
+    ALL,
+    TASKS,
+    Ladders,
+    Wants,
+    climb,
+    could_do,
+    ladders_of,
+    suffices,
+    wants_of,
+)
 from allocator.core.numba.compiled import loop, loop_view, part
 from allocator.core.snapshot import Bools, Ints, Snapshot, Specials, Tier, Words
 
 _REVOCABLE, _SHARED = int(Tier.REVOCABLE), int(Tier.SHARED)
 
+_NEARBY = 16
+"""So many agents are tried for each client alone; mostly one of them can serve it."""
 
-def servable(snapshot: Snapshot, clients: Ints) -> Bools:
+
+def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     """Say of some clients whether a candidate agent could serve them.
 
     It can where it is not excluded, no filter covers all that it could offer, and what is free
@@ -20,26 +34,34 @@ def servable(snapshot: Snapshot, clients: Ints) -> Bools:
 
     `snapshot`: as it was taken: its arrays say what is free before the cycle.
     `clients` (n,).
+    `nearby`: on how many agents each client is looked for alone, before all are together.
     Returns (n,).
     """
     if not len(clients) or not len(snapshot.agents):
         return np.zeros(len(clients), np.bool_)
+    agents, specials = loop_view(snapshot.agents), Specials(*map(loop_view, snapshot.specials))
+    whole = snapshot.free_by_column
+    wants = Wants(*map(loop_view, wants_of(snapshot)))
+    bars = loop_view(snapshot.excluded), loop_view(snapshot.filters.covered)
     # The most that any agent has of each resource: enough to turn most hopeless clients down.
-    most = snapshot.free_by_column[snapshot.agents].max(axis=0)
-    specials = snapshot.specials
-    return _look(
-        loop_view(clients),
-        loop_view(snapshot.agents),
-        loop_view(snapshot.free),
-        loop_view(most),
-        loop_view(snapshot.excluded),
-        loop_view(snapshot.filters.covered),
-        loop_view(snapshot.demand),
-        loop_view(snapshot.characterised & snapshot.demand.any(axis=1)),
-        loop_view(snapshot.minimum),
-        loop_view(snapshot.minimum_rows),
-        Specials(*map(loop_view, specials)),
+    most = loop_view(whole[snapshot.agents].max(axis=0))
+    free, nearby = loop_view(snapshot.free), min(nearby, len(agents))
+    able, open_ = _look_nearby(
+        loop_view(clients), nearby, agents, free, most, *bars, wants, specials
     )
+    rest = np.flatnonzero(open_)
+    if not len(rest) or nearby == len(agents):
+        return able
+    # Whom no agent suits would be looked for on every agent: so all of them go there together.
+    left = clients[rest]
+    words = np.unique(left >> 6)
+    ladders = Ladders(*map(loop_view, ladders_of(wants, left, words)))
+    lost = ladders.members[0].copy()  # for everybody has a first row
+    whole, words = loop_view(whole), loop_view(words)
+    _look_everywhere(lost, words, agents, free, whole, *bars, wants, specials, ladders)
+    at = np.searchsorted(words, left >> 6)
+    able[rest] = lost[at] >> (left & 63).astype(np.uint64) & np.uint64(1) == 0
+    return able
 
 
 @part()
@@ -48,102 +70,161 @@ def _bit(words: Words, row: int, client: int) -> bool:
 
 
 @part()
-def _gather(
-    free: Ints, specials: Specials, agent: int, client: int, task: bool, amount: Ints
-) -> None:
-    """Add up by column what a client may have on an agent, into (2, R).
+def _lowest(word: np.uint64) -> int:
+    """The lowest bit of a word that is set; one is."""
+    place = 0
+    for half in (32, 16, 8, 4, 2, 1):
+        below = (np.uint64(1) << np.uint64(half)) - np.uint64(1)
+        if word & below == np.uint64(0):
+            word >>= np.uint64(half)
+            place += half
+    return place
 
-    The second row is what is revocable, for no task mixes that with the others; where no task is
-    looked for, what is shared and what is of the rest kinds, too.
-    """
-    for r in range(free.shape[1]):
-        amount[0, r] = free[agent, r]
-        amount[1, r] = 0
-    # Add the special resources that the client may have. What is shared or rest makes no task.
-    for e in range(specials.start[agent], specials.start[agent + 1]):
+
+@part()
+def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Ints) -> None:
+    """Add up by column what a client may have on an agent, into (2, R), see `suffices`."""
+    amount[TASKS], amount[ALL] = free[agent], free[agent]
+    first, end = specials.start[agent], specials.start[agent + 1]
+    if first == end:
+        return  # mostly all is plain
+    # No task mixes what is revocable with the others. What is shared or rest makes none.
+    revocable = np.zeros(free.shape[1], np.int64)
+    for e in range(first, end):
         special = specials.row[e]
         if _bit(specials.reach, special, client):
             tier, r = specials.tier[special], specials.column[special]
-            if tier == _REVOCABLE or (tier >= _SHARED and not task):
-                amount[1, r] += specials.free[e]
+            amount[ALL, r] += specials.free[e]
+            if tier == _REVOCABLE:
+                revocable[r] += specials.free[e]
             elif tier < _SHARED:
-                amount[0, r] += specials.free[e]
-
-
-@part()
-def _makes_task(demand: Ints, amount: Ints) -> bool:
-    """Say whether each resource of a task is there: without what is revocable, or all of it so."""
-    for r in range(len(demand)):
-        if demand[r] > amount[0, r] and demand[r] > amount[1, r]:
-            return False
-    return True
-
-
-@part()
-def _reaches(amount: Ints, minimum: Ints, first: int, end: int) -> bool:
-    """Say whether amounts (2, R) together make an offer: not empty, and not below the minimum."""
-    # An empty amount is no offer. Without a minimum, anything else is.
-    some = False
-    for r in range(amount.shape[1]):
-        some |= amount[0, r] + amount[1, r] > 0
-    if not some or first == end:
-        return some
-    for row in range(first, end):
-        enough = True
-        for r in range(amount.shape[1]):
-            enough &= amount[0, r] + amount[1, r] >= minimum[row, r]
-        if enough:
-            return True
-    return False
+                amount[TASKS, r] += specials.free[e]
+    for r in range(free.shape[1]):
+        amount[TASKS, r] = max(amount[TASKS, r], revocable[r])
 
 
 @loop
-def _look(
+def _look_nearby(
     clients: Ints,
+    nearby: int,
     agents: Ints,
     free: Ints,
     most: Ints,
     excluded: Words,
     covered: Words,
-    demand: Ints,
-    known: Bools,
-    minimum: Ints,
-    minimum_rows: Ints,
+    wants: Wants,
     specials: Specials,
-) -> Bools:
-    """Look for an agent for each client, beginning with the one that suited the client before."""
-    able = np.zeros(len(clients), np.bool_)
+) -> tuple[Bools, Bools]:
+    """Look for an agent for each client, beginning with the one that suited the client before.
+
+    Returns (n,): who was found one; (n,): for whom another might do.
+    """
+    able, open_ = np.zeros(len(clients), np.bool_), np.zeros(len(clients), np.bool_)
     amount = np.zeros((2, free.shape[1]), np.int64)
     at = 0
     for i in range(len(clients)):
         client = clients[i]
-        first, end = minimum_rows[client, 0], minimum_rows[client, 1]
         # Nobody has more of anything than `most`: that spares the look at every agent.
-        for r in range(free.shape[1]):
-            amount[0, r], amount[1, r] = most[r], 0
-        if known[client]:
-            if not _makes_task(demand[client], amount):
-                continue
-        elif not _reaches(amount, minimum, first, end):
+        amount[TASKS], amount[ALL] = most, most
+        open_[i] = suffices(wants, client, amount)
+        if not open_[i]:
             continue
-        # Go once round the agents. `at` stays where the last client was served, for the next
+        # Go on round the agents. `at` stays where the last client was served, for the next
         # client can often be served there, too.
-        for _ in range(len(agents)):
+        for _ in range(nearby):
             agent = agents[at]
-            # Mostly all is plain, and a task that is too large is seen at once.
-            fits = True
-            if known[client] and specials.start[agent] == specials.start[agent + 1]:
-                for r in range(free.shape[1]):
-                    if free[agent, r] < demand[client, r]:
-                        fits = False
-                        break
-            if fits and not _bit(excluded, agent, client) and not _bit(covered, agent, client):
-                _gather(free, specials, agent, client, known[client], amount)
-                if known[client]:
-                    able[i] = _makes_task(demand[client], amount)
-                else:
-                    able[i] = _reaches(amount, minimum, first, end)
+            if not _bit(excluded, agent, client) and not _bit(covered, agent, client):
+                _gather(free, specials, agent, client, amount)
+                able[i] = suffices(wants, client, amount)
                 if able[i]:
+                    open_[i] = False
                     break
             at = at + 1 if at + 1 < len(agents) else 0
-    return able
+    return able, open_
+
+
+@part()
+def _alike(specials: Specials, agent: int, word: int, has: Bools, bits: np.uint64) -> np.uint64:
+    """Which of some clients (bits of a word) may have just these of an agent's specials."""
+    first = specials.start[agent]
+    for e in range(first, specials.start[agent + 1]):
+        reach = specials.reach[specials.row[e], word]
+        bits &= reach if has[e - first] else ~reach
+    return bits
+
+
+@part()
+def _note_has(specials: Specials, agent: int, client: int, has: Bools) -> None:
+    """Note which of an agent's specials a client may have."""
+    first = specials.start[agent]
+    for e in range(first, specials.start[agent + 1]):
+        has[e - first] = _bit(specials.reach, specials.row[e], client)
+
+
+@part()
+def _without_served(
+    wants: Wants, word: int, bits: np.uint64, amount: Ints, lost: np.uint64
+) -> np.uint64:
+    """Take out of a word those of some clients who could do with amounts (2, R)."""
+    while bits != np.uint64(0):
+        place = _lowest(bits)
+        bit = np.uint64(1) << np.uint64(place)
+        bits &= ~bit
+        if suffices(wants, (word << 6) + place, amount):
+            lost &= ~bit
+    return lost
+
+
+@loop
+def _look_everywhere(
+    lost: Words,
+    words: Ints,
+    agents: Ints,
+    free: Ints,
+    whole: Ints,
+    excluded: Words,
+    covered: Words,
+    wants: Wants,
+    specials: Specials,
+    ladders: Ladders,
+) -> None:
+    """Look on each agent for whoever could be served there, many clients at once.
+
+    `lost` (W,): bits of the clients; those that are found an agent are taken out.
+    `words` (W,): where these words stand in a row of bits.
+    `whole` (A, R), in thousandths: what is free, whoever may have it.
+    """
+    specials_max = 0
+    for agent in agents:
+        specials_max = max(specials_max, specials.start[agent + 1] - specials.start[agent])
+    has = np.zeros(specials_max, np.bool_)
+    amount = np.zeros((2, free.shape[1]), np.int64)
+    at = np.zeros((2, len(ladders.column)), np.int64)
+    left = len(words)
+    for agent in agents:
+        amount[TASKS], amount[ALL] = whole[agent], whole[agent]
+        if not climb(ladders, amount, at):
+            continue  # too little for anybody
+        begun = False
+        for i in range(len(words)):
+            word = words[i]
+            bits = lost[i]
+            if bits != np.uint64(0):
+                bits &= ~(excluded[agent, word] | covered[agent, word])
+            # Mostly all clients may have the same there. Where not, take those who may together.
+            while bits != np.uint64(0):
+                same = _alike(specials, agent, word, has, bits) if begun else np.uint64(0)
+                if same == np.uint64(0):
+                    client = (word << 6) + _lowest(bits)
+                    _note_has(specials, agent, client, has)
+                    _gather(free, specials, agent, client, amount)
+                    climb(ladders, amount, at)
+                    begun = True
+                    same = _alike(specials, agent, word, has, bits)
+                bits &= ~same
+                those = could_do(ladders, at, i, same)
+                lost[i] = _without_served(wants, word, those, amount, lost[i])
+                if those != np.uint64(0) and lost[i] == np.uint64(0):
+                    left -= 1
+        if left == 0:
+            return

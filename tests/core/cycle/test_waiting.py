@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from allocator.cli.remote.output import plain
 from allocator.cli.render import share_tables
@@ -55,10 +56,10 @@ def is_servable(snapshot: Snapshot, client: int) -> bool:
     )
 
 
-@given(snapshots())
-def test_it_is_what_its_slow_twin_says(snapshot):
+@given(snapshots(), st.sampled_from([0, 1, 16]))
+def test_it_is_what_its_slow_twin_says(snapshot, nearby):
     clients = snapshot.tree.client
-    found = servable(snapshot, clients).tolist()
+    found = servable(snapshot, clients, nearby).tolist()
     assert found == [is_servable(snapshot, client) for client in clients.tolist()]
 
 

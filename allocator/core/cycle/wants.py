@@ -1,0 +1,188 @@
+"""What must be free on an agent for a client, and for many clients at once: a bit for each.
+
+A client wants one task, or where its demand is unknown whatever reaches one row of its minimum. A
+framework has as many clients as it has roles, so it must cost little to turn many down together.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.numba.compiled import part
+from allocator.core.snapshot import Bools, Ints, Snapshot, Words
+
+_STEPS_MAX = 128
+"""So many steps a ladder has, beside those of single amounts that many clients want."""
+_STEP_WORDS_MAX = 2**22
+"""All ladders together have so many words, 32 MiB."""
+TASKS, ALL = 0, 1
+"""What can be had, as two rows: what one task could be made of, and everything."""
+
+
+class Wants(NamedTuple):
+    """What clients want: one of their rows, in every column.
+
+    `row` (N, R), in thousandths.
+    `first`, `end` (C,): which rows are whose; everybody has one.
+    `known` (C,): it is one task. Otherwise it is anything that is not empty and reaches a row.
+    """
+
+    row: Ints
+    first: Ints
+    end: Ints
+    known: Bools
+
+
+class Ladders(NamedTuple):
+    """Some clients by how much they want, so that one look tells who could do with an amount.
+
+    The clients' first rows are a layer, their second rows the next one, and so on. A layer has a
+    ladder for each column that somebody wants something of. Who wants less stands on a lower step.
+
+    `ladder_of_layer` (L + 1,): the first ladder of each layer, and the end.
+    `column` (D,): of each ladder.
+    `step_of_ladder` (D + 1,): the first step of each ladder, and the end.
+    `least` (S,), in thousandths: the smallest amount that anybody on the step wants; ascending.
+    `upto` (S, W): bits of those who stand on this step of the ladder, or below it.
+    `members` (L, W): bits of those who have a row in the layer.
+    `known` (W,): bits of those who want a task.
+    """
+
+    ladder_of_layer: Ints
+    column: Ints
+    step_of_ladder: Ints
+    least: Ints
+    upto: Words
+    members: Words
+    known: Words
+
+
+def wants_of(snapshot: Snapshot) -> Wants:
+    """Gather what every client wants."""
+    usual, demand = snapshot.minimum, snapshot.demand
+    known = snapshot.characterised & snapshot.has_demand
+    # The first row is zeros: for whoever takes anything. Then minimums, then tasks.
+    anything = np.zeros((1, demand.shape[1]), np.int64)
+    first, end = 1 + snapshot.minimum_rows.T
+    free_choice = first == end
+    first, end = np.where(free_choice, 0, first), np.where(free_choice, 1, end)
+    task = 1 + len(usual) + np.arange(len(demand))
+    return Wants(
+        row=np.concatenate([anything, usual, demand]),
+        first=np.where(known, task, first),
+        end=np.where(known, task + 1, end),
+        known=known,
+    )
+
+
+@part()
+def suffices(wants: Wants, client: int, amount: Ints) -> bool:
+    """Say whether a client could do with amounts (2, R): `TASKS`, `ALL`."""
+    have = amount[TASKS] if wants.known[client] else amount[ALL]
+    some = False
+    for r in range(len(have)):
+        some |= have[r] > 0
+    if not some:
+        return False  # an empty amount is no offer
+    for row in range(wants.first[client], wants.end[client]):
+        enough = True
+        for r in range(len(have)):
+            enough &= have[r] >= wants.row[row, r]
+        if enough:
+            return True
+    return False
+
+
+def ladders_of(wants: Wants, clients: Ints, words: Ints) -> Ladders:
+    """Put clients (n,) on ladders, n > 0; `words` (W,) are those that their bits are in."""
+    word, bit = np.searchsorted(words, clients >> 6), _bit(clients)
+    rows = (wants.end - wants.first)[clients]
+    layers = [np.flatnonzero(rows > layer) for layer in range(int(rows.max()))]
+    table = [wants.row[wants.first[clients[has]] + each] for each, has in enumerate(layers)]
+    columns = [np.flatnonzero(each.any(axis=0)) for each in table]
+    ladders = [(layer, column) for layer, its in enumerate(columns) for column in its.tolist()]
+    few = _STEP_WORDS_MAX // max(len(words) * len(ladders), 1)
+    least, upto = [np.empty(0, np.int64)], [np.empty((0, len(words)), np.uint64)]
+    for layer, column in ladders:
+        has, wanted = layers[layer], table[layer][:, column]
+        steps = _steps(wanted, min(max(few, 2), _STEPS_MAX))
+        on = np.searchsorted(steps, wanted, "right") - 1
+        least.append(steps)
+        here = _bits(on, word[has], bit[has], (len(steps), len(words)))
+        upto.append(np.bitwise_or.accumulate(here, axis=0))
+    members = [_bits(0, word[has], bit[has], (1, len(words))) for has in layers]
+    known = wants.known[clients]
+    return Ladders(
+        ladder_of_layer=np.cumsum([0, *map(len, columns)]),
+        column=np.array([column for _, column in ladders], np.int64),
+        step_of_ladder=np.cumsum([0, *map(len, least[1:])]),
+        least=np.concatenate(least),
+        upto=np.concatenate(upto),
+        members=np.concatenate(members),
+        known=_bits(0, word[known], bit[known], (1, len(words)))[0],
+    )
+
+
+def _bit(clients: Ints) -> Words:
+    bits: Words = np.uint64(1) << (clients & 63).astype(np.uint64)
+    return bits
+
+
+def _bits(row: Ints | int, word: Ints, bit: Words, shape: tuple[int, int]) -> Words:
+    """A table of words in which these bits are set."""
+    table = np.zeros(shape, np.uint64)
+    np.bitwise_or.at(table.reshape(-1), row * shape[1] + word, bit)
+    return table
+
+
+def _steps(wanted: Ints, count: int) -> Ints:
+    """Where the steps of a ladder begin, for amounts (n,), n > 0, so that few stand on each."""
+    ordered = np.sort(wanted)
+    picked = ordered[:: -(-len(ordered) // count)]
+    # What many want is a step alone: nobody is on it who wants more than the least.
+    common = picked[1:][picked[1:] == picked[:-1]]
+    after = np.searchsorted(ordered, common, "right")
+    return np.unique(np.concatenate([picked, ordered[after[after < len(ordered)]]]))
+
+
+@part()
+def climb(ladders: Ladders, amount: Ints, at: Ints) -> bool:
+    """Find how high amounts (2, R) reach on each ladder, into (2, D); -1 where not on the first.
+
+    Returns whether they could do for anybody at all.
+    """
+    some = False
+    for each in range(2):
+        for layer in range(len(ladders.members)):
+            reached = True
+            for d in range(ladders.ladder_of_layer[layer], ladders.ladder_of_layer[layer + 1]):
+                begin, end = ladders.step_of_ladder[d], ladders.step_of_ladder[d + 1]
+                have = amount[each, ladders.column[d]]
+                up = begin + np.searchsorted(ladders.least[begin:end], have, side="right") - 1
+                at[each, d] = up if up >= begin else -1
+                reached &= up >= begin
+            some |= reached
+    return some
+
+
+@part()
+def could_do(ladders: Ladders, at: Ints, word: int, bits: np.uint64) -> np.uint64:
+    """Which of some clients (bits of a word) could do with what reaches so high, or almost.
+
+    On the highest step that is reached some may want a little more.
+    """
+    found = np.uint64(0)
+    for each in range(2):
+        left = bits & (ladders.known[word] if each == TASKS else ~ladders.known[word])
+        if left == np.uint64(0):
+            continue
+        for layer in range(len(ladders.members)):
+            those = left & ladders.members[layer, word]
+            for d in range(ladders.ladder_of_layer[layer], ladders.ladder_of_layer[layer + 1]):
+                if at[each, d] < 0:
+                    those = np.uint64(0)
+                if those == np.uint64(0):
+                    break
+                those &= ladders.upto[at[each, d], word]
+            found |= those
+    return found

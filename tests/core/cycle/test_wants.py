@@ -1,0 +1,137 @@
+"""Who could be served anywhere: many clients that no agent suits are turned down together."""
+
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import FrameworkInfo, PolicySpec
+from allocator.core.cycle import servable as looking
+from allocator.core.cycle import wants as wanting
+from allocator.core.cycle.snapshot_builder import SnapshotBuilder
+from allocator.core.cycle.wants import Ladders, Wants, climb, could_do, ladders_of, suffices
+from allocator.core.events import AddFramework, Define
+from allocator.core.numba.compiled import interpreted_here
+from allocator.core.snapshot import Snapshot
+from tests.core.session import Session
+
+AGENTS, ROLES = 200, 100
+MIB = 1000
+
+
+def snapshot_of(info: FrameworkInfo) -> Snapshot:
+    """Many agents, and one framework in many roles; the first agent has many CPUs, others mem."""
+    session = Session(PolicySpec("drf", "listed"))
+    session.allocator.step(Define(roles={role: f"many-{role}" for role in range(10, 10 + ROLES)}))
+    session.agent(1, 64, 1)
+    for agent in range(2, AGENTS + 1):
+        session.agent(agent, 4, 64)
+    session.allocator.step(AddFramework(1, info, tuple(range(10, 10 + ROLES))))
+    return SnapshotBuilder().build(session.state, None)
+
+
+def minimums(step: int, alternatives: int = 1) -> dict[int, tuple[dict[str, int], ...]]:
+    """For each role more CPUs than most agents have, and more memory than the others."""
+    return {
+        10 + role: tuple(
+            {"cpus": 60_000 - step * role - each, "mem": 60 * MIB + step * role + each}
+            for each in range(alternatives)
+        )
+        for role in range(ROLES)
+    }
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        FrameworkInfo("nowhere", labels={"allocator.constraint": "nope"}),
+        FrameworkInfo("too-much", minimum=minimums(0)),
+        FrameworkInfo("each-too-much", minimum=minimums(7, alternatives=3)),
+    ],
+    ids=lambda info: info.name,
+)
+def test_roles_that_no_agent_suits_are_not_looked_for_one_by_one(info, monkeypatch):
+    snapshot, calls = snapshot_of(info), 0
+
+    def counted(function: Any) -> Any:
+        def count(*arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return function(*arguments)
+
+        return count
+
+    for name in ("_bit", "_gather"):
+        monkeypatch.setattr(looking, name, counted(getattr(looking, name)))
+    with interpreted_here():
+        found = looking.servable(snapshot, snapshot.tree.client)
+    assert len(found) == ROLES
+    assert not found.any()
+    assert calls < AGENTS * ROLES / 2
+
+
+def test_one_agent_among_many_that_suits_a_few_roles_is_found():
+    """The last agent alone has what the roles with a smaller minimum want."""
+    few = minimums(0) | {10 + role: ({"cpus": 4000, "mem": 64 * MIB},) for role in (3, 70)}
+    snapshot = snapshot_of(FrameworkInfo("few", minimum=few))
+    only = np.flatnonzero(snapshot.free[:, 0] == 4000)[-1]
+    excluded = np.full_like(snapshot.excluded, 2**64 - 1)
+    excluded[only] = 0
+    there = replace(snapshot, excluded=excluded)
+    found = looking.servable(there, snapshot.tree.client)
+    assert np.flatnonzero(found).tolist() == [3, 70]
+
+
+amounts = st.integers(0, 6)
+
+
+@st.composite
+def wanted(draw: Any) -> tuple[Wants, np.ndarray]:
+    """What clients of some words want, each one row or several, and which of them are asked for."""
+    columns, clients = draw(st.integers(1, 3)), draw(st.integers(1, 90))
+    rows = draw(st.lists(st.lists(amounts, min_size=columns, max_size=columns), min_size=1))
+    row = np.array(rows, np.int64)
+    first = np.array(draw(st.lists(st.integers(0, len(row) - 1), min_size=clients)), np.int64)
+    end = np.minimum(first + draw(st.integers(1, 3)), len(row))
+    known = np.array(draw(st.lists(st.booleans(), min_size=len(first), max_size=len(first))))
+    asked = sorted(draw(st.sets(st.integers(0, len(first) - 1), min_size=1)))
+    return Wants(row, first, end, known), np.array(asked)
+
+
+@given(wanted(), st.lists(st.lists(amounts, min_size=3, max_size=3), min_size=2, max_size=2))
+@pytest.mark.parametrize("steps", [2, 128])
+def test_ladders_leave_out_nobody_and_few_too_many(steps, made, have):
+    wants, clients = made
+    amount, words = np.array(have)[:, : wants.row.shape[1]], np.unique(clients >> 6)
+    with mock.patch.object(wanting, "_STEPS_MAX", steps):
+        ladders = ladders_of(wants, clients, words)
+    at = np.zeros((2, len(ladders.column)), np.int64)
+    some = climb(ladders, amount, at)
+    for client in clients.tolist():
+        found = stands(ladders, at, int(np.searchsorted(words, client >> 6)), client & 63)
+        enough = suffices(wants, client, amount)
+        assert found or not enough
+        assert some or not found
+        # With as many steps as amounts, nobody is in between.
+        if steps > len(clients) and amount[0 if wants.known[client] else 1].any():
+            assert found == enough
+
+
+def stands(ladders: Ladders, at: np.ndarray, word: int, place: int) -> bool:
+    bit = np.uint64(1) << np.uint64(place)
+    return bool(could_do(ladders, at, word, bit) == bit)
+
+
+@given(st.lists(st.integers(0, 1000) | st.just(7), min_size=1, max_size=2000), st.integers(2, 64))
+def test_few_stand_on_a_step_unless_they_want_the_same(wanted, count):
+    steps = wanting._steps(np.array(wanted), count)
+    assert steps[0] == min(wanted)
+    assert len(steps) <= 2 * count
+    on = np.searchsorted(steps, wanted, "right") - 1
+    for step in np.unique(on):
+        here = {amount for amount, its in zip(wanted, on, strict=True) if its == step}
+        assert len(here) == 1 or (on == step).sum() <= 2 * -(-len(wanted) // count)
