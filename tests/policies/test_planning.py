@@ -162,6 +162,60 @@ def test_parts_of_small_tasks_are_kept_together(times: float, given: int) -> Non
     assert (grants.client == 1).all()
 
 
+def _steered(demand, free):
+    """An agent of 1,000 of each, in one cycle by a plan whose first client lacks a task."""
+    cluster = static_snapshot(capacity=[[1000, 1000]], demand=demand)
+    plan = planned(cluster, build(PolicySpec("ps-dsf-exact"))).plan
+    assert plan is not None
+    mine = np.zeros(len(demand))
+    mine[0] = 1
+    plan = replace(plan, target=plan.target * mine, part=plan.part * mine)
+    return replace(cluster, plan=plan, free=np.array([[0, 0], free]) * 1000)
+
+
+@pytest.mark.parametrize(
+    ("free", "given"),
+    [
+        ((50, 0), [[50_000, 0]]),  # there is no part of a task: nothing to keep
+        ((50, 3), [[50_000, 3_000]]),  # more than a part is free
+        ((0, 3), []),  # a part, and nothing else
+    ],
+)
+def test_who_takes_all_is_barred_only_from_agents_where_all_is_a_part(free, given) -> None:
+    snapshot = _steered([[1, 5], [0, 0]], free)
+    grants = build(PolicySpec("ps-dsf-exact")).allocate(snapshot, seed=0)
+    assert grants.amount.tolist() == given
+    assert (grants.client == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("free", "task", "tasks"),
+    [
+        ((100, 3), (1, 1), 0),  # it could use three CPUs
+        ((100, 3), (2, 0.02), 50),  # all of them
+        ((20, 3), (2, 0.02), 0),
+    ],
+)
+def test_no_more_than_a_little_lies_idle_beside_a_part(free, task, tasks) -> None:
+    """Who needs the part a little, and much of something else, is not barred for its sake."""
+    snapshot = _steered([[1, 5], task], free)
+    grants = build(PolicySpec("ps-dsf-exact")).allocate(snapshot, seed=0)
+    assert grants.tasks.sum() == tasks
+
+
+def test_nothing_lies_idle_for_a_client_that_lacks_another_resource_altogether() -> None:
+    """The first can use one agent alone, and uses up its memory: what CPUs are left are others'."""
+    cluster = static_snapshot(
+        capacity=[[150, 300], [200, 150]],
+        demand=[[1, 1], [0, 0]],
+        allowed=[[False, True], [True, True]],
+    )
+    for name in ("cmmf", "pf-exact", "ps-dsf-exact"):
+        policy = build(PolicySpec(name))
+        grants = policy.allocate(planned(cluster, policy), seed=0)
+        assert grants.amount.sum(axis=0).tolist() == [350_000, 450_000], name
+
+
 def test_whole_agents_of_single_owners_are_refused_where_they_are_too_few() -> None:
     policy = build(PolicySpec("cmmf", parameters={"steer": "machines"}))
     tasks = static_snapshot([[100]] * 3, [[1], [1]], weight=[1, 1.5])

@@ -3,8 +3,8 @@
 A plan wants an agent's room for one client, and it comes back from another in smaller pieces: none
 is a task of the first, so each would go back to the second, for ever. So where a client lacks a
 task of what it is to have of a group, what is free there is kept from others that need it, as far
-as it is less than that task; and only where such a task is a small part of the agent, so that no
-more than that small part lies idle.
+as it is less than that task; and only where such a task is a small part of the agent. Nothing else
+lies idle for it: others are barred only where they could not use much beside such a part.
 """
 
 from typing import NamedTuple
@@ -18,6 +18,9 @@ from allocator.policies.filling.scene.loop_arrays import Agents, Places
 
 SMALL = 0.01
 """Of an agent: a task that needs no more of it may keep a part of itself free."""
+
+BESIDE = 0.05
+"""Of an agent: who could use more than that beside a part of a task is not barred for its sake."""
 
 _WHOLE = 0.999  # of a task: less is what rounding makes of a part
 _LOOKS_MAX = 10**6  # pairs of clients and agents that are looked at in a cycle; else none is
@@ -59,20 +62,38 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> Words:
     kept = np.zeros((len(row), width), np.uint64)
     if not len(row) or len(late) * len(row) > _LOOKS_MAX:
         return kept
-    free, little = agents.free[row], SMALL * snapshot.capacity[row]
-    needed = snapshot.demand > 0
-    unknown = ~characterised(snapshot)
-    # Who needs something of each resource.
-    needs = np.array([words_of(np.flatnonzero(each | unknown), width) for each in needed.T])
+    free, capacity = agents.free[row], snapshot.capacity[row]
+    unknown = words_of(np.flatnonzero(~characterised(snapshot)), width)
     for client in late.tolist():
-        short = free < snapshot.demand[client]
-        small = ~short | (snapshot.demand[client] <= little)
+        demand = snapshot.demand[client]
+        lacks = free < demand
+        # Where nothing is left of a resource, there is nothing of it to keep.
+        part = lacks & (free > 0)
+        small = ~lacks | (demand <= SMALL * capacity)
         bit = np.uint64(1 << client % _BITS)
         barred = (agents.barred[row, client // _BITS] & bit) != 0
-        waits = short.any(axis=1) & small.all(axis=1) & free.any(axis=1) & ~barred
-        for resource in np.flatnonzero(short[waits].any(axis=0)).tolist():
-            kept[waits & short[:, resource]] |= needs[resource]
+        waits = part.any(axis=1) & small.all(axis=1) & ~barred
+        for resource in np.flatnonzero(part[waits].any(axis=0)).tolist():
+            here = waits & part[:, resource]
+            needs = _take_little(snapshot, free[here], BESIDE * capacity[here], resource, client)
+            kept[here] |= words_of(needs, width)
+        # Whoever takes all that is free is barred where all of it is such parts.
+        kept[waits & (part | (free == 0)).all(axis=1)] |= unknown
     return kept
+
+
+def _take_little(
+    snapshot: Snapshot, free: Ints, little: Floats, resource: int, waiting: int
+) -> Ints:
+    """Clients (n,) who need a resource, and with less of it than a task use little of the others.
+
+    `free`, `little` (J, R), in thousandths: on the agents where a client is waiting for its task.
+    """
+    known = np.flatnonzero(characterised(snapshot) & (snapshot.demand[:, resource] > 0))
+    demand = snapshot.demand[known]
+    tasks = snapshot.demand[waiting, resource] / demand[:, resource]
+    used = np.minimum(tasks[:, None] * demand, free.max(axis=0))
+    return known[(used <= little.min(axis=0)).all(axis=1)]
 
 
 def words_of(clients: Ints, width: int) -> Words:
