@@ -59,7 +59,7 @@ def _covered(snapshot: Snapshot, known: Bools) -> Words:
     against = np.zeros_like(offered)
     columns = np.flatnonzero(filters.plain_kind >= 0)
     against[:, columns] = amount[:, filters.plain_kind[columns]]
-    found = (offered <= against).all(axis=1)
+    found: Bools = np.asarray((offered <= against).all(axis=1))
     # Special ones: all that the client may have.
     special = specials.start[agent] < specials.start[agent + 1]
     for row in np.flatnonzero(found & special).tolist():
