@@ -177,8 +177,12 @@ def judge(
     sequence: the batch that the decision answers: handles bound since then name something else.
     quotas: charged with the decisions of the batch before this one; else counted anew.
     """
-    # Is it about what the sidecar meant, and may the two meet at all?
+    # Is it about what the sidecar meant?
     reason = _named(ledger, decision, sequence)
+    # No two of its kinds are the same: where there are fewer, one was never bound.
+    if reason is None and len(decision.kinds) > len(ledger.kinds):
+        reason = Reason.MALFORMED
+    # May the two meet at all?
     reason = reason or _who(ledger, decision) or _where(ledger, decision)
     if reason is not None:
         return Verdict(reason)

@@ -38,11 +38,7 @@ Admission Brain::judgeOne(
 
   Admission admission;
 
-  // No two of its kinds are the same, so one of them was never bound. It is not
-  // read further: it may name a thousand times as many as there are.
-  if (decision.kinds() > state.kinds.size()) {
-    admission.reason = wire::OUTCOME_REASON_MALFORMED;
-  } else if (state.frameworkHandles.id(pair->framework) == nullptr) {
+  if (state.frameworkHandles.id(pair->framework) == nullptr) {
     admission.reason = wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK;
   } else if (pair->role == 0) {
     admission.reason = wire::OUTCOME_REASON_BAD_ROLE;
@@ -56,6 +52,12 @@ Admission Brain::judgeOne(
 
   if (admission.reason != wire::OUTCOME_REASON_UNSPECIFIED) {
     return admission;
+  }
+
+  // No two of its kinds are the same, so one of them was never bound. It is not
+  // read further: it may name a thousand times as many as there are.
+  if (decision.kinds() > state.kinds.size()) {
+    return refuse(wire::OUTCOME_REASON_MALFORMED);
   }
 
   Amounts wanted;

@@ -168,18 +168,18 @@ TEST_F(JudgingTest, ASliceAlwaysGoesOn)
 }
 
 
-// Whatever else is wrong with them: they are not read further, and cost what a
-// row costs.
+// Though its framework wants nothing, either: they are not read further, and
+// cost what a row costs.
 TEST_F(JudgingTest, MoreKindsThanThereAreAreMalformed)
 {
   begin(100, 40);
   connectClasses(4);
-  Decided event = answer(50, 2000, 0);
-  for (int row = 0; row < 50; ++row) {
-    event.decisions.grants.Mutable(0)->set_framework(row, 99);
-  }
+  Suppress suppress;
+  suppress.framework = "one";
+  suppress.roles = {"eng"};
+  brain.step(suppress, 0);
 
-  EXPECT_EQ(std::vector<int>{50}, judge(std::move(event)));
+  EXPECT_EQ(std::vector<int>{50}, judge(answer(50, 2000, 0)));
   EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_MALFORMED}, reasons);
   EXPECT_EQ(1u, brain.stats().breakerTrips);
 }
