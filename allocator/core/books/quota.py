@@ -5,7 +5,8 @@ it hold of unreserved and not revocable resources. Only scalars are bounded. A l
 is below the role, too; guarantees are for roles at the top, as Mesos allows them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def quota_tree(state: State) -> QuotaTree:
     guarantee[:, ~scalar] = 0
     return QuotaTree(
         path=path,
-        above=np.array([_innermost(row, each.rpartition("/")[0]) for each in path], np.int64),
+        above=_innermost(row, (each.rpartition("/")[0] for each in path)),
         limit=limit,
         guarantee=guarantee,
         of_kind=_of_kind(state, row),
@@ -85,20 +86,28 @@ def quota_tree(state: State) -> QuotaTree:
     )
 
 
+def with_roles_of(state: State, tree: QuotaTree) -> QuotaTree:
+    """The same quotas where roles may have come: only of those is anything else true."""
+    row = {each: index for index, each in enumerate(tree.path)}
+    return replace(tree, of_role=_of_role(state, row))
+
+
 def _of_kind(state: State, row: dict[str, int]) -> Ints:
-    return np.array(
-        [_innermost(row, kind.reserved_role) if kind else -1 for kind in state.space.kinds],
-        np.int64,
-    )
+    return _innermost(row, (kind.reserved_role if kind else "" for kind in state.space.kinds))
 
 
 def _of_role(state: State, row: dict[str, int]) -> Ints:
     return state.roles.inherit(row, -1)
 
 
-def _innermost(row: dict[str, int], path: str) -> int:
-    """The deepest of some roles that a path is in, itself included; -1 where there is none."""
+def _innermost(row: dict[str, int], paths: Iterable[str]) -> Ints:
+    """The deepest of some roles that each path is in, itself included; -1 where there is none."""
+    # Once for all paths, for there may be thousands of roles.
     deepest = max((each.count("/") for each in row), default=0)
+    return np.array([_innermost_of(row, path, deepest) for path in paths], np.int64)
+
+
+def _innermost_of(row: dict[str, int], path: str, deepest: int) -> int:
     # Shorten the path, then take one level away at a time until a role with a quota is met.
     path = "/".join(path.split("/", deepest + 1)[: deepest + 1])  # none of them is deeper
     while path:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from allocator.core.books.competition_tree import Shape, shape
-from allocator.core.books.quota import QuotaTree, bounds_of, quota_tree
+from allocator.core.books.quota import QuotaTree, bounds_of, quota_tree, with_roles_of
 from allocator.core.books.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.books.state import State
 from allocator.core.books.turns import turns_of
@@ -210,8 +210,11 @@ class SnapshotBuilder:
     def quota_tree(self, state: State) -> QuotaTree:
         """The quotas that each kind and each role is under."""
         names = len(state.space.names)
-        key = (state.quota_version, state.roles.version, state.space.version, names)
-        return self._keep("quotas", key, lambda: quota_tree(state))
+        key = (state.quota_version, state.space.version, names)
+        tree = self._keep("quotas", key, lambda: quota_tree(state))
+        # Any framework may bring a role: that must not cost as much as all quotas.
+        key = (*key, state.roles.version)
+        return self._keep("quotas of roles", key, lambda: with_roles_of(state, tree))
 
     def _filters(
         self,
