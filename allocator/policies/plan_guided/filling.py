@@ -21,7 +21,7 @@ from allocator.policies.filling import Criterion, CriterionFunction, Filling
 from allocator.policies.filling.policy import in_stages
 from allocator.policies.filling.scene import scene_builder
 from allocator.policies.filling.scene.blocks import lay_out
-from allocator.policies.filling.scene.loop_arrays import Scene
+from allocator.policies.filling.scene.loop_arrays import Places, Scene
 from allocator.policies.filling.scene.scoring import USUAL
 from allocator.policies.plan_guided.keeping import Wish, behind, parts_of_tasks, words_of
 
@@ -96,31 +96,56 @@ class _Towards:
         barring = scene_builder.read_only(np.ones_like(agents.barring), np.bool_)
         scene = scene._replace(agents=agents._replace(barred=barred, barring=barring))
         if not len(plan.part):
-            target = _targets(plan.target, tree.parent, tree.client)
+            (target,) = _targets(plan.target[None], tree.parent, tree.client)
             yield scene._replace(places=places._replace(weight=fixed(target[node])))
             return
-        # Group by group: what is had of the group, against what is to be had of it.
-        group, columns, progress = plan.group[agents.row], len(snapshot.total) + 1, criteria[-1]
+        yield from self._by_group(towards, scene, (places, node), criteria, kept)
+
+    def _by_group(
+        self,
+        snapshot: Snapshot,
+        scene: Scene,
+        tree: tuple[Places, Ints],
+        criteria: Sequence[Criterion],
+        kept: Words,
+    ) -> Iterator[Scene]:
+        """Group by group: what is had of the group counts, against what is to be had of it."""
+        plan, agents, progress, (places, node) = self.plan, scene.agents, criteria[-1], tree
+        columns = len(snapshot.total) + 1
         mine = slice((len(criteria) - 1) * columns, len(criteria) * columns)
-        for each in np.unique(group[group >= 0]).tolist():
-            target = _targets(plan.part[each], tree.parent, tree.client)
+        barred, width = agents.barred, agents.barred.shape[1]
+        rows = _with_something_free(scene)
+        group = plan.group[rows]
+        groups = np.unique(group[group >= 0])
+        targets = _targets(plan.part[groups], snapshot.tree.parent, snapshot.tree.client)
+        for each, target in zip(groups.tolist(), targets, strict=True):
             count = progress.agent_gain * plan.agents_held[each]
             of_group = replace(snapshot, held=plan.held[each])
             held = of_group.held_over_tree(progress.amount_gain, count)
             scene.standing.measure[mine] = held[node].T
-            row = scene_builder.read_only(agents.row[group == each], np.int64)
+            row = scene_builder.read_only(rows[group == each], np.int64)
             mine_only = scene._replace(
-                places=places._replace(weight=fixed(target[node])),
-                agents=scene.agents._replace(row=row),
+                places=places._replace(weight=fixed(target[node])), agents=agents._replace(row=row)
             )
             wish = Wish(plan.part[each], progress, scene.standing.measure[mine])
             late = behind(snapshot, places, wish)
             if len(late):
                 # Those who lack a task first, so that nobody else takes what they wait for.
-                yield _without(mine_only, ~words_of(late, barred.shape[1])[None])
+                others = barred[row]
+                barred[row] |= ~words_of(late, width)
+                yield mine_only
+                barred[row] = others
                 late = behind(snapshot, places, wish)
                 kept[row] |= parts_of_tasks(snapshot, mine_only.agents, late)
-            yield _without(mine_only, kept)
+                barred[row] |= kept[row]
+            yield mine_only
+
+
+def _with_something_free(scene: Scene) -> Ints:
+    """Agents that have something to give still, in their order."""
+    agents, row = scene.agents, scene.agents.row
+    special = agents.start[row + 1] > agents.start[row]
+    return row[special | agents.free[row].any(axis=1)]
 
 
 def _without(scene: Scene, barred: Words) -> Scene:
@@ -136,12 +161,35 @@ def _without(scene: Scene, barred: Words) -> Scene:
 
 
 def _targets(target: Floats, parent: Ints, client: Ints) -> Floats:
-    """Targets by node, (N,): those of the leaves, added up over the tree."""
-    result = np.zeros(len(parent))
-    result[: len(client)] = target[client]
-    for node in range(len(parent) - 1):
-        result[parent[node]] += result[node]
-    return fixed(np.maximum(result, _NOTHING))
+    """Targets by node, (G, N), of targets by client, (G, C): added up over the tree."""
+    nodes = len(parent)
+    result = np.zeros((len(target), nodes))
+    result[:, : len(client)] = target[:, client]
+    # Level by level, the lowest first: those of one level need no sums of one another.
+    for level, above, which in _levels(parent):
+        rows = len(above) * np.arange(len(target))[:, None] + which
+        sums = np.bincount(
+            rows.ravel(), result[:, level].ravel(), minlength=len(target) * len(above)
+        )
+        result[:, above] += sums.reshape(len(target), len(above))
+    return np.maximum(result, _NOTHING)
+
+
+@memoize()
+def _levels(parent: Ints) -> tuple[tuple[Ints, Ints, Ints], ...]:
+    """Nodes of each level of the tree below its root, the lowest level first.
+
+    Beside them the nodes above a level, and which of these is above each of its nodes.
+    """
+    depth = np.zeros(len(parent), np.int64)
+    for node in range(len(parent) - 2, -1, -1):
+        depth[node] = depth[parent[node]] + 1
+    result = []
+    for each in range(int(depth.max(initial=0)), 0, -1):
+        level = np.flatnonzero(depth == each)
+        above, which = np.unique(parent[level], return_inverse=True)
+        result.append((fixed(level), fixed(above), fixed(which.reshape(-1))))
+    return tuple(result)
 
 
 @memoize()
