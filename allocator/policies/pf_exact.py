@@ -61,6 +61,6 @@ def spending(snapshot: Snapshot) -> Criterion:
     largest = plan.price.max(initial=0)
     price = np.where(plan.group[:, None] >= 0, plan.price[plan.group], 0.0)
     # What costs nothing plays no part, nor does an agent that the plan does not know.
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(np.isfinite(total) & (price > 0), largest / np.maximum(price, 0), np.inf)
     return of_amounts(snapshot, fixed(rate), additive=True)

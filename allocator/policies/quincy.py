@@ -128,6 +128,9 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     groups = group_agents(problem)
     places = _places(problem, groups)
     usable = np.flatnonzero(places)
+    if not len(usable):
+        nobody = np.zeros((len(groups.clients), 0), np.bool_)
+        return plan_by_agent(problem, groups, np.zeros(len(groups.clients)), nobody)
     most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
     # Tasks that have no place, those below the lower bound at a price of their own.
@@ -196,7 +199,8 @@ def _places(problem: Problem, groups: Groups) -> Ints:
         fit = np.where(size > 0, groups.capacity / size, np.inf).min(axis=1, initial=np.inf)
     of_group = np.where(np.isfinite(fit), np.maximum(np.floor(fit), 1), 0).astype(np.int64)
     of_group[~groups.eligible.any(axis=0)] = 0
-    return np.where(groups.group >= 0, of_group[groups.group], 0) if len(of_group) else groups.group
+    # Agents of no group have the last one, which is nothing.
+    return np.append(of_group, 0)[groups.group]
 
 
 def _near(problem: Problem, groups: Groups) -> tuple[Bools, Bools]:
