@@ -49,6 +49,7 @@ from allocator.core.numba.memo import fixed
 from allocator.policies.plan_guided import (
     Groups,
     PlanFunction,
+    bits_of,
     dominant_shares,
     group_agents,
     plan_by_agent,
@@ -156,6 +157,8 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     network.on_agents(home, most, cost - (_UNIT * _TO_LEAVE * stays).astype(np.int64))
     network.agents(groups.group, places, _entered(problem, groups, home))
     given = network.places_of(solve(network.network(most)).flow)
+    # Where there are very many groups, agents of one may differ: no place where one may not be.
+    given[bits_of(problem.excluded[: given.shape[1]], groups.clients).T] = 0
     share = given.sum(axis=1) * dominant_shares(problem, groups)
     plan = plan_by_agent(problem, groups, share, given > 0)
     if not costs.preempt:
