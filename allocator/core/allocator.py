@@ -222,13 +222,9 @@ class Allocator:
                 return cycles.run_policy(self.state, snapshot, self._policy, seed), ""
             except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
                 error = f"{type(problem).__name__}: {problem}"
-        nothing = Grants.none(len(snapshot.resources))
         if self._substitute is None:
-            return nothing, error
-        try:
-            return cycles.run_policy(self.state, snapshot, self._substitute, seed), error
-        except Exception as problem:  # noqa: BLE001 - a cycle without grants ends no session.
-            return nothing, f"{error}; and the substitute: {type(problem).__name__}: {problem}"
+            return Grants.none(len(snapshot.resources)), error
+        return cycles.run_policy(self.state, snapshot, self._substitute, seed), error
 
     def problem(self) -> Problem | None:
         """Copy what a plan would be about; None where nobody is to be served. Changes nothing."""

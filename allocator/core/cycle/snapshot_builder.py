@@ -13,7 +13,7 @@ from allocator.core.books.state import State
 from allocator.core.books.turns import turns_of
 from allocator.core.cycle.characterised import characterised
 from allocator.core.cycle.servable import servable
-from allocator.core.demand.lots import in_lots
+from allocator.core.demand.lots import in_lots, lots_max
 from allocator.core.filters.coverage import Offerable
 from allocator.core.numba.array_structures import distinct_rows, read_only, some
 from allocator.core.numba.compiled import loop, loop_view
@@ -184,7 +184,8 @@ class SnapshotBuilder:
         """What one grant is made of: a task, or a lot of tiny ones, (C, R)."""
         key = (state.agents.version, state.space.version, len(state.space), len(state.space.names))
         largest = self._keep("largest", key, lambda: fixed(capacity.max(axis=0, initial=0)))
-        return in_lots(self._steady("demand", state.clients.demand), largest)
+        most = lots_max(len(state.agents))
+        return in_lots(self._steady("demand", state.clients.demand), largest, most)
 
     def _characterised(self, state: State, demand: Ints) -> Bools:
         return characterised(

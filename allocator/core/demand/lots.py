@@ -9,25 +9,34 @@ import numpy as np
 from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Ints
 
-LOTS_MAX = 1024
-"""So many lots fit into the largest agent. What is free on an agent and makes no lot is then less
-than this part of that agent."""
+LOTS_LEAST, LOTS_MOST = 2**10, 2**14
+"""So many lots fit into the largest agent: fewer in a large cluster, for each is a grant. What is
+free on an agent and makes no lot is less than this part of the largest one."""
+
+LOTS_OF_CLUSTER = 2**18
+"""So many are wanted on all agents together."""
+
+
+def lots_max(agents: int) -> int:
+    """Say how many lots may fit into the largest of so many agents."""
+    return min(max(LOTS_OF_CLUSTER // max(agents, 1), LOTS_LEAST), LOTS_MOST)
 
 
 @memoize()
-def in_lots(demand: Ints, largest: Ints) -> Ints:
+def in_lots(demand: Ints, largest: Ints, most: int) -> Ints:
     """Multiply the demands of which more tasks fit into the largest agent; the others stay.
 
     `demand` (C, R), in thousandths: one task's needs; zeros where unknown.
     `largest` (R,), in thousandths: the most that an agent has of each resource.
+    `most`: lots that may fit into such an agent.
     Returns (C, R): what one grant is made of.
     """
-    needed, small = demand > 0, demand <= (largest - 1) // LOTS_MAX
+    needed, small = demand > 0, demand <= (largest - 1) // most
     tiny = np.flatnonzero(needed.any(axis=1) & (small | ~needed).all(axis=1))
     if not len(tiny):
         return demand
     tasks = np.full((len(tiny), len(largest)), np.iinfo(np.int64).max)
     np.floor_divide(largest, demand[tiny], out=tasks, where=needed[tiny])
     lots = demand.copy()
-    lots[tiny] *= -(-tasks.min(axis=1) // LOTS_MAX)[:, None]
+    lots[tiny] *= -(-tasks.min(axis=1) // most)[:, None]
     return fixed(lots)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from allocator.core import AddFramework, FrameworkInfo, PolicySpec
-from allocator.core.demand.lots import LOTS_MAX, in_lots
+from allocator.core.demand.lots import LOTS_LEAST, LOTS_MOST, LOTS_OF_CLUSTER, in_lots, lots_max
 from allocator.policies.filling.rules.charging import GRANTS_MAX
 from tests.bench.cluster import cluster
 
@@ -16,13 +16,15 @@ AMOUNTS = st.one_of(st.integers(0, 5), st.integers(0, 2**43))
 
 @given(arrays(np.int64, (4, 3), elements=AMOUNTS), arrays(np.int64, 3, elements=AMOUNTS))
 def test_a_lot_is_a_whole_number_of_tasks_and_no_larger_than_it_must_be(demand, largest):
-    for one, lot in zip(demand.tolist(), in_lots(demand, largest).tolist(), strict=True):
+    for one, lot in zip(
+        demand.tolist(), in_lots(demand, largest, LOTS_LEAST).tolist(), strict=True
+    ):
         needed = [r for r in range(3) if one[r]]
         if not needed:
             assert lot == one
             continue
         tasks = min(int(largest[r]) // one[r] for r in needed)
-        lots = max(1, -(-tasks // LOTS_MAX))
+        lots = max(1, -(-tasks // LOTS_LEAST))
         assert lot == [lots * amount for amount in one]
 
 
@@ -33,7 +35,7 @@ def test_a_tiny_demand_makes_a_bounded_number_of_grants(selection, demand):
     info = FrameworkInfo("tiny", labels={"allocator.demand": demand})
     made.step(AddFramework(3, info, (1,)))
     made.allocate(1000)
-    assert 0 < made.last_cycle.grants <= 3 * LOTS_MAX + 3 * 200
+    assert 0 < made.last_cycle.grants <= 3 * LOTS_MOST + 3 * 200
     assert made.state.ledger.books.client_held[3].any()
     made.check()
 
@@ -61,3 +63,10 @@ def test_a_cycle_ends_after_so_many_grants_and_the_next_one_goes_on():
     assert grants[0] == GRANTS_MAX
     assert 0 < grants[1] < GRANTS_MAX
     assert not grants[2]
+
+
+@pytest.mark.parametrize("agents", [0, 1, 16, 17, 200, 256, 257, 50_000])
+def test_lots_are_larger_in_larger_clusters(agents):
+    most = lots_max(agents)
+    assert LOTS_LEAST <= most <= LOTS_MOST
+    assert most == LOTS_LEAST or most * agents <= LOTS_OF_CLUSTER
