@@ -115,6 +115,7 @@ std::vector<uint32_t> Brain::useRoles(
     const std::vector<Use>& used)
 {
   std::vector<uint32_t> roles;
+  roles.reserve(used.size());
   for (const Use& use : used) {
     roles.push_back(useRole(agent, use.role));
   }

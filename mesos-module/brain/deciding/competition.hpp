@@ -68,6 +68,9 @@ public:
 
   bool empty() const { return root.children.empty(); }
 
+  // Of roles and of frameworks in them.
+  size_t size() const { return nodes.size(); }
+
   // Leaves in their order, until the visitor has enough (false).
   template <typename Visitor>
   bool visit(const Visitor& visitor) const

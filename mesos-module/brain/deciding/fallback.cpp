@@ -9,6 +9,10 @@ namespace allocator {
 namespace brain {
 namespace {
 
+// To line up one framework or role costs about as much.
+constexpr size_t NODE_AS_PARTS = 8;
+
+
 // Whether some of it is what the role's guarantee still needs.
 bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
 {
@@ -95,11 +99,14 @@ void Fallback::start(const Cluster& cluster)
 void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
 {
   Competition competition(*cluster, turns);
+  // Each slice lines them up anew, and asks so many that this is worth it.
+  const size_t most =
+      std::max(cluster->options.sliceParts, NODE_AS_PARTS * competition.size());
   size_t agentsLeft = cluster->options.sliceAgents;
   size_t work = 0;
 
   while (next < agents.size() && !competition.empty()) {
-    if (agentsLeft == 0 || work >= cluster->options.sliceParts) {
+    if (agentsLeft == 0 || work >= most) {
       return;
     }
 
@@ -108,7 +115,7 @@ void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
     const Agent* record = cluster->agents.find(agent);
     const bool any = admitted && cluster->books.hasFree(*record);
 
-    if (any && !offerAgent(cluster, &competition, &work, offers)) {
+    if (any && !offerAgent(cluster, &competition, most, &work, offers)) {
       return;
     }
 
@@ -140,12 +147,12 @@ void Fallback::endRound(const Cluster& cluster)
 bool Fallback::offerAgent(
     Cluster* cluster,
     Competition* competition,
+    size_t most,
     size_t* work,
     std::vector<Offer>* offers)
 {
   const uint32_t agent = agents[next];
   const Agent& record = *cluster->agents.find(agent);
-  const size_t most = cluster->options.sliceParts;
   std::vector<Competition::Node*> winners;
   std::vector<uint64_t> asked;
   bool whole = true;

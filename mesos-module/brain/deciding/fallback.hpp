@@ -67,6 +67,7 @@ private:
   bool offerAgent(
       Cluster* cluster,
       Competition* competition,
+      size_t most,
       size_t* work,
       std::vector<Offer>* offers);
   void takeTurn(const Competition::Node& winner);

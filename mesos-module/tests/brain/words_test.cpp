@@ -337,6 +337,10 @@ TEST_F(WordsTest, RolesOfAFrameworkAreBounded)
 TEST_F(WordsTest, NoPrincipalTakesTheRoomForRolesOfAllOthers)
 {
   for (int i = 0; i < 60; ++i) {
+    // Of an interval there are at most 16,000 new ones.
+    if (i % 10 == 0) {
+      interval();
+    }
     AddFramework event = framework("greedy" + std::to_string(i));
     event.info.set_principal("greedy");
     event.roles.clear();
@@ -344,8 +348,8 @@ TEST_F(WordsTest, NoPrincipalTakesTheRoomForRolesOfAllOthers)
       event.roles.insert("r" + std::to_string(1000 * i + k));
     }
     step(event);
-    interval();
   }
+  interval();
   EXPECT_EQ(LEVELS_OF_PRINCIPAL_MAX, brain.cluster().roles.count());
   ASSERT_EQ(1, told.set_aside_size());
   EXPECT_EQ("roles", told.set_aside(0).field());
@@ -402,14 +406,18 @@ TEST_F(WordsTest, PairsOfAUserAreBounded)
 TEST_F(WordsTest, WhoFindsNoRoomForARoleGetsItLater)
 {
   for (int i = 0; i < 60; ++i) {
+    // Of an interval there are at most 16,000 new ones.
+    if (i % 10 == 0) {
+      interval();
+    }
     AddFramework event = framework("greedy" + std::to_string(i));
     event.roles.clear();
     for (int role = 0; role < 1000; ++role) {
       event.roles.insert(std::to_string(i) + "-" + std::to_string(role));
     }
     step(event);
-    interval();
   }
+  interval();
   step(framework());
   EXPECT_GE(ROLES_MAX, brain.cluster().roles.count());
   EXPECT_TRUE(known().roles.empty());
