@@ -39,7 +39,7 @@ from allocator.policies.plan_guided import (
     plan_of,
     sole_owners,
 )
-from allocator.policies.plan_guided.groups import alike
+from allocator.policies.plan_guided.groups import any_of_groups, sorts_of
 
 if TYPE_CHECKING:
     from allocator.solvers.max_min.max_min import Solution
@@ -164,7 +164,8 @@ def _by_clients(problem: Problem) -> Groups:
     """Take agents together that the same clients may use, whatever their capacity."""
     usable = np.flatnonzero(problem.capacity.any(axis=1))
     allowed = ~bits_of(problem.excluded[usable], problem.client)
-    first, of_row = alike(np.zeros((len(usable), 0), np.int64), allowed)
+    anything = np.zeros((len(usable), 0), np.int64)
+    first, of_row = sorts_of(anything, allowed, problem.weight)
     group = np.full(len(problem.capacity), -1)
     group[usable] = of_row
     return replace(
@@ -172,7 +173,7 @@ def _by_clients(problem: Problem) -> Groups:
         group=group,
         capacity=np.zeros((len(first), len(problem.total))),
         count=np.bincount(of_row, minlength=len(first)),
-        eligible=allowed[first].T.copy(),
+        eligible=any_of_groups(allowed, of_row, first).T.copy(),
     )
 
 

@@ -17,19 +17,29 @@ import numpy as np
 from allocator.core import Plan, Problem, Snapshot
 from allocator.core.numba.memo import fixed
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
-from allocator.policies.plan_guided import dominant_shares, group_agents, merged, plan_of
+from allocator.policies.plan_guided import affordable, dominant_shares, merged, plan_of
 
 _SOME = 1e-4  # of its tasks: what a client has less of on a group is none
+_PART = 0.2  # of the work that may be: so much the first of several ways may take
 
 
 def plan_proportional_fairness(problem: Problem) -> Plan:
     """Work out the optimum; targets are dominant shares, and prices go with them.
 
     Raises NotOptimal where the solver found none that it can prove.
+    Raises GivenUp where that takes too much work.
     """
-    from allocator.solvers.fluid.proportional_fairness_agents import solve
+    from allocator.solvers import WORK_MAX
+    from allocator.solvers.fluid.proportional_fairness_agents import (
+        STEPS_USUAL,
+        solve,
+        work_of_step,
+    )
 
-    groups = group_agents(problem)
+    def cost(sorts: int, groups: int) -> float:
+        return STEPS_USUAL * work_of_step(sorts * groups, groups * len(problem.total))
+
+    groups = affordable(problem, cost, _PART * WORK_MAX)
     first, of_client, weight = merged(groups)
     known = groups.direction[first].max(axis=1, initial=0) > 0
     tasks = np.zeros((len(first), len(groups.count)))
@@ -38,6 +48,7 @@ def plan_proportional_fairness(problem: Problem) -> Plan:
         groups.capacity * groups.count[:, None],
         groups.eligible[first][known],
         weight[known] / weight.sum(),
+        work_max=WORK_MAX,
     )
     tasks[known] = solution.tasks
     total = tasks.sum(axis=1)
@@ -61,6 +72,6 @@ def spending(snapshot: Snapshot) -> Criterion:
     largest = plan.price.max(initial=0)
     price = np.where(plan.group[:, None] >= 0, plan.price[plan.group], 0.0)
     # What costs nothing plays no part, nor does an agent that the plan does not know.
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(np.isfinite(total) & (price > 0), largest / np.maximum(price, 0), np.inf)
     return of_amounts(snapshot, fixed(rate), additive=True)

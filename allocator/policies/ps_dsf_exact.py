@@ -15,20 +15,26 @@ References
 import numpy as np
 
 from allocator.core import Plan, Problem
-from allocator.policies.plan_guided import dominant_shares, group_agents, merged, plan_of
+from allocator.policies.plan_guided import affordable, dominant_shares, merged, plan_of
 
 _NEAR = 1e-3  # of the definition: for whole tasks that is near enough, and better than no plan
 _SOME = 1e-6  # of its tasks: what a client has less of on a group is none
+_PART = 0.2  # of the work that may be: so much a usual number of sweeps may take
 
 
 def plan_per_server_fairness(problem: Problem) -> Plan:
     """Work out the allocation; targets are dominant shares.
 
     Raises NotOptimal where none was found that meets the definition.
+    Raises GivenUp where that takes too much work.
     """
-    from allocator.solvers.fluid.per_server_fairness import solve
+    from allocator.solvers import WORK_MAX
+    from allocator.solvers.fluid.per_server_fairness import SWEEPS_USUAL, solve, work_of_sweep
 
-    groups = group_agents(problem)
+    def cost(sorts: int, groups: int) -> float:
+        return SWEEPS_USUAL * work_of_sweep(sorts, groups, len(problem.total))
+
+    groups = affordable(problem, cost, _PART * WORK_MAX)
     first, of_client, weight = merged(groups)
     tasks = np.zeros((len(first), len(groups.count)))
     known = groups.direction[first].max(axis=1, initial=0) > 0
@@ -38,6 +44,7 @@ def plan_per_server_fairness(problem: Problem) -> Plan:
         groups.eligible[first][known],
         weight[known],
         tolerance=_NEAR,
+        work_max=WORK_MAX,
     ).tasks
     total = tasks.sum(axis=1)
     allowed = tasks > _SOME * total[:, None]

@@ -49,6 +49,7 @@ from allocator.core.numba.memo import fixed
 from allocator.policies.plan_guided import (
     Groups,
     PlanFunction,
+    bits_of,
     dominant_shares,
     group_agents,
     plan_by_agent,
@@ -128,6 +129,9 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     groups = group_agents(problem)
     places = _places(problem, groups)
     usable = np.flatnonzero(places)
+    if not len(usable):
+        nobody = np.zeros((len(groups.clients), 0), np.bool_)
+        return plan_by_agent(problem, groups, np.zeros(len(groups.clients)), nobody)
     most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
     # Tasks that have no place, those below the lower bound at a price of their own.
@@ -153,6 +157,8 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     network.on_agents(home, most, cost - (_UNIT * _TO_LEAVE * stays).astype(np.int64))
     network.agents(groups.group, places, _entered(problem, groups, home))
     given = network.places_of(solve(network.network(most)).flow)
+    # Where there are very many groups, agents of one may differ: no place where one may not be.
+    given[bits_of(problem.excluded[: given.shape[1]], groups.clients).T] = 0
     share = given.sum(axis=1) * dominant_shares(problem, groups)
     plan = plan_by_agent(problem, groups, share, given > 0)
     if not costs.preempt:
@@ -196,7 +202,8 @@ def _places(problem: Problem, groups: Groups) -> Ints:
         fit = np.where(size > 0, groups.capacity / size, np.inf).min(axis=1, initial=np.inf)
     of_group = np.where(np.isfinite(fit), np.maximum(np.floor(fit), 1), 0).astype(np.int64)
     of_group[~groups.eligible.any(axis=0)] = 0
-    return np.where(groups.group >= 0, of_group[groups.group], 0) if len(of_group) else groups.group
+    # Agents of no group have the last one, which is nothing.
+    return np.append(of_group, 0)[groups.group]
 
 
 def _near(problem: Problem, groups: Groups) -> tuple[Bools, Bools]:

@@ -1,5 +1,7 @@
 #include "adapter/process.hpp"
 
+#include <utility>
+
 #include <glog/logging.h>
 
 #include <process/clock.hpp>

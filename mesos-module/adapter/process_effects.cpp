@@ -257,15 +257,11 @@ vector<brain::Offer> AllocatorProcess::takeOtherCopies()
     const brain::Offer& offer = unmade[i];
     bool isOther = false;
     for (const brain::Part& part : offer.parts) {
-      isOther = (classes.row(part.resourceClass).traits.shared &&
-                 !given
-                      .insert(
-                          {{offer.framework,
-                            offer.role,
-                            offer.agent,
-                            part.resourceClass}})
-                      .second) ||
-          isOther;
+      if (classes.row(part.resourceClass).traits.shared) {
+        const std::array<uint32_t, 4> copy = {
+            {offer.framework, offer.role, offer.agent, part.resourceClass}};
+        isOther = !given.insert(copy).second || isOther;
+      }
     }
     if (isOther) {
       others.push_back(i);

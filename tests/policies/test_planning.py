@@ -226,3 +226,21 @@ def test_whole_agents_of_single_owners_are_refused_where_they_are_too_few() -> N
     # Where whole agents are offered, nothing is lost.
     whole = static_snapshot([[100]] * 3, clients=2, weight=[1, 1.5])
     assert planned(whole, policy).plan is not None
+
+
+@pytest.mark.parametrize("name", PLANNING)
+def test_agents_of_nothing_make_an_empty_plan(name: str) -> None:
+    policy = build(PolicySpec(name))
+    plan = planned(static_snapshot([[0, 0], [0, 0]], [[1, 1]]), policy).plan
+    assert plan is not None
+    assert not plan.target.any()
+    assert plan.group.tolist() == [-1, -1, -1]
+
+
+def test_prices_of_nothing_are_no_warning() -> None:
+    cluster = static_snapshot([[4, 4]], [[1, 1], [1, 1]])
+    policy = build(PolicySpec("pf-exact"))
+    plan = planned(cluster, policy).plan
+    assert plan is not None
+    free_of_charge = replace(cluster, plan=replace(plan, price=0 * plan.price, part=plan.part[:0]))
+    assert policy.allocate(free_of_charge, seed=0).tasks.sum() == 4

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers import NotOptimal
+from allocator.solvers import GivenUp, NotOptimal
 from allocator.solvers.fluid import per_server_fairness, water_filling
 from allocator.solvers.fluid.per_server_fairness import residual, solve
 from allocator.solvers.max_min import max_min
@@ -149,3 +149,14 @@ def test_where_the_filling_goes_in_circles_whoever_wants_one_gets_an_answer_that
         solve(*arrays, cluster.eligible, cluster.weight)
     near = solve(*arrays, cluster.eligible, cluster.weight, tolerance=1e-3)
     assert 1e-9 < near.residual < 1e-3
+
+
+def test_a_solver_gives_up_where_it_would_have_to_do_too_much() -> None:
+    """By counted work, not by time; what is enough is the same answer as without a bound."""
+    cluster = of_two_resources(3)
+    arrays = cluster.demand.astype(float), cluster.capacity.astype(float)
+    problem = *arrays, cluster.eligible, cluster.weight
+    with pytest.raises(GivenUp, match=r"per-server dominant-share fairness: given up"):
+        solve(*problem, work_max=1)
+    bounded, unbounded = solve(*problem, work_max=1e9), solve(*problem)
+    assert (bounded.tasks == unbounded.tasks).all()

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers import NotOptimal
-from allocator.solvers.fluid import proportional_fairness
+from allocator.solvers import GivenUp, NotOptimal
+from allocator.solvers.fluid import proportional_fairness, proportional_fairness_agents
 from allocator.solvers.fluid.proportional_fairness_agents import TOLERANCE, residual, solve
 from tests.solvers.oracles import clarabel_tasks
 
@@ -115,3 +115,19 @@ def test_utilities_that_are_ten_orders_apart_are_solved() -> None:
     )
     assert proof == solution.residual <= TOLERANCE
     assert 100 < solution.tasks[0].sum() < 100.08
+
+
+def test_a_solver_gives_up_where_it_would_have_to_do_too_much() -> None:
+    """By counted work, not by time; what is enough is the same answer as without a bound."""
+    problem = np.array([[5.0, 1], [1, 5]]), np.array([[100.0, 30], [30, 100]])
+    with pytest.raises(GivenUp, match="alpha-fairness over agents: given up"):
+        solve(*problem, work_max=1000)
+    assert (solve(*problem, work_max=1e5).tasks == solve(*problem).tasks).all()
+
+
+def test_what_is_too_large_is_given_up_before_anything_is_made_of_it(monkeypatch) -> None:
+    """Its matrix alone would be of gigabytes."""
+    monkeypatch.setattr(proportional_fairness_agents, "_constraints", None)
+    capacity = 1 + np.random.default_rng(0).random((400, 2))
+    with pytest.raises(GivenUp):
+        solve(np.ones((50, 2)), capacity, work_max=1e9)

@@ -215,8 +215,8 @@ class SnapshotBuilder:
         key = (state.quota_version, state.space.version, names)
         tree = self._keep("quotas", key, lambda: quota_tree(state))
         # Any framework may bring a role: that must not cost as much as all quotas.
-        its = (*key, state.roles.version)
-        return self._keep("quotas of roles", its, lambda: with_roles_of(state, tree))
+        of_roles = (*key, state.roles.version)
+        return self._keep("quotas of roles", of_roles, lambda: with_roles_of(state, tree))
 
     def _filters(
         self,

@@ -9,6 +9,7 @@ Begin with `filling`; `groups` is for solvers.
 from allocator.policies.plan_guided.filling import PlanFunction, PlanGuided, same_question
 from allocator.policies.plan_guided.groups import (
     Groups,
+    affordable,
     bits_of,
     dominant_shares,
     group_agents,
@@ -22,6 +23,7 @@ __all__ = [
     "Groups",
     "PlanFunction",
     "PlanGuided",
+    "affordable",
     "bits_of",
     "dominant_shares",
     "group_agents",

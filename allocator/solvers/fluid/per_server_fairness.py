@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core.numba.compiled import loop, part
-from allocator.solvers import NotOptimal
+from allocator.solvers import GivenUp, NotOptimal
 from allocator.solvers.fluid.proportional_fairness_agents import equal_agents
 
 Floats = NDArray[np.float64]
@@ -43,6 +43,9 @@ Ints = NDArray[np.int64]
 
 TOLERANCE = 1e-9
 """The largest residual of an answer that is returned, as a rule."""
+
+SWEEPS_USUAL = 30
+"""So many sweeps are usual, or fewer."""
 
 _SWEEPS_MAX = 5000
 _DAMPED_AFTER = 500  # sweeps; from then on agents change only half way
@@ -69,19 +72,22 @@ def solve(
     eligible: Bools | None = None,
     weight: Floats | None = None,
     tolerance: float = TOLERANCE,
+    work_max: float = np.inf,
 ) -> Solution:
     """Find an allocation that meets the definition.
 
-    A sweep is O(A * F * (log F + R**2)), over different agents; tens of sweeps are usual.
+    A sweep is O(A * F * (F + A) * R), over different agents; tens of sweeps are usual.
 
     `demand` (F, R), >= 0: one task's needs; each framework needs something.
     `capacity` (A, R), >= 0: of each agent, in the same units. An agent that lacks what a task needs
         does not suit it.
     `eligible` (F, A); `weight` (F,), > 0.
     `tolerance`: the largest residual of an answer that is returned.
+    `work_max`: operations, as `work_of_sweep` counts them.
     Raises ValueError on a framework without any need, numbers that are negative or not finite, a
         weight that is not positive, or arrays that do not fit together.
     Raises NotOptimal where the residual exceeds the tolerance.
+    Raises GivenUp where it does, since going on would take more work.
 
     Examples
     --------
@@ -100,13 +106,21 @@ def solve(
     first, of_agent, copies = equal_agents(capacity, able)
     need, rate = _needs(demand, capacity[first], able[:, first], weight)
     found = np.zeros(rate.shape)
-    sweeps = int(_settle(need / copies[:, None, None], rate, found))
+    may = int(min(work_max / work_of_sweep(len(demand), *need.shape[::2]), _SWEEPS_MAX))
+    sweeps = int(_settle(need / copies[:, None, None], rate, found, may))
     tasks = (found / copies[:, None])[of_agent].T.copy()
     wrong = residual(tasks, demand, capacity, able, weight)
     if not wrong <= tolerance:
         problem = "per-server dominant-share fairness"
+        if sweeps == may < _SWEEPS_MAX:
+            raise GivenUp(problem, work_max)
         raise NotOptimal(problem, wrong, tolerance)
     return Solution(tasks, wrong, sweeps)
+
+
+def work_of_sweep(frameworks: int, agents: int, resources: int) -> float:
+    """Operations of a sweep over different agents."""
+    return float(agents) * frameworks * resources * (frameworks + agents)
 
 
 def residual(
@@ -183,11 +197,11 @@ def _needs(demand: Floats, capacity: Floats, able: Bools, weight: Floats) -> tup
 
 
 @loop
-def _settle(need: Floats, rate: Floats, tasks: Floats) -> int:
+def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int) -> int:
     """Fill agent after agent, into `tasks` (A, F), until nothing changes; gives the sweeps."""
     agents, frameworks = rate.shape
     outside, given = np.zeros(frameworks), np.zeros(frameworks)
-    for sweep in range(_SWEEPS_MAX):
+    for sweep in range(sweeps):
         change, step = 0.0, 1.0 if sweep < _DAMPED_AFTER else 0.5
         for agent in range(agents):
             for n in range(frameworks):
@@ -203,7 +217,7 @@ def _settle(need: Floats, rate: Floats, tasks: Floats) -> int:
                 tasks[agent, n] += more
         if change <= _STILL:
             return sweep + 1
-    return _SWEEPS_MAX
+    return sweeps
 
 
 @part()

@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.solvers import NotOptimal
+from allocator.solvers import NotOptimal, Work
 
 Ints = NDArray[np.int64]
 
@@ -165,6 +165,11 @@ def _room(value: Floats, step: Floats) -> float:
 
 Bools = NDArray[np.bool_]
 
+_PROBLEM = "alpha-fairness over agents"
+
+STEPS_USUAL = 20
+"""So many steps are usual."""
+
 TOLERANCE = 1e-7
 """The largest residual of an answer that is returned."""
 
@@ -218,6 +223,7 @@ def solve(
     eligible: Bools | None = None,
     weight: Floats | None = None,
     alpha: float = 1.0,
+    work_max: float = np.inf,
 ) -> Solution:
     """Find the alpha-fair task volumes and the prices that prove them.
 
@@ -230,9 +236,11 @@ def solve(
     `capacity` (A, R), >= 0: of each agent, in the same units.
     `eligible` (F, A); `weight` (F,), > 0.
     `alpha`, > 0: 1 for proportional fairness; the larger, the nearer to max-min fairness of tasks.
+    `work_max`: operations, as `work_of_step` counts them.
     Raises ValueError on a framework without any need, a weight or an alpha that is not positive, or
         arrays that do not fit together.
     Raises NotOptimal where the residual exceeds `TOLERANCE`.
+    Raises GivenUp where that takes more work.
 
     Examples
     --------
@@ -251,13 +259,13 @@ def solve(
     # Equal agents are one, as many times as large.
     first, of_agent, copies = equal_agents(capacity, able)
     room = capacity[first] * copies[:, None]
-    wrong = np.inf
+    wrong, work = np.inf, Work(_PROBLEM, work_max)
     few = int(able[:, first].sum()) + room.size <= UNKNOWNS_MAX
     for begin in _BEGINNINGS:
         if begin.relative and not few:
             continue
         found, cost = _scaled(
-            demand[served], room, able[served][:, first], weight[served], alpha, begin
+            demand[served], room, able[served][:, first], weight[served], alpha, begin, work
         )
         tasks[served] = (found / copies)[:, of_agent]
         prices = cost[of_agent]
@@ -266,8 +274,7 @@ def solve(
         if wrong <= TOLERANCE:
             break
     if not wrong <= TOLERANCE:
-        problem = "alpha-fairness over agents"
-        raise NotOptimal(problem, wrong, TOLERANCE)
+        raise NotOptimal(_PROBLEM, wrong, TOLERANCE)
     return Solution(tasks, prices, wrong)
 
 
@@ -336,7 +343,13 @@ def _checked(
 
 
 def _scaled(
-    demand: Floats, capacity: Floats, able: Bools, weight: Floats, alpha: float, begin: "_Beginning"
+    demand: Floats,
+    capacity: Floats,
+    able: Bools,
+    weight: Floats,
+    alpha: float,
+    begin: "_Beginning",
+    work: Work,
 ) -> tuple[Floats, Floats]:
     """Solve with all numbers near 1: tasks on agents, (F, A), and prices, (A, R)."""
     # What each framework could run alone; a task is that many tasks, divided by the frameworks.
@@ -352,11 +365,18 @@ def _scaled(
     scale = income.sum()
     pairs = of, on = np.nonzero(able)
     need = part[pairs] * unit[of, None]
-    found, price = _interior_point(need, of, on, present, income / scale, alpha, begin)
+    found, price = _interior_point(need, of, on, present, income / scale, alpha, begin, work)
     tasks = np.zeros(able.shape)
     tasks[pairs] = found * unit[of]
     cost = np.divide(price * scale, capacity, out=np.zeros(capacity.shape), where=present)
     return tasks, cost
+
+
+def work_of_step(pairs: int, resources: int, *, relative: bool = False) -> float:
+    """Operations of a step, with so many pairs, and so many resources of all agents together."""
+    if relative:
+        return float(pairs + resources) ** 3 / 3
+    return float(resources) ** 2 * (pairs + resources / 3)
 
 
 def _interior_point(
@@ -367,6 +387,7 @@ def _interior_point(
     weight: Floats,
     alpha: float,
     begin: "_Beginning",
+    work: Work,
 ) -> tuple[Floats, Floats]:
     """Volumes of each pair, (P,), and prices of each agent's resources, (A, R).
 
@@ -375,6 +396,9 @@ def _interior_point(
     `present` (A, R); `weight` (F,), of a sum of 1.
     """
     frameworks, (agents, resources) = len(weight), present.shape
+    step_work = work_of_step(len(of), int(np.count_nonzero(present)), relative=begin.relative)
+    # Before there is a matrix of as many numbers.
+    work.spend(STEPS_MAX * step_work if begin.relative else step_work)
     matrix, rows = _constraints(need, on, present)
 
     def found(volume: Floats, price: Floats) -> tuple[Floats, Floats]:
@@ -407,6 +431,7 @@ def _interior_point(
             break
         target, row_target = 0.1 * middle * size, 0.1 * middle * row_size
         # Newton's step. Where rounding ends the way, the certificate judges.
+        work.spend(step_work)
         inverse = _Inverse.made(of, volume / bar, alpha * utility / total)
         wanted = short + target / volume - bar
         over = 1 - matrix @ volume - slack

@@ -42,7 +42,7 @@ void World::begin()
   event.options.breakerPauseMs = 500;
   event.options.sliceAgents = 1 + draw(4);
   event.options.sliceDecisions = 1 + draw(4);
-  event.options.sliceParts = draw(2) == 0 ? 1 + draw(40) : 131072;
+  event.options.sliceParts = draw(8) == 0 ? 1 + draw(40) : 131072;
   event.options.fallback = draw(4) > 0;
   event.options.rolesSpare = draw(2);
   event.options.rolesSentMax = draw(4);

@@ -1,0 +1,169 @@
+"""Agents that plans take together: however strangers tell them apart, groups are few."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import Plan, PlanningPolicy, PolicySpec, Problem
+from allocator.policies import build
+from allocator.policies.filling import Filling
+from allocator.policies.plan_guided import filling
+from allocator.policies.plan_guided.groups import (
+    GROUPS_MAX,
+    affordable,
+    any_of_groups,
+    group_agents,
+    sorts_of,
+)
+from allocator.testing import make_tree, planned, problem_of, static_snapshot
+
+TENANTS = 9
+AGENTS = 2**TENANTS
+WITH_PARTS = ("cmmf", "pf-exact", "ps-dsf-exact")
+
+
+def shattered(tenants: int = TENANTS):
+    """An honest client; and tenants, each of which may use half of the agents, one bit's worth."""
+    number = np.arange(2**tenants)
+    allowed = np.array([number >= 0, *(number >> bit & 1 for bit in range(tenants))])
+    clients = len(allowed)
+    return static_snapshot(
+        [[80, 80]] * len(number), [[1, 1]] * clients, allowed=allowed, weight=[10] + [1] * tenants
+    )
+
+
+def plan_of(problem: Problem, name: str) -> Plan:
+    policy = build(PolicySpec(name))
+    assert isinstance(policy, PlanningPolicy)
+    return policy.plan(problem)
+
+
+@pytest.mark.parametrize("name", WITH_PARTS)
+def test_strangers_constraints_do_not_make_more_groups_than_there_may_be(name: str) -> None:
+    plan = plan_of(problem_of(shattered()), name)
+    assert AGENTS > GROUPS_MAX >= len(plan.allowed) > 1
+    assert len(plan.part) in (0, len(plan.allowed))
+    assert set(plan.group[1:].tolist()) == set(range(len(plan.allowed)))
+
+
+def passes(snapshot, monkeypatch, name: str = "ps-dsf-exact") -> tuple[int, np.ndarray]:
+    """How many passes a cycle makes, and what each client gets."""
+    count = [0]
+    fill = Filling._fill
+
+    def counted(*arguments):
+        count[0] += 1
+        return fill(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Filling, "_fill", counted)
+        grants = build(PolicySpec(name)).allocate(snapshot, seed=0)
+    bits = snapshot.excluded[grants.agent, grants.client // 64]
+    assert not (bits >> (grants.client % 64).astype(np.uint64) & np.uint64(1)).any()
+    return count[0], np.bincount(grants.client, grants.tasks, len(snapshot.demand))
+
+
+def test_a_cycle_makes_a_bounded_number_of_passes_and_gives_everything(monkeypatch) -> None:
+    snapshot = planned(shattered(), build(PolicySpec("ps-dsf-exact")))
+    made, tasks = passes(snapshot, monkeypatch)
+    assert made <= 2 * GROUPS_MAX + 1
+    assert tasks.sum() == 80 * AGENTS
+    # The honest one has what its weight says, near enough.
+    assert tasks[0] == pytest.approx(80 * AGENTS * 10 / (10 + TENANTS), rel=0.05)
+
+
+def test_groups_of_which_nothing_is_free_are_not_looked_at(monkeypatch) -> None:
+    snapshot = planned(shattered(4), build(PolicySpec("ps-dsf-exact")))
+    assert snapshot.plan is not None
+    assert len(snapshot.plan.part) == 16
+    free = snapshot.free * (np.arange(17) == 3)[:, None]
+    made, tasks = passes(replace(snapshot, free=free), monkeypatch)
+    assert made <= 3
+    assert tasks.sum() == 80
+
+
+def test_nobody_has_a_place_where_it_may_not_be() -> None:
+    """Though agents of a group differ, quincy counts on nobody there, and asks nobody to leave."""
+    problem = replace(problem_of(shattered()), frameworks=(None,) * (TENANTS + 1))
+    excluded = problem.excluded[1:, 0]
+    plan = plan_of(problem, "quincy")
+    assert not (plan.allowed[plan.group[1:], 0] & excluded)[plan.group[1:] >= 0].any()
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 20), st.randoms())
+def test_where_groups_are_few_agents_of_one_are_equal(agents, clients, most, random) -> None:
+    """And else as many are told apart as may be, and nobody is forgotten."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    capacity = rng.integers(1, 4, (agents, 2)) * 1000
+    allowed = rng.random((agents, clients)) < 0.5
+    first, which = sorts_of(capacity, allowed, rng.random(clients), most)
+    rows = {(*size.tolist(), *bits.tolist()) for size, bits in zip(capacity, allowed, strict=True)}
+    assert len(first) == min(len(rows), len(first)) == which.max() + 1 <= most
+    assert which[first].tolist() == list(range(len(first)))
+    if len(rows) <= most:
+        assert len(first) == len(rows)
+        assert (capacity == capacity[first][which]).all()
+        assert (allowed == allowed[first][which]).all()
+    some = any_of_groups(allowed, which, first)
+    assert [some[group].tolist() for group in range(len(first))] == [
+        allowed[which == group].any(axis=0).tolist() for group in range(len(first))
+    ]
+
+
+def test_whoever_weighs_most_and_whoever_sets_few_agents_apart_are_looked_at_first() -> None:
+    number = np.arange(64)
+    halves = [(number >> bit & 1).astype(bool) for bit in range(6)]
+    few = number < 3
+    allowed = np.array([*halves, few]).T
+    capacity = np.full((64, 1), 1000)
+    first, which = sorts_of(capacity, allowed, np.array([1, 1, 1, 1, 1, 9.0, 1]), 8)
+    assert len(first) <= 8
+    for told in (5, 6):
+        assert (allowed[:, told] == allowed[first][which][:, told]).all()
+    assert (allowed != allowed[first][which]).any(axis=0).sum() == 4
+
+
+def test_sizes_that_hardly_differ_are_taken_together_first() -> None:
+    """A thousand sizes between 64 and 65 GiB, and one of half of it."""
+    capacity = np.linspace(64_000, 65_000, 1000).astype(np.int64)[:, None]
+    capacity = np.append(capacity, [[32_000]], axis=0)
+    first, which = sorts_of(capacity, np.ones((1001, 1), np.bool_), np.ones(1))
+    assert 2 <= len(first) <= GROUPS_MAX // 4
+    assert (which == which[-1]).sum() == 1
+    problem = problem_of(static_snapshot(capacity / 1000, [[1]]))
+    groups = group_agents(problem)
+    assert groups.capacity[:, 0] @ groups.count == pytest.approx(capacity.sum())
+
+
+def test_as_many_groups_are_told_apart_as_a_solver_can_pay_for() -> None:
+    problem = problem_of(shattered())
+    asked = []
+
+    def cost(sorts: int, groups: int) -> float:
+        asked.append((sorts, groups))
+        return float(groups)
+
+    assert len(affordable(problem, cost, 100).count) == 64
+    # Tenants who are not looked at are of one sort with the honest client.
+    assert asked == [(9, 256), (8, 128), (7, 64)]
+    # A few are told apart whatever it costs: then it is the solver that gives up.
+    assert len(affordable(problem, cost, 0).count) == 16
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.integers(1, 4), st.randoms())
+def test_targets_of_all_groups_at_once_are_those_of_each(role, groups, random) -> None:
+    """Exactly: what is added up is added up in the same order."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    parents = [-1, *(int(rng.integers(0, role)) for role in range(1, 6))]
+    tree = make_tree(role=role, role_parent=parents)["tree"]
+    part = rng.random((groups, len(role))) * (rng.random((groups, len(role))) < 0.8)
+    found = filling._targets(part, tree.parent, tree.client)
+    for row, of_client in zip(found, part, strict=True):
+        slow = np.zeros(len(tree.parent))
+        slow[: len(tree.client)] = of_client[tree.client]
+        for node in range(len(tree.parent) - 1):
+            slow[tree.parent[node]] += slow[node]
+        assert row.tolist() == np.maximum(slow, filling._NOTHING).tolist()
