@@ -23,7 +23,8 @@ from allocator.core.constraints import (
 )
 from allocator.core.cycle.cycle import CycleReport
 from allocator.core.cycle.decisions import Decisions
-from allocator.core.cycle.snapshot_builder import frozen, reaches
+from allocator.core.cycle.minimums import reaches
+from allocator.core.cycle.snapshot_builder import frozen
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
 from allocator.core.demand.own_words import (
     CONSTRAINT_LABEL,

@@ -1,5 +1,7 @@
 """What Mesos's rules cost a cycle: quotas of thousands of roles, and millions of filters in force.
 
+And what tenants cost that are in a thousand roles each.
+
 Each row is `Allocator.allocate` on a cluster with the rule beside the same cluster without it, in
 the same run. Prints a table in Markdown, in milliseconds of processor time.
 """
@@ -11,7 +13,17 @@ from functools import partial
 
 import numpy as np
 
-from allocator.core import AddFilters, Allocator, Holdings, PolicySpec, SetQuota
+from allocator.core import (
+    CONSTRAINT_LABEL,
+    AddFilters,
+    AddFramework,
+    Allocator,
+    Define,
+    FrameworkInfo,
+    Holdings,
+    PolicySpec,
+    SetQuota,
+)
 from tests.bench.cluster import cluster, decline, settle
 from tests.bench.yardstick import clock_ms
 
@@ -71,6 +83,26 @@ def refuse(allocator: Allocator, part: float) -> None:
         allocator.step(AddFilters(refused, np.full(len(agents), FAR_MS)))
 
 
+MANY_ROLES = 1024
+
+
+def in_many_roles(spec: PolicySpec, tenants: int, minimum: bool) -> Allocator:
+    """A large cluster in which some tenants are in many roles each.
+
+    `minimum`: they have one of their own in each, which any agent reaches. Otherwise no agent
+        suits them.
+    """
+    allocator = cluster(50_000, 100, spec)
+    roles = range(1001, 1001 + MANY_ROLES)
+    allocator.step(Define(roles={role: f"many-{role}" for role in roles}))
+    least = {role: ({"cpus": 100},) for role in roles} if minimum else {}
+    labels = {} if minimum else {CONSTRAINT_LABEL: "nope"}
+    for tenant in range(101, 101 + tenants):
+        info = FrameworkInfo(f"tenant-{tenant}", labels=labels, minimum=least)
+        allocator.step(AddFramework(tenant, info, tuple(roles)))
+    return allocator
+
+
 def row(label: str, made: Callable[[], Allocator], repeats: int) -> str:
     """One row of the table."""
     least_ms, median_ms, decisions = measure(made(), repeats)
@@ -109,8 +141,13 @@ def main() -> None:
         without = partial(cluster, 50_000, 6_000, spec, roles=ROLES)
         print(row(f"{label}; no quota", without, repeats), flush=True)
         print(row(f"{label}; limits used up", partial(used_up, spec), repeats), flush=True)
-    agents, frameworks = arguments.agents, arguments.frameworks
     spec = PolicySpec("drf", "random")
+    for tenants, minimum in ((0, False), (6, False), (6, True)):
+        said = "which any agent reaches a minimum of" if minimum else "which no agent suits"
+        label = f"50,000 x 100; {tenants} more of {MANY_ROLES:,} roles, {said}"
+        made = partial(in_many_roles, spec, tenants, minimum)
+        print(row(label if tenants else "50,000 x 100", made, repeats), flush=True)
+    agents, frameworks = arguments.agents, arguments.frameworks
     for part, said in ((0.0, "no filters"), (0.5, "filters on half of it"), (1.0, "all refused")):
         allocator = cluster(agents, frameworks, spec)
         if part:

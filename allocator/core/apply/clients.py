@@ -167,7 +167,7 @@ def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
     """Note what a client must be offered at least; None: what everybody must."""
     if minimum == state.clients.minimum.get(client):
         return
-    state.clients.version += 1
+    state.clients.minimum_version += 1
     if minimum is None:
         del state.clients.minimum[client]
         return

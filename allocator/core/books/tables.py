@@ -149,7 +149,11 @@ class ClientTable(Table):
         must reach one of these. An empty tuple: any offer that is not empty will do.
     `unfit`: resources that a client asks for and no agent has; only such clients are in it.
     `version`: grows whenever a client comes, goes, or changes its state.
+    `minimum_version`: grows whenever somebody's own minimum changes.
     """
+
+    # Whoever restores a table keeps nothing yet that this would tell from what is new.
+    DERIVED: ClassVar[tuple[str, ...]] = ("minimum_version",)
 
     framework: Ints = column()
     """0 where the row is free."""
@@ -200,6 +204,7 @@ class ClientTable(Table):
         self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
         self.unfit: dict[int, frozenset[str]] = {}
         self.version = 0
+        self.minimum_version = 0
         self._row: dict[tuple[int, int], int] = {}
         self._free = FreeRows(first=1)
 
@@ -227,7 +232,8 @@ class ClientTable(Table):
     def close(self, row: int) -> None:
         del self._row[int(self.framework[row]), int(self.role[row])]
         self.clear(row)
-        self.minimum.pop(row, None)
+        if self.minimum.pop(row, None) is not None:
+            self.minimum_version += 1
         self.unfit.pop(row, None)
         self._free.give(row)
         self.version += 1

@@ -11,7 +11,7 @@ from allocator.core.books.state import State
 from allocator.core.books.turns import take_turn
 from allocator.core.cycle import within_gates
 from allocator.core.cycle.decisions import Decisions
-from allocator.core.cycle.snapshot_builder import reaches
+from allocator.core.cycle.minimums import reaches_own
 from allocator.core.events import Holdings
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.plans.reclaims import reclaims
@@ -238,21 +238,6 @@ def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
     return columns
 
 
-def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
-    """Which grants reach the minimum of their client."""
-    own_rows = snapshot.minimum_rows[client]
-    if (own_rows == snapshot.minimum_rows[0]).all():  # mostly everybody has the usual minimum
-        begin, stop = snapshot.minimum_rows[0].tolist()
-        return reaches(columns, snapshot.minimum[begin:stop])
-    first, end = own_rows.T
-    enough = np.zeros(len(client), np.bool_)
-    # Clients with the same minimum are compared at once; there are few different ones.
-    for pair in set(zip(first.tolist(), end.tolist(), strict=True)):
-        own = (first == pair[0]) & (end == pair[1])
-        enough[own] = reaches(columns[own], snapshot.minimum[pair[0] : pair[1]])
-    return enough
-
-
 def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
     """Put grants together to one for each client and agent.
 
@@ -262,7 +247,8 @@ def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
     """
     merged = coalesce(grants)
     amount = _by_column(snapshot, merged)
-    return merged, amount, _enough(snapshot, merged.client, amount)
+    own = snapshot.minimum_rows[merged.client]
+    return merged, amount, reaches_own(amount, snapshot.minimum, own)
 
 
 def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:

@@ -12,11 +12,11 @@ from allocator.core.books.special_resources import Reach, reach_of, specials_of,
 from allocator.core.books.state import State
 from allocator.core.books.turns import turns_of
 from allocator.core.cycle.characterised import characterised
+from allocator.core.cycle.minimums import MinimumRows, reaches
 from allocator.core.cycle.servable import servable
 from allocator.core.demand.lots import in_lots, lots_max
 from allocator.core.filters.coverage import Offerable
 from allocator.core.numba.array_structures import distinct_rows, read_only, some
-from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import StableArrays, fixed
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import held_by_group, shown
@@ -35,6 +35,7 @@ class SnapshotBuilder:
         """Begin with nothing kept."""
         self._kept: dict[str, tuple[Hashable, Any]] = {}
         self._steady = StableArrays()
+        self._minimums = MinimumRows()
 
     def build(self, state: State, wanted: Ints | None) -> Snapshot:
         """Take a snapshot for a cycle.
@@ -171,8 +172,9 @@ class SnapshotBuilder:
 
     def _minimum(self, state: State) -> tuple[Ints, Ints]:
         clients = state.clients
-        key = (clients.version, len(clients.framework), len(state.space.names), state.options)
-        return self._keep("minimum", key, lambda: minimum_of(state))
+        sizes = len(clients.framework), len(state.space.names)
+        key = (clients, clients.minimum_version, sizes, state.options)
+        return self._keep("minimum", key, lambda: self._minimums.gather(state))
 
     def _capacity(self, state: State) -> Ints:
         """The capacity of all agents by column."""
@@ -293,49 +295,6 @@ def _plain(free: Ints, plain: Ints) -> Ints:
     grantable = plain >= 0
     columns[:, grantable] = free[:, plain[grantable]]
     return columns
-
-
-def minimum_of(state: State) -> tuple[Ints, Ints]:
-    """What an offer must reach: rows (M, R), and which of them are each client's, (C, 2)."""
-    # The rows that everybody has come first. A client with rows of its own gets these instead.
-    usual = list(state.options.minimum)
-    rows = list(usual)
-    of_client = np.tile([0, len(usual)], (len(state.clients.framework), 1))
-    for client, own in state.clients.minimum.items():
-        of_client[client] = len(rows), len(rows) + len(own)
-        rows.extend(own)
-    minimum = np.zeros((len(rows), len(state.space.names)), np.int64)
-    for index, row in enumerate(rows):
-        minimum[index] = state.space.demanded(row)
-    return fixed(minimum), fixed(of_client)
-
-
-def reaches(amount: Ints, minimum: Ints) -> Bools:
-    """Which rows of amounts (n, R) are large enough to be offered, by rows of minimum (m, R)."""
-    enough: Bools = _reached(loop_view(amount), loop_view(minimum))
-    return enough
-
-
-@loop
-def _reached(amount: Ints, minimum: Ints) -> Bools:
-    enough = np.zeros(len(amount), np.bool_)
-    for row in range(len(amount)):
-        # Nothing is never enough. Without a minimum, everything else is.
-        largest = 0
-        for r in range(amount.shape[1]):
-            largest = max(largest, amount[row, r])
-        if largest == 0:
-            continue
-        enough[row] = not len(minimum)
-        # It need reach one row of the minimum only, but that in every column.
-        for m in range(len(minimum)):
-            lacks = False
-            for r in range(amount.shape[1]):
-                lacks |= amount[row, r] < minimum[m, r]
-            if not lacks:
-                enough[row] = True
-                break
-    return enough
 
 
 def _ready(state: State, wanted: Ints | None) -> Ints | None:

@@ -17,6 +17,8 @@ from allocator.core.cycle.wants import Ladders, Wants, climb, could_do, ladders_
 from allocator.core.events import AddFramework, Define
 from allocator.core.numba.compiled import interpreted_here
 from allocator.core.snapshot import Snapshot
+from allocator.core.warm import warm
+from allocator.policies import build
 from tests.core.session import Session
 
 AGENTS, ROLES = 200, 100
@@ -135,3 +137,13 @@ def test_few_stand_on_a_step_unless_they_want_the_same(wanted, count):
     for step in np.unique(on):
         here = {amount for amount, its in zip(wanted, on, strict=True) if its == step}
         assert len(here) == 1 or (on == step).sum() <= 2 * -(-len(wanted) // count)
+
+
+def test_the_loops_are_compiled_for_one_type_whoever_asks():
+    """What `warm` compiles is what looks; another type would be compiled within a cycle."""
+    snapshot = snapshot_of(FrameworkInfo("each-too-much", minimum=minimums(7, alternatives=3)))
+    looking.servable(snapshot, snapshot.tree.client)
+    warm(build)
+    for name in ("_look_nearby", "_look_everywhere"):
+        loop: Any = getattr(looking, name)
+        assert len(loop.dispatcher.signatures) == 1

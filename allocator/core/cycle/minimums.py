@@ -1,0 +1,94 @@
+"""What an offer must reach to be made: rows of amounts, and whose they are."""
+
+import numpy as np
+
+from allocator.core.books.state import State
+from allocator.core.demand.own_words import Minimum
+from allocator.core.numba.compiled import loop, loop_view, part
+from allocator.core.numba.memo import fixed
+from allocator.core.snapshot import Bools, Ints
+
+
+class MinimumRows:
+    """Gathers minimums; those that are as they were are not read again.
+
+    A framework may have sixteen alternatives in each of a thousand roles, and change one of them
+    as often as it likes.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing read."""
+        self._columns: tuple[object, int] = (None, 0)
+        self._read: dict[int, tuple[Minimum, bytes]] = {}
+
+    def gather(self, state: State) -> tuple[Ints, Ints]:
+        """What offers must reach: rows (M, R), and which of them are each client's, (C, 2).
+
+        The rows that everybody has come first. A client with rows of its own gets these instead;
+        clients with the same minimum have the same rows.
+        """
+        columns = state.space, len(state.space.names)
+        if columns != self._columns:
+            self._columns, self._read = columns, {}
+        usual = state.options.minimum
+        rows = [_rows(state, usual)]
+        place, end = {(len(usual), rows[0]): (0, len(usual))}, len(usual)
+        own, read = {}, {}
+        for client, minimum in state.clients.minimum.items():
+            known = self._read.get(client)
+            if known is None or known[0] is not minimum:
+                known = minimum, _rows(state, minimum)
+            read[client], key = known, (len(minimum), known[1])
+            if key not in place:
+                place[key] = end, end + len(minimum)
+                end += len(minimum)
+                rows.append(known[1])
+            own[client] = place[key]
+        self._read = read
+        of_client = np.tile(np.array([0, len(usual)]), (len(state.clients.framework), 1))
+        of_client[list(own)] = np.array(list(own.values()), np.int64).reshape(-1, 2)
+        table = np.frombuffer(b"".join(rows), np.int64).reshape(end, columns[1])
+        return fixed(table), fixed(of_client)
+
+
+def _rows(state: State, minimum: Minimum) -> bytes:
+    """One minimum as rows of columns; bytes can be compared, and looked up."""
+    return np.array([state.space.demanded(row) for row in minimum], np.int64).tobytes()
+
+
+def reaches(amount: Ints, minimum: Ints) -> Bools:
+    """Which rows of amounts (n, R) are large enough to be offered, by rows of minimum (m, R)."""
+    rows = np.broadcast_to(np.array([0, len(minimum)]), (len(amount), 2))
+    return reaches_own(amount, minimum, rows)
+
+
+def reaches_own(amount: Ints, minimum: Ints, rows: Ints) -> Bools:
+    """The same where for each of the amounts other rows count: from and to, (n, 2)."""
+    enough: Bools = _reached(loop_view(amount), loop_view(minimum), loop_view(rows))
+    return enough
+
+
+@loop
+def _reached(amount: Ints, minimum: Ints, rows: Ints) -> Bools:
+    enough = np.zeros(len(amount), np.bool_)
+    for row in range(len(amount)):
+        enough[row] = _is_offer(amount[row], minimum, rows[row, 0], rows[row, 1])
+    return enough
+
+
+@part()
+def _is_offer(amount: Ints, minimum: Ints, first: int, end: int) -> bool:
+    # Nothing is never enough. Without a minimum, everything else is.
+    largest = 0
+    for r in range(len(amount)):
+        largest = max(largest, amount[r])
+    if largest == 0 or first == end:
+        return largest > 0
+    # It need reach one row of the minimum only, but that in every column.
+    for m in range(first, end):
+        lacks = False
+        for r in range(len(amount)):
+            lacks |= amount[r] < minimum[m, r]
+        if not lacks:
+            return True
+    return False
