@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from allocator.core import wants
 from allocator.core.numba import compiled
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Bounds, Snapshot, Specials, Tier
@@ -52,6 +54,17 @@ def policy(name: str, unit: str, selection: str) -> Filling:
     built = build(PolicySpec(name, selection, parameters={key: unit} if unit else {}))
     assert isinstance(built, Filling)
     return built
+
+
+@given(snapshots(clients_max=12), SEEDS)
+def test_coarse_ladders_change_nothing(snapshot, seed):
+    """On a step stand some who want a little more: they are asked, and turned down."""
+    at_once = replace(policy("drf", "", "random"), effort=Effort(tries=1))
+    expected = at_once.allocate(snapshot, seed)
+    # Other arrays of the same values, so that the ladders are made anew.
+    same = replace(snapshot, minimum=snapshot.minimum.copy())
+    with mock.patch.object(wants, "_STEPS_MAX", 2):
+        assert rows(at_once.allocate(same, seed)) == rows(expected)
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

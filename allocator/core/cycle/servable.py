@@ -6,7 +6,9 @@ ignored here, so a client that a limit keeps back counts as waiting, too.
 
 import numpy as np
 
-from allocator.core.cycle.wants import (
+from allocator.core.numba.compiled import loop, loop_view, part
+from allocator.core.snapshot import Bools, Ints, Snapshot, Specials, Tier, Words
+from allocator.core.wants import (
     ALL,
     TASKS,
     Ladders,
@@ -14,11 +16,10 @@ from allocator.core.cycle.wants import (
     climb,
     could_do,
     ladders_of,
+    lowest_bit,
     suffices,
     wants_of,
 )
-from allocator.core.numba.compiled import loop, loop_view, part
-from allocator.core.snapshot import Bools, Ints, Snapshot, Specials, Tier, Words
 
 _REVOCABLE, _SHARED = int(Tier.REVOCABLE), int(Tier.SHARED)
 
@@ -41,7 +42,10 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
         return np.zeros(len(clients), np.bool_)
     agents, specials = loop_view(snapshot.agents), Specials(*map(loop_view, snapshot.specials))
     whole = snapshot.free_by_column
-    wants = Wants(*map(loop_view, wants_of(snapshot)))
+    known = snapshot.characterised & snapshot.has_demand
+    wants = Wants(
+        *map(loop_view, wants_of(known, snapshot.demand, snapshot.minimum, snapshot.minimum_rows))
+    )
     bars = loop_view(snapshot.excluded), loop_view(snapshot.filters.covered)
     # The most that any agent has of each resource: enough to turn most hopeless clients down.
     most = loop_view(whole[snapshot.agents].max(axis=0))
@@ -67,18 +71,6 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
 @part()
 def _bit(words: Words, row: int, client: int) -> bool:
     return (words[row, client >> 6] >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
-
-
-@part()
-def _lowest(word: np.uint64) -> int:
-    """The lowest bit of a word that is set; one is."""
-    place = 0
-    for half in (32, 16, 8, 4, 2, 1):
-        below = (np.uint64(1) << np.uint64(half)) - np.uint64(1)
-        if word & below == np.uint64(0):
-            word >>= np.uint64(half)
-            place += half
-    return place
 
 
 @part()
@@ -167,7 +159,7 @@ def _without_served(
 ) -> np.uint64:
     """Take out of a word those of some clients who could do with amounts (2, R)."""
     while bits != np.uint64(0):
-        place = _lowest(bits)
+        place = lowest_bit(bits)
         bit = np.uint64(1) << np.uint64(place)
         bits &= ~bit
         if suffices(wants, (word << 6) + place, amount):
@@ -215,7 +207,7 @@ def _look_everywhere(
             while bits != np.uint64(0):
                 same = _alike(specials, agent, word, has, bits) if begun else np.uint64(0)
                 if same == np.uint64(0):
-                    client = (word << 6) + _lowest(bits)
+                    client = (word << 6) + lowest_bit(bits)
                     _note_has(specials, agent, client, has)
                     _gather(free, specials, agent, client, amount)
                     climb(ladders, amount, at)

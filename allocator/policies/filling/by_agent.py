@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from allocator.core import wants
 from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
@@ -118,13 +119,10 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 @hot
 def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     """Return the leaf that the agent serves next; -1 where it can serve nobody."""
-    places, agents = scene.places, scene.agents
+    agents = scene.agents
     # The cheap way first: the best in order can mostly be served.
     if scene.rule.shared:
-        # As many tries as take about as long as the look at all; with quotas that takes longer.
-        share = 16 if scene.rule.bounded else 128
-        tries = effort.tries + len(places.parent) // share
-        leaf = _try_in_order(scene, visit, agent, tries)
+        leaf = _try_in_order(scene, visit, agent, effort.tries)
         if leaf != _UNDECIDED:
             return leaf
     else:
@@ -223,5 +221,6 @@ fill = _compile(
         quota_precheck,
         charging,
         visits,
+        wants,
     )
 )

@@ -91,27 +91,26 @@ def may_serve(scene: Scene, precheck: QuotaPrecheck, place: int, agent: int) -> 
 
 
 @compiled
-def mark_hopeful(
-    scene: Scene, precheck: QuotaPrecheck, alive: Bools, agent: int, hopeful: Bools
-) -> None:
-    """Mark the leaves that the agent may be able to serve, of those that take part."""
-    places, agents = scene.places, scene.agents
-    # Special resources may reach a client beside the plain ones, which are all that is looked at.
-    plain = agents.start[agent] == agents.start[agent + 1]
-    if plain:
-        for row in range(len(precheck.in_use)):
-            if precheck.in_use[row]:
-                _measure(scene, precheck, row, agent)
-    for place in range(len(hopeful)):
-        client, row = places.client[place], precheck.row[place]
-        hopeful[place] = (
-            client >= 0 and alive[place] and not offers.is_barred(agents, agent, client)
-        )
-        if hopeful[place] and plain and places.known[place]:
-            for r in range(precheck.amount.shape[1]):
-                hopeful[place] &= places.demand[place, r] <= precheck.amount[row, r]
-        elif hopeful[place] and plain and places.usual[place]:
-            hopeful[place] = precheck.enough[row]
+def measure_all(scene: Scene, precheck: QuotaPrecheck, agent: int) -> None:
+    """Fill in what the agent could give below each bound, for `is_hopeful`."""
+    for row in range(len(precheck.in_use)):
+        if precheck.in_use[row]:
+            _measure(scene, precheck, row, agent)
+
+
+@hot
+def is_hopeful(scene: Scene, precheck: QuotaPrecheck, leaf: int) -> bool:
+    """Say whether the agent of the last `measure_all` may be able to serve a leaf.
+
+    Special resources may reach a client beside the plain ones, which are all that is looked at.
+    """
+    places, row = scene.places, precheck.row[leaf]
+    if places.known[leaf]:
+        for r in range(precheck.amount.shape[1]):
+            if places.demand[leaf, r] > precheck.amount[row, r]:
+                return False
+        return True
+    return not places.usual[leaf] or precheck.enough[row]
 
 
 @hot

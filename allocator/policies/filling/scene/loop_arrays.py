@@ -7,6 +7,7 @@ old order. Children come before their parents; the root is the last place.
 from typing import NamedTuple
 
 from allocator.core.snapshot import Bools, Bounds, Floats, Indices, Ints, Words
+from allocator.core.wants import Ladders
 
 
 class Places(NamedTuple):
@@ -167,7 +168,10 @@ class Offer(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """All of it together, as most steps take it."""
+    """All of it together, as most steps take it.
+
+    `ladders`: the clients by what they want, see `core.wants`.
+    """
 
     places: Places
     standing: Standing
@@ -176,6 +180,7 @@ class Scene(NamedTuple):
     bounds: Bounds
     rule: Rule
     offer: Offer
+    ladders: Ladders
 
 
 class Log(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot, Words
+from allocator.core.wants import Ladders, ladders_of, wants_of
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.scene.blocks import Blocks, lay_out
 from allocator.policies.filling.scene.loop_arrays import (
@@ -43,7 +44,28 @@ def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
         bounds=_bounds_of(snapshot),
         rule=_rule_of(snapshot, blocks.criteria),
         offer=_empty_offer(snapshot),
+        ladders=_ladders(
+            characterised(snapshot),
+            snapshot.demand,
+            snapshot.minimum,
+            snapshot.minimum_rows,
+            snapshot.tree.client,
+            snapshot.excluded.shape[1],
+        ),
     )
+
+
+@memoize()
+def _ladders(
+    known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints, client: Ints, width: int
+) -> Ladders:
+    """Put the clients of the leaves on ladders; `width`: words of their bits."""
+    wants = wants_of(known, demand, minimum, minimum_rows)
+    return Ladders(*map(_fixed_view, ladders_of(wants, client, np.arange(width))))
+
+
+def _fixed_view(array: np.ndarray) -> np.ndarray:
+    return loop_view(fixed(array))
 
 
 class _Layout(NamedTuple):

@@ -4,13 +4,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core import wants
 from allocator.core.snapshot import Bools, Floats, Ints, Words
 from allocator.policies.filling.rules import offers, quota_precheck
 from allocator.policies.filling.scene import scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled
 from allocator.policies.filling.scene.loop_arrays import Agents, Places, Scene, Standing
+from allocator.policies.filling.scene.scoring import LEFT_OVER
 
 NOBODY = -1
+_NONE = np.uint64(0)
 _LAST = np.iinfo(np.int64).max
 
 
@@ -19,24 +22,28 @@ class Visit(NamedTuple):
 
     `score` (P,): scores on this agent, for criteria with a denominator for each.
     `alive` (P,): places below which there is a leaf that takes part in this stage.
-    `able` (P,): places below which there is a leaf that the agent can serve.
     `client` (W,): bits of the clients that have a leaf.
     `offerable` (1,): all that is plain and free makes an offer.
     `passed_over` (P,): places taken out of their tournaments for the time of the visit.
-    `demand` (R, P), in thousandths: turned round (resource first), so that loops over places read
-        neighbouring memory.
-    `turned` (1,): whether `demand` is filled in; most visits never look at it.
+    `amount` (2, R), in thousandths: what is free, as `wants` takes it.
+    `step` (2, D): how high that reaches on each ladder.
+    `listed` (P,): leaves that the agent may be able to serve.
+    `best`, `seen` (P,): the best child of each place, and the look that it was found in.
+    `looks` (1,): how many there were.
     `precheck`: what quotas leave, for the look at all.
     """
 
     score: Floats
     alive: Bools
-    able: Bools
     client: Words
     offerable: Bools
     passed_over: Ints
-    demand: Ints
-    turned: Bools
+    amount: Ints
+    step: Ints
+    listed: Ints
+    best: Ints
+    seen: Ints
+    looks: Ints
     precheck: quota_precheck.QuotaPrecheck
 
 
@@ -50,12 +57,15 @@ def begin(scene: Scene) -> Visit:
     visit = Visit(
         np.zeros(count),
         np.ones(count, np.bool_),
-        np.zeros(count, np.bool_),
         np.zeros(words, np.uint64),
         np.zeros(1, np.bool_),
         np.zeros(count, np.int64),
-        np.empty((places.demand.shape[1], count), np.int64),
-        np.zeros(1, np.bool_),
+        np.zeros((2, places.demand.shape[1]), np.int64),
+        np.zeros((2, len(scene.ladders.column)), np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.zeros(count, np.int64),
+        np.zeros(1, np.int64),
         quota_precheck.begin_precheck(scene),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
@@ -90,49 +100,109 @@ def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
 @compiled
 def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
     """Look through everybody for the first in order whom the agent can serve; -1: nobody."""
-    places, able = scene.places, visit.able
-    if scene.rule.simple:
-        _find_able_simply(places, scene.agents, visit, agent)
-    else:
-        # Whoever is left out by a quick look cannot be served, the others mostly can. So the best
-        # of these is asked first; if it cannot, all of them are.
-        quota_precheck.mark_hopeful(scene, visit.precheck, visit.alive, agent, able)
-        scoring.mark_alive(places, able)
-        leaf = descend(scene, visit, able, agent)
-        if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
-            return leaf
-        for place in range(len(able)):
-            if able[place]:
-                able[place] = places.client[place] >= 0 and offers.can_serve(
-                    scene, visit.offerable[0], place, agent
-                )
-    scoring.mark_alive(places, able)
-    return descend(scene, visit, able, agent)
+    count = _list_hopeful(scene, visit, agent)
+    # Whoever is not listed cannot be served, the others mostly can. So the first of these is asked
+    # first; if it cannot, all of them are.
+    leaf = _first(scene, visit, count, agent)
+    if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
+        return leaf
+    kept = 0
+    for i in range(count):
+        if offers.can_serve(scene, visit.offerable[0], visit.listed[i], agent):
+            visit.listed[kept] = visit.listed[i]
+            kept += 1
+    return _first(scene, visit, kept, agent)
 
 
 @compiled
-def _find_able_simply(places: Places, agents: Agents, visit: Visit, agent: int) -> None:
-    """Mark the leaves that the agent can serve, in loops that the compiler vectorises."""
-    able = visit.able
-    if not visit.turned[0]:
-        visit.turned[0] = True
-        for place in range(len(able)):
-            for r in range(len(visit.demand)):
-                visit.demand[r, place] = places.demand[place, r]
-    # Who takes part: with a known demand, or where all that is free makes an offer.
-    for place in range(len(able)):
-        able[place] = visit.alive[place] and (places.known[place] or visit.offerable[0])
-    # Of these, those whose demand is free. Unknown demands are zeros, so they pass.
-    for r in range(len(visit.demand)):
-        free = agents.free[agent, r]
-        for place in range(len(able)):
-            able[place] &= visit.demand[r, place] <= free
-    # Bars are looked up only for the few that are left. Inner places have no client and are
-    # marked by the caller.
-    for place in range(len(able)):
-        if able[place]:
-            client = places.client[place]
-            able[place] = client >= 0 and not offers.is_barred(agents, agent, client)
+def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
+    """List the leaves that the agent may be able to serve, by a quick look; returns how many.
+
+    It is quick for many clients that cannot be served, whyever: 64 of them are a word. Somebody
+    may be in a thousand roles, and want there what no agent has, or be barred nearly everywhere.
+    """
+    agents, ladders, precheck = scene.agents, scene.ladders, visit.precheck
+    plain = agents.start[agent] == agents.start[agent + 1]
+    # Left over are special resources that make no task, so then wants tell nothing.
+    on_ladders = scene.rule.stage != LEFT_OVER
+    if on_ladders:
+        _sum_up(scene, visit.amount, agent)
+        if not wants.climb(ladders, visit.amount, visit.step):
+            return 0
+    checked = scene.rule.bounded and plain
+    if checked:
+        quota_precheck.measure_all(scene, precheck, agent)
+    count = 0
+    for word in range(len(visit.client)):
+        bits = visit.client[word]
+        if agents.barring[agent]:
+            bits &= ~agents.barred[agent, word]
+        if on_ladders and bits != _NONE:
+            bits = wants.could_do(ladders, visit.step, word, bits)
+        while bits != _NONE:
+            bit = wants.lowest_bit(bits)
+            bits &= bits - np.uint64(1)
+            leaf = scene.places.of_client[(word << 6) + bit]
+            if not checked or quota_precheck.is_hopeful(scene, precheck, leaf):
+                visit.listed[count] = leaf
+                count += 1
+    return count
+
+
+@compiled
+def _sum_up(scene: Scene, amount: Ints, agent: int) -> None:
+    """Write down all that is free on an agent, whoever may have it, as `wants` takes it."""
+    agents = scene.agents
+    for r in range(amount.shape[1]):
+        amount[wants.ALL, r] = agents.free[agent, r]
+    for e in range(agents.start[agent], agents.start[agent + 1]):
+        amount[wants.ALL, scene.kinds.column[agents.special[e]]] += agents.special_free[e]
+    for r in range(amount.shape[1]):
+        amount[wants.TASKS, r] = amount[wants.ALL, r]
+
+
+@compiled
+def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
+    """Return the first in order of the listed leaves; -1: none is listed.
+
+    The order goes from the root down, so each place notes the best child below which there is one.
+    """
+    places, best, seen = scene.places, visit.best, visit.seen
+    visit.looks[0] += 1
+    look, root = visit.looks[0], len(places.parent) - 1
+    for i in range(count):
+        place = visit.listed[i]
+        # Up from the leaf, as far as nobody has come before.
+        while place != root:
+            parent = places.parent[place]
+            first_here = seen[parent] != look
+            if not scene.rule.shared:
+                visit.score[place] = scoring.score(
+                    places, scene.standing, place, scene.standing.denominator, agent
+                )
+            if first_here or _is_before(scene, visit, place, best[parent]):
+                best[parent] = place
+            if not first_here:
+                break
+            seen[parent] = look
+            place = parent
+    place = root if count > 0 else NOBODY
+    while place >= 0 and places.client[place] < 0:
+        place = best[place]
+    return place
+
+
+@compiled
+def _is_before(scene: Scene, visit: Visit, one: int, other: int) -> bool:
+    """Say whether one child comes before another of the same place, as in `_best_child`."""
+    standing = scene.standing
+    scores = standing.score if scene.rule.shared else visit.score
+    bits = scores.view(np.int64)
+    if bits[one] != bits[other]:
+        return bits[one] < bits[other]
+    if standing.served[one] != standing.served[other]:
+        return standing.served[one] < standing.served[other]
+    return one < other
 
 
 @compiled

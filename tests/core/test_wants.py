@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import FrameworkInfo, PolicySpec
+from allocator.core import wants as wanting
 from allocator.core.cycle import servable as looking
-from allocator.core.cycle import wants as wanting
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
-from allocator.core.cycle.wants import Ladders, Wants, climb, could_do, ladders_of, suffices
 from allocator.core.events import AddFramework, Define
 from allocator.core.numba.compiled import interpreted_here
 from allocator.core.snapshot import Snapshot
+from allocator.core.wants import Ladders, Wants, climb, could_do, ladders_of, suffices
 from allocator.core.warm import warm
 from allocator.policies import build
 from tests.core.session import Session

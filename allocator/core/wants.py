@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.numba.compiled import part
-from allocator.core.snapshot import Bools, Ints, Snapshot, Words
+from allocator.core.snapshot import Bools, Ints, Words
 
 _STEPS_MAX = 128
 """So many steps a ladder has, beside those of single amounts that many clients want."""
@@ -57,18 +57,19 @@ class Ladders(NamedTuple):
     known: Words
 
 
-def wants_of(snapshot: Snapshot) -> Wants:
-    """Gather what every client wants."""
-    usual, demand = snapshot.minimum, snapshot.demand
-    known = snapshot.characterised & snapshot.has_demand
+def wants_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> Wants:
+    """Gather what every client wants.
+
+    `known` (C,): clients that are served in whole tasks; the others as in the snapshot.
+    """
     # The first row is zeros: for whoever takes anything. Then minimums, then tasks.
     anything = np.zeros((1, demand.shape[1]), np.int64)
-    first, end = 1 + snapshot.minimum_rows.T
+    first, end = 1 + minimum_rows.T
     free_choice = first == end
     first, end = np.where(free_choice, 0, first), np.where(free_choice, 1, end)
-    task = 1 + len(usual) + np.arange(len(demand))
+    task = 1 + len(minimum) + np.arange(len(demand))
     return Wants(
-        row=np.concatenate([anything, usual, demand]),
+        row=np.concatenate([anything, minimum, demand]),
         first=np.where(known, task, first),
         end=np.where(known, task + 1, end),
         known=known,
@@ -94,15 +95,16 @@ def suffices(wants: Wants, client: int, amount: Ints) -> bool:
 
 
 def ladders_of(wants: Wants, clients: Ints, words: Ints) -> Ladders:
-    """Put clients (n,) on ladders, n > 0; `words` (W,) are those that their bits are in."""
+    """Put clients (n,) on ladders; `words` (W,) are those that their bits are in."""
     word, bit = np.searchsorted(words, clients >> 6), _bit(clients)
     rows = (wants.end - wants.first)[clients]
-    layers = [np.flatnonzero(rows > layer) for layer in range(int(rows.max()))]
+    layers = [np.flatnonzero(rows > layer) for layer in range(int(rows.max(initial=0)))]
     table = [wants.row[wants.first[clients[has]] + each] for each, has in enumerate(layers)]
     columns = [np.flatnonzero(each.any(axis=0)) for each in table]
     ladders = [(layer, column) for layer, its in enumerate(columns) for column in its.tolist()]
     few = _STEP_WORDS_MAX // max(len(words) * len(ladders), 1)
-    least, upto = [np.empty(0, np.int64)], [np.empty((0, len(words)), np.uint64)]
+    nobody = np.empty((0, len(words)), np.uint64)
+    least, upto = [np.empty(0, np.int64)], [nobody]
     for layer, column in ladders:
         has, wanted = layers[layer], table[layer][:, column]
         steps = _steps(wanted, min(max(few, 2), _STEPS_MAX))
@@ -110,7 +112,7 @@ def ladders_of(wants: Wants, clients: Ints, words: Ints) -> Ladders:
         least.append(steps)
         here = _bits(on, word[has], bit[has], (len(steps), len(words)))
         upto.append(np.bitwise_or.accumulate(here, axis=0))
-    members = [_bits(0, word[has], bit[has], (1, len(words))) for has in layers]
+    members = [nobody, *(_bits(0, word[has], bit[has], (1, len(words))) for has in layers)]
     known = wants.known[clients]
     return Ladders(
         ladder_of_layer=np.cumsum([0, *map(len, columns)]),
@@ -145,7 +147,37 @@ def _steps(wanted: Ints, count: int) -> Ints:
     return np.unique(np.concatenate([picked, ordered[after[after < len(ordered)]]]))
 
 
-@part()
+_looking = part(_nrt=False)
+"""Compile a part that makes no arrays, see `filling.scene.compiled`."""
+
+
+@_looking
+def lowest_bit(word: np.uint64) -> int:
+    """The lowest bit of a word that is set; one is."""
+    place = 0
+    for half in (32, 16, 8, 4, 2, 1):
+        below = (np.uint64(1) << np.uint64(half)) - np.uint64(1)
+        if word & below == np.uint64(0):
+            word >>= np.uint64(half)
+            place += half
+    return place
+
+
+@_looking
+def _step(ladders: Ladders, ladder: int, have: int) -> int:
+    """The highest step of a ladder that an amount reaches; -1 where not even the first."""
+    first = ladders.step_of_ladder[ladder]
+    begin, end = first, ladders.step_of_ladder[ladder + 1]
+    while begin < end:
+        middle = (begin + end) // 2
+        if ladders.least[middle] <= have:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin - 1 if begin > first else -1
+
+
+@_looking
 def climb(ladders: Ladders, amount: Ints, at: Ints) -> bool:
     """Find how high amounts (2, R) reach on each ladder, into (2, D); -1 where not on the first.
 
@@ -156,16 +188,13 @@ def climb(ladders: Ladders, amount: Ints, at: Ints) -> bool:
         for layer in range(len(ladders.members)):
             reached = True
             for d in range(ladders.ladder_of_layer[layer], ladders.ladder_of_layer[layer + 1]):
-                begin, end = ladders.step_of_ladder[d], ladders.step_of_ladder[d + 1]
-                have = amount[each, ladders.column[d]]
-                up = begin + np.searchsorted(ladders.least[begin:end], have, side="right") - 1
-                at[each, d] = up if up >= begin else -1
-                reached &= up >= begin
+                at[each, d] = _step(ladders, d, amount[each, ladders.column[d]])
+                reached &= at[each, d] >= 0
             some |= reached
     return some
 
 
-@part()
+@_looking
 def could_do(ladders: Ladders, at: Ints, word: int, bits: np.uint64) -> np.uint64:
     """Which of some clients (bits of a word) could do with what reaches so high, or almost.
 
