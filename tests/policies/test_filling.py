@@ -46,6 +46,7 @@ EFFORTS = st.builds(
     groups=st.sampled_from([1, 2, 64]),
     few=st.sampled_from([1, 2, 3, 16]),
     block=st.sampled_from([1, 2, 16]),
+    looks=st.sampled_from([0, 1]),
 )
 
 

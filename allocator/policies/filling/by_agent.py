@@ -19,7 +19,7 @@ from allocator.policies.filling.scene import loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import compiled, fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
 from allocator.policies.filling.scene.scoring import OVERDUE
-from allocator.policies.filling.search import visits
+from allocator.policies.filling.search import hopeful, visits
 from allocator.policies.filling.search.visits import NOBODY, Visit
 
 RANDOM, ROUND_ROBIN, LISTED = range(3)
@@ -220,6 +220,7 @@ fill = _compile(
         quotas,
         quota_precheck,
         charging,
+        hopeful,
         visits,
         wants,
     )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core import wants
 from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
@@ -21,7 +22,7 @@ from allocator.policies.filling.scene import loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled, fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
 from allocator.policies.filling.scene.scoring import OVERDUE
-from allocator.policies.filling.search import agent_index, fit_index
+from allocator.policies.filling.search import agent_index, fit_index, hopeful
 from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
 from allocator.policies.filling.search.fit_index import FitIndex
 
@@ -268,5 +269,7 @@ fill = _compile(
         charging,
         agent_index,
         fit_index,
+        hopeful,
+        wants,
     )
 )

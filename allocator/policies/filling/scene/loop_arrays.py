@@ -142,12 +142,15 @@ class Effort(NamedTuple):
     `groups`: how many kinds of agents (equal denominators) are handled kind by kind at most.
     `few`: how many of the best agents are kept for a client where all agents are scored at once.
     `block`: how many agents the search for the best fit looks at together.
+    `looks`: how many looks at a pair may be in vain, for each pair of an agent and a word of
+        clients, before all pairs are looked at by words.
     """
 
     tries: int = 8
     groups: int = 64
     few: int = 16
     block: int = 16
+    looks: int = 1
 
 
 class Offer(NamedTuple):

@@ -28,6 +28,8 @@ from allocator.policies.filling.scene.loop_arrays import (
     Scene,
     Standing,
 )
+from allocator.policies.filling.search import hopeful
+from allocator.policies.filling.search.hopeful import Hopes
 
 
 class AgentIndex(NamedTuple):
@@ -58,6 +60,8 @@ class AgentIndex(NamedTuple):
     `low`, `high` (P,): the leaves below a place are ``below[low:high]``.
     `least` (P, R), in thousandths: in each resource the smallest demand below the place.
     `precheck`: what quotas leave.
+    `hopes`, `hopeful` (64, W), `square` (64,): room for the look at all pairs.
+    `looks` (2,): looks in vain since the last one, and how many there may be.
     """
 
     start: Ints
@@ -82,6 +86,10 @@ class AgentIndex(NamedTuple):
     high: Ints
     least: Ints
     precheck: quota_precheck.QuotaPrecheck
+    hopes: Hopes
+    hopeful: Words
+    square: Words
+    looks: Ints
 
 
 @allocating
@@ -124,6 +132,10 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         high,
         least,
         quota_precheck.begin_precheck(scene),
+        hopeful.begin(scene),
+        np.zeros((64, agents.barred.shape[1]), np.uint64),
+        np.zeros(64, np.uint64),
+        np.array([0, effort.looks * agents.barred.shape[1] * slots]),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, field.alive)
     # The demand is unknown: best fit goes by what the client holds instead.
@@ -277,7 +289,9 @@ def _is_unable(field: AgentIndex, place: int, slot: int) -> bool:
 def _can_serve_leaf(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     if not field.alive[place] or _is_unable(field, place, slot):
         return False
-    return offers.can_serve(scene, field.offerable[slot], place, scene.agents.row[slot])
+    able = offers.can_serve(scene, field.offerable[slot], place, scene.agents.row[slot])
+    field.looks[0] += not able
+    return able
 
 
 @hot
@@ -302,6 +316,9 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     # Nor can anybody below an inner place whose role's quota leaves nothing that is free here.
     if enough and scene.rule.bounded and scene.places.client[place] < 0:
         enough = quota_precheck.may_serve(scene, field.precheck, place, agent)
+    if enough and field.looks[0] > field.looks[1]:
+        _look_at_all(scene, field)
+        enough = not _is_unable(field, place, slot)
     if enough:
         spent = scene.standing.spent
         all_spent = True
@@ -314,6 +331,46 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     # What is free only shrinks, so the answer stays the same for the rest of the cycle.
     _set_unable(field, place, slot)
     return False
+
+
+@compiled
+def _look_at_all(scene: Scene, field: AgentIndex) -> None:
+    """Note who cannot be served where, of all pairs at once, 64 clients and 64 agents at a time."""
+    places = scene.places
+    field.looks[0] = 0
+    for block in range(field.unable.shape[1]):
+        _look_at_block(scene, field, block)
+        for word in range(field.hopeful.shape[1]):
+            # From the clients of each agent to the agents of each client.
+            for i in range(64):
+                field.square[i] = field.hopeful[i, word]
+            hopeful.turn(field.square)
+            for bit in range(min(64, len(places.of_client) - (word << 6))):
+                leaf = places.of_client[(word << 6) + bit]
+                if leaf >= 0:
+                    field.unable[leaf, block] |= ~field.square[bit]
+        # An agent is of no use above those of whom it can serve nobody. Children come first.
+        for place in range(len(places.parent)):
+            if places.client[place] < 0:
+                nobody = hopeful.ALL
+                for child in range(places.first[place], places.last[place]):
+                    if field.alive[child]:
+                        nobody &= field.unable[child, block]
+                field.unable[place, block] |= nobody
+
+
+@compiled
+def _look_at_block(scene: Scene, field: AgentIndex, block: int) -> None:
+    """Fill in whom each of 64 agents may be able to serve."""
+    field.hopeful[:] = hopeful.NONE
+    for i in range(min(64, len(scene.agents.row) - (block << 6))):
+        slot = (block << 6) + i
+        agent = scene.agents.row[slot]
+        if not field.empty[slot] and hopeful.look_at(scene, field.hopes, agent):
+            for word in range(field.hopeful.shape[1]):
+                field.hopeful[i, word] = hopeful.of_word(
+                    scene, field.hopes, agent, word, hopeful.ALL
+                )
 
 
 _ROUNDED_DOWN = 1 - 1e-12
@@ -354,12 +411,26 @@ def smallest(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
         while at < end and not can_serve(scene, field, place, field.member[at]):
             if is_spent(scene, place):
                 return -1, 0.0
-            at = _skip_empty(field, at + 1)
+            at = _skip_empty(field, _skip_unable(field, place, at + 1, end))
         field.cursor[place, group] = min(at, end)
         # Between groups of equal score the lowest slot wins.
         if at < end and (slot < 0 or score < best or field.member[at] < slot):
             best, slot = score, field.member[at]
     return slot, best
+
+
+@hot
+def _skip_unable(field: AgentIndex, place: int, at: int, end: int) -> int:
+    """Return the first position from here on, before an end, that is not known to be useless."""
+    while at < end:
+        slot = field.member[at]
+        unable = field.unable[place, slot >> 6] >> np.uint64(slot & 63)
+        if unable & np.uint64(1) == hopeful.NONE:
+            break
+        # Where there is one group, slots are positions: so many useless ones are one look.
+        whole = len(field.start) == 2 and field.unable[place, slot >> 6] == hopeful.ALL
+        at = min((at | 63) + 1, end) if whole else at + 1
+    return at
 
 
 @hot

@@ -10,10 +10,10 @@ from allocator.policies.filling.rules import offers, quota_precheck
 from allocator.policies.filling.scene import scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled
 from allocator.policies.filling.scene.loop_arrays import Agents, Places, Scene, Standing
-from allocator.policies.filling.scene.scoring import LEFT_OVER
+from allocator.policies.filling.search import hopeful
+from allocator.policies.filling.search.hopeful import Hopes
 
 NOBODY = -1
-_NONE = np.uint64(0)
 _LAST = np.iinfo(np.int64).max
 
 
@@ -25,8 +25,7 @@ class Visit(NamedTuple):
     `client` (W,): bits of the clients that have a leaf.
     `offerable` (1,): all that is plain and free makes an offer.
     `passed_over` (P,): places taken out of their tournaments for the time of the visit.
-    `amount` (2, R), in thousandths: what is free, as `wants` takes it.
-    `step` (2, D): how high that reaches on each ladder.
+    `hopes`: room for the look at all.
     `listed` (P,): leaves that the agent may be able to serve.
     `best`, `seen` (P,): the best child of each place, and the look that it was found in.
     `looks` (1,): how many there were.
@@ -38,8 +37,7 @@ class Visit(NamedTuple):
     client: Words
     offerable: Bools
     passed_over: Ints
-    amount: Ints
-    step: Ints
+    hopes: Hopes
     listed: Ints
     best: Ints
     seen: Ints
@@ -60,8 +58,7 @@ def begin(scene: Scene) -> Visit:
         np.zeros(words, np.uint64),
         np.zeros(1, np.bool_),
         np.zeros(count, np.int64),
-        np.zeros((2, places.demand.shape[1]), np.int64),
-        np.zeros((2, len(scene.ladders.column)), np.int64),
+        hopeful.begin(scene),
         np.empty(count, np.int64),
         np.empty(count, np.int64),
         np.zeros(count, np.int64),
@@ -116,49 +113,25 @@ def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
 
 @compiled
 def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
-    """List the leaves that the agent may be able to serve, by a quick look; returns how many.
-
-    It is quick for many clients that cannot be served, whyever: 64 of them are a word. Somebody
-    may be in a thousand roles, and want there what no agent has, or be barred nearly everywhere.
-    """
-    agents, ladders, precheck = scene.agents, scene.ladders, visit.precheck
-    plain = agents.start[agent] == agents.start[agent + 1]
-    # Left over are special resources that make no task, so then wants tell nothing.
-    on_ladders = scene.rule.stage != LEFT_OVER
-    if on_ladders:
-        _sum_up(scene, visit.amount, agent)
-        if not wants.climb(ladders, visit.amount, visit.step):
-            return 0
-    checked = scene.rule.bounded and plain
+    """List the leaves that the agent may be able to serve, by a quick look; returns how many."""
+    agents, precheck = scene.agents, visit.precheck
+    if not hopeful.look_at(scene, visit.hopes, agent):
+        return 0
+    checked = scene.rule.bounded and agents.start[agent] == agents.start[agent + 1]
     if checked:
         quota_precheck.measure_all(scene, precheck, agent)
     count = 0
     for word in range(len(visit.client)):
         bits = visit.client[word]
-        if agents.barring[agent]:
-            bits &= ~agents.barred[agent, word]
-        if on_ladders and bits != _NONE:
-            bits = wants.could_do(ladders, visit.step, word, bits)
-        while bits != _NONE:
-            bit = wants.lowest_bit(bits)
+        if bits != hopeful.NONE:
+            bits = hopeful.of_word(scene, visit.hopes, agent, word, bits)
+        while bits != hopeful.NONE:
+            leaf = scene.places.of_client[(word << 6) + wants.lowest_bit(bits)]
             bits &= bits - np.uint64(1)
-            leaf = scene.places.of_client[(word << 6) + bit]
             if not checked or quota_precheck.is_hopeful(scene, precheck, leaf):
                 visit.listed[count] = leaf
                 count += 1
     return count
-
-
-@compiled
-def _sum_up(scene: Scene, amount: Ints, agent: int) -> None:
-    """Write down all that is free on an agent, whoever may have it, as `wants` takes it."""
-    agents = scene.agents
-    for r in range(amount.shape[1]):
-        amount[wants.ALL, r] = agents.free[agent, r]
-    for e in range(agents.start[agent], agents.start[agent + 1]):
-        amount[wants.ALL, scene.kinds.column[agents.special[e]]] += agents.special_free[e]
-    for r in range(amount.shape[1]):
-        amount[wants.TASKS, r] = amount[wants.ALL, r]
 
 
 @compiled
