@@ -15,6 +15,8 @@ _STEPS_MAX = 128
 """So many steps a ladder has, beside those of single amounts that many clients want."""
 _STEP_WORDS_MAX = 2**22
 """All ladders together have so many words, 32 MiB."""
+_looking = part(_nrt=False)
+"""Compile a part that makes no arrays, and so counts no references to those that it is given."""
 TASKS, ALL = 0, 1
 """What can be had, as two rows: what one task could be made of, and everything."""
 
@@ -147,10 +149,6 @@ def _steps(wanted: Ints, count: int) -> Ints:
     return np.unique(np.concatenate([picked, ordered[after[after < len(ordered)]]]))
 
 
-_looking = part(_nrt=False)
-"""Compile a part that makes no arrays, see `filling.scene.compiled`."""
-
-
 @_looking
 def lowest_bit(word: np.uint64) -> int:
     """The lowest bit of a word that is set; one is."""
@@ -164,7 +162,7 @@ def lowest_bit(word: np.uint64) -> int:
 
 
 @_looking
-def _step(ladders: Ladders, ladder: int, have: int) -> int:
+def _highest_step(ladders: Ladders, ladder: int, have: int) -> int:
     """The highest step of a ladder that an amount reaches; -1 where not even the first."""
     first = ladders.step_of_ladder[ladder]
     begin, end = first, ladders.step_of_ladder[ladder + 1]
@@ -188,7 +186,7 @@ def climb(ladders: Ladders, amount: Ints, at: Ints) -> bool:
         for layer in range(len(ladders.members)):
             reached = True
             for d in range(ladders.ladder_of_layer[layer], ladders.ladder_of_layer[layer + 1]):
-                at[each, d] = _step(ladders, d, amount[each, ladders.column[d]])
+                at[each, d] = _highest_step(ladders, d, amount[each, ladders.column[d]])
                 reached &= at[each, d] >= 0
             some |= reached
     return some

@@ -352,7 +352,7 @@ def _look_at_all(scene: Scene, field: AgentIndex) -> None:
         # An agent is of no use above those of whom it can serve nobody. Children come first.
         for place in range(len(places.parent)):
             if places.client[place] < 0:
-                nobody = hopeful.ALL
+                nobody = hopeful.ALL_BITS
                 for child in range(places.first[place], places.last[place]):
                     if field.alive[child]:
                         nobody &= field.unable[child, block]
@@ -362,14 +362,14 @@ def _look_at_all(scene: Scene, field: AgentIndex) -> None:
 @compiled
 def _look_at_block(scene: Scene, field: AgentIndex, block: int) -> None:
     """Fill in whom each of 64 agents may be able to serve."""
-    field.hopeful[:] = hopeful.NONE
+    field.hopeful[:] = hopeful.NO_BITS
     for i in range(min(64, len(scene.agents.row) - (block << 6))):
         slot = (block << 6) + i
         agent = scene.agents.row[slot]
         if not field.empty[slot] and hopeful.look_at(scene, field.hopes, agent):
             for word in range(field.hopeful.shape[1]):
                 field.hopeful[i, word] = hopeful.of_word(
-                    scene, field.hopes, agent, word, hopeful.ALL
+                    scene, field.hopes, agent, word, hopeful.ALL_BITS
                 )
 
 
@@ -425,10 +425,10 @@ def _skip_unable(field: AgentIndex, place: int, at: int, end: int) -> int:
     while at < end:
         slot = field.member[at]
         unable = field.unable[place, slot >> 6] >> np.uint64(slot & 63)
-        if unable & np.uint64(1) == hopeful.NONE:
+        if unable & np.uint64(1) == hopeful.NO_BITS:
             break
         # Where there is one group, slots are positions: so many useless ones are one look.
-        whole = len(field.start) == 2 and field.unable[place, slot >> 6] == hopeful.ALL
+        whole = len(field.start) == 2 and field.unable[place, slot >> 6] == hopeful.ALL_BITS
         at = min((at | 63) + 1, end) if whole else at + 1
     return at
 

@@ -14,7 +14,7 @@ from allocator.policies.filling.scene.compiled import allocating, compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import LEFT_OVER
 
-NONE, ALL = np.uint64(0), ~np.uint64(0)
+NO_BITS, ALL_BITS = np.uint64(0), ~np.uint64(0)
 
 
 class Hopes(NamedTuple):
@@ -56,7 +56,7 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
     """Which of some clients (bits of a word) the agent of the last look may be able to serve."""
     if scene.agents.barring[agent]:
         bits &= ~scene.agents.barred[agent, word]
-    if bits == NONE or scene.rule.stage == LEFT_OVER:
+    if bits == NO_BITS or scene.rule.stage == LEFT_OVER:
         return bits
     return wants.could_do(scene.ladders, hopes.step, word, bits)
 

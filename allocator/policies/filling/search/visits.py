@@ -123,9 +123,9 @@ def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
     count = 0
     for word in range(len(visit.client)):
         bits = visit.client[word]
-        if bits != hopeful.NONE:
+        if bits != hopeful.NO_BITS:
             bits = hopeful.of_word(scene, visit.hopes, agent, word, bits)
-        while bits != hopeful.NONE:
+        while bits != hopeful.NO_BITS:
             leaf = scene.places.of_client[(word << 6) + wants.lowest_bit(bits)]
             bits &= bits - np.uint64(1)
             if not checked or quota_precheck.is_hopeful(scene, precheck, leaf):
