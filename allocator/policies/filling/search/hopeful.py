@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import wants
-from allocator.core.snapshot import Ints, Words
+from allocator.core.snapshot import Bools, Ints, Words
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import LEFT_OVER
@@ -20,45 +20,81 @@ NO_BITS, ALL_BITS = np.uint64(0), ~np.uint64(0)
 class Hopes(NamedTuple):
     """What is free on the agent that is looked at; the same arrays are used for every agent.
 
-    `amount` (2, R), in thousandths: all that is free, whoever may have it, as `wants` takes it.
-    `step` (2, D): how high that reaches on each ladder.
+    `plain`, `whole` (2, R), in thousandths: what anybody may have, and with all that is special,
+        whoever may have that; as `wants` takes it.
+    `plain_step`, `whole_step` (2, D): how high these reach on each ladder.
+    `some` (2,): whether these could do for somebody: plain, whole.
     """
 
-    amount: Ints
-    step: Ints
+    plain: Ints
+    whole: Ints
+    plain_step: Ints
+    whole_step: Ints
+    some: Bools
 
 
 @allocating
 def begin(scene: Scene) -> Hopes:
     """Make room for the looks."""
+    resources, ladders = scene.agents.free.shape[1], len(scene.ladders.column)
     return Hopes(
-        np.zeros((2, scene.agents.free.shape[1]), np.int64),
-        np.zeros((2, len(scene.ladders.column)), np.int64),
+        np.zeros((2, resources), np.int64),
+        np.zeros((2, resources), np.int64),
+        np.zeros((2, ladders), np.int64),
+        np.zeros((2, ladders), np.int64),
+        np.zeros(2, np.bool_),
     )
 
 
 @compiled
 def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
     """Look at an agent; says whether somebody could do with what is free there."""
-    agents, amount = scene.agents, hopes.amount
-    for r in range(amount.shape[1]):
-        amount[wants.ALL, r] = agents.free[agent, r]
-    for e in range(agents.start[agent], agents.start[agent + 1]):
-        amount[wants.ALL, scene.kinds.column[agents.special[e]]] += agents.special_free[e]
-    for r in range(amount.shape[1]):
-        amount[wants.TASKS, r] = amount[wants.ALL, r]
-    # Left over are special resources that make no task: there wants tell nothing.
-    return scene.rule.stage == LEFT_OVER or wants.climb(scene.ladders, amount, hopes.step)
+    agents, ladders, special = scene.agents, scene.ladders, False
+    for each in range(2):
+        for r in range(hopes.plain.shape[1]):
+            hopes.plain[each, r] = agents.free[agent, r]
+            hopes.whole[each, r] = agents.free[agent, r]
+        for e in range(agents.start[agent], agents.start[agent + 1]):
+            hopes.whole[each, scene.kinds.column[agents.special[e]]] += agents.special_free[e]
+            special |= agents.special_free[e] > 0
+    if scene.rule.stage == LEFT_OVER:
+        return special
+    # Nothing is no offer, also to whoever takes anything.
+    plain = False
+    for r in range(hopes.plain.shape[1]):
+        plain |= hopes.plain[0, r] > 0
+    hopes.some[0] = plain and wants.climb(ladders, hopes.plain, hopes.plain_step)
+    hopes.some[1] = special and wants.climb(ladders, hopes.whole, hopes.whole_step)
+    return hopes.some[0] or hopes.some[1]
 
 
 @hot
 def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) -> np.uint64:
     """Which of some clients (bits of a word) the agent of the last look may be able to serve."""
+    ladders, found = scene.ladders, NO_BITS
     if scene.agents.barring[agent]:
         bits &= ~scene.agents.barred[agent, word]
-    if bits == NO_BITS or scene.rule.stage == LEFT_OVER:
-        return bits
-    return wants.could_do(scene.ladders, hopes.step, word, bits)
+    if scene.rule.stage == LEFT_OVER:
+        # Left over are special resources that make no task, so here wants tell nothing.
+        return bits & _may_have_special(scene, agent, word)
+    if bits != NO_BITS and hopes.some[0]:
+        found = wants.could_do(ladders, hopes.plain_step, word, bits)
+        bits &= ~found
+    # With what is special there is more, for those who may have some of it.
+    if bits != NO_BITS and hopes.some[1]:
+        bits &= _may_have_special(scene, agent, word)
+        found |= wants.could_do(ladders, hopes.whole_step, word, bits)
+    return found
+
+
+@compiled
+def _may_have_special(scene: Scene, agent: int, word: int) -> np.uint64:
+    """Which clients (bits of a word) may have something special that is free on an agent."""
+    agents, found = scene.agents, NO_BITS
+    for e in range(agents.start[agent], agents.start[agent + 1]):
+        if agents.special_free[e] > 0:
+            found |= scene.kinds.reach[agents.special[e], word]
+    return found
 
 
 @compiled
