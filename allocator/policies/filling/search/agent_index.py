@@ -39,7 +39,8 @@ class AgentIndex(NamedTuple):
         scored at once.
     `member` (J,): slots, ascending in a group.
     `position` (J,): where each slot stands in `member`; empty without groups.
-    `skip` (J + 1,): a position in `member` at or before the next one that is not empty.
+    `skip` (2, J + 1): a position in `member` at or before the next one that is not empty; row 1:
+        for places that are `plain_only`, for which a `bare` agent is empty, too.
     `cursor` (P, G): position in `member` before which nobody can serve below the place.
     `value` (J,): scores, for one look.
     `against` (K, J): denominators by slot, where all agents are scored at once.
@@ -53,6 +54,8 @@ class AgentIndex(NamedTuple):
         unknown.
     `offerable` (J,): all that is plain and free makes an offer.
     `empty` (J,): nothing is free, or nothing that quotas leave to anybody.
+    `bare` (J,): nothing plain is free.
+    `plain_only` (P,): places below which nobody may have anything special.
     `alive` (P,): places below which there is a leaf that takes part in this stage.
     `unable` (P, ceil(J / 64)): bit of each slot that can serve nobody below the place; not all are
         known.
@@ -79,6 +82,8 @@ class AgentIndex(NamedTuple):
     direction: Ints
     offerable: Bools
     empty: Bools
+    bare: Bools
+    plain_only: Bools
     alive: Bools
     unable: Words
     below: Ints
@@ -113,7 +118,7 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         start,
         member,
         position,
-        np.arange(slots + 1),
+        np.arange(2 * (slots + 1)).reshape(2, slots + 1) % (slots + 1),
         cursor,
         np.empty(slots),
         np.empty((columns, 0 if groups else slots)),
@@ -125,6 +130,8 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         places.demand.copy(),
         np.empty(slots, np.bool_),
         np.zeros(slots, np.bool_),
+        np.zeros(slots, np.bool_),
+        _plain_only(scene),
         np.ones(count, np.bool_),
         np.zeros((count, (slots + 63) // 64), np.uint64),
         below,
@@ -152,6 +159,24 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
                 scene, field.precheck, count - 1, agent
             )
     return field
+
+
+@allocating
+def _plain_only(scene: Scene) -> Bools:
+    """Mark the places below which nobody may have anything special, (P,)."""
+    places, reach = scene.places, scene.kinds.reach
+    anything = np.zeros(reach.shape[1], np.uint64)
+    for special in range(len(reach)):
+        anything |= reach[special]
+    marked = np.ones(len(places.parent), np.bool_)
+    for place in range(len(marked)):
+        client, parent = places.client[place], places.parent[place]
+        if client >= 0:
+            bit = anything[client >> 6] >> np.uint64(client & 63)
+            marked[place] = bit & np.uint64(1) == hopeful.NO_BITS
+        if parent >= 0:  # children come before parents
+            marked[parent] &= marked[place]
+    return marked
 
 
 @allocating
@@ -238,6 +263,9 @@ def _look_at(
     """Find out about an agent after its free amounts changed."""
     agent = agents.row[slot]
     field.offerable[slot] = offers.is_offerable(places, agents, agent)
+    field.bare[slot] = True
+    for r in range(agents.free.shape[1]):
+        field.bare[slot] &= agents.free[agent, r] <= 0
     if field.against.shape[1]:
         for k in range(len(field.against)):
             field.against[k, slot] = standing.denominator[agent, k]
@@ -275,6 +303,11 @@ def look_again(field: AgentIndex, place: int, slot: int) -> None:
 
 
 @hot
+def _has_nothing_for(field: AgentIndex, place: int, slot: int) -> bool:
+    return field.empty[slot] or (field.bare[slot] and field.plain_only[place])
+
+
+@hot
 def _set_unable(field: AgentIndex, place: int, slot: int) -> None:
     field.unable[place, slot >> 6] |= np.uint64(1) << np.uint64(slot & 63)
 
@@ -303,7 +336,9 @@ def is_spent(scene: Scene, place: int) -> bool:
 @hot
 def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     """Say whether an agent can serve somebody below a place, and remember where it cannot."""
-    if field.empty[slot] or not field.alive[place] or _is_unable(field, place, slot):
+    if _has_nothing_for(field, place, slot):
+        return False
+    if not field.alive[place] or _is_unable(field, place, slot):
         return False
     agents = scene.agents
     agent = agents.row[slot]
@@ -407,11 +442,11 @@ def smallest(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
         at, end = field.cursor[place, group], field.start[group + 1]
         if places.parent[place] >= 0:
             at = max(at, field.cursor[places.parent[place], group])
-        at = _skip_empty(field, at)
+        at = _skip_empty(field, place, at)
         while at < end and not can_serve(scene, field, place, field.member[at]):
             if is_spent(scene, place):
                 return -1, 0.0
-            at = _skip_empty(field, _skip_unable(field, place, at + 1, end))
+            at = _skip_empty(field, place, _skip_unable(field, place, at + 1, end))
         field.cursor[place, group] = min(at, end)
         # Between groups of equal score the lowest slot wins.
         if at < end and (slot < 0 or score < best or field.member[at] < slot):
@@ -434,17 +469,17 @@ def _skip_unable(field: AgentIndex, place: int, at: int, end: int) -> int:
 
 
 @hot
-def _skip_empty(field: AgentIndex, at: int) -> int:
-    """Return the first position from here on whose agent is not empty, maybe in another group."""
-    end = len(field.member)
-    while at < end and field.empty[field.member[at]]:
+def _skip_empty(field: AgentIndex, place: int, at: int) -> int:
+    """Return the first position from here on whose agent has something, maybe in another group."""
+    end, skip = len(field.member), int(field.plain_only[place])
+    while at < end and _has_nothing_for(field, place, field.member[at]):
         # The entry still points at itself, but its agent is empty: point it to the next one.
-        if field.skip[at] == at:
-            field.skip[at] = at + 1
+        if field.skip[skip, at] == at:
+            field.skip[skip, at] = at + 1
         # Halve the path on the way, so that later searches jump over empty agents (as in
         # union-find).
-        following = field.skip[at]
-        field.skip[at] = field.skip[following]
+        following = field.skip[skip, at]
+        field.skip[skip, at] = field.skip[skip, following]
         at = following
     return at
 
