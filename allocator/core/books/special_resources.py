@@ -8,6 +8,7 @@ from allocator.core.books.state import State
 from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
 from allocator.core.filters.rest_kind_filters import RestKindFilters
 from allocator.core.numba.array_structures import pack
+from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.resources import Kind
 from allocator.core.snapshot import Bools, Ints, Specials, Tier, Words
 
@@ -70,14 +71,11 @@ def reach_of(state: State) -> Reach:
 
 def specials_of(reach: Reach, free: Ints) -> Specials:
     """List what is free (A, K) of the special kinds, agent by agent."""
-    amount = free[:, reach.kind]
-    agent, row = np.nonzero(amount)
-    start = np.zeros(len(free) + 1, np.int64)
-    np.cumsum(np.bincount(agent, minlength=len(free)), out=start[1:])
+    start, row, amount = _list(loop_view(free), loop_view(reach.kind))
     return Specials(
         start=start,
         row=row,
-        free=amount[agent, row],
+        free=amount,
         kind=reach.kind,
         column=reach.column,
         tier=reach.tier,
@@ -85,6 +83,26 @@ def specials_of(reach: Reach, free: Ints) -> Specials:
         whole=reach.whole,
         reach=reach.reach,
     )
+
+
+@loop
+def _list(free: Ints, kind: Ints) -> tuple[Ints, Ints, Ints]:
+    """List which of these kinds (S,) agents have, by their places in the list, and how much."""
+    start = np.zeros(len(free) + 1, np.int64)
+    for agent in range(len(free)):
+        count = 0
+        for s in range(len(kind)):
+            count += free[agent, kind[s]] != 0
+        start[agent + 1] = start[agent] + count
+    row, amount = np.empty(start[-1], np.int64), np.empty(start[-1], np.int64)
+    for agent in range(len(free)):
+        at, s = start[agent], 0
+        while at < start[agent + 1]:
+            if free[agent, kind[s]] != 0:
+                row[at], amount[at] = s, free[agent, kind[s]]
+                at += 1
+            s += 1
+    return start, row, amount
 
 
 def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters) -> Specials:
