@@ -1,14 +1,33 @@
 """Who cannot be served costs little, however many roles it is in."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from allocator.core import FrameworkInfo, PolicySpec
 from allocator.core.numba.compiled import interpreted_here
+from allocator.core.snapshot import Specials, Tier
 from allocator.policies import SELECTIONS, build
 from allocator.policies.filling.rules import offers
 from allocator.policies.filling.search import hopeful
+from allocator.testing import static_snapshot
 from tests.core.test_wants import AGENTS, ROLES, minimums, snapshot_of
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often a client is tried alone."""
+    count: Counter[str] = Counter()
+    real = offers.can_serve
+
+    def counted(*arguments):
+        count["can_serve"] += 1
+        return real(*arguments)
+
+    monkeypatch.setattr(offers, "can_serve", counted)
+    return count
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
@@ -21,19 +40,34 @@ from tests.core.test_wants import AGENTS, ROLES, minimums, snapshot_of
     ],
     ids=lambda info: info.name,
 )
-def test_many_roles_that_no_agent_suits_are_not_tried_one_by_one(info, selection, monkeypatch):
-    snapshot, calls, real = snapshot_of(info), 0, offers.can_serve
-
-    def counted(*arguments):
-        nonlocal calls
-        calls += 1
-        return real(*arguments)
-
-    monkeypatch.setattr(offers, "can_serve", counted)
-    policy = build(PolicySpec("drf", selection))
+def test_many_roles_that_no_agent_suits_are_not_tried_one_by_one(info, selection, calls):
+    snapshot = snapshot_of(info)
     with interpreted_here():
-        assert not len(policy.allocate(snapshot, 0))
-    assert calls < AGENTS * ROLES / 5
+        assert not len(build(PolicySpec("drf", selection)).allocate(snapshot, 0))
+    assert calls["can_serve"] < AGENTS * ROLES / 5
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_where_only_what_is_reserved_is_left_nobody_else_is_tried(selection, calls):
+    """Each agent has a little that nobody may have, and is given to one of many clients."""
+    cluster = static_snapshot([[4]] * AGENTS, clients=ROLES)
+    agents, words = len(cluster.free), cluster.excluded.shape[1]
+    reserved = Specials(
+        start=np.maximum(np.arange(-1, agents), 0),
+        row=np.zeros(AGENTS, np.int64),
+        free=np.full(AGENTS, 100),
+        kind=np.array([1]),
+        column=np.array([0]),
+        tier=np.array([Tier.RESERVED]),
+        bounded=np.array([False]),
+        whole=np.array([False]),
+        reach=np.zeros((1, words), np.uint64),
+    )
+    cluster = replace(cluster, specials=reserved)
+    with interpreted_here():
+        grants = build(PolicySpec("drf", selection)).allocate(cluster, 0)
+    assert sorted(grants.agent.tolist()) == list(range(1, agents))
+    assert calls["can_serve"] < AGENTS * ROLES / 5
 
 
 def test_a_square_of_bits_is_turned_round():
