@@ -8,7 +8,7 @@ the same run. Prints a table in Markdown, in milliseconds of processor time.
 
 import argparse
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -86,19 +86,19 @@ def refuse(allocator: Allocator, part: float) -> None:
 MANY_ROLES = 1024
 
 
-def in_many_roles(spec: PolicySpec, tenants: int, minimum: bool) -> Allocator:
+def in_many_roles(spec: PolicySpec, agents: int, tenants: int, least: int | None) -> Allocator:
     """A large cluster in which some tenants are in many roles each.
 
-    `minimum`: they have one of their own in each, which any agent reaches. Otherwise no agent
-        suits them.
+    `least`: so many thousandths of CPUs are their minimum in each. None: a constraint, which no
+        agent meets.
     """
-    allocator = cluster(50_000, 100, spec)
+    allocator = cluster(agents, 100, spec)
     roles = range(1001, 1001 + MANY_ROLES)
     allocator.step(Define(roles={role: f"many-{role}" for role in roles}))
-    least = {role: ({"cpus": 100},) for role in roles} if minimum else {}
-    labels = {} if minimum else {CONSTRAINT_LABEL: "nope"}
+    minimum = {role: ({"cpus": least},) for role in roles} if least else {}
+    labels = {} if least else {CONSTRAINT_LABEL: "nope"}
     for tenant in range(101, 101 + tenants):
-        info = FrameworkInfo(f"tenant-{tenant}", labels=labels, minimum=least)
+        info = FrameworkInfo(f"tenant-{tenant}", labels=labels, minimum=minimum)
         allocator.step(AddFramework(tenant, info, tuple(roles)))
     return allocator
 
@@ -111,6 +111,27 @@ def row(label: str, made: Callable[[], Allocator], repeats: int) -> str:
 
 def _the_same(allocator: Allocator) -> Allocator:
     return allocator
+
+
+def beside_tenants(repeats: int) -> Iterator[str]:
+    """Rows of clusters without and with tenants of many roles."""
+    for agents, selection, mode in (
+        (50_000, "random", "oblivious"),
+        (50_000, "joint", "oblivious"),
+        (5_000, "random", "characterised"),
+    ):
+        spec = PolicySpec("drf", selection, mode)
+        for tenants, least, said in (
+            (0, None, "nobody else"),
+            (6, None, "a constraint that no agent meets"),
+            (6, 10**9, "a minimum that no agent reaches"),
+            (6, 100, "a minimum that any agent reaches"),
+        ):
+            label = (
+                f"{agents:,} x 100, drf {selection} {mode}; {tenants} more of {MANY_ROLES:,} roles"
+            )
+            made = partial(in_many_roles, spec, agents, tenants, least)
+            yield row(f"{label}, {said}", made, repeats)
 
 
 def main() -> None:
@@ -141,12 +162,9 @@ def main() -> None:
         without = partial(cluster, 50_000, 6_000, spec, roles=ROLES)
         print(row(f"{label}; no quota", without, repeats), flush=True)
         print(row(f"{label}; limits used up", partial(used_up, spec), repeats), flush=True)
+    for each in beside_tenants(repeats):
+        print(each, flush=True)
     spec = PolicySpec("drf", "random")
-    for tenants, minimum in ((0, False), (6, False), (6, True)):
-        said = "which any agent reaches a minimum of" if minimum else "which no agent suits"
-        label = f"50,000 x 100; {tenants} more of {MANY_ROLES:,} roles, {said}"
-        made = partial(in_many_roles, spec, tenants, minimum)
-        print(row(label if tenants else "50,000 x 100", made, repeats), flush=True)
     agents, frameworks = arguments.agents, arguments.frameworks
     for part, said in ((0.0, "no filters"), (0.5, "filters on half of it"), (1.0, "all refused")):
         allocator = cluster(agents, frameworks, spec)
