@@ -9,7 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allocator.core import wants
+from allocator.core import (
+    DEMAND_LABEL,
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Allocator,
+    Define,
+    FrameworkInfo,
+    Kind,
+    Options,
+    SetQuota,
+    Settings,
+    wants,
+)
 from allocator.core.numba import compiled
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Bounds, Snapshot, Specials, Tier
@@ -153,6 +166,32 @@ def test_who_refused_one_kind_is_offered_another_once_the_first_is_gone(name, se
         (0, ((0, 1000),)),
     ]
     assert grants == oracles.fill(cluster, name, selection)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_who_came_no_nearer_to_a_guarantee_does_so_once_what_is_reserved_is_gone(selection):
+    """A task of client 1 is the reserved CPU, which counts towards no guarantee.
+
+    Client 2 needs two CPUs and takes that one, too. From then on a task of client 1 counts.
+    """
+    kinds = {0: Kind("cpus"), 1: Kind("cpus", reserved_role="eng", depth=1)}
+    allocator = Allocator(build, Settings(policy=PolicySpec("drf", selection, "characterised")))
+    allocator.step(Options(minimum=()))
+    allocator.step(Define(kinds, {1: "eng"}))
+    allocator.step(SetQuota("eng", {"cpus": 4000}, {}))
+    allocator.step(AddAgent(1, AgentInfo("agent"), {0: 3000, 1: 1000}))
+    for number, cpus in ((1, 1), (2, 2)):
+        info = FrameworkInfo(f"framework-{number}", labels={DEMAND_LABEL: f"cpus:{cpus}"})
+        allocator.step(AddFramework(number, info, (1,)))
+    snapshot = allocator.preview()
+    assert snapshot is not None
+    grants = rows(policy("drf", "", selection).allocate(snapshot, 0))
+    assert [(grant.client, grant.special) for grant in grants] == [
+        (2, ((0, 1000),)),
+        (1, ()),
+        (1, ()),
+    ]
+    assert grants == oracles.fill(snapshot, "drf", selection)
 
 
 @pytest.mark.parametrize("selection", ["joint", "best_fit"])

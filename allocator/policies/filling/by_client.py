@@ -21,7 +21,7 @@ from allocator.policies.filling.rules.quota_recheck import QuotaRecheck
 from allocator.policies.filling.scene import loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled, fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
-from allocator.policies.filling.scene.scoring import OVERDUE
+from allocator.policies.filling.scene.scoring import GUARANTEED, OVERDUE
 from allocator.policies.filling.search import agent_index, fit_index, hopeful
 from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
 from allocator.policies.filling.search.fit_index import FitIndex
@@ -126,7 +126,10 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
 
 @compiled
 def _readmit(scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, slot: int) -> None:
-    """After a grant let those take part again whose filters may not cover what is left."""
+    """After a grant let those take part again who may be served by it.
+
+    Their filters may not cover what is left; or what is left brings them nearer to a guarantee.
+    """
     agents = scene.agents
     agent = agents.row[slot]
     # Of plain resources alone, a filter that covered a task covers it for the rest of the cycle.
@@ -137,6 +140,32 @@ def _readmit(scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings,
         leaf = scene.places.of_client[agents.client[refusal]]
         _readmit_leaf(scene, field, fit, findings, leaf, slot)
         refusal = agents.next[refusal]
+    if scene.rule.stage == GUARANTEED:
+        _readmit_owed(scene, field, fit, findings, slot)
+
+
+@compiled
+def _readmit_owed(
+    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, slot: int
+) -> None:
+    """Let those take part again who may have what the latest grant took of reserved resources.
+
+    A task takes these first, and they bring nobody nearer to a guarantee. Where they are gone, it
+    is made of what does.
+    """
+    places, agents, kinds, offer = scene.places, scene.agents, scene.kinds, scene.offer
+    first, end = agents.start[agents.row[slot]], agents.start[agents.row[slot] + 1]
+    for i in range(end - first):
+        special = agents.special[first + i]
+        if offer.special[i] == 0 or kinds.tier[special] != offers.RESERVED:
+            continue
+        for word in range(kinds.reach.shape[1]):
+            bits = kinds.reach[special, word]
+            while bits != hopeful.NO_BITS:
+                leaf = places.of_client[(word << 6) + wants.lowest_bit(bits)]
+                bits &= bits - np.uint64(1)
+                if leaf >= 0 and places.known[leaf]:
+                    _readmit_leaf(scene, field, fit, findings, leaf, slot)
 
 
 @compiled

@@ -13,7 +13,7 @@ from allocator.policies.filling.scene.compiled import compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Agents, Kinds, Offer, Places, Rule, Scene
 from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 
-_RESERVED, _OPEN, _REVOCABLE = int(Tier.RESERVED), int(Tier.OPEN), int(Tier.REVOCABLE)
+RESERVED, _OPEN, _REVOCABLE = int(Tier.RESERVED), int(Tier.OPEN), int(Tier.REVOCABLE)
 
 
 @hot
@@ -198,7 +198,7 @@ def _take_task(
             continue
         # The client's own reservations first, for nobody else can use them. Then plain, then
         # other resources that are not reserved.
-        rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _RESERVED, demand)
+        rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, RESERVED, demand)
         if rest > 0:
             rest -= _take_plain(agents, offer, agent, r, rest)
         if rest > 0:
