@@ -144,6 +144,8 @@ class Effort(NamedTuple):
     `block`: how many agents the search for the best fit looks at together.
     `looks`: how many looks at a pair may be in vain, for each pair of an agent and a word of
         clients, before all pairs are looked at by words.
+    `ladders_from`: from how many agents on clients are put on ladders. For fewer, to put thousands
+        of clients there costs more than it spares.
     """
 
     tries: int = 8
@@ -151,6 +153,7 @@ class Effort(NamedTuple):
     few: int = 16
     block: int = 16
     looks: int = 1
+    ladders_from: int = 8
 
 
 class Offer(NamedTuple):
@@ -173,7 +176,7 @@ class Offer(NamedTuple):
 class Scene(NamedTuple):
     """All of it together, as most steps take it.
 
-    `ladders`: the clients by what they want, see `core.wants`.
+    `ladders`: the clients by what they want, see `core.wants`; without layers for few agents.
     """
 
     places: Places

@@ -28,10 +28,11 @@ from allocator.policies.filling.scene.loop_arrays import (
 from allocator.policies.filling.scene.scoring import USUAL
 
 
-def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
+def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion], ladders_from: int = 1) -> Scene:
     """Put together all that the loops work on.
 
     `criteria`: one for each scheme of the tree.
+    `ladders_from`: as in `Effort`.
     Raises CriterionError where the loops cannot go by one of them.
     """
     blocks = lay_out(snapshot, criteria)
@@ -44,15 +45,25 @@ def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
         bounds=_bounds_of(snapshot),
         rule=_rule_of(snapshot, blocks.criteria),
         offer=_empty_offer(snapshot),
-        ladders=_ladders(
-            characterised(snapshot),
-            snapshot.demand,
-            snapshot.minimum,
-            snapshot.minimum_rows,
-            snapshot.tree.client,
-            snapshot.excluded.shape[1],
-        ),
+        ladders=_ladders_of(snapshot, ladders_from),
     )
+
+
+def _ladders_of(snapshot: Snapshot, ladders_from: int) -> Ladders:
+    words = snapshot.excluded.shape[1]
+    if len(snapshot.agents) < ladders_from:
+        return _no_ladders(words)
+    known, client = characterised(snapshot), snapshot.tree.client
+    minimum = snapshot.minimum, snapshot.minimum_rows
+    return _ladders(known, snapshot.demand, *minimum, client, words)
+
+
+@memoize()
+def _no_ladders(words: int) -> Ladders:
+    """Nobody stands on any; so nothing is known of what clients want."""
+    none, nobody = np.zeros(0, np.int64), np.zeros((0, words), np.uint64)
+    empty = Ladders(none, none, none, none, nobody, nobody, np.zeros(words, np.uint64))
+    return Ladders(*map(_fixed_view, empty))
 
 
 @memoize()

@@ -63,6 +63,8 @@ def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
     plain = False
     for r in range(hopes.plain.shape[1]):
         plain |= hopes.plain[0, r] > 0
+    if not len(ladders.members):
+        return plain or special
     hopes.some[0] = plain and wants.climb(ladders, hopes.plain, hopes.plain_step)
     hopes.some[1] = special and wants.climb(ladders, hopes.whole, hopes.whole_step)
     return hopes.some[0] or hopes.some[1]
@@ -74,6 +76,8 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
     ladders, found = scene.ladders, NO_BITS
     if scene.agents.barring[agent]:
         bits &= ~scene.agents.barred[agent, word]
+    if not len(ladders.members):
+        return bits
     if scene.rule.stage == LEFT_OVER:
         # Left over are special resources that make no task, so here wants tell nothing.
         return bits & _may_have_special(scene, agent, word)
