@@ -90,7 +90,7 @@ class Filling:
             return Grants.none(len(snapshot.resources))
         # Everything that the loops change is a copy, so that the snapshot stays as it is.
         criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others, *more)]
-        scene = scene_builder.scene_of(snapshot, criteria, self.effort.ladders_from)
+        scene = scene_builder.scene_of(snapshot, criteria, self.effort)
         log = scene_builder.empty_log(snapshot)
         state = np.array([seed], np.uint64)
         # Only searches by client change what is held.

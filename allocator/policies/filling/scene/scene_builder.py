@@ -17,6 +17,7 @@ from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.scene.blocks import Blocks, lay_out
 from allocator.policies.filling.scene.loop_arrays import (
     Agents,
+    Effort,
     Kinds,
     Log,
     Offer,
@@ -28,11 +29,13 @@ from allocator.policies.filling.scene.loop_arrays import (
 from allocator.policies.filling.scene.scoring import USUAL
 
 
-def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion], ladders_from: int = 1) -> Scene:
+def scene_of(
+    snapshot: Snapshot, criteria: Sequence[Criterion], effort: Effort | None = None
+) -> Scene:
     """Put together all that the loops work on.
 
     `criteria`: one for each scheme of the tree.
-    `ladders_from`: as in `Effort`.
+    `effort`: of those who fill it; None: nobody does.
     Raises CriterionError where the loops cannot go by one of them.
     """
     blocks = lay_out(snapshot, criteria)
@@ -45,13 +48,13 @@ def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion], ladders_from: in
         bounds=_bounds_of(snapshot),
         rule=_rule_of(snapshot, blocks.criteria),
         offer=_empty_offer(snapshot),
-        ladders=_ladders_of(snapshot, ladders_from),
+        ladders=_ladders_of(snapshot, effort),
     )
 
 
-def _ladders_of(snapshot: Snapshot, ladders_from: int) -> Ladders:
+def _ladders_of(snapshot: Snapshot, effort: Effort | None) -> Ladders:
     words = snapshot.excluded.shape[1]
-    if len(snapshot.agents) < ladders_from:
+    if effort is None or len(snapshot.agents) < effort.ladders_from:
         return _no_ladders(words)
     known, client = characterised(snapshot), snapshot.tree.client
     minimum = snapshot.minimum, snapshot.minimum_rows

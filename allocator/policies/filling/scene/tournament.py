@@ -6,8 +6,19 @@ There is a tree for each inner place, all in one array: the children of a place 
 place.
 """
 
+from allocator.core.snapshot import Floats
 from allocator.policies.filling.scene.compiled import compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Places, Standing
+
+
+@hot
+def is_before(standing: Standing, scores: Floats, one: int, other: int) -> bool:
+    """Say whether one place comes before another by score, then turn, then place."""
+    if scores[one] != scores[other]:
+        return scores[one] < scores[other]
+    if standing.served[one] != standing.served[other]:
+        return standing.served[one] < standing.served[other]
+    return one < other
 
 
 @hot
@@ -15,11 +26,7 @@ def _beats(standing: Standing, one: int, other: int) -> bool:
     """Say whether one place comes before another; never a tie."""
     if standing.out[one] != standing.out[other]:
         return standing.out[other]
-    if standing.score[one] != standing.score[other]:
-        return standing.score[one] < standing.score[other]
-    if standing.served[one] != standing.served[other]:
-        return standing.served[one] < standing.served[other]
-    return one < other
+    return is_before(standing, standing.score, one, other)
 
 
 @compiled

@@ -140,7 +140,8 @@ def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
 
     The order goes from the root down, so each place notes the best child below which there is one.
     """
-    places, best, seen = scene.places, visit.best, visit.seen
+    places, standing, best, seen = scene.places, scene.standing, visit.best, visit.seen
+    scores = standing.score if scene.rule.shared else visit.score
     visit.looks[0] += 1
     look, root = visit.looks[0], len(places.parent) - 1
     for i in range(count):
@@ -150,10 +151,8 @@ def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
             parent = places.parent[place]
             first_here = seen[parent] != look
             if not scene.rule.shared:
-                visit.score[place] = scoring.score(
-                    places, scene.standing, place, scene.standing.denominator, agent
-                )
-            if first_here or _is_before(scene, visit, place, best[parent]):
+                scores[place] = scoring.score(places, standing, place, standing.denominator, agent)
+            if first_here or tournament.is_before(standing, scores, place, best[parent]):
                 best[parent] = place
             if not first_here:
                 break
@@ -163,19 +162,6 @@ def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
     while place >= 0 and places.client[place] < 0:
         place = best[place]
     return place
-
-
-@compiled
-def _is_before(scene: Scene, visit: Visit, one: int, other: int) -> bool:
-    """Say whether one child comes before another of the same place, as in `_best_child`."""
-    standing = scene.standing
-    scores = standing.score if scene.rule.shared else visit.score
-    bits = scores.view(np.int64)
-    if bits[one] != bits[other]:
-        return bits[one] < bits[other]
-    if standing.served[one] != standing.served[other]:
-        return standing.served[one] < standing.served[other]
-    return one < other
 
 
 @compiled
