@@ -20,6 +20,7 @@ from allocator.core.wants import Ladders, Wants, climb, could_do, ladders_of, su
 from allocator.core.warm import warm
 from allocator.policies import build
 from tests.core.session import Session
+from tests.counting import count_calls
 
 AGENTS, ROLES = 200, 100
 MIB = 1000
@@ -57,23 +58,13 @@ def minimums(step: int, alternatives: int = 1) -> dict[int, tuple[dict[str, int]
     ids=lambda info: info.name,
 )
 def test_roles_that_no_agent_suits_are_not_looked_for_one_by_one(info, monkeypatch):
-    snapshot, calls = snapshot_of(info), 0
-
-    def counted(function: Any) -> Any:
-        def count(*arguments: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            return function(*arguments)
-
-        return count
-
-    for name in ("_bit", "_gather"):
-        monkeypatch.setattr(looking, name, counted(getattr(looking, name)))
+    snapshot = snapshot_of(info)
+    calls = count_calls(monkeypatch, looking, "_bit", "_gather")
     with interpreted_here():
         found = looking.servable(snapshot, snapshot.tree.client)
     assert len(found) == ROLES
     assert not found.any()
-    assert calls < AGENTS * ROLES / 2
+    assert calls.total() < AGENTS * ROLES / 2
 
 
 def test_one_agent_among_many_that_suits_a_few_roles_is_found():

@@ -1,6 +1,5 @@
 """Who cannot be served costs little, however many roles it is in."""
 
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -14,20 +13,13 @@ from allocator.policies.filling.rules import offers
 from allocator.policies.filling.search import hopeful
 from allocator.testing import static_snapshot
 from tests.core.test_wants import AGENTS, ROLES, minimums, snapshot_of
+from tests.counting import count_calls
 
 
 @pytest.fixture
 def calls(monkeypatch):
     """How often a client is tried alone."""
-    count: Counter[str] = Counter()
-    real = offers.can_serve
-
-    def counted(*arguments):
-        count["can_serve"] += 1
-        return real(*arguments)
-
-    monkeypatch.setattr(offers, "can_serve", counted)
-    return count
+    return count_calls(monkeypatch, offers, "can_serve")
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
