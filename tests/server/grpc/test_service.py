@@ -12,6 +12,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from tests.server.grpc.certificates import Authority
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.tiers import long
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -133,7 +134,7 @@ def test_tls_admits_only_modules_with_a_certificate(tmp_path, tool):
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *long(signal.SIGINT)])
 def test_shutdown_tells_everybody(number):
     with SidecarProcess() as sidecar, sidecar.channel() as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
