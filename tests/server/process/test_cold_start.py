@@ -22,6 +22,7 @@ from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.server.metrics.scraping import value
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.tiers import long
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -44,7 +45,7 @@ def cold(tmp_path, monkeypatch) -> Path:
     return tmp_path / "cache"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *long(signal.SIGINT)])
 def test_it_takes_sessions_before_anything_is_compiled_and_leaves_no_children(cold, number):
     with SidecarProcess() as sidecar, sidecar.channel() as channel:
         sidecar.await_said(
@@ -67,6 +68,7 @@ def test_it_takes_sessions_before_anything_is_compiled_and_leaves_no_children(co
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
 
+@pytest.mark.long
 def test_compiled_loops_take_over_from_interpreted_ones(complete_cache, cold):
     """The children find their loops in the cache, so this takes no time."""
     shutil.copytree(complete_cache, cold / complete_cache.name)
