@@ -4,8 +4,8 @@ import pytest
 
 from allocator.core import PolicySpec
 from allocator.policies import POLICIES
-from tests.world.world import World
 from tests.tiers import long
+from tests.world.world import World
 
 # Where no demand is known, a policy of whole tasks offers all that is free, too.
 SPECS = {

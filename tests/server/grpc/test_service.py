@@ -86,6 +86,7 @@ def start_fails(*flags: str, listen: list[str]) -> str:
     return process.said("cannot start")[0]["error"]
 
 
+@pytest.mark.long
 def test_a_socket_that_somebody_listens_on_is_left_alone(tmp_path):
     path = tmp_path / "allocator.sock"
     with SidecarProcess(listen=[f"unix:{path}"]) as sidecar:
@@ -94,6 +95,7 @@ def test_a_socket_that_somebody_listens_on_is_left_alone(tmp_path):
             GrpcModule(channel).begin().batch()
 
 
+@pytest.mark.long
 def test_a_file_that_is_no_socket_is_left_alone(tmp_path):
     path = tmp_path / "precious"
     path.write_text("data")
@@ -101,6 +103,7 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path):
     assert path.read_text() == "data"
 
 
+@pytest.mark.long
 def test_a_directory_that_others_may_write_to_is_refused(tmp_path):
     directory = tmp_path / "open"
     directory.mkdir()
