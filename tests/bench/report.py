@@ -45,8 +45,8 @@ SIZES = "1000x100,10000x1000,10000x3000"
 SECTIONS = (
     Section(
         "Gauges beside those of an earlier commit",
-        ("gate",),
-        "What continuous integration guards, as ratios of processor time.",
+        ("times",),
+        "Processor time of small pieces of work, and its ratio to what it was.",
     ),
     Section(
         "The grid of Mesos's own benchmarks, in the core",
