@@ -13,12 +13,14 @@ export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/address/tests/session_d
 # The module's brain as a library, for the simulation.
 export MESOS_ALLOCATOR_BRAIN ?= $(CURDIR)/.cache/module/plain/brain/liballocator_brain_c.so
 
-# Compiled loops stay here from run to run; `warm` fills it, and so do tests.
-export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
-
 # The stamp carries the hash of what it was made from, so that a switch of branches is noticed
 # whatever the time stamps of the files say.
 STAMP := $(VENV)/.installed-$(shell cat requirements-dev.lock pyproject.toml | sha256sum | cut -c1-16)
+# What the package itself needs, which is enough to compile its loops.
+RUNTIME_STAMP := $(VENV)/.runtime-$(shell sha256sum requirements.lock | cut -c1-16)
+
+# Runs targets at the same time, also where no -j was given.
+SIDE_BY_SIDE = $(MAKE) --no-print-directory --silent $(if $(filter -j%,$(MAKEFLAGS)),,-j4)
 
 PROTOS := $(sort $(wildcard proto/allocator/v1/*.proto))
 SERVICES := $(shell grep -l '^service' $(PROTOS) /dev/null)
@@ -33,16 +35,29 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: warm ## virtual environment in .venv, exactly as locked, and compiled loops
+setup: ## virtual environment in .venv, exactly as locked, and compiled loops
+	+@$(SIDE_BY_SIDE) $(STAMP) loops
 
+# For targets that run loops: everything is installed, and the loops are compiled.
 .PHONY: warm
-warm: $(STAMP)
-	@$(BIN)/mesos-allocator warm
+warm: setup
 
-$(STAMP):
+.PHONY: loops
+loops: $(RUNTIME_STAMP)
+	@$(BIN)/python -m allocator warm
+
+$(BIN)/pip:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
-	@test -x $(BIN)/pip || .ci/quietly $(PYTHON) -m venv --clear $(VENV)
-	@echo 'installing $(shell grep -c '^[a-z]' requirements-dev.lock) packages (a minute or two)'
+	@.ci/quietly $(PYTHON) -m venv --clear $(VENV)
+
+$(RUNTIME_STAMP): | $(BIN)/pip
+	@echo 'installing $(shell grep -c '^[a-z]' requirements.lock) packages that the allocator needs'
+	@.ci/quietly $(BIN)/pip install --require-hashes --requirement requirements.lock
+	@rm -f $(VENV)/.runtime-*
+	@touch $@
+
+$(STAMP): | $(RUNTIME_STAMP)
+	@echo 'installing $(shell grep -c '^[a-z]' requirements-dev.lock) packages for development (a minute)'
 	@.ci/quietly $(BIN)/pip install --require-hashes --requirement requirements-dev.lock
 	@.ci/quietly $(BIN)/pip install --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.installed-*
@@ -50,7 +65,7 @@ $(STAMP):
 
 # What tests need of the system: .ci/tools.txt.
 .PHONY: tools
-tools: $(STAMP)
+tools: | $(BIN)/pip
 	@.ci/tools $(BIN)
 
 .PHONY: lint
@@ -67,11 +82,12 @@ types: $(STAMP) ## mypy
 
 # Which tests to run, given in ARGS, are tests in Python: the C++ stays as it was built before.
 .PHONY: test
-test: warm tools $(if $(ARGS),,cpp) ## every test
+test: ## every test
+	+@$(SIDE_BY_SIDE) $(STAMP) loops tools $(if $(ARGS),,cpp)
 	pytest --numprocesses auto --dist worksteal $(ARGS)
 
 .PHONY: cpp
-cpp: $(STAMP)
+cpp:
 	.ci/module
 
 .PHONY: coverage-module

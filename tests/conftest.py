@@ -26,7 +26,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # Before anything imports numba, and inherited by the processes that tests start.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / "numba"))
 loop_cache.prepare()
 
 

@@ -76,7 +76,8 @@ def _bit(words: Words, row: int, client: int) -> bool:
 @part()
 def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Ints) -> None:
     """Add up by column what a client may have on an agent, into (2, R), see `suffices`."""
-    amount[TASKS], amount[ALL] = free[agent], free[agent]
+    for r in range(free.shape[1]):
+        amount[TASKS, r] = amount[ALL, r] = free[agent, r]
     first, end = specials.start[agent], specials.start[agent + 1]
     if first == end:
         return  # mostly all is plain

@@ -11,9 +11,9 @@ import structlog
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.server.config.checks import find_problem
 from allocator.server.config.sections import ListenSection
 from allocator.server.grpc.access import Certificates
+from allocator.server.system.tls_files import find_problem
 from tests.server.config.nasty_files import huge
 from tests.server.grpc.certificates import NEW_KEY, Authority
 

@@ -201,9 +201,23 @@ def test_a_private_cache_is_removed_at_the_end(tmp_path):
     assert not Path(done.stdout.strip()).parent.exists()
 
 
-def test_a_missing_home_is_no_obstacle(monkeypatch):
-    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", "/dev/null/nowhere")
-    assert loop_cache.prepare()
-    shutil.rmtree(Path(os.environ["NUMBA_CACHE_DIR"]).parent)
+def test_a_missing_home_is_no_obstacle(tmp_path):
+    """As for a service without one, in an installation that it cannot write."""
+    package = tmp_path / "allocator"
+    shutil.copytree(ROOT / "allocator", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "__pycache__").touch()
+    program = (
+        "import os; from allocator.server.system import loop_cache as cache;"
+        " print(cache.prepare(), os.environ['NUMBA_CACHE_DIR'])"
+    )
+    unset = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**environment, "HOME": "/dev/null/nowhere", "PYTHONPATH": str(tmp_path)},
+    )
+    assert "/dev/null/nowhere/.cache/mesos-allocator cannot be written" in done.stdout
