@@ -8,8 +8,10 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-# A small master around the session library, made by `cpp`; the tests play it against real sidecars.
-export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/address/tests/session_driver
+# A small master around the session library, built by `cpp`; the tests play it against real sidecars.
+# `cpp-all` builds it with the address sanitizer too.
+export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/plain/tests/session_driver
+SANITIZED_DRIVER := $(CURDIR)/.cache/module/address/tests/session_driver
 # The module's brain as a library, for the simulation.
 export MESOS_ALLOCATOR_BRAIN ?= $(CURDIR)/.cache/module/plain/brain/liballocator_brain_c.so
 
@@ -80,15 +82,29 @@ lint: $(STAMP) ## style, import contracts, rules about the code itself
 types: $(STAMP) ## mypy
 	mypy
 
-# Which tests to run, given in ARGS, are tests in Python: the C++ stays as it was built before.
-.PHONY: test
-test: ## every test
-	+@$(SIDE_BY_SIDE) $(STAMP) loops tools $(if $(ARGS),,cpp)
-	pytest --numprocesses auto --dist worksteal $(ARGS)
+PYTEST := pytest --numprocesses auto --dist worksteal --ignore tests/test_tidy.py
 
+# ARGS names tests in Python, of either tier: the C++ stays as it was built before.
+.PHONY: test
+test: ## the tests of every change: each behaviour, each real part once; ARGS='-k drf': some of both tiers
+	+@$(SIDE_BY_SIDE) $(STAMP) loops tools $(if $(ARGS),,cpp)
+	$(PYTEST) $(or $(ARGS),-m 'not long')
+
+.PHONY: test-all
+test-all: ## also what is long, repeated or statistical: sanitizers, many random histories, torture
+	+@$(SIDE_BY_SIDE) $(STAMP) loops tools
+	+@$(MAKE) --no-print-directory cpp-all gate-times
+	HYPOTHESIS_PROFILE=all MESOS_ALLOCATOR_DRIVER=$(CURDIR)/.cache/module/address/tests/session_driver \
+	  $(PYTEST)
+
+# Neither needs anything of Python.
 .PHONY: cpp
 cpp:
-	.ci/module
+	.ci/module plain
+
+.PHONY: cpp-all
+cpp-all: ## the C++ tests, also optimised, under the sanitizers, and with more random lives
+	.ci/module all
 
 .PHONY: coverage-module
 coverage-module: cpp ## lines of the brain (C++) that its tests run
@@ -114,7 +130,7 @@ fuzz: warm ## fuzz each target, guided by coverage: SECONDS=600; the corpus alon
 FUZZ_S ?= 60
 
 .PHONY: fuzz-module
-fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; the corpus alone is part of `make cpp`
+fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; `make cpp` plays the corpus
 	.ci/fuzz-module $(FUZZ_S)
 
 .PHONY: doctest
