@@ -5,6 +5,7 @@ so that ties, exact fits, refusals and exhausted agents are common.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 from typing import Any, TypeVar
@@ -235,6 +236,27 @@ class History:
         if number in self.model.frameworks:
             self.tell("activate_framework", number, self.chance(0.7))
 
+    def drop_out_and_return(self) -> None:
+        """A framework gives back what it holds while it is away: no refusal of then counts."""
+        number = self.a_framework_number()
+        framework = self.model.frameworks.get(number)
+        if framework is None:
+            return
+        keys = sorted(key for key in self.model.held if key[0] == number)
+        roles, away = framework.roles, self.chance(0.5)
+        if away:
+            self.tell("activate_framework", number, False)
+        else:
+            self.tell("update_framework", number, replace(framework, roles=set()))
+        if keys:
+            self._give_back(*((key, 1, 60_000) for key in keys))
+        if away:
+            self.tell("activate_framework", number, True)
+        else:
+            self.tell("update_framework", number, replace(framework, roles=roles))
+        self._advance()
+        self._cycle()
+
     def suppress_or_revive(self) -> None:
         number = self.a_framework_number()
         if number in self.model.frameworks:
@@ -395,6 +417,7 @@ VERBS: Mapping[str, int] = {
     "add_or_update_framework": 3,
     "remove_framework": 1,
     "activate_framework": 1,
+    "drop_out_and_return": 1,
     "suppress_or_revive": 2,
     "exclude": 2,
     "set_weight": 2,
