@@ -3,30 +3,66 @@
 Both are told the same, and after every event both must have the same books. After every cycle of
 the built-in's policy both must have made the same offers. What another policy offers must be
 allowed, and no policy may leave free what somebody may have.
-`HYPOTHESIS_PROFILE=nightly` plays fifty times as many histories.
+`HYPOTHESIS_PROFILE=nightly` plays fifty times as many histories in the second tier.
 """
 
 from functools import partial
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 
 from tests.differential.history import POLICY_VERBS, SPECIAL_VERBS, VERBS, History
-from tests.differential.playing import SEEDS, agree, fresh, happenings
+from tests.differential.playing import SEEDS, Happening, agree, fresh, happenings
+
+few = settings(fresh, max_examples=12)
 
 
-@fresh
-@given(seed=SEEDS, happening=happenings(VERBS))
-def test_plain_resources_are_offered_as_the_rules_say(seed, happening):
+def plain(seed: int, happening: Happening) -> None:
     agree(partial(History, seed, special=False), happening)
 
 
-@fresh
-@given(seed=SEEDS, happening=happenings(SPECIAL_VERBS))
-def test_all_kinds_are_offered_as_the_rules_say_and_quotas_allow(seed, happening):
+def special(seed: int, happening: Happening) -> None:
     agree(partial(History, seed, special=True), happening)
 
 
-@fresh
+def any_policy(seed: int, happening: Happening) -> None:
+    agree(partial(History, seed, special=True, any_policy=True), happening)
+
+
+@few
+@given(seed=SEEDS, happening=happenings(VERBS))
+def test_plain_resources_are_offered_as_the_rules_say(seed, happening):
+    plain(seed, happening)
+
+
+@few
+@given(seed=SEEDS, happening=happenings(SPECIAL_VERBS))
+def test_all_kinds_are_offered_as_the_rules_say_and_quotas_allow(seed, happening):
+    special(seed, happening)
+
+
+@few
 @given(seed=SEEDS, happening=happenings(POLICY_VERBS))
 def test_offers_of_every_policy_are_allowed_and_leave_nothing(seed, happening):
-    agree(partial(History, seed, special=True, any_policy=True), happening)
+    any_policy(seed, happening)
+
+
+@pytest.mark.long
+@fresh
+@given(seed=SEEDS, happening=happenings(VERBS))
+def test_plain_resources_in_many_histories(seed, happening):
+    plain(seed, happening)
+
+
+@pytest.mark.long
+@fresh
+@given(seed=SEEDS, happening=happenings(SPECIAL_VERBS))
+def test_all_kinds_in_many_histories(seed, happening):
+    special(seed, happening)
+
+
+@pytest.mark.long
+@fresh
+@given(seed=SEEDS, happening=happenings(POLICY_VERBS))
+def test_every_policy_in_many_histories(seed, happening):
+    any_policy(seed, happening)

@@ -189,9 +189,16 @@ class KeptHistory(History):
 KEPT_VERBS = {**POLICY_VERBS, "restore_it": 4, "limit_what_nobody_has": 2, "set_demand": 1}
 
 
-@settings(fresh, max_examples=10)
+@settings(fresh, max_examples=4)
 @given(seed=SEEDS, happening=happenings(KEPT_VERBS))
 def test_who_was_restored_goes_on_as_the_other(seed, happening):
+    agree(partial(KeptHistory, seed), happening)
+
+
+@pytest.mark.long
+@settings(fresh, max_examples=20)
+@given(seed=SEEDS, happening=happenings(KEPT_VERBS))
+def test_who_was_restored_goes_on_as_the_other_in_many_histories(seed, happening):
     agree(partial(KeptHistory, seed), happening)
 
 
