@@ -42,7 +42,7 @@ DEAR = frozenset(
         "roles-reserved", "update-constraints", "update-roles",
     }
 )  # fmt: skip
-"""Each costs half a second of a processor or more; in the first tier `roles-many` stands for them."""
+"""Each costs half a second of a processor or more; the first tier plays `roles-many` for them."""
 
 ALONE = frozenset(
     {
