@@ -237,25 +237,35 @@ class History:
             self.tell("activate_framework", number, self.chance(0.7))
 
     def drop_out_and_return(self) -> None:
-        """A framework gives back what it holds while it is away: no refusal of then counts."""
+        """A framework gives back all it holds, before it goes or when it is away, and returns.
+
+        It may disconnect, or leave all of its roles. No refusal counts that came before it is back.
+        """
         number = self.a_framework_number()
         framework = self.model.frameworks.get(number)
         if framework is None:
             return
-        keys = sorted(key for key in self.model.held if key[0] == number)
-        roles, away = framework.roles, self.chance(0.5)
-        if away:
-            self.tell("activate_framework", number, False)
-        else:
+        connected, roles = self.chance(0.5), framework.roles
+        first = self.chance(0.5)
+        if first:
+            self._decline_all(number)
+        if connected:
             self.tell("update_framework", number, replace(framework, roles=set()))
-        if keys:
-            self._give_back(*((key, 1, 60_000) for key in keys))
-        if away:
-            self.tell("activate_framework", number, True)
         else:
+            self.tell("activate_framework", number, False)
+        if not first:
+            self._decline_all(number)
+        if connected:
             self.tell("update_framework", number, replace(framework, roles=roles))
+        else:
+            self.tell("activate_framework", number, True)
         self._advance()
         self._cycle()
+
+    def _decline_all(self, number: int) -> None:
+        keys = sorted(key for key in self.model.held if key[0] == number)
+        if keys:
+            self._give_back(*((key, 1, 60_000) for key in keys))
 
     def suppress_or_revive(self) -> None:
         number = self.a_framework_number()
@@ -361,7 +371,9 @@ class History:
         self._cycle()
 
     def answer_and_cycle(self) -> None:
-        """Whoever holds something declines it, ends it or keeps it; then there is a cycle."""
+        """Tasks start on half of some holdings; all are declined, ended or kept; then a cycle."""
+        started = [key for key in sorted(self.model.held) if self.chance(0.4)]
+        self.tell("use", [(key, self._part(key, 2)) for key in started])
         parts = {key: self.one(1, 1, 2, 0) for key in sorted(self.model.held)}
         self._give_back(*((key, part, self.one(*REFUSE_MS)) for key, part in parts.items()))
         self._advance()

@@ -160,7 +160,8 @@ class KeptHistory(History):
         super().__init__(seed, special=True, any_policy=True)
         self.pair.core.settings.learn_demand = True
         self.both: Any = Doubled(self.pair.core)
-        self.pair.core = self.both
+        both: Any = self.both
+        self.pair.core = both
         # Looking at filters would change one of the two.
         self.pair.snapshots = None
 
