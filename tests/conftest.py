@@ -31,7 +31,12 @@ loop_cache.prepare()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile once before tests run side by side: each of them would compile everything."""
+    """Choose how many random examples there are, and compile before tests run side by side.
+
+    Each of them would compile everything.
+    """
+    if config.option.markexpr == FIRST_TIER and not os.environ.get("HYPOTHESIS_PROFILE"):
+        settings.load_profile(f"{_usual}-few")
     if getattr(config.option, "numprocesses", None) and not loop_cache.is_complete():
         subprocess.run([sys.executable, "-m", "allocator", "warm"], check=True, cwd=ROOT)
 
@@ -41,9 +46,14 @@ _common = settings(deadline=None, print_blob=True, suppress_health_check=[Health
 settings.register_profile("ci", _common, max_examples=60, derandomize=True)
 settings.register_profile("dev", _common, max_examples=60)
 settings.register_profile("nightly", _common, max_examples=3000, stateful_step_count=200)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
-)
+# The first tier plays a third of the examples; the second all of them.
+settings.register_profile("ci-few", _common, max_examples=20, derandomize=True)
+settings.register_profile("dev-few", _common, max_examples=20)
+_usual = "ci" if os.environ.get("CI") else "dev"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or _usual)
+
+FIRST_TIER = "not long"
+"""The expression of marks by which `make test` runs the first tier."""
 
 
 TOOLS = ROOT / ".ci" / "tools.txt"

@@ -388,7 +388,9 @@ class History:
         self._cycle()
 
     def _advance(self) -> None:
-        self.tell("advance", self.one(*LATER_MS))
+        later_ms = self.one(*LATER_MS)
+        self.told.append(f"advance({later_ms})")
+        self.pair.advance(later_ms)
 
     def _return_shared(self) -> None:
         """Take shared volumes back from those who could be offered them once more.
