@@ -94,7 +94,7 @@ test: ## the tests of every change: each behaviour, each real part once; ARGS='-
 test-all: ## also what is long, repeated or statistical: sanitizers, many random histories, torture
 	+@$(SIDE_BY_SIDE) $(STAMP) loops tools
 	+@$(MAKE) --no-print-directory cpp-all gate-times
-	HYPOTHESIS_PROFILE=all MESOS_ALLOCATOR_DRIVER=$(CURDIR)/.cache/module/address/tests/session_driver \
+	HYPOTHESIS_PROFILE=all MESOS_ALLOCATOR_DRIVER=$(SANITIZED_DRIVER) \
 	  $(PYTEST)
 
 # Neither needs anything of Python.
