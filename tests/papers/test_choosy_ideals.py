@@ -6,6 +6,7 @@ import pytest
 from allocator.lab.papers.choosy import macro, micro
 from allocator.lab.papers.choosy.ideals import SCHEDULERS, Coming, Machines
 from allocator.solvers.max_min import whole as max_min_whole
+from tests.tiers import seeds
 
 FREE = ("migration", "preemption")
 """Those that may move what runs."""
@@ -23,7 +24,7 @@ def random_users(seed, users=5, types=6):
     return count, able
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(5, 25))
 @pytest.mark.parametrize("scheduler", ["migration", "preemption"])
 def test_ideals_reach_the_optimum_as_users_come(scheduler, seed):
     """The solver of whole machines is the oracle; nobody's task ends before the moment."""
@@ -41,7 +42,7 @@ def test_ideals_reach_the_optimum_as_users_come(scheduler, seed):
         assert got.sum() == best.sum()
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds(5, 15))
 def test_restricted_gives_out_an_empty_cluster_optimally(seed):
     """All users there, then all machines free at once: a blocker that holds everything leaves."""
     count, able = random_users(seed)
