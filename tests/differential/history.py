@@ -237,7 +237,7 @@ class History:
             self.tell("activate_framework", number, self.chance(0.7))
 
     def drop_out_and_return(self) -> None:
-        """A framework gives back all it holds, before it goes or when it is away, and returns.
+        """A framework gives back most it holds, before it goes or when it is away, and returns.
 
         It may disconnect, or leave all of its roles. No refusal counts that came before it is back.
         """
@@ -248,13 +248,13 @@ class History:
         connected, roles = self.chance(0.5), framework.roles
         first = self.chance(0.5)
         if first:
-            self._decline_all(number)
+            self._decline_most(number)
         if connected:
             self.tell("update_framework", number, replace(framework, roles=set()))
         else:
             self.tell("activate_framework", number, False)
         if not first:
-            self._decline_all(number)
+            self._decline_most(number)
         if connected:
             self.tell("update_framework", number, replace(framework, roles=roles))
         else:
@@ -262,8 +262,11 @@ class History:
         self._advance()
         self._cycle()
 
-    def _decline_all(self, number: int) -> None:
+    def _decline_most(self, number: int) -> None:
+        """Decline what a framework holds, but for what one role has on one agent."""
         keys = sorted(key for key in self.model.held if key[0] == number)
+        if len(keys) > 1:
+            keys.remove(self.one(*keys))
         if keys:
             self._give_back(*((key, 1, 60_000) for key in keys))
 
