@@ -245,18 +245,18 @@ class History:
         framework = self.model.frameworks.get(number)
         if framework is None:
             return
-        connected, roles = self.chance(0.5), framework.roles
-        first = self.chance(0.5)
+        leaves, first = self.chance(0.5), self.chance(0.5)
+        back = replace(framework)
         if first:
             self._decline_most(number)
-        if connected:
-            self.tell("update_framework", number, replace(framework, roles=set()))
+        if leaves:
+            self.tell("update_framework", number, replace(back, roles=set(), suppressed=set()))
         else:
             self.tell("activate_framework", number, False)
         if not first:
             self._decline_most(number)
-        if connected:
-            self.tell("update_framework", number, replace(framework, roles=roles))
+        if leaves:
+            self.tell("update_framework", number, back)
         else:
             self.tell("activate_framework", number, True)
         self._advance()
