@@ -239,9 +239,12 @@ class History:
     def drop_out_and_return(self) -> None:
         """A framework gives back most it holds, before it goes or when it is away, and returns.
 
-        It may disconnect, or leave all of its roles. No refusal counts that came before it is back.
+        It may disconnect, or leave all of its roles. No refusal counts that came before it is back,
+        not even where the role still holds something on another agent.
         """
-        number = self.a_framework_number()
+        clients = sorted(key[:2] for key in self.model.held if key[0] in self.model.frameworks)
+        several = [each for each in clients if clients.count(each) > 1]
+        number = self.one(*several)[0] if several else self.a_framework_number()
         framework = self.model.frameworks.get(number)
         if framework is None:
             return
@@ -434,7 +437,7 @@ VERBS: Mapping[str, int] = {
     "add_or_update_framework": 3,
     "remove_framework": 1,
     "activate_framework": 1,
-    "drop_out_and_return": 1,
+    "drop_out_and_return": 2,
     "suppress_or_revive": 2,
     "exclude": 2,
     "set_weight": 2,
