@@ -237,33 +237,39 @@ class History:
             self.tell("activate_framework", number, self.chance(0.7))
 
     def drop_out_and_return(self) -> None:
-        """A framework gives back all it holds, before it goes or when it is away, and returns.
+        """A framework gives back most it holds, before it goes or when it is away, and returns.
 
-        It may disconnect, or leave all of its roles. No refusal counts that came before it is back.
+        It may disconnect, or leave all of its roles. No refusal counts that came before it is back,
+        not even where the role still holds something on another agent.
         """
-        number = self.a_framework_number()
+        clients = sorted(key[:2] for key in self.model.held if key[0] in self.model.frameworks)
+        several = [each for each in clients if clients.count(each) > 1]
+        number = self.one(*several)[0] if several else self.a_framework_number()
         framework = self.model.frameworks.get(number)
         if framework is None:
             return
-        connected, roles = self.chance(0.5), framework.roles
-        first = self.chance(0.5)
+        leaves, first = self.chance(0.5), self.chance(0.5)
+        back = replace(framework)
         if first:
-            self._decline_all(number)
-        if connected:
-            self.tell("update_framework", number, replace(framework, roles=set()))
+            self._decline_most(number)
+        if leaves:
+            self.tell("update_framework", number, replace(back, roles=set(), suppressed=set()))
         else:
             self.tell("activate_framework", number, False)
         if not first:
-            self._decline_all(number)
-        if connected:
-            self.tell("update_framework", number, replace(framework, roles=roles))
+            self._decline_most(number)
+        if leaves:
+            self.tell("update_framework", number, back)
         else:
             self.tell("activate_framework", number, True)
         self._advance()
         self._cycle()
 
-    def _decline_all(self, number: int) -> None:
+    def _decline_most(self, number: int) -> None:
+        """Decline what a framework holds, but for what one role has on one agent."""
         keys = sorted(key for key in self.model.held if key[0] == number)
+        if len(keys) > 1:
+            keys.remove(self.one(*keys))
         if keys:
             self._give_back(*((key, 1, 60_000) for key in keys))
 
@@ -431,7 +437,7 @@ VERBS: Mapping[str, int] = {
     "add_or_update_framework": 3,
     "remove_framework": 1,
     "activate_framework": 1,
-    "drop_out_and_return": 1,
+    "drop_out_and_return": 2,
     "suppress_or_revive": 2,
     "exclude": 2,
     "set_weight": 2,

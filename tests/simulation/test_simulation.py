@@ -38,4 +38,4 @@ def test_a_release_that_is_lost_is_found(brain_library: Path) -> None:
     quiet.release_lost = 0.1
     simulation = Simulation(3, brain_library, quiet)
     with pytest.raises(AssertionError):
-        simulation.run(5000)
+        simulation.run(1000)

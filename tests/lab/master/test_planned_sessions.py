@@ -10,7 +10,7 @@ from allocator.policies import POLICIES, build
 from tests.lab.master.starvation import Watched
 
 PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name)), PlanningPolicy))
-FEW = {("cmmf", "characterised"), ("quincy", "oblivious")}
+FEW = {("cmmf", "characterised")}
 RUNS = [
     pytest.param(policy, mode, marks=[] if (policy, mode) in FEW else [pytest.mark.long])
     for policy in PLANNING
