@@ -46,7 +46,7 @@ DEAR = frozenset(
 
 ALONE = frozenset(
     {
-        "agent-invented-kinds", "agent-ranges", "agents-enormous", "constraint-values",
+        "agent-invented-kinds", "agent-ranges", "agents-tiny", "constraint-values",
         "decline-odd", "filter-amounts", "labels-odd", "names-alike", "reserve-labelled",
         "role-long",
     }
