@@ -69,6 +69,18 @@ class Condition:
             if clause.values:
                 self.one_of = clause.values if self.one_of is None else self.one_of & clause.values
 
+    @property
+    def bars_others(self) -> bool:
+        """Whether values that no clause names are barred."""
+        return self.must_lack or self.one_of is not None
+
+    @property
+    def exceptions(self) -> AbstractSet[str]:
+        """The values that are judged the other way."""
+        if self.must_lack:
+            return frozenset()
+        return self.none_of if self.one_of is None else self.one_of - self.none_of
+
     def holds(self, value: str | None) -> bool:
         """Whether an agent with this value satisfies all of them; None: it lacks the attribute."""
         if value is None:
