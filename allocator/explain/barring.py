@@ -6,7 +6,7 @@ of all rules bar pairs of a client and an agent.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from allocator.core import (
     Bools,
     Clause,
     Ints,
+    Rule,
     Settings,
     Snapshot,
+    SortedRule,
     bits,
     harmless,
     parse_constraint,
@@ -72,53 +74,50 @@ class Exclusion:
 
 def exclusions(picture: Picture, subject: Subject) -> Iterator[Exclusion]:
     """Give each condition that bars the client somewhere."""
-    bound = picture.agents.bound
+    bound, columns = picture.agents.bound, picture.columns
     told = subject.told & bound
     if told.any():
         cause = "the framework's own offer constraints, as the master evaluates them"
         yield Exclusion("constraint", cause, "change the framework's offer constraints", told)
-    rule: Any = subject.rule
-    barred = np.flatnonzero(subject.excluded & bound).tolist()
+    rule, barred = subject.rule, subject.excluded & bound
     # A rule that asks for nothing, to which one condition at a time is added.
-    anything = type(rule)()
+    anything = Rule()
     for part, (cause, mend) in _CAPABILITIES.items():
-        alone = replace(anything, **{part: getattr(rule, part)})
-        where = _where(picture, barred, alone)
-        if where.any():
+        where = columns.barred_by(SortedRule.of(replace(anything, **{part: getattr(rule, part)})))
+        if where is not None and (where := where & barred).any():
             yield Exclusion("capability", cause, mend, where)
+    source = _sources(picture, subject.client)
     for clause in dict.fromkeys(rule.clauses):
-        where = _where(picture, barred, replace(anything, clauses=(clause,)))
-        if where.any():
-            yield Exclusion("constraint", *_source(picture, subject.client, clause), where)
+        where = columns.barred_by(SortedRule.of(replace(anything, clauses=(clause,))))
+        if where is not None and (where := where & barred).any():
+            text = harmless(text_of(clause), _CLAUSE_MAX)
+            cause, mend = source.get(clause, _OWN)
+            yield Exclusion("constraint", f"{text}, {cause}", mend, where)
 
 
-def _where(picture: Picture, barred: list[int], rule: Any) -> Bools:  # noqa: ANN401
-    """On which of the agents that bar the client this rule does."""
-    where = np.zeros(len(picture.agents.bound), np.bool_)
-    for agent in barred:
-        traits = picture.traits[agent]
-        where[agent] = traits is not None and not rule.allows(traits)
-    return where
+_OWN = (
+    f"of the framework's label {CONSTRAINT_LABEL}",
+    f"change the label {CONSTRAINT_LABEL} of the framework",
+)
 
 
-def _source(picture: Picture, client: int, clause: Clause) -> tuple[str, str]:
-    """Say where a clause comes from, and how it is taken back."""
-    names = picture.names
+def _sources(picture: Picture, client: int) -> dict[Clause, tuple[str, str]]:
+    """Say which clauses come from operators' rules, from which, and how each is taken back."""
+    names, found = picture.names, dict[Clause, tuple[str, str]]()
     info = names.info[int(names.framework[client])]
     path = names.path[int(names.role[client])]
-    text = harmless(text_of(clause), _CLAUSE_MAX)
     for rule in picture.constraints:
         # The same look-up as in the books, with this rule alone.
         key = (rule.role, rule.framework_name)
-        found = Settings(constraints={key: rule}).constraint_rules(path, info.name if info else "")
-        if any(clause in parse_constraint(each) for each in found):
+        alone = Settings(constraints={key: rule})
+        for expression in alone.constraint_rules(path, info.name if info else ""):
             options = f" --role {rule.role!r}" * bool(rule.role)
             options += f" --framework-name {rule.framework_name!r}" * bool(rule.framework_name)
             whom = f"for{options.replace('--', '')}" if options else "for everybody"
-            cause = f"{text}, an operator's rule {whom} ({rule.expression!r})"
-            return cause, f"mesos-allocator constraint remove{options}"
-    cause = f"{text}, of the framework's label {CONSTRAINT_LABEL}"
-    return cause, f"change the label {CONSTRAINT_LABEL} of the framework"
+            cause = f"an operator's rule {whom} ({rule.expression!r})"
+            for clause in parse_constraint(expression):
+                found.setdefault(clause, (cause, f"mesos-allocator constraint remove{options}"))
+    return found
 
 
 def text_of(clause: Clause) -> str:
