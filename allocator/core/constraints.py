@@ -16,16 +16,17 @@ import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from allocator.core.bounds import quoted
 from allocator.core.events import AgentInfo
 
 _NAME = re.compile(r"[\w./:@+-]+")
+_ANY = frozenset[str]()
 _NO_VALUE = re.compile(r"[=<>!~&\"']|[^\S ]")
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """One condition: `attribute` has one of `values` (any, where empty), or has not."""
 
     attribute: str
@@ -89,11 +90,31 @@ class Condition:
         return fits and not self.must_lack and value not in self.none_of
 
 
+_BARE = {
+    (must_be, must_lack): Condition(must_be=must_be, must_lack=must_lack)
+    for must_be in (False, True)
+    for must_lack in (False, True)
+}
+"""Conditions that name no value. They are all alike, and most of a long label: so they take
+nothing."""
+
+
 def conditions(clauses: Iterable[Clause]) -> dict[str, Condition]:
-    """Put clauses together by attribute."""
+    """Put clauses together by attribute. Nobody may change the conditions."""
     found: dict[str, Condition] = {}
     for clause in clauses:
-        found.setdefault(clause.attribute, Condition()).add(clause)
+        before = found.get(clause.attribute)
+        if not clause.values and (before is None or before is _BARE[before.must_be, before.must_lack]):
+            must_be = not clause.negated or (before is not None and before.must_be)
+            must_lack = clause.negated or (before is not None and before.must_lack)
+            found[clause.attribute] = _BARE[must_be, must_lack]
+            continue
+        if before is None:
+            before = Condition()
+        elif before is _BARE[before.must_be, before.must_lack]:
+            before = Condition(must_be=before.must_be, must_lack=before.must_lack)
+        before.add(clause)
+        found[clause.attribute] = before
     return found
 
 
@@ -114,21 +135,21 @@ def parse_constraint(expression: str) -> tuple[Clause, ...]:
     >>> all(clause.holds({"zone": "a", "ssd": ""}) for clause in clauses)
     True
     """
-    texts = (text.strip() for text in expression.split(";"))
-    return tuple(_parse_clause(text) for text in texts if text)
+    texts = map(str.strip, expression.split(";"))
+    return tuple([_parse_clause(text) for text in texts if text])
 
 
 def _parse_clause(text: str) -> Clause:
-    attribute, equals, values = text.partition("=")
+    attribute, equals, listed = text.partition("=")
     if not equals:
-        name = text.removeprefix("!").strip()
-        clause = Clause(name, frozenset(), negated=text.startswith("!"))
+        negated = text.startswith("!")
+        name, values = text[negated:].strip(), _ANY
     else:
         negated = attribute.endswith("!")
         name = attribute.removesuffix("!").strip()
-        clause = Clause(name, frozenset(v.strip() for v in values.split("|")), negated)
-    wrong = not _NAME.fullmatch(clause.attribute) or "" in clause.values
-    if wrong or any(map(_NO_VALUE.search, clause.values)):
+        values = frozenset(map(str.strip, listed.split("|")))
+    wrong = not _NAME.fullmatch(name) or "" in values
+    if wrong or any(map(_NO_VALUE.search, values)):
         message = f"{quoted(text)} is no clause; write 'name=a|b', 'name!=a', 'name' or '!name'"
         raise ValueError(message)
-    return clause
+    return Clause(name, values, negated)

@@ -74,14 +74,6 @@ class AgentTraits:
     nested_roles: bool
 
 
-_BARE = {
-    (must_be, must_lack): Condition(must_be=must_be, must_lack=must_lack)
-    for must_be in (False, True)
-    for must_lack in (False, True)
-}
-"""Conditions that ask for no value."""
-
-
 @dataclass(frozen=True, slots=True)
 class SortedRule:
     """A rule with its clauses by attribute: so those of names that nobody has are passed over.
@@ -99,10 +91,7 @@ class SortedRule:
         """Sort a rule's clauses."""
         must, may = dict[str, Condition](), dict[str, Condition]()
         for name, condition in conditions(rule.clauses).items():
-            # Those that name no value are all alike, and most of a long label: they take nothing.
-            bare = condition.one_of is None and not condition.none_of
-            kept = _BARE[condition.must_be, condition.must_lack] if bare else condition
-            (must if condition.must_be else may)[name] = kept
+            (must if condition.must_be else may)[name] = condition
         return cls(rule, must, may)
 
     def asked(self, known: Mapping[str, object]) -> dict[str, Condition] | None:

@@ -292,10 +292,7 @@ def _set_of(clients: Iterable[int]) -> int:
 
 def _blocks(mask: Words) -> Iterable[range]:
     """Runs of words that have some bit, none longer than `_BLOCK`."""
-    start = None
-    for word in [*np.flatnonzero(mask).tolist(), None]:
-        if start is not None and (word is None or word != end or end - start >= _BLOCK):
-            yield range(start, end)
-            start = None
-        if word is not None:
-            start, end = (word if start is None else start), word + 1
+    some = np.flatnonzero(mask)
+    for run in np.split(some, np.flatnonzero(np.diff(some) > 1) + 1):
+        for start in range(0, len(run), _BLOCK):
+            yield range(int(run[start]), int(run[min(start + _BLOCK, len(run)) - 1]) + 1)

@@ -224,11 +224,10 @@ class RuleIndex:
         if entry is None:
             entry = self._classes[rule] = RuleClass(SortedRule.of(rule))
             its, having = entry.rule, self.columns.having if rule.clauses else {}
-            for names in (its.must, its.may):
-                for name, condition in names.items():
-                    self._asking[name] += 1
-                    if name in having:
-                        self._asked.setdefault(name, _Asked()).add(entry, condition)
+            for conditions in (its.must, its.may):
+                self._asking.update(conditions.keys())
+                for name in conditions.keys() & having.keys():
+                    self._asked.setdefault(name, _Asked()).add(entry, conditions[name])
             entry.lost = not its.must.keys() <= having.keys()
         return entry
 

@@ -76,7 +76,8 @@ def main(seconds: float) -> None:
         time.sleep(0.01)
     made = planning.counts
     assert not made.failed + watch.counts.failed + loop.apart.failed
-    print(counts["copies"], counts["cycles"], loop.apart.begun, made.adopted, watch.counts.done)
+    done = counts["copies"], counts["cycles"], loop.apart.begun, made.adopted, watch.counts.done
+    sys.stdout.write(" ".join(map(str, done)))
     planning.stop()
     loop.stop()
 
