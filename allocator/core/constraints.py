@@ -103,18 +103,16 @@ def conditions(clauses: Iterable[Clause]) -> dict[str, Condition]:
     """Put clauses together by attribute. Nobody may change the conditions."""
     found: dict[str, Condition] = {}
     for clause in clauses:
-        before = found.get(clause.attribute)
-        if not clause.values and (before is None or before is _BARE[before.must_be, before.must_lack]):
-            must_be = not clause.negated or (before is not None and before.must_be)
-            must_lack = clause.negated or (before is not None and before.must_lack)
-            found[clause.attribute] = _BARE[must_be, must_lack]
+        before = found.get(clause.attribute, _BARE[False, False])
+        must_be, must_lack = before.must_be, before.must_lack
+        is_bare = before is _BARE[must_be, must_lack]
+        if is_bare and not clause.values:
+            asked = must_be or not clause.negated, must_lack or clause.negated
+            found[clause.attribute] = _BARE[asked]
             continue
-        if before is None:
-            before = Condition()
-        elif before is _BARE[before.must_be, before.must_lack]:
-            before = Condition(must_be=before.must_be, must_lack=before.must_lack)
-        before.add(clause)
-        found[clause.attribute] = before
+        condition = Condition(must_be=must_be, must_lack=must_lack) if is_bare else before
+        condition.add(clause)
+        found[clause.attribute] = condition
     return found
 
 

@@ -20,6 +20,7 @@ from allocator.core import (
     Settings,
     Snapshot,
     SortedRule,
+    Words,
     bits,
     harmless,
     parse_constraint,
@@ -192,6 +193,9 @@ class PairChecker:
         self.scene = scene_of(snapshot, criteria or usual)
         # Whoever waited too long comes first, under the same rules.
         self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
+        # What has a bit for each client and agent is made once, for all who are asked about.
+        self._found: dict[tuple[bool, bool], Scene] = {}
+        self._none: dict[int, Words] = {}
         self._unbarred = self._lifted()
 
     def barring(self, pairs: Pairs) -> Barring:
@@ -221,7 +225,7 @@ class PairChecker:
                 alone = places._replace(demand=read_only(only, np.int64))
                 scene = self._unbarred._replace(places=alone)
                 if capacity is not None:
-                    scene = _emptied(scene, capacity)
+                    scene = self._emptied(scene, capacity)
                 fits = self._passes(scene, pairs)
                 short[:, column] = wanted & ~fits
         return short
@@ -251,12 +255,12 @@ class PairChecker:
         alone = bounds._replace(left=left, required=own(required, np.int64))
         scene, room = self._lifted(bounds=True)._replace(bounds=alone), self._unbarred
         if capacity is not None:
-            scene, room = _emptied(scene, capacity), _emptied(room, capacity)
+            scene, room = self._emptied(scene, capacity), self._emptied(room, capacity)
         return self._passes(room, pairs) & ~self._passes(scene, pairs)
 
     def fits_when_empty(self, pairs: Pairs, capacity: Ints) -> Bools:
         """Say of pairs whether agents of this capacity (m, R), with nothing held, have room."""
-        return self._passes(_emptied(self._unbarred, capacity), pairs)
+        return self._passes(self._emptied(self._unbarred, capacity), pairs)
 
     def alone(self, client: int) -> Ints:
         """What a client would be given of each agent if nobody else took part, (A, R)."""
@@ -290,8 +294,14 @@ class PairChecker:
 
     def _lifted(self, *, filters: bool = False, bounds: bool = False) -> Scene:
         """Lift all rules but these."""
+        if (filters, bounds) not in self._found:
+            self._found[filters, bounds] = self._lift(filters=filters, bounds=bounds)
+        return self._found[filters, bounds]
+
+    def _lift(self, *, filters: bool, bounds: bool) -> Scene:
         agents, shown = self.scene.agents, self.snapshot.filters
-        barred = own(shown.covered, np.uint64) if filters else np.zeros_like(agents.barred)
+        count = len(agents.barred)
+        barred = own(shown.covered, np.uint64) if filters else self._none_barred(count)
         head = shown.head if filters else np.full_like(shown.head, -1)
         rule = self.scene.rule
         return self.scene._replace(
@@ -299,20 +309,26 @@ class PairChecker:
             rule=rule._replace(bounded=rule.bounded and bounds),
         )
 
+    def _none_barred(self, count: int) -> Words:
+        """Nobody, on so many agents; nobody may write to it."""
+        if count not in self._none:
+            words = self.scene.agents.barred.shape[1]
+            self._none[count] = np.zeros((count, words), np.uint64)
+        return self._none[count]
 
-def _emptied(scene: Scene, capacity: Ints) -> Scene:
-    """Put agents on which nothing is held in the place of the scene's; all of it is plain."""
-    count, agents = len(capacity), scene.agents
-    return scene._replace(
-        agents=agents._replace(
-            free=own(capacity, np.int64),
-            barred=np.zeros((count, agents.barred.shape[1]), np.uint64),
-            barring=read_only(np.zeros(count), np.bool_),
-            head=read_only(np.full(count, -1), np.int32),
-            start=read_only(np.zeros(count + 1), np.int64),
-            largest=read_only(np.zeros((count, agents.largest.shape[1])), np.int64),
+    def _emptied(self, scene: Scene, capacity: Ints) -> Scene:
+        """Put agents on which nothing is held in the place of the scene's; all of it is plain."""
+        count, agents = len(capacity), scene.agents
+        return scene._replace(
+            agents=agents._replace(
+                free=own(capacity, np.int64),
+                barred=self._none_barred(count),
+                barring=read_only(np.zeros(count), np.bool_),
+                head=read_only(np.full(count, -1), np.int32),
+                start=read_only(np.zeros(count + 1), np.int64),
+                largest=read_only(np.zeros((count, agents.largest.shape[1])), np.int64),
+            )
         )
-    )
 
 
 def warm() -> None:

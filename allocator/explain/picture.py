@@ -19,6 +19,7 @@ from allocator.core import (
     AskedRow,
     Bools,
     CycleRecord,
+    Floats,
     FrameworkInfo,
     Ints,
     Kind,
@@ -187,6 +188,23 @@ class Picture:
     def columns(self) -> AgentColumns:
         """What agents are like, by attribute: a condition looks at each value once."""
         return AgentColumns(self.traits)
+
+    @cached_property
+    def held_share(self) -> Floats:
+        """Dominant shares of what clients hold, (C,)."""
+        return self.shares(self.clients.held)
+
+    @cached_property
+    def offered_share(self) -> Floats:
+        """Dominant shares of what clients have on offer, (C,)."""
+        return self.shares(self.clients.offered)
+
+    def shares(self, amounts: Ints) -> Floats:
+        """Dominant shares of amounts (n, R), (n,)."""
+        columns = self.counted & (self.total > 0)
+        if not columns.any():
+            return np.zeros(len(amounts))
+        return (amounts[:, columns] / self.total[columns]).max(axis=1)
 
     def framework_name(self, client: int) -> str:
         return name_of(self.names, client)

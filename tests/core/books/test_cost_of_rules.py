@@ -1,4 +1,4 @@
-"""What a tenant says of agents costs what it says, whatever number of agents or tenants there is."""
+"""A rule about agents costs what it says, however many agents and tenants there are."""
 
 import numpy as np
 import pytest
