@@ -49,7 +49,8 @@ def explain(
     checker = None if picture.snapshot is None else PairChecker(picture.snapshot)
     if kind == "agent":
         return _agent(picture, name, checker, cycles_told)
-    clients, histories = [], _histories(picture, cycles_told, goes_on)
+    clients: list[ClientExplanation] = []
+    histories = _histories(picture, cycles_told, goes_on)
     for number, subject in enumerate(picture.subjects):
         if clients and not goes_on():
             break

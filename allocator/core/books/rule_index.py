@@ -9,7 +9,7 @@ Sets of clients are whole numbers with a bit for each.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -131,7 +131,7 @@ class _Asked:
         Returns which row is for each code, and the rows.
         """
         rows = [self.lacking >> shift & mask, self.other >> shift & mask]
-        place = dict[str, int]()
+        place = dict[str | None, int]()
         for entry in entries:
             opinion = self.opinions.get(entry)
             if opinion is None or not opinion.exceptions:
@@ -160,7 +160,7 @@ def clients_in(clients: int) -> list[int]:
     return np.flatnonzero(np.unpackbits(np.frombuffer(text, np.uint8), bitorder="little")).tolist()
 
 
-_FLAGS = (
+_FLAGS: tuple[tuple[str, bool, Callable[[Rule], bool]], ...] = (
     ("gpus", True, lambda rule: not rule.gpus),
     ("remote", True, lambda rule: not rule.any_region),
     ("many_roles", False, lambda rule: rule.many_roles),
