@@ -16,9 +16,9 @@ def count_calls(
     def counted(name: str) -> Any:
         real = getattr(module, name)
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
             count[name] += 1
-            return real(*arguments)
+            return real(*arguments, **named)
 
         return call
 

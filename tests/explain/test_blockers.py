@@ -1,5 +1,6 @@
 """Each thing that can keep agents from a framework is named, counted and told how to mend."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -478,7 +479,8 @@ def test_conditions_are_judged_by_value_and_not_agent_by_agent(monkeypatch):
     cycles_laid_out = count_calls(monkeypatch, PairChecker, "__init__")
     lifted = count_calls(monkeypatch, PairChecker, "_lift")
     found = explain(picture, "framework", "f")
-    assert [len(client.blockers) for client in found.clients] == [105] * 10
+    for client in found.clients:
+        assert Counter(each.reason for each in client.blockers)["constraint"] == 105
     assert not agents + clauses
     assert columns["put"] == 1
     assert cycles_laid_out["__init__"] <= 1 + len(picture.cycles)
@@ -490,7 +492,7 @@ def test_what_was_found_is_told_when_the_time_is_up():
     picture = take(a.allocator, "framework", "f")
     whole = explain(picture, "framework", "f")
     assert (len(whole.clients), whole.left_out, list(whole.notes)) == (8, 0, [])
-    looks = iter([True] * 10)
+    looks = iter([True] * 5)
     part = explain(picture, "framework", "f", 10, lambda: next(looks, False))
     assert 0 < len(part.clients) < 8
     assert list(part.clients) == whole.clients[: len(part.clients)]

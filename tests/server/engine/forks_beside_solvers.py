@@ -46,7 +46,6 @@ def _cycle(allocator: Allocator, planning: PlanningThread) -> None:
 def main(seconds: float) -> None:
     """Plan, look at fairness and copy the books, all beside each other."""
     loop = _loop()
-    # The slowest planner of all, and all that it needs compiled.
     loop.apart._size = (time.monotonic() + 1e9, LARGE)
     planning = PlanningThread(loop, budget_s=60.0, interval_s=0.0)
     watch = FairnessWatch(loop, 1.0)
