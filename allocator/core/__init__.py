@@ -6,6 +6,7 @@ cycle. `DESIGN.md` tells the rest.
 
 from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
+from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.books.eligibility import bits
 from allocator.core.books.quota import QuotaUse
 from allocator.core.books.resource_space import NOWHERE
@@ -137,7 +138,9 @@ __all__ = [
     "AddFramework",
     "AdoptPlan",
     "AgentClasses",
+    "AgentColumns",
     "AgentInfo",
+    "AgentTraits",
     "Allocator",
     "Aside",
     "AskedRow",
@@ -190,6 +193,7 @@ __all__ = [
     "Renamer",
     "Request",
     "Revive",
+    "Rule",
     "ScoringPolicy",
     "Seen",
     "SessionLimits",
@@ -208,6 +212,7 @@ __all__ = [
     "SetWhitelist",
     "Settings",
     "Snapshot",
+    "SortedRule",
     "State",
     "Subtree",
     "Suppress",

@@ -300,25 +300,17 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
 def _of_busy_agents(work: _Work, where: Bools) -> None:
     """Agents that would do, if less were held on them."""
     picture, client = work.picture, work.subject.client
-    share = shares(picture, picture.clients.held)
+    share = picture.held_share
     order = np.argsort(-share, kind="stable")[:EXAMPLES]
     held = [row for row in order.tolist() if share[row] > 0]
     named = {row: "itself" if row == client else picture.framework_name(row) for row in held}
     holders = [f"{named[row]} {100 * share[row]:.0f} %" for row in held]
-    idle = shares(picture, picture.clients.offered).max(initial=0.0)
+    idle = picture.offered_share.max(initial=0.0)
     cause = f"in use or on offer; most of the cluster: {', '.join(holders) or 'nobody'}"
     mend = "wait, add agents, or give the role a weight or a guarantee"
     if idle >= 0.5:
         mend = "bound what may lie on offer (starvation.outstanding_max), or shorten offer_timeout"
     work.mark("full", cause, where, mend)
-
-
-def shares(picture: Picture, amounts: Ints) -> np.ndarray:
-    """Dominant shares of amounts (n, R), (n,)."""
-    columns = picture.counted & (picture.total > 0)
-    if not columns.any():
-        return np.zeros(len(amounts))
-    return (amounts[:, columns] / picture.total[columns]).max(axis=1)
 
 
 def _largest_free(work: _Work, checker: PairChecker, barring: Barring) -> tuple[Ints, int]:
