@@ -13,6 +13,7 @@ import numpy as np
 from allocator.core.books.state import State
 from allocator.core.events import SetQuota
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Floats, Ints
+from allocator.core.task_counts import whole_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +231,9 @@ def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[
         here = role[inside]
         part = (weight[inside] / below[here])[:, None]
         bounded = tree.limit[here] < UNBOUNDED
-        most = np.where(bounded, (tree.limit[here] * part).astype(np.int64), UNBOUNDED)
-        limit[inside] = np.minimum(limit[inside], most)
-        least = (tree.guarantee[here] * part).astype(np.int64)
+        most = whole_below(np.where(bounded, tree.limit[here], 0) * part).astype(np.int64)
+        limit[inside] = np.minimum(limit[inside], np.where(bounded, most, UNBOUNDED))
+        least = whole_below(tree.guarantee[here] * part).astype(np.int64)
         guarantee[inside] = np.maximum(guarantee[inside], least)
         role[inside] = tree.above[here]
     return limit, guarantee
