@@ -243,6 +243,8 @@ def as_dict(report: "Report") -> dict[str, Any]:
     result["holds"] = report.holds
     for row, plain in zip(report.rows, result["rows"], strict=True):
         plain["agrees"] = row.agrees
+        plain["differs"] = row.differs
         for cell, plain_cell in zip(row.cells, plain["cells"], strict=True):
             plain_cell["agrees"] = cell.agrees
+            plain_cell["verdict"] = cell.verdict
     return result
