@@ -93,10 +93,9 @@ def on_offer(world: World, framework: Framework) -> dict[str, int]:
 
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 def test_a_hoarder_leaves_the_others_ports(mode):
-    """Four agents of 250 ports; else everybody after it would have CPUs without ports."""
+    """Else everybody after it would have CPUs and memory without ports."""
     world = World(PolicySpec("drf", "listed", mode), settings={"outstanding_max": 0.25})
-    for _ in range(4):
-        world.agent("cpus:4;mem:8192;ports:250")
+    world.agent("cpus:16;mem:32768;ports:1000")
     hoarder = world.framework("a", labels={DEMAND_LABEL: "cpus:0.1;mem:8;ports:100"})
     world.cycle()
     world.cycle()
