@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 
-
-_ROUNDING = 1e-9  # of a number: by so little quotients of weights miss a whole one
+_ROUNDING = 1e-9  # of a number: quotients of weights miss a whole one by less
 
 
 def whole_below(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,8 +17,9 @@ from tests.world.world import World
 
 WEIGHTS = (1.0, 1.0, 1.5, 2.0, 0.025, 40.0)
 NAMES = ("cpus", "mem")
-FAR, WAITS = 200, 300  # what quincy's defaults cost: a task far from its data, and one without place
-BELOW_LEAST = 1_000_000
+FAR, WAITS, BELOW_LEAST = 200, 300, 1_000_000
+"""Quincy's costs by default: of a task far from its data, of one without a place, and more below
+the lower bound."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from allocator.core.plans.reclaims import forget_asked
 from allocator.core.resources import GPUS
 from allocator.core.snapshot import Ints
 
+
 def check_agent(state: State, agent: int, field: str = "agent") -> None:
     """Raise an `EventError` where the handle names no agent."""
     if not state.agents.is_bound(agent):

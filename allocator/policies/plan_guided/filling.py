@@ -173,9 +173,7 @@ def _weighed(scene: Scene, target: Floats) -> Scene:
     """Let each client's progress be measured by its target, (C,)."""
     client = scene.places.client
     weight = np.where(client >= 0, target[client], 0)
-    return scene._replace(
-        places=scene.places._replace(weight=fixed(np.maximum(weight, _NOTHING)))
-    )
+    return scene._replace(places=scene.places._replace(weight=fixed(np.maximum(weight, _NOTHING))))
 
 
 def _add_up(scene: Scene, measure: Floats, served: Ints) -> None:
