@@ -280,7 +280,8 @@ def _in_tasks(given: Ints, rooms: _Rooms) -> Ints:
     size = np.maximum(rooms.size, 1)
     tasks = np.floor(given / size[:, None])
     lacks = np.floor(given.sum(axis=1) / size + 0.5) - tasks.sum(axis=1)
-    left = rooms.room - (tasks * size[:, None]).sum(axis=0)
+    # Rounding down to units took less than one from each agent's room, and from each share.
+    left = rooms.room + rooms.groups.count + 1 - (tasks * size[:, None]).sum(axis=0)
     for group in np.flatnonzero(left > 0).tolist():
         for client in np.argsort(-lacks * size, kind="stable").tolist():
             if rooms.groups.eligible[client, group] and lacks[client] > 0:

@@ -108,6 +108,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "pf-service-rates": Experiment(
         _BONALD_TRAFFIC, "figures", "both in dynamic traffic, by load", ()
     ),
+    "pf-heavy-traffic": Experiment(
+        _BONALD_TRAFFIC, "heavy_traffic", "both near the capacity of one resource", ()
+    ),
     "pf-fig-3": Experiment(_BONALD_TRAFFIC, "figure_3", "four classes in dynamic traffic"),
     "pf-capacity-region": Experiment(
         _BONALD_TRAFFIC, "capacity_region", "how much traffic is too much"
