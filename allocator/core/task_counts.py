@@ -1,5 +1,7 @@
 """Which demands are known, and how many tasks clients hold."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,7 @@ from allocator.core.numba.memo import fixed, memoize
 _ROUNDING = 1e-9  # of a number: quotients of weights miss a whole one by less
 
 
-def whole_below(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def whole_below(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Return the largest whole numbers that are not above numbers, but for rounding errors.
 
     Weights are fractions, so places and amounts that are divided by them come out as 1.9999...
@@ -22,7 +24,7 @@ def whole_below(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return below
 
 
-def whole_above(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def whole_above(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Return the smallest whole numbers that are not below numbers, but for rounding errors.
 
     >>> whole_above(np.array([1.0000000000000002, 1.1]))

@@ -42,24 +42,29 @@ def test_one_role_of_little_weight_leaves_the_others_theirs() -> None:
         assert np.abs(tasks - want).max() < 1, (tasks, want)
 
 
-def off_max_min(seed: int, tasks: tuple[int, int]) -> float:
-    """By how many tasks a framework misses the optimum, by all sets of frameworks in fractions."""
+def off_max_min(seed: int, tasks: tuple[int, int]) -> tuple[float, int]:
+    """By how many tasks a framework misses the optimum, and how many are to have less than one.
+
+    The optimum is that of all sets of frameworks, in fractions.
+    """
     cluster, roles = draw(seed, 1, tasks, limits=0.3)
     got = played("cmmf", cluster, roles, seed).sum(axis=1)
     limit = np.array(limits_of(cluster, roles))
     want = exact_shares(cluster.eligible, cluster.capacity[:, 0], cluster.weight, limit)
-    return float(max(abs(one - other) for one, other in zip(got, want, strict=True)))
+    off = max(abs(one - other) for one, other in zip(got, want, strict=True))
+    return float(off), sum(each < 1 for each in want)
 
 
 @pytest.mark.parametrize("seed", FEW)
 def test_cmmf_comes_within_a_task_of_the_optimum(seed: int) -> None:
-    assert off_max_min(seed, (20, 300)) < 1 + 1e-9
+    assert off_max_min(seed, (20, 300))[0] < 1
 
 
 @pytest.mark.parametrize("seed", FEW)
-def test_cmmf_comes_within_two_tasks_where_nobody_has_ten(seed: int) -> None:
-    """There are too few for everybody to have one: clients take turns."""
-    assert off_max_min(seed, (1, 14)) < 2
+def test_cmmf_comes_near_where_nobody_has_ten_tasks(seed: int) -> None:
+    """Where not everybody can have one clients take turns: whoever has none comes first."""
+    off, with_none = off_max_min(seed, (1, 14))
+    assert off < 2 + with_none
 
 
 def quincy_misses(seed: int) -> float:
@@ -81,7 +86,8 @@ def test_quincy_places_tasks_as_the_cheapest_flow_does(seed: int) -> None:
 
 
 def percent_off(name: str, seed: int) -> float:
-    cluster, roles = draw(seed, 2, (2_000, 4_000))
+    """With weights that give everybody many tasks, for tasks are whole."""
+    cluster, roles = draw(seed, 2, (2_000, 4_000), weights=(0.5, 1.0, 1.5, 2.0))
     tasks = played(name, cluster, roles, seed)
     off = {"pf-exact": percent_from_proportional, "ps-dsf-exact": percent_from_definition}
     return off[name](cluster, tasks)
@@ -96,8 +102,9 @@ def test_fluid_plans_are_reached(name: str, percent: float, seed: int) -> None:
 @pytest.mark.long
 def test_many_more_role_trees() -> None:
     for seed in range(40, 440):
-        assert off_max_min(seed, (20, 300)) < 1 + 1e-9, seed
-        assert off_max_min(seed, (1, 14)) < 2, seed
+        assert off_max_min(seed, (20, 300))[0] < 1, seed
+        off, with_none = off_max_min(seed, (1, 14))
+        assert off < 2 + with_none, seed
         assert quincy_misses(seed) == pytest.approx(0, abs=1e-6), seed
     for seed in range(3, 60):
         assert percent_off("pf-exact", seed) < 0.5, seed

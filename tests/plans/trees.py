@@ -41,7 +41,9 @@ class Roles:
     limit: dict[str, int]
 
 
-def draw_roles(rng: np.random.Generator, frameworks: int, limits: float = 0.0) -> Roles:
+def draw_roles(
+    rng: np.random.Generator, frameworks: int, limits: float, weights: Sequence[float]
+) -> Roles:
     """A role for each framework, at most three deep; some have a limit."""
     deep = [1 + int(rng.integers(0, 3)) for _ in range(frameworks)]
     path = ["/".join(rng.choice(["a", "b", "c"], depth)) for depth in deep]
@@ -51,7 +53,7 @@ def draw_roles(rng: np.random.Generator, frameworks: int, limits: float = 0.0) -
             path[number] = f"{role}/own{number}"
             limit[path[number]] = int(rng.integers(1, 40))
     nodes = {each.rsplit("/", up)[0] for each in path for up in range(each.count("/") + 1)}
-    weight = {each: float(rng.choice(WEIGHTS)) for each in sorted(nodes)}
+    weight = {each: float(rng.choice(weights)) for each in sorted(nodes)}
     return Roles(path, weight, limit)
 
 
@@ -80,13 +82,19 @@ def shares(roles: Roles) -> list[Fraction]:
     return result
 
 
-def draw(seed: int, resources: int, tasks: tuple[int, int], limits: float = 0.0):
+def draw(
+    seed: int,
+    resources: int,
+    tasks: tuple[int, int],
+    limits: float = 0.0,
+    weights: Sequence[float] = WEIGHTS,
+) -> tuple[Cluster, Roles]:
     """A cluster and its roles; `tasks`: from so many of the smallest on an agent to so many."""
     rng = np.random.default_rng(seed)
     frameworks, agents = int(rng.integers(2, 7)), int(rng.integers(2, 5))
     eligible = rng.random((frameworks, agents)) < 0.6
     eligible[np.arange(frameworks), rng.integers(0, agents, frameworks)] = True
-    roles = draw_roles(rng, frameworks, limits)
+    roles = draw_roles(rng, frameworks, limits, weights)
     weight = np.array([float(share) for share in shares(roles)])
     room = rng.integers(*tasks, (agents, resources))
     if resources == 1:
