@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.optimize import LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from allocator.core import DEMAND_LABEL, PolicySpec, SetQuota
 from allocator.policies.quincy import PREFERENCE_LABEL
@@ -171,8 +171,8 @@ def placing_costs(
     )
     found = milp(
         cost,
-        integrality=np.ones(len(cost)),
-        bounds=(np.zeros(len(cost)), upper),
+        integrality=np.ones(len(cost), np.int64),
+        bounds=Bounds(0, upper),
         constraints=[
             LinearConstraint(each_task, most, most),
             LinearConstraint(each_agent, 0, places),

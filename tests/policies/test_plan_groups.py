@@ -177,7 +177,7 @@ def test_what_clients_were_given_by_a_plan_is_added_up_over_their_roles(role, ra
     filling._add_up(scene, *before)
     # Each place has what the leaves below it have, and the latest of their turns.
     for place in range(len(scene.places.parent)):
-        mine = [each for each in leaf if place in path_of(scene.places.parent, each)]
+        mine = [each for each in leaf if place in path_of(scene.places.parent, int(each))]
         added = standing.measure[:, place] - before[0][:, place]
         assert added.tolist() == more[:, np.isin(leaf, mine)].sum(axis=1).tolist()
         assert standing.served[place] == max(standing.served[mine].tolist(), default=0)
@@ -185,7 +185,7 @@ def test_what_clients_were_given_by_a_plan_is_added_up_over_their_roles(role, ra
 
 def path_of(parent: np.ndarray, place: int) -> list[int]:
     """A place and all above it."""
-    found = [place]
+    found = [int(place)]
     while parent[found[-1]] >= 0:
         found.append(int(parent[found[-1]]))
     return found
