@@ -113,6 +113,7 @@ from allocator.core.snapshot import (
     Tree,
     Words,
 )
+from allocator.core.task_counts import whole_above, whole_below
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
@@ -247,4 +248,6 @@ __all__ = [
     "refuse_long",
     "see",
     "warm",
+    "whole_above",
+    "whole_below",
 ]

@@ -256,8 +256,14 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
         work.mark("limit", cause, where, f"raise the limit of {path}, or free what it holds")
     else:
         part = f"{100 * picture.outstanding_max:g} %"
-        cause = f"it has as much on offer and not in use as one framework may: {part}"
-        work.mark("cap", cause, where, "let it answer its offers, or raise outstanding_max")
+        mine = picture.names.framework == picture.names.framework[work.subject.client]
+        offered = _text(picture, picture.clients.offered[mine].sum(axis=0))
+        if offered:
+            cause = f"it has {offered} on offer and not in use; one framework may have {part}"
+            work.mark("cap", cause, where, "let it answer its offers, or raise outstanding_max")
+        else:
+            cause = f"one framework may have {part} on offer: less than the minimum of an offer"
+            work.mark("cap", cause, where, "raise outstanding_max, or lower the minimum")
 
 
 def _of_minimum(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:

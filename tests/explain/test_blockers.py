@@ -210,7 +210,19 @@ def test_a_bound_on_what_lies_on_offer_is_a_cap():
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f")
     a.cycle()
-    assert "50 %" in blockers(a)["cap"].cause
+    cause = "it has cpus:4;mem:4 on offer and not in use; one framework may have 50 %"
+    assert blockers(a)["cap"].cause == cause
+
+
+def test_a_bound_below_the_minimum_of_an_offer_says_so():
+    """Nothing is on offer, so nothing would be won if it answered."""
+    a = world(settings={"outstanding_max": 0.1}, minimum=({"cpus": 1000},))
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    assert a.cycle() == []
+    found = blockers(a)["cap"]
+    assert found.cause == "one framework may have 10 % on offer: less than the minimum of an offer"
+    assert "outstanding_max" in found.mend
 
 
 def test_a_task_that_fits_no_agent_names_the_resource_and_the_largest():

@@ -102,6 +102,18 @@ def test_light_traffic_under_pf_is_not_as_printed_but_its_conclusion_stands(prof
     assert pf[0, 1] > drf[0, 1]
 
 
+@pytest.mark.slow
+def test_heavy_traffic_is_as_derived_and_not_as_printed() -> None:
+    """(1 - rho) / beta: 0.2 at 0.9; printed is (1 - rho) / alpha, which is 1."""
+    report = paper.heavy_traffic()
+    assert report.holds
+    assert [row.name for row in report.rows if row.differs] == [
+        "PF, class 2: (1 - rho) / alpha, as printed"
+    ]
+    derived = report.row("PF, class 2: (1 - rho) / beta, as derived")
+    assert derived.cells[0].computed == pytest.approx(0.193, abs=5e-4)
+
+
 def test_more_jobs_do_not_change_the_rates() -> None:
     """The bound on the number of jobs is high enough, at the worst of the loads shown."""
     demand = paper.demand_at(0.8, paper.FIG_1, (1.0, 1.0))

@@ -82,7 +82,7 @@ class SnapshotBuilder:
             handle=handle,
             minimum=minimum,
             minimum_rows=minimum_rows,
-            bounds=bounds_of(state, self.quota_tree(state)),
+            bounds=bounds_of(state, self.quota_tree(state), demand),
             held=state.held_by_column(),
             agents_held=state.ledger.books.agents_held,
             demand=demand,

@@ -630,7 +630,7 @@ class StarvationSection(Section):
         1.0,
         description=(
             "Part of the cluster that a framework may have on offer without using it, in all its"
-            " roles together; then it is offered no more. 1: no bound."
+            " roles together; then it is offered no more. One task may always be. 1: no bound."
         ),
     )
 
