@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from allocator.core.snapshot import UNBOUNDED, Bounds, Filters, Grants, Snapshot, Specials, Tier
 from allocator.testing import excluded_words, make_snapshot, make_tree
+from tests.oracle_offers import opening_of
 
 # Few distinct values, so that ties, exact fits and exhausted agents are common.
 AMOUNTS = (0, 0, 1000, 2000, 3000, 4000, 6000, 7500, 12_000)
@@ -158,21 +159,25 @@ def covered_bits(
     specials: Specials,
     demand: np.ndarray,
     characterised: np.ndarray,
+    minimum: list[list[list[int]]],
 ) -> np.ndarray:
-    """The bits of `Filters.covered`, pair by pair."""
+    """The bits of `Filters.covered`, pair by pair; `minimum`: of each client."""
+    opening = [opening_of(*each) for each in zip(demand.tolist(), minimum, strict=True)]
     covered = np.zeros((len(free), len(demand)), np.bool_)
     for agent in range(len(free)):
         rows = range(specials.start[agent], specials.start[agent + 1])
         row = filters.head[agent]
         while row >= 0:
             client, refused = int(filters.client[row]), filters.amount[row]
-            plain = demand[client] if characterised[client] else free[agent]
+            plain = demand[client] * opening[client] if characterised[client] else free[agent]
             kinds = filters.plain_kind
             covers = bool((np.where(kinds >= 0, refused[kinds], 0) >= plain).all())
             for e in rows:
                 word = int(specials.reach[specials.row[e], client // 64])
                 if word >> client % 64 & 1:
                     covers &= bool(refused[specials.kind[specials.row[e]]] >= specials.free[e])
+            if characterised[client] and opening[client] != 1 and rows:
+                covers = False  # how much is offered depends on what is special
             covered[agent, client] |= covers
             row = filters.next[row]
     return pack_bits(covered)
@@ -212,6 +217,8 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
     minimum = draw(amounts((draw(st.integers(0, 2)), resources), NEEDS))
     demand, characterised = _after(absent, demand), _after(absent, characterised)
     characterised &= (demand > 0).any(axis=1)
+    minimum_rows = draw(snapshot_minimum_rows(absent + clients, len(minimum)))
+    minimum_of = [minimum[first:end].tolist() for first, end in minimum_rows]
     return make_snapshot(
         capacity=capacity,
         free=free,
@@ -227,11 +234,11 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
         ),
         agents=np.flatnonzero(listed),
         minimum=minimum,
-        minimum_rows=draw(snapshot_minimum_rows(absent + clients, len(minimum))),
+        minimum_rows=minimum_rows,
         overdue=_after(absent, draw(flags(clients, (False, False, True)))),
         excluded=excluded_words(_after(absent, barred)),
         filters=filters._replace(
-            covered=covered_bits(filters, free, specials, demand, characterised)
+            covered=covered_bits(filters, free, specials, demand, characterised, minimum_of)
         ),
         **shifted,
     )
