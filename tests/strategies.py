@@ -14,6 +14,7 @@ from tests.oracle_offers import opening_of
 # Few distinct values, so that ties, exact fits and exhausted agents are common.
 AMOUNTS = (0, 0, 1000, 2000, 3000, 4000, 6000, 7500, 12_000)
 NEEDS = (0, 0, 500, 1000, 1000, 2000, 3000)
+MINIMUMS = (0, 0, 1000, 2000, 3000, 4000)
 WEIGHTS = (1.0, 1.0, 2.0, 0.5, 3.0)
 
 
@@ -184,11 +185,15 @@ def covered_bits(
 
 
 @st.composite
-def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
+def snapshots(
+    draw, *, agents_max: int = 5, clients_max: int = 6, several: bool = False
+) -> Snapshot:
     """Small snapshots in which everything occurs that a cycle may meet.
 
     Equal agents and clients, empty agents, resources that some lack or that do not count, known and
     unknown demands, weights, deep trees, refusals, exclusions, a minimum, holdings.
+
+    `several`: mostly offers begin with several tasks.
     """
     resources = draw(st.integers(1, 3))
     agents = draw(st.integers(1, agents_max)) + 1
@@ -201,7 +206,7 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
     if draw(st.booleans()):
         free = capacity.copy()
     demand = draw(amounts((clients, resources), NEEDS))
-    characterised = draw(flags(clients))
+    characterised = draw(flags(clients, (True, True, False) if several else (False, True)))
     holds = draw(flags((agents, clients)))
     holds[0] = False
     held = draw(amounts((clients, resources))) * holds.any(axis=0)[:, None]
@@ -214,7 +219,8 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
     filters = draw(
         snapshot_filters(agents, absent + clients, resources, resources + len(specials.kind))
     )
-    minimum = draw(amounts((draw(st.integers(0, 2)), resources), NEEDS))
+    rows, least = (st.integers(1, 2), MINIMUMS) if several else (st.integers(0, 2), NEEDS)
+    minimum = draw(amounts((draw(rows), resources), least))
     demand, characterised = _after(absent, demand), _after(absent, characterised)
     characterised &= (demand > 0).any(axis=1)
     minimum_rows = draw(snapshot_minimum_rows(absent + clients, len(minimum)))

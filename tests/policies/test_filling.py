@@ -101,6 +101,14 @@ def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed, effort)
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
+@given(snapshot=snapshots(several=True), seed=SEEDS, effort=EFFORTS)
+def test_so_it_does_where_offers_begin_with_several_tasks(name, selection, snapshot, seed, effort):
+    fast = replace(policy(name, "", selection), effort=effort).allocate(snapshot, seed)
+    assert rows(fast) == oracles.fill(snapshot, name, selection, seed)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
 @settings(max_examples=30)
 @given(
     snapshot=snapshots(),

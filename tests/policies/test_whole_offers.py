@@ -51,8 +51,10 @@ def test_it_is_given_as_many_tasks_as_it_must_have_and_no_more(name, selection):
     f = w.framework("r1", labels=labels, minimum={"r1": ["cpus:4"]})
     g = w.framework("r2", labels=labels)
     offers = {offer.framework: offer for offer in w.cycle()}
-    assert offers[f].resources == resources("cpus:4;mem:400")
-    assert offers[g].resources == resources("cpus:4;mem:400")
+    assert offers[f].resources >= resources("cpus:4;mem:400")
+    assert total(offers.values()) == resources("cpus:8;mem:800")
+    if name != "choosy":  # which counts agents, of which there is one
+        assert offers[f].resources == offers[g].resources
 
 
 @EVERY
@@ -132,19 +134,14 @@ def test_what_is_reserved_and_makes_no_task_goes_with_the_offer(selection, left)
 
 
 def test_it_counts_towards_the_minimum():
-    """Two tasks fit. With what else is reserved they are as much as it wants."""
+    """One task fits. With what else is reserved to its role that is as much as it wants."""
     w = world()
-    w.agent("cpus:2;mem:4096;cpus(r1):2;mem(r1):100")
-    labels, minimum = {DEMAND_LABEL: "cpus:1;mem:2048"}, {"r1": ["cpus:4"]}
-    w.framework("r2", labels=labels)
-    f = w.framework("r1", labels=labels, minimum=minimum)
-    w.quota("r2", limit="cpus:0")
+    w.agent("cpus:1;mem:2048;cpus(r1):4")
+    labels = {DEMAND_LABEL: "cpus:1;mem:2048"}
+    f = w.framework("r1", labels=labels, minimum={"r1": ["cpus:4"]})
     (offer,) = w.cycle()
     assert offer.framework == f
-    assert (
-        offer.resources == resources("cpus(r1):2;mem:3996;mem(r1):100")
-        or offer.resources[next(iter(resources("cpus(r1):1")))]
-    )
+    assert offer.resources == resources("mem:2048;cpus(r1):4")
 
 
 def test_it_is_not_tested_alone_against_what_was_refused():

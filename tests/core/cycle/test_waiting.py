@@ -58,7 +58,7 @@ def is_servable(snapshot: Snapshot, client: int) -> bool:
     )
 
 
-@given(snapshots(), st.sampled_from([0, 1, 16]))
+@given(snapshots() | snapshots(several=True), st.sampled_from([0, 1, 16]))
 def test_it_is_what_its_slow_twin_says(snapshot, nearby):
     clients = snapshot.tree.client
     found = servable(snapshot, clients, nearby)

@@ -69,6 +69,8 @@ def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
         return plain or special
     hopes.some[0] = plain and wants.climb(ladders, hopes.plain, hopes.plain_step)
     hopes.some[1] = special and wants.climb(ladders, hopes.whole, hopes.whole_step)
+    if scene.rule.several:
+        return plain or special  # who is offered something there may be given another task
     return hopes.some[0] or hopes.some[1]
 
 
@@ -92,9 +94,14 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
     if scene.rule.stage == LEFT_OVER:
         # Left over are special resources that make no task, so here wants tell nothing.
         return bits & _may_have_special(scene, agent, word)
-    if bits != NO_BITS and hopes.some[0]:
-        found = wants.could_do(ladders, hopes.plain_step, word, bits)
+    if scene.rule.several:
+        # An offer that stands is added to task by task, whatever it had to begin with.
+        found = bits & scene.agents.stands[agent, word]
         bits &= ~found
+    if bits != NO_BITS and hopes.some[0]:
+        those = wants.could_do(ladders, hopes.plain_step, word, bits)
+        bits &= ~those
+        found |= those
     # With what is special there is more, for those who may have some of it.
     if bits != NO_BITS and hopes.some[1]:
         bits &= _may_have_special(scene, agent, word)
