@@ -286,6 +286,23 @@ def _take_plain_tasks(
 
 
 @compiled
+def _may_reach(
+    places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
+) -> bool:
+    """Say whether all that a leaf may have reaches its minimum, while the offer is empty."""
+    client = places.client[place]
+    for r in range(len(offer.whole)):
+        offer.whole[r] = agents.free[agent, r]
+    for e in range(agents.start[agent], agents.start[agent + 1]):
+        if agents.special_free[e] > 0 and _may_have(kinds, agents.special[e], client):
+            offer.whole[kinds.column[agents.special[e]]] += agents.special_free[e]
+    found = reaches(places, agents, place, offer.whole)
+    for r in range(len(offer.whole)):
+        offer.whole[r] = 0
+    return found
+
+
+@compiled
 def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
     """Offer a task, or as many as an offer begins with; False where that is no offer.
 
@@ -296,6 +313,9 @@ def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
         tasks = 1 if joined else places.opening[place]
         return _take_plain_tasks(places, agents, offer, place, agent, tasks)
     # Each may be made of something else, so they are taken one by one until they are an offer.
+    begins = not joined and places.opening[place] != 1
+    if begins and not _may_reach(places, agents, kinds, offer, place, agent):
+        return False
     enough = joined
     while offer.tasks[0] == 0 or (not enough and offer.tasks[0] < OPENING_MAX):
         if offer.tasks[0] > 0:
