@@ -6,6 +6,7 @@ import pytest
 from allocator.core import DEMAND_LABEL, PolicySpec
 from allocator.core.cycle import cycle as cycles
 from allocator.core.plans.plan_source import PlanSource
+from allocator.explain import explain, take
 from allocator.policies import POLICIES, SELECTIONS
 from tests.world.amounts import resources, volume
 from tests.world.nouns import total
@@ -189,3 +190,26 @@ def test_minimums_are_tested_on_what_is_granted_together(monkeypatch):
         w.decline(offer)
     assert np.concatenate(seen).all()
     assert len(seen[0])
+
+
+def told(w: World, kind: str, name: str) -> str:
+    return str(explain(take(w.allocator, kind, name), kind, name))
+
+
+def test_an_agent_with_a_shared_volume_is_not_said_to_be_full():
+    w = world()
+    w.agent("cpus:4;mem:4096;disk(r1)[volume][shared]:2048")
+    labels = {DEMAND_LABEL: "cpus:1;mem:128;disk:2048"}
+    w.framework("r1", capabilities=["SHARED_RESOURCES"], labels=labels)
+    assert "1 of 1 frameworks could be served" in told(w, "agent", "agent-1")
+
+
+def test_who_cannot_reach_its_minimum_is_told_so():
+    w = world()
+    w.agent("cpus:3;mem:3000")
+    labels = {DEMAND_LABEL: "cpus:1;mem:100"}
+    w.framework("r1", labels=labels, minimum={"r1": ["cpus:4"]})
+    assert "all that would be given there is less than the minimum" in told(
+        w, "framework", "framework-1"
+    )
+    assert "1 minimum: what would be given is less" in told(w, "agent", "agent-1")
