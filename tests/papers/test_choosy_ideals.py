@@ -84,6 +84,7 @@ def test_the_distance_of_a_run_from_itself_is_zero():
     assert macro.rmse_percent(run, run, 60).max() == 0
 
 
+@pytest.mark.long
 def test_freer_schedulers_are_farther_from_choosy():
     """Figure 8: restricted below the others."""
     off: dict[str, list[float]] = {name: [] for name in macro.IDEALS}
@@ -103,6 +104,7 @@ def test_nine_users_settle_near_the_optimum():
     assert report.holds
 
 
+@pytest.mark.long
 def test_joins_and_leaves_are_drawn_and_compared():
     report = micro.joins_and_leaves(trials=2)
     assert len(report.panels) == 3

@@ -119,6 +119,7 @@ def mean(found, scheduler, name):
     return float(np.mean([getattr(each, name) for each in found[scheduler]]))
 
 
+@pytest.mark.long
 def test_alone_preemption_moves_less_across_the_core_and_costs_no_time():
     """Table 2."""
     cases = {name: Case(name, 0, alone=True, shrink=SHRINK) for name in ("G", "QP")}
@@ -136,6 +137,7 @@ def narrow():
     return compare(("GFP", "QFP", "QFPX"), setting)[1]
 
 
+@pytest.mark.long
 def test_quincy_moves_less_across_a_narrow_core(narrow):
     """Table 4: GFP moves most, QFPX least."""
     core = [mean(narrow, name, "core_tb") for name in ("GFP", "QFP", "QFPX")]
@@ -157,6 +159,7 @@ def wide():
     return compare(("G", "GFP", "Q", "QF", "QFP"), setting)
 
 
+@pytest.mark.long
 def test_only_preemption_kills(wide):
     """Roots of jobs may take a computer from a task under the greedy ones."""
     runs, _ = wide
@@ -247,6 +250,7 @@ def test_how_often_is_decided_is_bounded(monkeypatch):
     assert 0 <= times_asked(0.0).min() < 0.1
 
 
+@pytest.mark.long
 def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
     """Figure 7: under QF almost nobody else makes progress until PrimeLarge's tasks end."""
 

@@ -13,6 +13,7 @@ def rates(policy: str, profile: paper.Profile, ratio: float, load: float) -> np.
     return paper.service_rates(policy, profile, paper.demand_at(load, profile, (ratio, 1.0)))
 
 
+@pytest.mark.long
 def test_one_class_is_processor_sharing() -> None:
     """'For a single resource, the service rate would in fact be 1 - rho for both.'"""
     for policy in (DRF, PF):
@@ -108,6 +109,7 @@ def test_more_jobs_do_not_change_the_rates() -> None:
     np.testing.assert_allclose(few, paper.service_rates(DRF, paper.FIG_1, demand, 80), atol=1e-4)
 
 
+@pytest.mark.long
 def test_the_report_explains_every_difference() -> None:
     report = paper.figures()
     assert report.holds

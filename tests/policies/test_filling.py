@@ -6,7 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import (
@@ -35,6 +35,7 @@ from allocator.testing import static_snapshot, with_refusals
 from tests import oracles
 from tests.policies.rows_of_grants import rows
 from tests.strategies import snapshots
+from tests.tiers import examples
 
 
 def different_criteria() -> Iterator[tuple[str, str]]:
@@ -93,7 +94,7 @@ def test_the_compiled_loop_gives_what_its_twin_gives(name, unit, selection, snap
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
-@settings(max_examples=15)
+@examples(5, 15)
 @given(snapshot=snapshots(agents_max=24, clients_max=24), seed=SEEDS, effort=EFFORTS)
 def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed, effort):
     fast = replace(policy(name, "", selection), effort=effort).allocate(snapshot, seed)
@@ -102,6 +103,7 @@ def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed, effort)
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
+@examples(20, 60)
 @given(snapshot=snapshots(several=True), seed=SEEDS, effort=EFFORTS)
 def test_so_it_does_where_offers_begin_with_several_tasks(name, selection, snapshot, seed, effort):
     fast = replace(policy(name, "", selection), effort=effort).allocate(snapshot, seed)
@@ -109,7 +111,7 @@ def test_so_it_does_where_offers_begin_with_several_tasks(name, selection, snaps
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-@settings(max_examples=30)
+@examples(10, 30)
 @given(
     snapshot=snapshots(),
     seed=SEEDS,

@@ -85,7 +85,8 @@ def _bit(words: Words, row: int, client: int) -> bool:
 @part()
 def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Ints) -> None:
     """Add up by column what a client may have on an agent, into (ROWS, R), see `suffices`."""
-    amount[TASKS], amount[ALL] = free[agent], free[agent]
+    for r in range(free.shape[1]):
+        amount[TASKS, r] = amount[ALL, r] = free[agent, r]
     first, end = specials.start[agent], specials.start[agent + 1]
     if first == end:
         return  # mostly all is plain
@@ -117,8 +118,10 @@ def _does(
     if not wants.several[client]:
         return True
     # Its offer begins with several tasks: then it matters what each of them may be made of.
-    amount[OPEN] = free[agent]
-    amount[REVOCABLE:] = 0
+    for r in range(free.shape[1]):
+        amount[OPEN, r] = free[agent, r]
+        for row in range(REVOCABLE, ROWS):
+            amount[row, r] = 0
     for e in range(specials.start[agent], specials.start[agent + 1]):
         special, more = specials.row[e], specials.free[e]
         if _bit(specials.reach, special, client):

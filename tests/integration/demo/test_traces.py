@@ -72,6 +72,7 @@ def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
     assert played.record.used[-1] == (0, 0, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", PLANNING)
 def test_policies_that_plan_serve_everybody_on_a_small_cluster(monkeypatch, sidecar, policy):
     """The same on the stand-in for the trace, which is always there."""
