@@ -29,8 +29,8 @@ from allocator.core.numba.compiled import Superseded, interpret
 from allocator.explain.picture import Picture, Subject
 from allocator.policies.filling import servable_pairs
 from allocator.policies.filling.criterion import Criterion, cluster_total, of_amounts
-from allocator.policies.filling.policy import Filling, stages_of
-from allocator.policies.filling.scene.loop_arrays import Scene
+from allocator.policies.filling.policy import stages_of
+from allocator.policies.filling.scene.loop_arrays import Places, Scene
 from allocator.policies.filling.scene.scene_builder import own, read_only, scene_of
 from allocator.policies.filling.scene.scoring import OVERDUE
 from allocator.testing import static_snapshot
@@ -166,6 +166,7 @@ class Barring:
     `excluded` (n,): by constraints or capabilities.
     `no_room` (n,): what is free there, and within the client's reach, makes no task or no offer.
     `reserved` (n,): of these, where it would if the client might have all that is free.
+    `minimum` (n,): tasks fit there, but not enough of them for an offer.
     `filtered` (n,): a refusal covers what could be offered.
     `bounded` (n,): quotas leave too little.
     """
@@ -174,6 +175,7 @@ class Barring:
     excluded: Bools
     no_room: Bools
     reserved: Bools
+    minimum: Bools
     filtered: Bools
     bounded: Bools
 
@@ -194,9 +196,10 @@ class PairChecker:
         # Whoever waited too long comes first, under the same rules.
         self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
         # What has a bit for each client and agent is made once, for all who are asked about.
-        self._found: dict[tuple[bool, bool], Scene] = {}
+        self._found: dict[tuple[bool, bool, bool], Scene] = {}
         self._none: dict[int, Words] = {}
-        self._unbarred = self._lifted()
+        self._unbarred = self._lifted(minimum=False)
+        self._enough = self._lifted()
 
     def barring(self, pairs: Pairs) -> Barring:
         """Say of pairs what bars them."""
@@ -207,11 +210,12 @@ class PairChecker:
         everything = np.full_like(self.scene.kinds.reach, ~np.uint64(0))
         kinds = self.scene.kinds._replace(reach=read_only(everything, np.uint64))
         reserved = ~room & self._passes(self._unbarred._replace(kinds=kinds), pairs)
-        filtered = room & ~self._passes(self._lifted(filters=True), pairs)
-        bounded = room & ~self._passes(self._lifted(bounds=True), pairs)
+        enough = room & self._passes(self._enough, pairs)
+        filtered = enough & ~self._passes(self._lifted(filters=True), pairs)
+        bounded = enough & ~self._passes(self._lifted(bounds=True), pairs)
         # What quotas leave may be covered by a refusal, though neither bars the pair by itself.
-        filtered |= ~(is_open | excluded | ~room | filtered | bounded)
-        return Barring(is_open, excluded, ~room, reserved, filtered, bounded)
+        filtered |= ~(is_open | excluded | ~enough | filtered | bounded)
+        return Barring(is_open, excluded, ~room, reserved, room & ~enough, filtered, bounded)
 
     def short_of(self, pairs: Pairs, capacity: Ints | None = None) -> Bools:
         """Say of which resources too little is free for a task, (n, R); `capacity` as below."""
@@ -253,7 +257,7 @@ class PairChecker:
             left[bound] = bounds.left[bound]
             required = np.zeros_like(required)
         alone = bounds._replace(left=left, required=own(required, np.int64))
-        scene, room = self._lifted(bounds=True)._replace(bounds=alone), self._unbarred
+        scene, room = self._lifted(bounds=True)._replace(bounds=alone), self._enough
         if capacity is not None:
             scene, room = self._emptied(scene, capacity), self._emptied(room, capacity)
         return self._passes(room, pairs) & ~self._passes(scene, pairs)
@@ -261,27 +265,6 @@ class PairChecker:
     def fits_when_empty(self, pairs: Pairs, capacity: Ints) -> Bools:
         """Say of pairs whether agents of this capacity (m, R), with nothing held, have room."""
         return self._passes(self._emptied(self._unbarred, capacity), pairs)
-
-    def alone(self, client: int) -> Ints:
-        """What a client would be given of each agent if nobody else took part, (A, R)."""
-        snapshot = self.snapshot
-        others = np.full_like(snapshot.excluded, ~np.uint64(0))
-        word, bit = client // 64, np.uint64(1) << np.uint64(client % 64)
-        others[:, word] = snapshot.excluded[:, word] | ~bit
-        only = replace(
-            snapshot,
-            excluded=others,
-            excluding=np.ones_like(snapshot.excluding),
-            overdue=np.zeros_like(snapshot.overdue),
-        )
-        # Alone it takes all that it can, by whatever criterion.
-        filling = Filling(lambda each: of_amounts(each, cluster_total(each)), "listed")
-        grants = filling.allocate(only, seed=0)
-        given = np.zeros_like(snapshot.free)
-        np.add.at(given, grants.agent, grants.amount)
-        at = grants.agent[grants.special_grant], snapshot.specials.column[grants.special]
-        np.add.at(given, at, grants.special_amount)
-        return given
 
     def _passes(self, scene: Scene, pairs: Pairs) -> Bools:
         """Say of pairs whether some stage of a cycle lets them pass."""
@@ -292,19 +275,24 @@ class PairChecker:
             passes |= servable_pairs.can_serve(staged, place, pairs.agent)
         return passes
 
-    def _lifted(self, *, filters: bool = False, bounds: bool = False) -> Scene:
-        """Lift all rules but these."""
-        if (filters, bounds) not in self._found:
-            self._found[filters, bounds] = self._lift(filters=filters, bounds=bounds)
-        return self._found[filters, bounds]
+    def _lifted(
+        self, *, filters: bool = False, bounds: bool = False, minimum: bool = True
+    ) -> Scene:
+        """Lift all rules but these; `minimum`: that of who is served in whole tasks."""
+        rules = filters, bounds, minimum
+        if rules not in self._found:
+            self._found[rules] = self._lift(filters=filters, bounds=bounds, minimum=minimum)
+        return self._found[rules]
 
-    def _lift(self, *, filters: bool, bounds: bool) -> Scene:
+    def _lift(self, *, filters: bool, bounds: bool, minimum: bool) -> Scene:
         agents, shown = self.scene.agents, self.snapshot.filters
         count = len(agents.barred)
         barred = own(shown.covered, np.uint64) if filters else self._none_barred(count)
         head = shown.head if filters else np.full_like(shown.head, -1)
         rule = self.scene.rule
+        places = self.scene.places if minimum else _without_minimum(self.scene.places)
         return self.scene._replace(
+            places=places,
             agents=agents._replace(barred=barred, head=read_only(head, np.int32)),
             rule=rule._replace(bounded=rule.bounded and bounds),
         )
@@ -323,12 +311,22 @@ class PairChecker:
             agents=agents._replace(
                 free=own(capacity, np.int64),
                 barred=self._none_barred(count),
+                stands=self._none_barred(count),
                 barring=read_only(np.zeros(count), np.bool_),
                 head=read_only(np.full(count, -1), np.int32),
                 start=read_only(np.zeros(count + 1), np.int64),
                 largest=read_only(np.zeros((count, agents.largest.shape[1])), np.int64),
             )
         )
+
+
+def _without_minimum(places: Places) -> Places:
+    """Let one task be an offer."""
+    end_row = np.where(places.known, places.least_row, places.end_row)
+    return places._replace(
+        opening=read_only(np.ones_like(places.opening), np.int64),
+        end_row=read_only(end_row, np.int64),
+    )
 
 
 def warm() -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocator.core import Bools, Ints, bits, format_quantities, out_of_reach, reaches
+from allocator.core import Bools, Ints, bits, format_quantities, out_of_reach
 from allocator.explain import cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
 from allocator.explain.picture import NEVER, Picture, Subject
@@ -162,7 +162,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
     _of_refusals(work, work.by_handle(handles, barring.filtered))
     _of_reservations(work, checker, pairs, barring)
     _of_bounds(work, checker, pairs, barring)
-    _of_minimum(work, checker, pairs, barring)
+    _of_minimum(work, work.by_handle(handles, barring.minimum))
     # Candidates that have too little, and all others, which have nothing that is an offer.
     short = picture.agents.ready & ~work.by_handle(handles, ~(barring.no_room & ~barring.reserved))
     fits = checker.fits_when_empty(_all(work), picture.agents.capacity)
@@ -266,17 +266,8 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
             work.mark("cap", cause, where, "raise outstanding_max, or lower the minimum")
 
 
-def _of_minimum(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
-    """Whole tasks that stay below the minimum of an offer are dropped."""
-    snapshot, client = checker.snapshot, work.subject.client
-    begin, end = snapshot.minimum_rows[client].tolist()
-    minimum = snapshot.minimum[begin:end]
-    demand = snapshot.demand[client][None]
-    # Mostly one task is as much as the minimum.
-    if not snapshot.characterised[client] or begin == end or reaches(demand, minimum).all():
-        return
-    enough = reaches(checker.alone(client), minimum)[pairs.agent]
-    where = work.by_handle(snapshot.handle[pairs.agent], barring.open & ~enough)
+def _of_minimum(work: _Work, where: Bools) -> None:
+    """As many tasks as fit are less than the minimum of an offer."""
     cause = "all that would be given there is less than the minimum of an offer"
     work.mark("minimum", cause, where, "lower the minimum, or state a larger demand")
 

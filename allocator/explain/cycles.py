@@ -302,6 +302,7 @@ def counted(barring: Barring) -> dict[str, int]:
         "no room": barring.no_room & ~barring.reserved,
         "reserved": barring.reserved,
         "filter": barring.filtered,
+        "minimum of an offer": barring.minimum,
         "limit or guarantee": barring.bounded,
     }
     return {name: int(flags.sum()) for name, flags in found.items() if flags.any()}

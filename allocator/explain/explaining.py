@@ -365,6 +365,7 @@ def _by_barring(picture: Picture, clients: Ints, barring: Barring) -> list[Tally
         ("limit", "limits or guarantees leave them too little", barring.bounded),
         ("reserved", "what is free is not for them", barring.reserved),
         ("full", "too little is free", barring.no_room & ~barring.reserved),
+        ("minimum", "what would be given is less than the minimum of an offer", barring.minimum),
     ]
     tallies = [
         Tally(
