@@ -184,6 +184,19 @@ def covered_bits(
     return pack_bits(covered)
 
 
+def bits_of_filters(snapshot: Snapshot) -> np.ndarray:
+    """The bits of `Filters.covered` that a snapshot should have."""
+    minimum = [snapshot.minimum[first:end].tolist() for first, end in snapshot.minimum_rows]
+    return covered_bits(
+        snapshot.filters,
+        snapshot.free,
+        snapshot.specials,
+        snapshot.demand,
+        snapshot.characterised,
+        minimum,
+    )
+
+
 @st.composite
 def snapshots(
     draw, *, agents_max: int = 5, clients_max: int = 6, several: bool = False

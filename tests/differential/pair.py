@@ -52,7 +52,7 @@ from allocator.core.snapshot import Ints
 from allocator.policies import build
 from tests.differential.model import Agent, Framework, Key, Model, Offers, Quota
 from tests.differential.resources import Bag, Resource, minus
-from tests.strategies import covered_bits
+from tests.strategies import bits_of_filters
 from tests.world.rows import settled
 
 BUILT_IN = PolicySpec("drf", selection="listed", mode="oblivious")
@@ -362,7 +362,7 @@ class Pair:
             return
         shot = self.snapshots.build(self.core.state, None)
         shown, agents = shot.filters, len(shot.free)
-        covered = covered_bits(shown, shot.free, shot.specials, shot.demand, shot.characterised)
+        covered = bits_of_filters(shot)
         words = covered.shape[1]
         assert (shown.covered[:agents, :words] == covered[:, : shown.covered.shape[1]]).all()
 

@@ -103,12 +103,12 @@ def test_an_unknown_demand_is_served_with_all_that_is_free():
     assert grants.amount.tolist() == [[4000, 8000], [1000, 2000], [1000, 0]]
 
 
-def test_the_minimum_holds_for_all_that_is_free_but_not_task_by_task():
+def test_the_minimum_holds_for_all_that_is_free_and_for_whole_tasks():
     capacity, minimum = [[1, 1]], np.array([[2000, 0], [0, 2000]])
     unknown = static_snapshot(capacity, clients=1, minimum=minimum)
     known = static_snapshot(capacity, [[1, 1]], minimum=minimum)
     either = static_snapshot([[1, 3]], clients=1, minimum=minimum)
-    assert [order(s) for s in (unknown, known, either)] == ["", "a", "a"]
+    assert [order(s) for s in (unknown, known, either)] == ["", "", "a"]
 
 
 @pytest.mark.parametrize(("refused", "served"), [([1, 4], "bb"), ([9, 9], "bb"), ([1, 3], "ab")])

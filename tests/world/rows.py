@@ -3,6 +3,7 @@
 import numpy as np
 
 from allocator.core import Decisions, Holdings, Outcomes, Release
+from allocator.core.books.state import State
 
 
 def holdings(*rows: tuple[int, ...], kinds: tuple[int, ...] = (0, 1)) -> Holdings:
@@ -26,3 +27,8 @@ def given_back(rows: Holdings, refuse_ms: int = -1, *, used: bool = False) -> Re
     """Give rows back, refused for a time (-1: not refused), or when what used them has ended."""
     count = len(rows.framework)
     return Release(rows, np.full(count, refuse_ms), np.full(count, used))
+
+
+def unknown_demands(state: State) -> np.ndarray:
+    """A demand (C, R) for each client, of which nothing is known."""
+    return np.zeros((len(state.clients.framework), len(state.space.names)), np.int64)

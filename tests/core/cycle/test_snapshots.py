@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from allocator.core import Hold, PolicySpec, Snapshot
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from tests.core.session import Session
-from tests.strategies import covered_bits
+from tests.strategies import bits_of_filters
 
 AGENTS, FRAMEWORKS = 12, 5
 
@@ -102,7 +102,7 @@ def test_a_cycle_over_some_agents_shows_of_them_what_a_full_one_does(
         assert shown_agent(some, agent) == shown_agent(whole, agent)
     for agent in range(1, AGENTS + 1):
         assert shown_agent(later, agent) == shown_agent(whole, agent)
-    bits = covered_bits(some.filters, some.free, some.specials, some.demand, some.characterised)
+    bits = bits_of_filters(some)
     # Which of the two has a word more depends on how many rows they have room for.
     words = min(bits.shape[1], some.filters.covered.shape[1])
     assert (some.filters.covered[:, :words] == bits[:, :words]).all()
