@@ -30,7 +30,6 @@ from allocator.server.metrics.family import (
     counter,
     gauge,
     histogram,
-    label,
     largest,
     with_zeros,
 )
@@ -172,7 +171,7 @@ class _Shown:
 
     def each(self, numbers: Floats) -> list[Series]:
         path = self.fairness.roles.path
-        return [([label(path[row])], float(numbers[row])) for row in self.roles.tolist()]
+        return [([path[row]], float(numbers[row])) for row in self.roles.tolist()]
 
 
 FAIRNESS: Families[_Shown] = (

@@ -31,7 +31,6 @@ from allocator.server.metrics.family import (
     gauge,
     histogram,
     info,
-    label,
     largest,
     with_zeros,
 )
@@ -134,10 +133,10 @@ def _frameworks(report: Report, limit: int) -> Selection:
 def _client(report: Report, row: int) -> list[str]:
     clients = report.clients
     info = clients.info[row]
-    role = label(report.roles.path[clients.role[row]])
+    role = report.roles.path[clients.role[row]]
     if info is None:
         return [role, f"handle {clients.framework[row]}", ""]
-    return [role, label(info.framework_id), label(info.name)]
+    return [role, info.framework_id, info.name]
 
 
 ASKED_MAX = 20
@@ -419,7 +418,7 @@ def _roles(report: Report, limit: int) -> Selection:
     # A role's numbers count those below it. So those right below the root that are not shown stand
     # for all that are not; one below a role that is shown counts there.
     rest = np.setdiff1d(np.flatnonzero(roles.bound & (roles.depth == 1)), top)
-    return Selection(report, top, rest, [[label(roles.path[row])] for row in top.tolist()], [OTHER])
+    return Selection(report, top, rest, [[roles.path[row]] for row in top.tolist()], [OTHER])
 
 
 _SOURCES = ("request", "label", "operator", "learned", "prior", "unknown")
@@ -501,7 +500,7 @@ def _quotas(report: Report, limit: int) -> Selection:
     # Roles below another one with a quota are counted there already.
     rest = np.setdiff1d(np.flatnonzero(quotas.outermost), top)
     return Selection(
-        report, top, rest, [[label(quotas.path[row])] for row in top.tolist()], [OTHER]
+        report, top, rest, [[quotas.path[row]] for row in top.tolist()], [OTHER]
     )
 
 
