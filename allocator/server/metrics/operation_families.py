@@ -398,7 +398,8 @@ SHADOW: Families[Reading] = (
     ),
     counter(
         "shadow_frameworks{only}",
-        "Frameworks that only one of the two offered anything in a cycle, cycle by cycle.",
+        "Clients (a framework in a role each) that only one of the two offered anything in a cycle,"
+        " cycle by cycle.",
         lambda now: {
             "policy": now.counts.clients_of_policy,
             "shadow": now.counts.clients_of_shadow,

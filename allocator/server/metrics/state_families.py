@@ -326,7 +326,10 @@ CLUSTER: Families[Scrape] = (
     gauge(
         "clients_overdue{kept_by}",
         "Clients that waited for an offer for starvation.patience_cycles.",
-        lambda now: vars(now.report.overdue),
+        lambda now: {
+            kept_by: getattr(now.report.overdue, kept_by)
+            for kept_by in ("filters", "limit", "nothing")
+        },
     ),
     gauge(
         "set_aside{reason}",

@@ -108,12 +108,13 @@ class Overdue:
 
     `filters`: those with filters on some agents at least.
     `limit`: of the others, those in a role that has reached a limit.
-    `nothing`: all others.
+    `nothing`: all others; `frameworks`: how many frameworks these are.
     """
 
     filters: int = 0
     limit: int = 0
     nothing: int = 0
+    frameworks: int = 0
 
 
 def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
@@ -146,10 +147,12 @@ def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:
     refuses = state.filters.rows.per_client[late] > 0
     quota = of_role[clients.role[late]]
     limited = (quota >= 0) & np.append(reached, False)[quota] & ~refuses
+    nothing = late[~refuses & ~limited]
     return Overdue(
         filters=int(refuses.sum()),
         limit=int(limited.sum()),
-        nothing=int((~refuses & ~limited).sum()),
+        nothing=len(nothing),
+        frameworks=len(np.unique(clients.framework[nothing])),
     )
 
 

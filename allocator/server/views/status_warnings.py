@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from allocator.core import harmless
+from allocator.plain import how_many
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.reports.report import AsideCounts, Report
@@ -77,11 +78,12 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
             text=f"decisions go on, and are not recorded: {why_off}",
             mend="it is tried again within a minute",
         )
-    if state.overdue.nothing:
+    overdue = state.overdue
+    if overdue.nothing:
         patience = loop.allocator.settings.patience_cycles
         yield pb.StatusWarning(
             what="starvation",
-            text=f"{state.overdue.nothing} frameworks were offered nothing in {patience} cycles or"
+            text=f"{how_many(overdue.frameworks, overdue.nothing)} were offered nothing in {patience} cycles or"
             " more that could have served them, though they refuse nothing and no limit keeps them",
             mend="mesos-allocator explain framework NAME says why",
         )

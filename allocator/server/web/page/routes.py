@@ -120,7 +120,7 @@ class Pages:
             depth=tables.depth,
             frameworks=tables.frameworks(clients, tables.FRAMEWORKS_MAX),
             offers=tables.on_offer(clients),
-            waiting=sum(1 for each in clients if each.waited_cycles),
+            waiting=len({each.framework_id for each in clients if each.waited_cycles}),
             map=agents,
             cells=agents.cells(),
             bands=tables.bars(agents.bands()),
