@@ -34,6 +34,7 @@ from allocator.core.demand.own_words import (
 )
 from allocator.core.events import (
     REASONS,
+    UNKNOWN,
     ActivateAgent,
     ActivateFramework,
     AddAgent,
@@ -127,6 +128,7 @@ __all__ = [
     "ROWS_MAX",
     "ROW_TEXT_MAX",
     "UNBOUNDED",
+    "UNKNOWN",
     "WEIGHT_MAX",
     "WEIGHT_MIN",
     "ActivateAgent",

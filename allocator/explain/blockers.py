@@ -5,17 +5,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from allocator.core import (
+    NOWHERE,
     Bools,
     Ints,
     Snapshot,
     bits,
     format_quantities,
     out_of_reach,
+    quoted,
     reaches,
 )
 from allocator.explain import cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
 from allocator.explain.picture import NEVER, Picture, Subject
+from allocator.near import meant_resource
 from allocator.v1.explain_pb2 import Blocker
 
 REASONS = (
@@ -333,17 +336,31 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
     short = checker.short_of(_all(work), capacity)[where].any(axis=0)
     # Others may be large enough.
     every = bool(where[picture.agents.bound].all())
+    nowhere = _named_in_vain(picture, work.subject.unfit)
     largest = np.where(short, capacity[where].max(axis=0, initial=0), 0)
     if short.any():
-        one = _text(picture, np.where(short, picture.clients.demand[client], 0))
+        needed = picture.named(np.where(short, picture.clients.demand[client], 0))
+        needed.pop(NOWHERE, None)
         most = _text(picture, largest) or "nothing of it"
         whose = "the largest agent" if every else "the largest of these agents"
-        cause = f"one task needs {one}; {whose} has {most}"
+        one = f"one task needs {format_quantities(needed)}; {whose} has {most}" if needed else ""
+        cause = "; ".join(filter(None, (nowhere, one)))
         mend = "correct the demand (mesos-allocator demand set), or add larger agents"
     else:
-        cause = "all of the agent is less than the minimum of an offer"
+        less = "all of the agent is less than the minimum of an offer"
+        cause = "; ".join(filter(None, (nowhere, less)))
         mend = _LOWER
     work.mark("too large", cause, where, mend)
+
+
+def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
+    """Name a few resources that are asked for and no agent has, and what was probably meant."""
+    if not names:
+        return ""
+    known = [each for each in picture.resources if each != NOWHERE]
+    told = [quoted(each) + meant_resource(each, known) for each in sorted(names)[:EXAMPLES]]
+    more = f" and {len(names) - EXAMPLES} more" if len(names) > EXAMPLES else ""
+    return f"it asks for what no agent has: {', '.join(told)}{more}"
 
 
 def _of_busy_agents(work: _Work, where: Bools) -> None:

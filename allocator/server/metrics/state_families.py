@@ -502,9 +502,7 @@ def _quotas(report: Report, limit: int) -> Selection:
     top, _ = largest(shares, named, limit)
     # Roles below another one with a quota are counted there already.
     rest = np.setdiff1d(np.flatnonzero(quotas.outermost), top)
-    return Selection(
-        report, top, rest, [[quotas.path[row]] for row in top.tolist()], [OTHER]
-    )
+    return Selection(report, top, rest, [[quotas.path[row]] for row in top.tolist()], [OTHER])
 
 
 def _ruled(report: Report) -> Bools:

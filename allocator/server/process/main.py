@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
+from itertools import islice
 from types import FrameType
 
 import grpc
@@ -32,6 +33,7 @@ from allocator.server.metrics.scraping import start_http
 from allocator.server.operators.audit import Audit
 from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators, settings_in_force
+from allocator.server.operators.setting_rows import MISTYPED_LOGGED, mistyped_names
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.process import logs
@@ -269,6 +271,8 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
         server.start()
+        for text in islice(mistyped_names(loaded, server.operators.overlay), MISTYPED_LOGGED):
+            _log.warning("a rule names what is probably no resource", rule=text)
         if target := config.open_to_sessions():
             _log.warning(OPEN_SESSIONS.format(target))
         _log.info(

@@ -4,7 +4,7 @@ The thread of the core makes the copy; whoever asked computes shares from it on 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -14,6 +14,7 @@ import numpy as np
 
 from allocator import measures
 from allocator.core import (
+    UNKNOWN,
     Allocator,
     AskedRow,
     Bools,
@@ -237,6 +238,21 @@ class AsideCounts:
 
 
 @dataclass(frozen=True)
+class UnfitCounts:
+    """Who asks for what no agent has.
+
+    `example`: name or id of one of the frameworks.
+    `names`: a few resources that it asks for and no agent has.
+    `resources`: those that agents have.
+    """
+
+    frameworks: int = 0
+    example: str = ""
+    names: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Report:
     """The copy, and what is computed of it.
 
@@ -264,6 +280,7 @@ class Report:
     overdue: Overdue
     remembered: RememberedDemands
     aside: AsideCounts = field(default_factory=AsideCounts)
+    unfit: UnfitCounts = field(default_factory=UnfitCounts)
     asked: tuple[AskedRow, ...] = ()
 
     @property
@@ -404,12 +421,20 @@ def read(allocator: Allocator) -> Report:
         overdue=overdue,
         remembered=read_remembered(state),
         aside=_aside(state),
+        unfit=_unfit(state),
         asked=asked_rows(state),
     )
 
 
 def _aside(state: State) -> AsideCounts:
-    frameworks, agents = state.frameworks.aside, state.agents.aside
+    agents = state.agents.aside
+    # What asks for a resource that no agent has is taken, see `_unfit`.
+    unfit = set(_frameworks_of(state, state.clients.unfit))
+    frameworks = {
+        handle: rows
+        for handle, rows in state.frameworks.aside.items()
+        if handle not in unfit or any(row.reason != UNKNOWN for row in rows)
+    }
     every = chain(chain.from_iterable(frameworks.values()), chain.from_iterable(agents.values()))
     example = ""
     for handle in frameworks:
@@ -422,6 +447,30 @@ def _aside(state: State) -> AsideCounts:
         break
     reasons = Counter(row.reason for row in every)
     return AsideCounts(len(frameworks), len(agents), reasons, example)
+
+
+UNFIT_NAMES = 3
+"""Resources that are named of a framework that asks for what no agent has."""
+
+
+def _unfit(state: State) -> UnfitCounts:
+    unfit = state.clients.unfit
+    if not unfit:
+        return UnfitCounts()
+    client, names = next(iter(unfit.items()))
+    info = state.frameworks.info[int(state.clients.framework[client])]
+    return UnfitCounts(
+        frameworks=len(set(_frameworks_of(state, unfit))),
+        example=(info.name or info.framework_id) if info else "",
+        names=tuple(sorted(names)[:UNFIT_NAMES]),
+        resources=tuple(state.space.names),
+    )
+
+
+def _frameworks_of(state: State, clients: Iterable[int]) -> list[int]:
+    """The frameworks of clients; one in several roles comes several times."""
+    found: list[int] = state.clients.framework[list(clients)].tolist()
+    return found
 
 
 def _common(state: State) -> Bools:

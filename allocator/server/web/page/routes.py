@@ -198,7 +198,8 @@ class Pages:
         # First the name as it is, as links have it, then without the blanks that people type.
         for each in dict.fromkeys((name, name.strip())):
             try:
-                question = explain_pb2.ExplainRequest(**{kind: each})
+                question = explain_pb2.ExplainRequest()
+                setattr(question, kind, each)
                 return self._views.explain(self._ask, question), ""
             except RejectedError as error:
                 problem = problem or str(error)
