@@ -48,9 +48,9 @@ def unknown_attributes(
 def unknown_names(
     rule: OperatorChange, resources: Collection[str], attributes: Mapping[str, Collection[str]]
 ) -> list[str]:
-    """Say which resources or attributes of a rule no agent has.
+    """Say which resources or attributes that a rule asks for no agent has.
 
-    Values of attributes are not looked at: a rule may exclude what is not there.
+    A clause that excludes agents may name what is not there, and a value may come and go.
     """
     if rule.takes_back:
         return []
@@ -58,7 +58,8 @@ def unknown_names(
         return unknown_resources(getattr(rule, rule.kind.field), resources)
     if isinstance(rule, SetConstraint):
         clauses = parse_constraint(rule.expression or "")
-        unknown = [each for each in clauses if each.attribute not in attributes]
+        asked = [each for each in clauses if not each.negated]
+        unknown = [each for each in asked if each.attribute not in attributes]
         return list(unknown_attributes(unknown, attributes))
     return []
 
