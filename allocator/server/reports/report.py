@@ -227,7 +227,8 @@ class AgentCounts:
 class AsideCounts:
     """Whose words are set aside now.
 
-    `reasons`: rows, by reason.
+    `frameworks`: without those of which only a demand for what no agent has stands there.
+    `reasons`: all rows, by reason.
     `example`: name or id of one of the frameworks; else the host of an agent.
     """
 
@@ -427,15 +428,16 @@ def read(allocator: Allocator) -> Report:
 
 
 def _aside(state: State) -> AsideCounts:
-    agents = state.agents.aside
+    frameworks, agents = state.frameworks.aside, state.agents.aside
+    every = chain(chain.from_iterable(frameworks.values()), chain.from_iterable(agents.values()))
+    reasons = Counter(row.reason for row in every)
     # What asks for a resource that no agent has is taken, see `_unfit`.
     unfit = set(_frameworks_of(state, state.clients.unfit))
     frameworks = {
         handle: rows
-        for handle, rows in state.frameworks.aside.items()
+        for handle, rows in frameworks.items()
         if handle not in unfit or any(row.reason != UNKNOWN for row in rows)
     }
-    every = chain(chain.from_iterable(frameworks.values()), chain.from_iterable(agents.values()))
     example = ""
     for handle in frameworks:
         info = state.frameworks.info[handle]
@@ -445,7 +447,6 @@ def _aside(state: State) -> AsideCounts:
         agent = state.agents.info[handle]
         example = (agent.hostname or agent.agent_id) if agent else ""
         break
-    reasons = Counter(row.reason for row in every)
     return AsideCounts(len(frameworks), len(agents), reasons, example)
 
 

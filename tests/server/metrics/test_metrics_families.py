@@ -30,8 +30,8 @@ from allocator.server.reports.report import COMMON_MAX
 from allocator.wire import Counts
 from tests.server.metrics.metering import GIB, crowd, nsdi, scrape
 from tests.server.metrics.scraping import series, value
-from tests.world.world import World
 from tests.world.rows import holdings
+from tests.world.world import World
 
 
 def test_amounts_are_in_base_units():
