@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 
-from allocator.core import UNBOUNDED, Ints
+from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless
 from allocator.explain import blockers, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs
 from allocator.explain.picture import NEVER, Holding, Picture, Subject
@@ -29,6 +29,11 @@ IN_FULL = 10
 
 REASONS_TOLD = 4
 """So many reasons are named in one sentence, the most frequent ones."""
+
+UNFIT_TOLD = 3
+"""Resources that no agent has of which the names are told, each in so few characters."""
+
+NAME_MAX = 40
 
 RECENTLY_MS = 60_000
 """An offer within this time is told of first."""
@@ -107,7 +112,7 @@ def _client(
         verdict=_verdict(picture, client, ranked, found),
         share=float(share),
         offered_share=float(blockers.shares(picture, rows.offered[client][None])[0]),
-        demand=picture.quantities(rows.demand[client]),
+        demand=write_quantities(_demand(picture, subject)),
         demand_source=rows.source[client],
         waited_cycles=int(rows.waited[client]),
         offered_ms=int(rows.offered_ms[client]) or NEVER,
@@ -120,6 +125,15 @@ def _client(
         offers=[fate for fate, _ in cycles.fates(picture, framework, role)] if cycles_told else (),
         cycles=history,
     )
+
+
+def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
+    """What one task needs; what no agent has with the names that the framework gave."""
+    found = picture.named(picture.clients.demand[subject.client])
+    if NOWHERE in found and subject.unfit:
+        named = ", ".join(harmless(each, NAME_MAX) for each in sorted(subject.unfit)[:UNFIT_TOLD])
+        found[f"{named} {NOWHERE}"] = found.pop(NOWHERE)
+    return found
 
 
 def _outranked(history: list[CycleAccount]) -> list[Blocker]:

@@ -4,9 +4,10 @@ The core's thread only copies lists; the rest is worked out on the thread of who
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple, assert_never
 
 import numpy as np
@@ -76,6 +77,8 @@ class Cluster:
     """What the role that is asked about consumes, with those below it."""
     quotas: list[SetQuota]
     """The master's."""
+    minimum: Sequence[Mapping[str, int]]
+    """The master's min_allocatable_resources: any of them will do."""
 
     @cached_property
     def there(self) -> list[str]:
@@ -161,6 +164,7 @@ def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> 
         settings=allocator.settings.copied(),
         consumed=allocator.consumed_in(change.role) if isinstance(change, SetLimit) else {},
         quotas=list(state.quotas.values()),
+        minimum=state.options.minimum,
     )
 
 
@@ -214,6 +218,10 @@ def named_in_vain(cluster: Cluster) -> Iterator[str]:
         for what, amounts in (("guarantee", quota.guarantees), ("limit", quota.limits)):
             for text in unknown_resources(amounts, cluster.there):
                 yield f"the master's quota ({what}) of role {harmless(quota.role, 80)}: {text}"
+    unreached = [unknown_resources(each, cluster.there) for each in cluster.minimum]
+    if all(unreached):  # one that can be reached is enough
+        for text in chain.from_iterable(unreached):
+            yield f"the master's min_allocatable_resources: {text}"
 
 
 def _matched(cluster: Cluster, role_pattern: str, name_pattern: str) -> Iterator[Client]:

@@ -147,7 +147,7 @@ def _unfit(unfit: UnfitCounts) -> Iterator[pb.StatusWarning]:
     yield pb.StatusWarning(
         what="fits nowhere",
         text=f"{how_many(unfit.frameworks, unfit.frameworks)} asked for what no agent has, such as"
-        f" {name} for {asked}; what needs that is not offered until an agent has it",
+        f" {name} for {asked}; no task that needs it fits, and no offer reaches a minimum of it",
         mend=f"mesos-allocator explain framework {shlex.quote(name)} says what",
     )
 

@@ -54,7 +54,10 @@ class Live(NamedTuple):
 def live(tmp_path_factory) -> Iterator[Live]:
     config = tmp_path_factory.mktemp("config") / "config.toml"
     config.write_text(CONFIG)
-    with SidecarProcess(config=config) as process, process.channel() as channel:
+    with (
+        SidecarProcess("policy.mode=characterised", config=config) as process,
+        process.channel() as channel,
+    ):
         module = GrpcModule(channel).begin(CLUSTER)
         module.batch(
             SetQuota("ops", {"gpu": 1000}, {}),
@@ -107,7 +110,7 @@ def test_what_fits_nowhere_is_named_with_what_was_meant(live):
     found = warning(live, "fits nowhere")
     assert found["text"] == (
         "1 framework asked for what no agent has, such as of-a-role for 'cpus(prod)'; did you mean"
-        " 'cpus'?; what needs that is not offered until an agent has it"
+        " 'cpus'?; no task that needs it fits, and no offer reaches a minimum of it"
     )
     assert found["mend"] == "mesos-allocator explain framework of-a-role says what"
     warnings = ask(live.process, "status")["warnings"]
@@ -116,6 +119,7 @@ def test_what_fits_nowhere_is_named_with_what_was_meant(live):
     (blocker,) = [each for each in client["blockers"] if each["reason"] == "too large"]
     assert blocker["cause"] == "it asks for what no agent has: 'cpus(prod)'; did you mean 'cpus'?"
     assert blocker["agents"] == 2
+    assert client["demand"] == {"cpus(prod) (what no agent has)": 0.5, "mem": 384}
 
 
 COUNTED = [

@@ -13,20 +13,23 @@ from allocator.core import (
     SetWeight,
     matches,
 )
+from allocator.server.config import load_all
 from allocator.server.operators.rule_checks import (
     copy_cluster,
     doubts_of,
     match_of,
     named_in_vain,
 )
+from allocator.server.operators.setting_rows import mistyped_names
 from allocator.settable import Doubt
+from allocator.wire.settings.overlay import KeptChange, Overlay
 from tests.world.world import World
 
 ROLES = ("c", "d", "d/e", "f")
 
 
-def world(*frameworks: tuple[str, ...]) -> World:
-    made = World()
+def world(*frameworks: tuple[str, ...], **options) -> World:
+    made = World(**options)
     made.agent("cpus:4;mem:4096", attributes={"zone": "a"})
     for number, roles in enumerate(frameworks, 1):
         made.framework(*roles, name=f"tenant-{number}")
@@ -85,4 +88,39 @@ def test_names_in_rules_and_quotas_are_judged_by_what_agents_have():
         "the constraint of role c: no agent has an attribute 'zoen'; did you mean 'zone'?",
         "the limit of role c: no agent has any 'cpu'; did you mean 'cpus'?",
         "the master's quota (guarantee) of role f: no agent has any 'gpu'",
+    ]
+
+
+def test_a_minimum_of_the_master_that_nothing_reaches_is_told():
+    minimum = ({"cpu": 10}, {"memory": 32_000})
+    found = list(named_in_vain(copy_cluster(world(("c",), minimum=minimum).allocator)))
+    assert [each.partition(": ")[0] for each in found] == [
+        "the master's min_allocatable_resources"
+    ] * 2
+    either = ({"cpu": 10}, {"mem": 32_000})
+    assert not list(named_in_vain(copy_cluster(world(("c",), minimum=either).allocator)))
+
+
+def test_before_agents_are_known_names_near_mesos_own_are_told(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text("""
+[[limit]]
+role = "a"
+resources = "cpu:1;tokens:2"
+[[limit]]
+role = "b"
+resources = "cpu:1"
+[[demand]]
+role = "b"
+resources = "cpus(prod):1;mem(*):1"
+""")
+    kept = Overlay()
+    for change in (SetLimit("b", {"cpus": 1000}), SetLimit("c", {"Mem": 1000})):
+        kept.changes[change.key] = KeptChange(change, "somebody", 1)
+    assert list(mistyped_names(load_all(file, {}), kept)) == [
+        f"{file}:8: demand of role b: 'cpus(prod)' is none of Mesos's own resources; did you mean"
+        " 'cpus'?",
+        f"{file}:2: limit of role a: 'cpu' is none of Mesos's own resources; did you mean 'cpus'?",
+        "set by an operator: limit of role c: 'Mem' is none of Mesos's own resources; did you mean"
+        " 'mem'?",
     ]
