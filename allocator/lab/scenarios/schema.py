@@ -243,11 +243,12 @@ class ScenarioFile(_Section):
             if group.constrained and self.constraints is None:
                 message = "asks for random constraints, and there are none; add [constraints]"
                 _refuse(f"frameworks.{place}.constrained", message)
-        for kind, groups in (("frameworks", self.frameworks), ("spark", self.spark)):
-            for place, each in enumerate(groups):
-                if problem := self._problem_of(each):
-                    key, message = problem
-                    _refuse(f"{kind}.{place}.{key}", message)
+        places = [f"frameworks.{place}" for place in range(len(self.frameworks))]
+        places += [f"spark.{place}" for place in range(len(self.spark))]
+        for place_of, each in zip(places, self.groups, strict=True):
+            if problem := self._problem_of(each):
+                key, message = problem
+                _refuse(f"{place_of}.{key}", message)
         return self
 
     def _problem_of(self, group: "Frameworks | Spark") -> tuple[str, str] | None:

@@ -118,9 +118,13 @@ resources = "cpus(prod):1;mem(*):1"
     for change in (SetLimit("b", {"cpus": 1000}), SetLimit("c", {"Mem": 1000})):
         kept.changes[change.key] = KeptChange(change, "somebody", 1)
     assert list(mistyped_names(load_all(file, {}), kept)) == [
-        f"{file}:8: demand of role b: 'cpus(prod)' is none of Mesos's own resources; did you mean"
-        " 'cpus'?",
+        (
+            f"{file}:8: demand of role b: 'cpus(prod)' is none of Mesos's own resources; did you mean"
+            " 'cpus'?"
+        ),
         f"{file}:2: limit of role a: 'cpu' is none of Mesos's own resources; did you mean 'cpus'?",
-        "set by an operator: limit of role c: 'Mem' is none of Mesos's own resources; did you mean"
-        " 'mem'?",
+        (
+            "set by an operator: limit of role c: 'Mem' is none of Mesos's own resources; did you mean"
+            " 'mem'?"
+        ),
     ]
