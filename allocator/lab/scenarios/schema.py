@@ -256,13 +256,11 @@ class ScenarioFile(_Section):
         allowed = [each for each in self.agents if _accepts(group.allowed, each)]
         if not allowed:
             return "allowed", f"{group.allowed!r} matches none of the agents; correct it"
+        if self.filter_gpus and not group.uses_gpus:
+            # Mesos keeps agents with GPUs for frameworks that can use them.
+            allowed = [each for each in allowed if not parse_quantities(each.capacity).get(GPUS)]
         for key, text in group.needs:
-            need, gpus = parse_quantities(text), group.uses_gpus
-            if self.filter_gpus and not gpus:
-                # Mesos keeps agents with GPUs for frameworks that can use them.
-                allowed = [
-                    each for each in allowed if not parse_quantities(each.capacity).get(GPUS)
-                ]
+            need = parse_quantities(text)
             at_once = sum(each.count * _tasks(need, each.capacity) for each in allowed)
             which = " that it may use" if group.allowed else ""
             if not at_once:

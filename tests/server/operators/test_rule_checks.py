@@ -117,14 +117,9 @@ resources = "cpus(prod):1;mem(*):1"
     kept = Overlay()
     for change in (SetLimit("b", {"cpus": 1000}), SetLimit("c", {"Mem": 1000})):
         kept.changes[change.key] = KeptChange(change, "somebody", 1)
+    none = "is none of Mesos's own resources; did you mean"
     assert list(mistyped_names(load_all(file, {}), kept)) == [
-        (
-            f"{file}:8: demand of role b: 'cpus(prod)' is none of Mesos's own resources; did you mean"
-            " 'cpus'?"
-        ),
-        f"{file}:2: limit of role a: 'cpu' is none of Mesos's own resources; did you mean 'cpus'?",
-        (
-            "set by an operator: limit of role c: 'Mem' is none of Mesos's own resources; did you mean"
-            " 'mem'?"
-        ),
+        f"{file}:8: demand of role b: 'cpus(prod)' {none} 'cpus'?",
+        f"{file}:2: limit of role a: 'cpu' {none} 'cpus'?",
+        f"set by an operator: limit of role c: 'Mem' {none} 'mem'?",
     ]
