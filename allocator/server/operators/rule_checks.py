@@ -347,7 +347,8 @@ def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -
     over = {name: amount for name, amount in over.items() if amount > 0}
     if over:
         yield Doubted(
-            f"that is less than is held there now: {_whoever(match)} are offered no"
+            f"that is less than is held there now: {_whoever(match)}"
+            f" {'is' if match.frameworks == 1 else 'are'} offered no"
             f" {' and no '.join(over)} until they give back {format_quantities(over)}"
         )
 

@@ -37,6 +37,7 @@ from allocator.server.operators.setting_rows import MISTYPED_LOGGED, mistyped_na
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.process import logs
+from allocator.server.process.names_watch import NamesWatch
 from allocator.server.process.reloading import Reloader
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
 from allocator.server.system import loop_cache
@@ -308,6 +309,7 @@ def _serve_until_signalled(
     inbox: "SignalInbox", compilation: Compilation, server: Server, load: Callable[[], Loaded]
 ) -> None:
     reloader, failure = Reloader(load, server.operators), ""
+    names = NamesWatch(server.loop, server.operators)
     while not inbox.to_end:
         try:
             compilation.look(server.loop.call)
@@ -315,6 +317,10 @@ def _serve_until_signalled(
             if failure != repr(error):  # each once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
+        try:
+            names.look()
+        except Exception:  # noqa: BLE001 - no more than a line of the log is lost.
+            _log.exception("names in rules could not be looked at")
         if inbox.wait(0.1 if compilation.state == "compiling" else LOOK_S):
             reloader.ask()
 
