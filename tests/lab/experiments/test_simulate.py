@@ -216,9 +216,11 @@ def test_a_gang_begins_when_it_is_complete(mode):
 
 
 def test_a_gang_that_never_fits_gives_its_offers_back():
-    """Its agents go to somebody else once it held them long enough."""
+    """The agent that it lacks comes too late; the other one is offered to others again."""
     other = minimal()["frameworks"][0] | {"name": "other", "arrives_s": 1.0}
+    late = minimal()["agents"][0] | {"name": "late", "arrives_s": 1000.0}
     data = minimal(group={"gang": 6, "tasks": 6, "holds_s": 5.0}, until_s=60.0)
+    data["agents"].append(late)
     data["frameworks"].append(other)
     result = run(check(data, "test"), Cell("drf", "oblivious", 0))
     assert [group.never_started for group in result.groups] == [1, 0]
