@@ -8,17 +8,21 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-# A small master around the session library, made by `cpp`; the tests play it against real sidecars.
-export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/address/tests/session_driver
+# A small master around the session library, built by `cpp`; the tests play it against real sidecars.
+# `cpp-all` builds it with the address sanitizer too.
+export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/plain/tests/session_driver
+SANITIZED_DRIVER := $(CURDIR)/.cache/module/address/tests/session_driver
 # The module's brain as a library, for the simulation.
 export MESOS_ALLOCATOR_BRAIN ?= $(CURDIR)/.cache/module/plain/brain/liballocator_brain_c.so
-
-# Compiled loops stay here from run to run; `warm` fills it, and so do tests.
-export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 
 # The stamp carries the hash of what it was made from, so that a switch of branches is noticed
 # whatever the time stamps of the files say.
 STAMP := $(VENV)/.installed-$(shell cat requirements-dev.lock pyproject.toml | sha256sum | cut -c1-16)
+# What the package itself needs, which is enough to compile its loops.
+RUNTIME_STAMP := $(VENV)/.runtime-$(shell sha256sum requirements.lock | cut -c1-16)
+
+# Runs targets at the same time, also where no -j was given.
+SIDE_BY_SIDE = $(MAKE) --no-print-directory --silent $(if $(filter -j%,$(MAKEFLAGS)),,-j4)
 
 PROTOS := $(sort $(wildcard proto/allocator/v1/*.proto))
 SERVICES := $(shell grep -l '^service' $(PROTOS) /dev/null)
@@ -33,16 +37,29 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: warm ## virtual environment in .venv, exactly as locked, and compiled loops
+setup: ## virtual environment in .venv, exactly as locked, and compiled loops
+	+@$(SIDE_BY_SIDE) $(STAMP) loops
 
+# For targets that run loops: everything is installed, and the loops are compiled.
 .PHONY: warm
-warm: $(STAMP)
-	@$(BIN)/mesos-allocator warm
+warm: setup
 
-$(STAMP):
+.PHONY: loops
+loops: $(RUNTIME_STAMP)
+	@$(BIN)/python -m allocator warm
+
+$(BIN)/pip:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
-	@test -x $(BIN)/pip || .ci/quietly $(PYTHON) -m venv --clear $(VENV)
-	@echo 'installing $(shell grep -c '^[a-z]' requirements-dev.lock) packages (a minute or two)'
+	@.ci/quietly $(PYTHON) -m venv --clear $(VENV)
+
+$(RUNTIME_STAMP): | $(BIN)/pip
+	@echo 'installing $(shell grep -c '^[a-z]' requirements.lock) packages that the allocator needs'
+	@.ci/quietly $(BIN)/pip install --require-hashes --requirement requirements.lock
+	@rm -f $(VENV)/.runtime-*
+	@touch $@
+
+$(STAMP): | $(RUNTIME_STAMP)
+	@echo 'installing $(shell grep -c '^[a-z]' requirements-dev.lock) packages for development (a minute)'
 	@.ci/quietly $(BIN)/pip install --require-hashes --requirement requirements-dev.lock
 	@.ci/quietly $(BIN)/pip install --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.installed-*
@@ -50,7 +67,7 @@ $(STAMP):
 
 # What tests need of the system: .ci/tools.txt.
 .PHONY: tools
-tools: $(STAMP)
+tools: | $(BIN)/pip
 	@.ci/tools $(BIN)
 
 .PHONY: lint
@@ -65,14 +82,29 @@ lint: $(STAMP) ## style, import contracts, rules about the code itself
 types: $(STAMP) ## mypy
 	mypy
 
-# Which tests to run, given in ARGS, are tests in Python: the C++ stays as it was built before.
-.PHONY: test
-test: warm tools $(if $(ARGS),,cpp) ## every test
-	pytest --numprocesses auto --dist worksteal $(ARGS)
+PYTEST := pytest --numprocesses auto --dist worksteal --ignore tests/test_tidy.py
 
+# ARGS names tests in Python, of either tier: the C++ stays as it was built before.
+.PHONY: test
+test: ## the tests of every change: each behaviour, each real part once; ARGS='-k drf': some of both tiers
+	+@$(SIDE_BY_SIDE) $(STAMP) loops tools $(if $(ARGS),,cpp)
+	$(PYTEST) $(or $(ARGS),-m 'not long')
+
+.PHONY: test-all
+test-all: ## also what is long, repeated or statistical: sanitizers, many random histories, torture
+	+@$(SIDE_BY_SIDE) $(STAMP) loops tools
+	+@$(MAKE) --no-print-directory cpp-all gate-times
+	HYPOTHESIS_PROFILE=all MESOS_ALLOCATOR_DRIVER=$(SANITIZED_DRIVER) \
+	  $(PYTEST)
+
+# Neither needs anything of Python.
 .PHONY: cpp
-cpp: $(STAMP)
-	.ci/module
+cpp:
+	.ci/module plain
+
+.PHONY: cpp-all
+cpp-all: ## the C++ tests, also optimised, under the sanitizers, and with more random lives
+	.ci/module all
 
 .PHONY: coverage-module
 coverage-module: cpp ## lines of the brain (C++) that its tests run
@@ -98,7 +130,7 @@ fuzz: warm ## fuzz each target, guided by coverage: SECONDS=600; the corpus alon
 FUZZ_S ?= 60
 
 .PHONY: fuzz-module
-fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; the corpus alone is part of `make cpp`
+fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; `make cpp` plays the corpus
 	.ci/fuzz-module $(FUZZ_S)
 
 .PHONY: doctest
@@ -128,12 +160,16 @@ $(ENGINES_STAMP):
 	@touch $@
 
 .PHONY: bench
-bench: warm ## what everything costs: bench-out/report.md; ARGS='--only gate grid': a part of it
+bench: warm ## what everything costs: bench-out/report.md; ARGS='--only times grid': a part of it
 	python -m tests.bench.report $(ARGS)
 
 .PHONY: gate
-gate: warm ## is the sidecar as fast as it was at a commit? ARGS=--record: compare with HEAD from now on
+gate: $(STAMP) ## does the sidecar do more work than recorded? ARGS=--record: keep the present counts
 	python -m tests.bench.gate $(ARGS)
+
+.PHONY: gate-times
+gate-times: warm ## processor times beside those of an earlier commit; ARGS=--record: compare with HEAD from now on
+	python -m tests.bench.times $(ARGS)
 
 .PHONY: check
 check: lint types test doctest proto-check docs-check gate ## all that continuous integration checks

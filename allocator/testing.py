@@ -239,6 +239,7 @@ def with_refusals(
         plain_kind=snapshot.filters.plain_kind,
         demand=snapshot.demand,
         known=snapshot.characterised,
+        opening=snapshot.opening,
         takes=np.zeros(clients, np.int64),
     )
     touched = np.ones(len(table.rows.stale), np.bool_)

@@ -26,7 +26,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # Before anything imports numba, and inherited by the processes that tests start.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / "numba"))
 loop_cache.prepare()
 
 
@@ -38,12 +37,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # A first call compiles, so no example has a deadline; pytest-timeout bounds the test.
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", _common, max_examples=60, derandomize=True)
-settings.register_profile("dev", _common, max_examples=60)
+# `make test`: the same examples in every run of continuous integration.
+settings.register_profile("quick", _common, max_examples=20, derandomize="CI" in os.environ)
+# `make test-all`: others every time.
+settings.register_profile("all", _common, max_examples=100)
 settings.register_profile("nightly", _common, max_examples=3000, stateful_step_count=200)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
-)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 TOOLS = ROOT / ".ci" / "tools.txt"

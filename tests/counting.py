@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 
-def count_calls(monkeypatch: pytest.MonkeyPatch, module: ModuleType, *names: str) -> Counter[str]:
-    """Count from now on how often functions of a module are called by their names there."""
+def count_calls(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType | type, *names: str
+) -> Counter[str]:
+    """Count from now on how often functions of a module, or a class, are called by their names."""
     count: Counter[str] = Counter()
 
     def counted(name: str) -> Any:
         real = getattr(module, name)
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
             count[name] += 1
-            return real(*arguments)
+            return real(*arguments, **named)
 
         return call
 

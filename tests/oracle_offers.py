@@ -1,4 +1,4 @@
-"""What one client would be offered on one agent, slowly: the twin of `filling.offers`.
+"""What one client would be offered on one agent, slowly: the twin of `filling.rules.offers`.
 
 Straight from `docs/explanation/filling.md`, with dictionaries.
 """
@@ -8,12 +8,29 @@ from typing import NamedTuple
 from allocator.core.snapshot import UNBOUNDED, Snapshot, Tier
 from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER
 
+TASKS_MAX = 128
+"""An offer begins with at most so many tasks."""
+
 
 class Offer(NamedTuple):
-    """An offer: plain amounts by column, special amounts by special kind."""
+    """What is offered: plain amounts by column, special amounts by special kind; tasks of it."""
 
     plain: tuple[int, ...]
     special: dict[int, int]
+    tasks: int = 0
+
+
+def opening_of(demand: list[int], minimum: list[list[int]]) -> int:
+    """The fewest tasks that reach a row of a minimum, 0 where too many would be needed."""
+    if not any(demand):
+        return 0
+    for tasks in range(1, TASKS_MAX + 1):
+        amount = [tasks * needed for needed in demand]
+        if not minimum or any(
+            all(a >= b for a, b in zip(amount, row, strict=True)) for row in minimum
+        ):
+            return tasks
+    return 0
 
 
 class Supply:
@@ -28,6 +45,9 @@ class Supply:
             {int(x.row[e]): int(x.free[e]) for e in range(x.start[a], x.start[a + 1])}
             for a in range(len(self.free))
         ]
+        # Shared volumes by who was given them in this cycle, and offers in tasks that stand.
+        self.taken: dict[tuple[int, int], tuple[int, int]] = {}
+        self.standing: set[tuple[int, int]] = set()
         self.left = s.bounds.left.tolist()
         self.owed = s.bounds.owed.tolist()
         self.available = s.bounds.available.tolist()
@@ -66,13 +86,24 @@ class Supply:
         return bool(int(self.snapshot.specials.reach[special, client // 64]) >> client % 64 & 1)
 
     def offer(self, client: int, agent: int, demand: list[int] | None, stage: int) -> Offer | None:
-        """What the client would be offered; None where that is nothing."""
+        """What the client would be offered, or what is added to its offer; None: nothing."""
         basket = Basket(self, client, agent, self.ceiling(client, stage))
+        stands = demand is not None and (client, agent) in self.standing
+        tasks = 0
         if demand is None or stage == LEFT_OVER:
             basket.take_everything(leftover=stage == LEFT_OVER)
-            if not self._reaches(client, basket.by_column()):
-                return None
-        elif not all(basket.take_task(r, needed) for r, needed in enumerate(demand) if needed):
+        elif stands:
+            tasks = int(basket.take_task(demand))
+        else:
+            while tasks < TASKS_MAX and basket.take_task(demand):
+                tasks += 1
+                if self._reaches(client, basket):
+                    break
+            if tasks and not self._may_begin(client, agent, basket):
+                basket.take_everything(leftover=True)
+        if demand is not None and stage != LEFT_OVER and not tasks:
+            return None
+        if not (any(basket.by_column()) if stands else self._may_begin(client, agent, basket)):
             return None
         if stage == GUARANTEED and not any(
             basket.counted[r] and self.owed[b][r]
@@ -80,9 +111,14 @@ class Supply:
             for r in range(self.resources)
         ):
             return None
-        return Offer(tuple(basket.plain), {s: n for s, n in basket.special.items() if n})
+        return basket.offer(tasks)
 
-    def _reaches(self, client: int, amount: list[int]) -> bool:
+    def _may_begin(self, client: int, agent: int, basket: "Basket") -> bool:
+        """Whether an offer may begin with this: no less than a minimum, and not refused."""
+        return self._reaches(client, basket) and not self.is_refused(client, agent, basket.offer())
+
+    def _reaches(self, client: int, basket: "Basket") -> bool:
+        amount = basket.by_column()
         first, end = self.snapshot.minimum_rows[client].tolist()
         rows = self.snapshot.minimum[first:end].tolist()
         enough = not rows or any(
@@ -106,14 +142,20 @@ class Supply:
             row = int(filters.next[row])
         return False
 
-    def take(self, client: int, agent: int, offer: Offer, stage: int) -> list[int]:
+    def take(
+        self, client: int, agent: int, offer: Offer, stage: int, *, known: bool = False
+    ) -> list[int]:
         """Give an offer away; returns its amounts by column."""
+        if known:
+            self.standing.add((client, agent))
         counted, whole = list(offer.plain), list(offer.plain)
         for r, amount in enumerate(offer.plain):
             self.free[agent][r] -= amount
         for special, amount in offer.special.items():
             column = int(self.snapshot.specials.column[special])
             self.special[agent][special] -= amount
+            if self.snapshot.specials.tier[special] == Tier.SHARED:
+                self.taken[agent, special] = client, amount
             whole[column] += amount
             counted[column] += amount * int(self.snapshot.specials.bounded[special])
         for r, amount in enumerate(counted):
@@ -139,6 +181,9 @@ class Basket:
         self.special: dict[int, int] = {}
         self.counted = [0] * supply.resources
 
+    def offer(self, tasks: int = 0) -> Offer:
+        return Offer(tuple(self.plain), {s: n for s, n in self.special.items() if n}, tasks)
+
     def by_column(self) -> list[int]:
         result = list(self.plain)
         for special, amount in self.special.items():
@@ -146,7 +191,7 @@ class Basket:
         return result
 
     def take_plain(self, r: int, wanted: int) -> int:
-        free = self.supply.free[self.agent][r]
+        free = self.supply.free[self.agent][r] - self.plain[r]
         amount = min(free, wanted, self.ceiling[r] - self.counted[r])
         self.plain[r] += amount
         self.counted[r] += amount
@@ -154,20 +199,23 @@ class Basket:
 
     def take_special(self, special: int, wanted: int) -> int:
         kinds = self.supply.snapshot.specials
-        free, r = self.supply.special[self.agent][special], int(kinds.column[special])
+        free, r = self.left(special), int(kinds.column[special])
         amount = free if kinds.whole[special] else min(free, wanted)
         if kinds.bounded[special]:
             room = self.ceiling[r] - self.counted[r]
             if amount > room:
                 amount = 0 if kinds.whole[special] else room
             self.counted[r] += amount
-        self.special[special] = amount
+        self.special[special] = self.special.get(special, 0) + amount
         return amount
+
+    def left(self, special: int) -> int:
+        return self.supply.special[self.agent][special] - self.special.get(special, 0)
 
     def reachable(self) -> list[int]:
         supply = self.supply
-        free = supply.special[self.agent]
-        return [s for s in free if free[s] and supply.may_have(s, self.client)]
+        kinds = supply.special[self.agent]
+        return [s for s in kinds if self.left(s) and supply.may_have(s, self.client)]
 
     def take_everything(self, *, leftover: bool) -> None:
         if not leftover:
@@ -184,16 +232,44 @@ class Basket:
                 wanted -= self.take_special(special, wanted)
         return wanted
 
-    def take_task(self, r: int, needed: int) -> bool:
-        """One column of a task: reserved, plain, other open kinds; or all of it revocable."""
+    def take_task(self, demand: list[int]) -> bool:
+        """Add a task; where there is no room for it, nothing."""
+        before = list(self.plain), dict(self.special), list(self.counted)
+        for r, needed in enumerate(demand):
+            if needed and not self.take_column(r, needed):
+                self.plain, self.special, self.counted = before
+                return False
+        return True
+
+    def take_column(self, r: int, needed: int) -> bool:
+        """One column of a task: reserved, plain, other open kinds; or all of it revocable.
+
+        Or there are shared volumes, which no task uses up.
+        """
+        before = self.plain[r], dict(self.special), self.counted[r]
         rest = self.take_tier(r, Tier.RESERVED, needed)
         if rest > 0:
             rest -= self.take_plain(r, rest)
         if rest > 0:
             rest = self.take_tier(r, Tier.OPEN, rest)
         if rest > 0:
-            columns = self.supply.snapshot.specials.column
-            self.special = {s: n for s, n in self.special.items() if columns[s] != r}
-            self.plain[r] = self.counted[r] = 0
+            self.plain[r], self.special, self.counted[r] = before[0], dict(before[1]), before[2]
             rest = self.take_tier(r, Tier.REVOCABLE, needed)
+        if rest > 0:
+            self.plain[r], self.special, self.counted[r] = before[0], dict(before[1]), before[2]
+            rest = needed - self.shared(r)
         return rest <= 0
+
+    def shared(self, r: int) -> int:
+        """Take all shared volumes of a column; how much there is, with what was given before."""
+        kinds, found = self.supply.snapshot.specials, 0
+        for special in self.supply.special[self.agent]:
+            if kinds.column[special] != r or kinds.tier[special] != Tier.SHARED:
+                continue
+            owner, amount = self.supply.taken.get((self.agent, special), (-1, 0))
+            if owner == self.client:
+                found += amount
+            elif self.supply.may_have(special, self.client):
+                self.take_special(special, self.left(special))
+                found += self.special[special]
+        return found

@@ -111,10 +111,7 @@ class Cluster:
         if word >> client % 64 & 1:
             return None
         demand = self.demand[client] if self.known[client] else None
-        offer = self.supply.offer(client, agent, demand, self.stage)
-        if offer is None or self.supply.is_refused(client, agent, offer):
-            return None
-        return offer
+        return self.supply.offer(client, agent, demand, self.stage)
 
     def can_serve_client(self, client: int, agent: int) -> bool:
         return self.takes_part(client) and self.offer(client, agent) is not None
@@ -325,13 +322,14 @@ class Filling:
         client = int(cluster.snapshot.tree.client[leaf])
         offer = cluster.offer(client, agent)
         assert offer is not None
-        tasks = int(cluster.known[client] and cluster.stage != LEFT_OVER)
+        tasks, known = offer.tasks, cluster.known[client]
         new = (agent, client) not in cluster.holding
         gains = [criterion.gain(client, tasks, new) for criterion in self.criteria]
         cluster.holding.add((agent, client))
         special = tuple(sorted(offer.special.items()))
         cluster.grants.append(Grant(client, agent, tasks, offer.plain, special))
-        for r, given in enumerate(cluster.supply.take(client, agent, offer, cluster.stage)):
+        taken = cluster.supply.take(client, agent, offer, cluster.stage, known=known)
+        for r, given in enumerate(taken):
             cluster.residual[agent][r] -= given
             cluster.held[client][r] += given
         if cluster.stage == OVERDUE:

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from allocator.core.snapshot import UNBOUNDED, Bounds, Filters, Grants, Snapshot, Specials, Tier
 from allocator.testing import excluded_words, make_snapshot, make_tree
+from tests.oracle_offers import opening_of
 
 # Few distinct values, so that ties, exact fits and exhausted agents are common.
 AMOUNTS = (0, 0, 1000, 2000, 3000, 4000, 6000, 7500, 12_000)
 NEEDS = (0, 0, 500, 1000, 1000, 2000, 3000)
+MINIMUMS = (0, 0, 1000, 2000, 3000, 4000)
 WEIGHTS = (1.0, 1.0, 2.0, 0.5, 3.0)
 
 
@@ -158,32 +160,40 @@ def covered_bits(
     specials: Specials,
     demand: np.ndarray,
     characterised: np.ndarray,
+    minimum: list[list[list[int]]],
 ) -> np.ndarray:
-    """The bits of `Filters.covered`, pair by pair."""
+    """The bits of `Filters.covered`, pair by pair; `minimum`: of each client."""
+    opening = [opening_of(*each) for each in zip(demand.tolist(), minimum, strict=True)]
     covered = np.zeros((len(free), len(demand)), np.bool_)
     for agent in range(len(free)):
         rows = range(specials.start[agent], specials.start[agent + 1])
         row = filters.head[agent]
         while row >= 0:
             client, refused = int(filters.client[row]), filters.amount[row]
-            plain = demand[client] if characterised[client] else free[agent]
+            plain = demand[client] * opening[client] if characterised[client] else free[agent]
             kinds = filters.plain_kind
             covers = bool((np.where(kinds >= 0, refused[kinds], 0) >= plain).all())
             for e in rows:
                 word = int(specials.reach[specials.row[e], client // 64])
                 if word >> client % 64 & 1:
                     covers &= bool(refused[specials.kind[specials.row[e]]] >= specials.free[e])
+            if characterised[client] and opening[client] != 1 and rows:
+                covers = False  # how much is offered depends on what is special
             covered[agent, client] |= covers
             row = filters.next[row]
     return pack_bits(covered)
 
 
 @st.composite
-def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
+def snapshots(
+    draw, *, agents_max: int = 5, clients_max: int = 6, several: bool = False
+) -> Snapshot:
     """Small snapshots in which everything occurs that a cycle may meet.
 
     Equal agents and clients, empty agents, resources that some lack or that do not count, known and
     unknown demands, weights, deep trees, refusals, exclusions, a minimum, holdings.
+
+    `several`: mostly offers begin with several tasks.
     """
     resources = draw(st.integers(1, 3))
     agents = draw(st.integers(1, agents_max)) + 1
@@ -196,7 +206,7 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
     if draw(st.booleans()):
         free = capacity.copy()
     demand = draw(amounts((clients, resources), NEEDS))
-    characterised = draw(flags(clients))
+    characterised = draw(flags(clients, (True, True, False) if several else (False, True)))
     holds = draw(flags((agents, clients)))
     holds[0] = False
     held = draw(amounts((clients, resources))) * holds.any(axis=0)[:, None]
@@ -209,9 +219,12 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
     filters = draw(
         snapshot_filters(agents, absent + clients, resources, resources + len(specials.kind))
     )
-    minimum = draw(amounts((draw(st.integers(0, 2)), resources), NEEDS))
+    rows, least = (st.integers(1, 2), MINIMUMS) if several else (st.integers(0, 2), NEEDS)
+    minimum = draw(amounts((draw(rows), resources), least))
     demand, characterised = _after(absent, demand), _after(absent, characterised)
     characterised &= (demand > 0).any(axis=1)
+    minimum_rows = draw(snapshot_minimum_rows(absent + clients, len(minimum)))
+    minimum_of = [minimum[first:end].tolist() for first, end in minimum_rows]
     return make_snapshot(
         capacity=capacity,
         free=free,
@@ -227,11 +240,11 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
         ),
         agents=np.flatnonzero(listed),
         minimum=minimum,
-        minimum_rows=draw(snapshot_minimum_rows(absent + clients, len(minimum))),
+        minimum_rows=minimum_rows,
         overdue=_after(absent, draw(flags(clients, (False, False, True)))),
         excluded=excluded_words(_after(absent, barred)),
         filters=filters._replace(
-            covered=covered_bits(filters, free, specials, demand, characterised)
+            covered=covered_bits(filters, free, specials, demand, characterised, minimum_of)
         ),
         **shifted,
     )

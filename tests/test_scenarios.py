@@ -11,7 +11,7 @@ change only when you understand it.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,9 @@ HERE = Path(__file__).parent / "scenarios"
 FILES = sorted(HERE.rglob("*.txt"))
 EVERY = [*(name for name in POLICIES if name != "ceei"), "drf in tasks", "tsf in tasks"]
 """Where no demand is known, a policy of whole tasks offers all that is free, too."""
+
+FEW = ("drf", "choosy", "ps-dsf", "tsf in tasks")
+"""Of a scenario for every policy the first tier plays these."""
 
 MODE = re.compile(r"(?P<name>\S+)(?: in (?P<unit>tasks))?")
 
@@ -114,8 +117,20 @@ def test_scenario(case: tuple[Path, Scenario]):
     file, scenario = case
     if os.environ.get("REWRITE"):
         rewrite(file, scenario.title)
+    policies = scenario.policies
+    prints_the_same(scenario, FEW if policies is EVERY else policies)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", [one for one in SCENARIOS if one[1].policies is EVERY], ids=_name)
+def test_scenario_with_the_other_policies(case: tuple[Path, Scenario]):
+    _, scenario = case
+    prints_the_same(scenario, [policy for policy in EVERY if policy not in FEW])
+
+
+def prints_the_same(scenario: Scenario, policies: Iterable[str]) -> None:
     wanted = [answer if answer != ["ok"] else [] for _, answer in scenario.blocks]
-    for policy in scenario.policies:
+    for policy in policies:
         printed = play(scenario, policy)
         assert os.environ.get("REWRITE") or printed == wanted, policy
 
@@ -140,4 +155,5 @@ def test_a_file_is_written_as_it_is_read():
 
 
 def test_there_are_scenarios():
+    assert set(FEW) < set(EVERY)
     assert len(SCENARIOS) >= 140

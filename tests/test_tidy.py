@@ -382,7 +382,9 @@ def test_tests_ask_whether_a_program_is_there():
 
 def test_make_brings_the_tools_before_tests_run():
     makefile, script = text("Makefile"), text(".ci/tools")
-    (needs,) = re.findall(r"(?m)^test: (.*?) ##", makefile)
-    assert "tools" in needs.split()
+    for target in ("test", "test-all"):
+        (first,) = re.findall(rf"(?m)^{target}:.*\n\t(.*)\n", makefile)
+        assert "tools" in first.split()
+        assert "PYTEST" not in first
     assert ".ci/tools $(BIN)" in makefile
     assert "<.ci/tools.txt" in script

@@ -6,6 +6,7 @@ cycle. `DESIGN.md` tells the rest.
 
 from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
+from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.books.eligibility import bits
 from allocator.core.books.quota import QuotaUse
 from allocator.core.books.resource_space import NOWHERE
@@ -113,6 +114,7 @@ from allocator.core.snapshot import (
     Tree,
     Words,
 )
+from allocator.core.task_counts import whole_above, whole_below
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
@@ -139,7 +141,9 @@ __all__ = [
     "AddFramework",
     "AdoptPlan",
     "AgentClasses",
+    "AgentColumns",
     "AgentInfo",
+    "AgentTraits",
     "Allocator",
     "Aside",
     "AskedRow",
@@ -192,6 +196,7 @@ __all__ = [
     "Renamer",
     "Request",
     "Revive",
+    "Rule",
     "ScoringPolicy",
     "Seen",
     "SessionLimits",
@@ -210,6 +215,7 @@ __all__ = [
     "SetWhitelist",
     "Settings",
     "Snapshot",
+    "SortedRule",
     "State",
     "Subtree",
     "Suppress",
@@ -244,4 +250,6 @@ __all__ = [
     "refuse_long",
     "see",
     "warm",
+    "whole_above",
+    "whole_below",
 ]

@@ -16,16 +16,17 @@ import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from allocator.core.bounds import quoted
 from allocator.core.events import AgentInfo
 
 _NAME = re.compile(r"[\w./:@+-]+")
+_ANY = frozenset[str]()
 _NO_VALUE = re.compile(r"[=<>!~&\"']|[^\S ]")
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """One condition: `attribute` has one of `values` (any, where empty), or has not."""
 
     attribute: str
@@ -69,6 +70,18 @@ class Condition:
             if clause.values:
                 self.one_of = clause.values if self.one_of is None else self.one_of & clause.values
 
+    @property
+    def bars_others(self) -> bool:
+        """Whether values that no clause names are barred."""
+        return self.must_lack or self.one_of is not None
+
+    @property
+    def exceptions(self) -> AbstractSet[str]:
+        """The values that are judged the other way."""
+        if self.must_lack:
+            return frozenset()
+        return self.none_of if self.one_of is None else self.one_of - self.none_of
+
     def holds(self, value: str | None) -> bool:
         """Whether an agent with this value satisfies all of them; None: it lacks the attribute."""
         if value is None:
@@ -77,11 +90,29 @@ class Condition:
         return fits and not self.must_lack and value not in self.none_of
 
 
+_BARE = {
+    (must_be, must_lack): Condition(must_be=must_be, must_lack=must_lack)
+    for must_be in (False, True)
+    for must_lack in (False, True)
+}
+"""Conditions that name no value. They are all alike, and most of a long label: so they take
+nothing."""
+
+
 def conditions(clauses: Iterable[Clause]) -> dict[str, Condition]:
-    """Put clauses together by attribute."""
+    """Put clauses together by attribute. Nobody may change the conditions."""
     found: dict[str, Condition] = {}
     for clause in clauses:
-        found.setdefault(clause.attribute, Condition()).add(clause)
+        before = found.get(clause.attribute, _BARE[False, False])
+        must_be, must_lack = before.must_be, before.must_lack
+        is_bare = before is _BARE[must_be, must_lack]
+        if is_bare and not clause.values:
+            asked = must_be or not clause.negated, must_lack or clause.negated
+            found[clause.attribute] = _BARE[asked]
+            continue
+        condition = Condition(must_be=must_be, must_lack=must_lack) if is_bare else before
+        condition.add(clause)
+        found[clause.attribute] = condition
     return found
 
 
@@ -102,21 +133,21 @@ def parse_constraint(expression: str) -> tuple[Clause, ...]:
     >>> all(clause.holds({"zone": "a", "ssd": ""}) for clause in clauses)
     True
     """
-    texts = (text.strip() for text in expression.split(";"))
-    return tuple(_parse_clause(text) for text in texts if text)
+    texts = map(str.strip, expression.split(";"))
+    return tuple([_parse_clause(text) for text in texts if text])
 
 
 def _parse_clause(text: str) -> Clause:
-    attribute, equals, values = text.partition("=")
+    attribute, equals, listed = text.partition("=")
     if not equals:
-        name = text.removeprefix("!").strip()
-        clause = Clause(name, frozenset(), negated=text.startswith("!"))
+        negated = text.startswith("!")
+        name, values = text[negated:].strip(), _ANY
     else:
         negated = attribute.endswith("!")
         name = attribute.removesuffix("!").strip()
-        clause = Clause(name, frozenset(v.strip() for v in values.split("|")), negated)
-    wrong = not _NAME.fullmatch(clause.attribute) or "" in clause.values
-    if wrong or any(map(_NO_VALUE.search, clause.values)):
+        values = frozenset(map(str.strip, listed.split("|")))
+    wrong = not _NAME.fullmatch(name) or "" in values
+    if wrong or any(map(_NO_VALUE.search, values)):
         message = f"{quoted(text)} is no clause; write 'name=a|b', 'name!=a', 'name' or '!name'"
         raise ValueError(message)
-    return clause
+    return Clause(name, values, negated)

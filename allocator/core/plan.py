@@ -18,15 +18,15 @@ class Plan:
         group.
     `price` (G, R): what a thousandth of a resource costs on agents of this group; no rows without
         prices.
-    `part` (G, C): how much of its target each client is to have of which group; no rows where that
-        is all the same.
+    `part` (P, C), P <= G: how much of its target each client is to have of each of the first
+        groups. Of the others it may have any part.
     `leave` (P,): sorted keys ``agent * 2**32 + client``: who is to leave which agent, by its
         handle, for all of it is to go to others. In a snapshot none.
     `seen_ms`: when the cluster stood as the plan has it, by the master's clock. Whoever came to an
         agent later is not asked to leave it.
-    `held` (G, C, R), in thousandths: in a snapshot, of a plan with parts: what each client holds on
-        all agents of each group that the cycle's agents are of.
-    `agents_held` (G, C): the same of agents: on how many.
+    `held` (P, C, R), in thousandths: in a snapshot: what each client holds on all agents of each
+        group with parts that the cycle's agents are of.
+    `agents_held` (P, C): the same of agents: on how many.
     """
 
     target: NDArray[np.float64]

@@ -15,6 +15,9 @@ from allocator.core.bounds import AMOUNT_LENGTH_MAX, QUOTED_MAX, harmless, quote
 MILLI = 1000
 """Amounts are integers in thousandths, the precision of Mesos's scalars."""
 
+GPUS = "gpus"
+"""A scalar that Mesos takes in whole units alone; frameworks must be able to use it."""
+
 AMOUNT_MAX = 2**53
 """No amount is larger: every sum of a cluster stays exact in a float64, too."""
 

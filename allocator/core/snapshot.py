@@ -27,6 +27,7 @@ import numpy as np
 
 from allocator.core.numba import array_types
 from allocator.core.numba.tree_sums import add_up_amounts
+from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
 from allocator.core.task_counts import has_demand, tasks_held
 
@@ -278,6 +279,11 @@ class Snapshot:
     def has_demand(self) -> Bools:
         """Of which clients the demand is known, however they are served, (C,)."""
         return has_demand(self.demand)
+
+    @property
+    def opening(self) -> Ints:
+        """How many tasks an offer to each client begins with, (C,), see `opening_tasks`."""
+        return opening_tasks(self.demand, self.minimum, self.minimum_rows)
 
     @cached_property
     def tasks(self) -> Floats:

@@ -1,10 +1,37 @@
 """Which demands are known, and how many tasks clients hold."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
+
+_ROUNDING = 1e-9  # of a number: quotients of weights miss a whole one by less
+
+
+def whole_below(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Return the largest whole numbers that are not above numbers, but for rounding errors.
+
+    Weights are fractions, so places and amounts that are divided by them come out as 1.9999...
+    where they are 2.
+
+    >>> whole_below(np.array([7 / 49 * 14, 1.9]))
+    array([2., 1.])
+    """
+    below: NDArray[np.float64] = np.floor(numbers * (1 + _ROUNDING))
+    return below
+
+
+def whole_above(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Return the smallest whole numbers that are not below numbers, but for rounding errors.
+
+    >>> whole_above(np.array([1.0000000000000002, 1.1]))
+    array([1., 2.])
+    """
+    above: NDArray[np.float64] = np.ceil(numbers * (1 - _ROUNDING))
+    return above
 
 
 @memoize()

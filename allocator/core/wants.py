@@ -1,7 +1,8 @@
 """What must be free on an agent for a client, and for many clients at once: a bit for each.
 
-A client wants one task, or where its demand is unknown whatever reaches one row of its minimum. A
-framework has as many clients as it has roles, so it must cost little to turn many down together.
+A client wants one task, or where its demand is unknown whatever reaches one row of its minimum. One
+whose task is less than its minimum wants both. A framework has as many clients as it has roles, so
+it must cost little to turn many down together.
 """
 
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.numba.compiled import part
+from allocator.core.openings import opening_tasks, opens_with_several
 from allocator.core.snapshot import Bools, Ints, Words
 
 _STEPS_MAX = 128
@@ -19,6 +21,10 @@ _looking = part(_nrt=False)
 """Compile a part that makes no arrays, and so counts no references to those that it is given."""
 TASKS, ALL = 0, 1
 """What can be had, as two rows: what one task could be made of, and everything."""
+OPEN, REVOCABLE, SHARED, RESERVED, BESIDE = 2, 3, 4, 5, 6
+"""More rows, for those whose offers begin with several tasks: what is not revocable, and what is;
+shared volumes, which no task uses up; what is reserved; what goes with an offer in any case."""
+ROWS = 7
 
 
 class Wants(NamedTuple):
@@ -27,12 +33,17 @@ class Wants(NamedTuple):
     `row` (N, R), in thousandths.
     `first`, `end` (C,): which rows are whose; everybody has one.
     `known` (C,): it is one task. Otherwise it is anything that is not empty and reaches a row.
+    `several` (C,): it is tasks that reach a row, together with what goes with the offer; no row is
+        less than a task.
+    `demand` (C, R), in thousandths: one task of these.
     """
 
     row: Ints
     first: Ints
     end: Ints
     known: Bools
+    several: Bools
+    demand: Ints
 
 
 class Ladders(NamedTuple):
@@ -70,17 +81,39 @@ def wants_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> W
     free_choice = first == end
     first, end = np.where(free_choice, 0, first), np.where(free_choice, 1, end)
     task = 1 + len(minimum) + np.arange(len(demand))
+    several = opens_with_several(known, opening_tasks(demand, minimum, minimum_rows))
+    rows = [anything, minimum, demand]
+    single = known & ~several
+    first, end = np.where(single, task, first), np.where(single, task + 1, end)
+    if several.any():
+        rows.append(_both(rows, first, end, np.flatnonzero(several), demand))
     return Wants(
-        row=np.concatenate([anything, minimum, demand]),
-        first=np.where(known, task, first),
-        end=np.where(known, task + 1, end),
-        known=known,
+        row=np.concatenate(rows), first=first, end=end, known=single, several=several, demand=demand
     )
+
+
+def _both(rows: list[Ints], first: Ints, end: Ints, clients: Ints, demand: Ints) -> Ints:
+    """Make rows of a minimum that are no less than a task; sets which of them are the clients'.
+
+    Clients with the same task and the same minimum have the same rows.
+    """
+    table, made = np.concatenate(rows), []
+    place: dict[tuple[int, int, bytes], int] = {}
+    count = len(table)
+    for client in clients.tolist():
+        begin, stop = int(first[client]), int(end[client])
+        key = begin, stop, demand[client].tobytes()
+        if key not in place:
+            place[key] = count
+            made.append(np.maximum(table[begin:stop], demand[client]))
+            count += stop - begin
+        first[client], end[client] = place[key], place[key] + stop - begin
+    return np.concatenate(made)
 
 
 @part()
 def suffices(wants: Wants, client: int, amount: Ints) -> bool:
-    """Say whether a client could do with amounts (2, R): `TASKS`, `ALL`."""
+    """Say whether a client could do with amounts (2, R): `TASKS`, `ALL`; see also `opens`."""
     have = amount[TASKS] if wants.known[client] else amount[ALL]
     some = False
     for r in range(len(have)):
@@ -91,6 +124,35 @@ def suffices(wants: Wants, client: int, amount: Ints) -> bool:
         enough = True
         for r in range(len(have)):
             enough &= have[r] >= wants.row[row, r]
+        if enough:
+            return True
+    return False
+
+
+@part()
+def opens(wants: Wants, client: int, amount: Ints, tasks: int) -> bool:
+    """Say whether an offer could begin with tasks of a client of `several`, of amounts (ROWS, R).
+
+    As many as fit, and what goes with them, must reach a row. Where some of it cannot be divided,
+    it may say yes though it cannot.
+
+    `tasks`: as many at most.
+    """
+    columns = amount.shape[1]
+    for r in range(columns):
+        one = wants.demand[client, r]
+        if one > 0 and amount[SHARED, r] < one:
+            tasks = min(tasks, amount[OPEN, r] // one + amount[REVOCABLE, r] // one)
+    if tasks == 0:
+        return False
+    for row in range(wants.first[client], wants.end[client]):
+        enough = True
+        for r in range(columns):
+            one, have = wants.demand[client, r], amount[BESIDE, r]
+            if one > 0:
+                used = min(tasks, amount[OPEN, r] // one) * one
+                have = min(amount[ALL, r], have + max(used - amount[RESERVED, r], 0))
+            enough &= have >= wants.row[row, r]
         if enough:
             return True
     return False

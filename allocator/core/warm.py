@@ -7,7 +7,6 @@ import numpy as np
 
 from allocator.core.allocator import Allocator
 from allocator.core.cycle import within_gates
-from allocator.core.cycle.characterised import makes_offers
 from allocator.core.cycle.servable import servable
 from allocator.core.events import (
     AddAgent,
@@ -65,7 +64,6 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     grant = np.zeros(1, np.int64), snapshot.tree.client[:1], snapshot.free[:1]
     within_gates.kept(snapshot.bounds, *grant)
     tasks_held(snapshot.held, snapshot.demand, snapshot.characterised)
-    makes_offers(snapshot.demand, snapshot.total, snapshot.minimum, snapshot.minimum_rows)
     # Tasks that run when a session begins, and resources whose framework the host cannot tell.
     allocator.step(Hold(offered))
     allocator.step(Transition(replace(offered, framework=np.zeros(len(made), np.int64))))

@@ -8,10 +8,12 @@ Begin with `blockers`, which finds what keeps somebody from offers.
 """
 
 from allocator.explain.barring import warm
+from allocator.explain.cycles import CYCLES
 from allocator.explain.explaining import explain
 from allocator.explain.picture import Picture, UnknownSubjectError, agent_name, take
 
 __all__ = [
+    "CYCLES",
     "Picture",
     "UnknownSubjectError",
     "agent_name",

@@ -6,7 +6,7 @@ of all rules bar pairs of a client and an agent.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from allocator.core import (
     Bools,
     Clause,
     Ints,
+    Rule,
     Settings,
     Snapshot,
+    SortedRule,
+    Words,
     bits,
     harmless,
     parse_constraint,
@@ -26,8 +29,8 @@ from allocator.core.numba.compiled import Superseded, interpret
 from allocator.explain.picture import Picture, Subject
 from allocator.policies.filling import servable_pairs
 from allocator.policies.filling.criterion import Criterion, cluster_total, of_amounts
-from allocator.policies.filling.policy import Filling, stages_of
-from allocator.policies.filling.scene.loop_arrays import Scene
+from allocator.policies.filling.policy import stages_of
+from allocator.policies.filling.scene.loop_arrays import Places, Scene
 from allocator.policies.filling.scene.scene_builder import own, read_only, scene_of
 from allocator.policies.filling.scene.scoring import OVERDUE
 from allocator.testing import static_snapshot
@@ -72,53 +75,50 @@ class Exclusion:
 
 def exclusions(picture: Picture, subject: Subject) -> Iterator[Exclusion]:
     """Give each condition that bars the client somewhere."""
-    bound = picture.agents.bound
+    bound, columns = picture.agents.bound, picture.columns
     told = subject.told & bound
     if told.any():
         cause = "the framework's own offer constraints, as the master evaluates them"
         yield Exclusion("constraint", cause, "change the framework's offer constraints", told)
-    rule: Any = subject.rule
-    barred = np.flatnonzero(subject.excluded & bound).tolist()
+    rule, barred = subject.rule, subject.excluded & bound
     # A rule that asks for nothing, to which one condition at a time is added.
-    anything = type(rule)()
+    anything = Rule()
     for part, (cause, mend) in _CAPABILITIES.items():
-        alone = replace(anything, **{part: getattr(rule, part)})
-        where = _where(picture, barred, alone)
-        if where.any():
+        where = columns.barred_by(SortedRule.of(replace(anything, **{part: getattr(rule, part)})))
+        if where is not None and (where := where & barred).any():
             yield Exclusion("capability", cause, mend, where)
+    source = _sources(picture, subject.client)
     for clause in dict.fromkeys(rule.clauses):
-        where = _where(picture, barred, replace(anything, clauses=(clause,)))
-        if where.any():
-            yield Exclusion("constraint", *_source(picture, subject.client, clause), where)
+        where = columns.barred_by(SortedRule.of(replace(anything, clauses=(clause,))))
+        if where is not None and (where := where & barred).any():
+            text = harmless(text_of(clause), _CLAUSE_MAX)
+            cause, mend = source.get(clause, _OWN)
+            yield Exclusion("constraint", f"{text}, {cause}", mend, where)
 
 
-def _where(picture: Picture, barred: list[int], rule: Any) -> Bools:  # noqa: ANN401
-    """On which of the agents that bar the client this rule does."""
-    where = np.zeros(len(picture.agents.bound), np.bool_)
-    for agent in barred:
-        traits = picture.traits[agent]
-        where[agent] = traits is not None and not rule.allows(traits)
-    return where
+_OWN = (
+    f"of the framework's label {CONSTRAINT_LABEL}",
+    f"change the label {CONSTRAINT_LABEL} of the framework",
+)
 
 
-def _source(picture: Picture, client: int, clause: Clause) -> tuple[str, str]:
-    """Say where a clause comes from, and how it is taken back."""
-    names = picture.names
+def _sources(picture: Picture, client: int) -> dict[Clause, tuple[str, str]]:
+    """Say which clauses come from operators' rules, from which, and how each is taken back."""
+    names, found = picture.names, dict[Clause, tuple[str, str]]()
     info = names.info[int(names.framework[client])]
     path = names.path[int(names.role[client])]
-    text = harmless(text_of(clause), _CLAUSE_MAX)
     for rule in picture.constraints:
         # The same look-up as in the books, with this rule alone.
         key = (rule.role, rule.framework_name)
-        found = Settings(constraints={key: rule}).constraint_rules(path, info.name if info else "")
-        if any(clause in parse_constraint(each) for each in found):
+        alone = Settings(constraints={key: rule})
+        for expression in alone.constraint_rules(path, info.name if info else ""):
             options = f" --role {rule.role!r}" * bool(rule.role)
             options += f" --framework-name {rule.framework_name!r}" * bool(rule.framework_name)
             whom = f"for{options.replace('--', '')}" if options else "for everybody"
-            cause = f"{text}, an operator's rule {whom} ({rule.expression!r})"
-            return cause, f"mesos-allocator constraint remove{options}"
-    cause = f"{text}, of the framework's label {CONSTRAINT_LABEL}"
-    return cause, f"change the label {CONSTRAINT_LABEL} of the framework"
+            cause = f"an operator's rule {whom} ({rule.expression!r})"
+            for clause in parse_constraint(expression):
+                found.setdefault(clause, (cause, f"mesos-allocator constraint remove{options}"))
+    return found
 
 
 def text_of(clause: Clause) -> str:
@@ -166,6 +166,7 @@ class Barring:
     `excluded` (n,): by constraints or capabilities.
     `no_room` (n,): what is free there, and within the client's reach, makes no task or no offer.
     `reserved` (n,): of these, where it would if the client might have all that is free.
+    `minimum` (n,): tasks fit there, but not enough of them for an offer.
     `filtered` (n,): a refusal covers what could be offered.
     `bounded` (n,): quotas leave too little.
     """
@@ -174,6 +175,7 @@ class Barring:
     excluded: Bools
     no_room: Bools
     reserved: Bools
+    minimum: Bools
     filtered: Bools
     bounded: Bools
 
@@ -193,7 +195,11 @@ class PairChecker:
         self.scene = scene_of(snapshot, criteria or usual)
         # Whoever waited too long comes first, under the same rules.
         self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
-        self._unbarred = self._lifted()
+        # What has a bit for each client and agent is made once, for all who are asked about.
+        self._found: dict[tuple[bool, bool, bool], Scene] = {}
+        self._none: dict[int, Words] = {}
+        self._unbarred = self._lifted(minimum=False)
+        self._enough = self._lifted()
 
     def barring(self, pairs: Pairs) -> Barring:
         """Say of pairs what bars them."""
@@ -204,11 +210,12 @@ class PairChecker:
         everything = np.full_like(self.scene.kinds.reach, ~np.uint64(0))
         kinds = self.scene.kinds._replace(reach=read_only(everything, np.uint64))
         reserved = ~room & self._passes(self._unbarred._replace(kinds=kinds), pairs)
-        filtered = room & ~self._passes(self._lifted(filters=True), pairs)
-        bounded = room & ~self._passes(self._lifted(bounds=True), pairs)
+        enough = room & self._passes(self._enough, pairs)
+        filtered = enough & ~self._passes(self._lifted(filters=True), pairs)
+        bounded = enough & ~self._passes(self._lifted(bounds=True), pairs)
         # What quotas leave may be covered by a refusal, though neither bars the pair by itself.
-        filtered |= ~(is_open | excluded | ~room | filtered | bounded)
-        return Barring(is_open, excluded, ~room, reserved, filtered, bounded)
+        filtered |= ~(is_open | excluded | ~enough | filtered | bounded)
+        return Barring(is_open, excluded, ~room, reserved, room & ~enough, filtered, bounded)
 
     def short_of(self, pairs: Pairs, capacity: Ints | None = None) -> Bools:
         """Say of which resources too little is free for a task, (n, R); `capacity` as below."""
@@ -222,7 +229,7 @@ class PairChecker:
                 alone = places._replace(demand=read_only(only, np.int64))
                 scene = self._unbarred._replace(places=alone)
                 if capacity is not None:
-                    scene = _emptied(scene, capacity)
+                    scene = self._emptied(scene, capacity)
                 fits = self._passes(scene, pairs)
                 short[:, column] = wanted & ~fits
         return short
@@ -250,35 +257,14 @@ class PairChecker:
             left[bound] = bounds.left[bound]
             required = np.zeros_like(required)
         alone = bounds._replace(left=left, required=own(required, np.int64))
-        scene, room = self._lifted(bounds=True)._replace(bounds=alone), self._unbarred
+        scene, room = self._lifted(bounds=True)._replace(bounds=alone), self._enough
         if capacity is not None:
-            scene, room = _emptied(scene, capacity), _emptied(room, capacity)
+            scene, room = self._emptied(scene, capacity), self._emptied(room, capacity)
         return self._passes(room, pairs) & ~self._passes(scene, pairs)
 
     def fits_when_empty(self, pairs: Pairs, capacity: Ints) -> Bools:
         """Say of pairs whether agents of this capacity (m, R), with nothing held, have room."""
-        return self._passes(_emptied(self._unbarred, capacity), pairs)
-
-    def alone(self, client: int) -> Ints:
-        """What a client would be given of each agent if nobody else took part, (A, R)."""
-        snapshot = self.snapshot
-        others = np.full_like(snapshot.excluded, ~np.uint64(0))
-        word, bit = client // 64, np.uint64(1) << np.uint64(client % 64)
-        others[:, word] = snapshot.excluded[:, word] | ~bit
-        only = replace(
-            snapshot,
-            excluded=others,
-            excluding=np.ones_like(snapshot.excluding),
-            overdue=np.zeros_like(snapshot.overdue),
-        )
-        # Alone it takes all that it can, by whatever criterion.
-        filling = Filling(lambda each: of_amounts(each, cluster_total(each)), "listed")
-        grants = filling.allocate(only, seed=0)
-        given = np.zeros_like(snapshot.free)
-        np.add.at(given, grants.agent, grants.amount)
-        at = grants.agent[grants.special_grant], snapshot.specials.column[grants.special]
-        np.add.at(given, at, grants.special_amount)
-        return given
+        return self._passes(self._emptied(self._unbarred, capacity), pairs)
 
     def _passes(self, scene: Scene, pairs: Pairs) -> Bools:
         """Say of pairs whether some stage of a cycle lets them pass."""
@@ -289,30 +275,57 @@ class PairChecker:
             passes |= servable_pairs.can_serve(staged, place, pairs.agent)
         return passes
 
-    def _lifted(self, *, filters: bool = False, bounds: bool = False) -> Scene:
-        """Lift all rules but these."""
+    def _lifted(
+        self, *, filters: bool = False, bounds: bool = False, minimum: bool = True
+    ) -> Scene:
+        """Lift all rules but these; `minimum`: that of who is served in whole tasks."""
+        rules = filters, bounds, minimum
+        if rules not in self._found:
+            self._found[rules] = self._lift(filters=filters, bounds=bounds, minimum=minimum)
+        return self._found[rules]
+
+    def _lift(self, *, filters: bool, bounds: bool, minimum: bool) -> Scene:
         agents, shown = self.scene.agents, self.snapshot.filters
-        barred = own(shown.covered, np.uint64) if filters else np.zeros_like(agents.barred)
+        count = len(agents.barred)
+        barred = own(shown.covered, np.uint64) if filters else self._none_barred(count)
         head = shown.head if filters else np.full_like(shown.head, -1)
         rule = self.scene.rule
+        places = self.scene.places if minimum else _without_minimum(self.scene.places)
         return self.scene._replace(
+            places=places,
             agents=agents._replace(barred=barred, head=read_only(head, np.int32)),
             rule=rule._replace(bounded=rule.bounded and bounds),
         )
 
+    def _none_barred(self, count: int) -> Words:
+        """Nobody, on so many agents; nobody may write to it."""
+        if count not in self._none:
+            words = self.scene.agents.barred.shape[1]
+            self._none[count] = np.zeros((count, words), np.uint64)
+        return self._none[count]
 
-def _emptied(scene: Scene, capacity: Ints) -> Scene:
-    """Put agents on which nothing is held in the place of the scene's; all of it is plain."""
-    count, agents = len(capacity), scene.agents
-    return scene._replace(
-        agents=agents._replace(
-            free=own(capacity, np.int64),
-            barred=np.zeros((count, agents.barred.shape[1]), np.uint64),
-            barring=read_only(np.zeros(count), np.bool_),
-            head=read_only(np.full(count, -1), np.int32),
-            start=read_only(np.zeros(count + 1), np.int64),
-            largest=read_only(np.zeros((count, agents.largest.shape[1])), np.int64),
+    def _emptied(self, scene: Scene, capacity: Ints) -> Scene:
+        """Put agents on which nothing is held in the place of the scene's; all of it is plain."""
+        count, agents = len(capacity), scene.agents
+        return scene._replace(
+            agents=agents._replace(
+                free=own(capacity, np.int64),
+                barred=self._none_barred(count),
+                stands=self._none_barred(count),
+                barring=read_only(np.zeros(count), np.bool_),
+                head=read_only(np.full(count, -1), np.int32),
+                start=read_only(np.zeros(count + 1), np.int64),
+                largest=read_only(np.zeros((count, agents.largest.shape[1])), np.int64),
+            )
         )
+
+
+def _without_minimum(places: Places) -> Places:
+    """Let one task be an offer."""
+    end_row = np.where(places.known, places.least_row, places.end_row)
+    return places._replace(
+        opening=read_only(np.ones_like(places.opening), np.int64),
+        end_row=read_only(end_row, np.int64),
     )
 
 

@@ -176,7 +176,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
     _of_refusals(work, work.by_handle(handles, barring.filtered))
     _of_reservations(work, checker, pairs, barring)
     _of_bounds(work, checker, pairs, barring)
-    _of_minimum(work, checker, pairs, barring)
+    _of_minimum(work, work.by_handle(handles, barring.minimum))
     # Candidates that have too little, and all others, which have nothing that is an offer.
     short = picture.agents.ready & ~work.by_handle(handles, ~(barring.no_room & ~barring.reserved))
     fits = checker.fits_when_empty(_all(work), picture.agents.capacity)
@@ -308,21 +308,18 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
         work.mark("limit", cause, where, f"raise the limit of {path}, or free what it holds")
     else:
         part = f"{100 * picture.outstanding_max:g} %"
-        cause = f"it has as much on offer and not in use as one framework may: {part}"
-        work.mark("cap", cause, where, "let it answer its offers, or raise outstanding_max")
+        mine = picture.names.framework == picture.names.framework[work.subject.client]
+        offered = _text(picture, picture.clients.offered[mine].sum(axis=0))
+        if offered:
+            cause = f"it has {offered} on offer and not in use; one framework may have {part}"
+            work.mark("cap", cause, where, "let it answer its offers, or raise outstanding_max")
+        else:
+            cause = f"one framework may have {part} on offer: less than the minimum of an offer"
+            work.mark("cap", cause, where, "raise outstanding_max, or lower the minimum")
 
 
-def _of_minimum(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
-    """Whole tasks that stay below the minimum of an offer are dropped."""
-    snapshot, client = checker.snapshot, work.subject.client
-    begin, end = snapshot.minimum_rows[client].tolist()
-    minimum = snapshot.minimum[begin:end]
-    demand = snapshot.demand[client][None]
-    # Mostly one task is as much as the minimum.
-    if not snapshot.characterised[client] or begin == end or reaches(demand, minimum).all():
-        return
-    enough = reaches(checker.alone(client), minimum)[pairs.agent]
-    where = work.by_handle(snapshot.handle[pairs.agent], barring.open & ~enough)
+def _of_minimum(work: _Work, where: Bools) -> None:
+    """As many tasks as fit are less than the minimum of an offer."""
     cause = "all that would be given there is less than the minimum of an offer"
     work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
 
@@ -366,25 +363,17 @@ def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
 def _of_busy_agents(work: _Work, where: Bools) -> None:
     """Agents that would do, if less were held on them."""
     picture, client = work.picture, work.subject.client
-    share = shares(picture, picture.clients.held)
+    share = picture.held_share
     order = np.argsort(-share, kind="stable")[:EXAMPLES]
     held = [row for row in order.tolist() if share[row] > 0]
     named = {row: "itself" if row == client else picture.framework_name(row) for row in held}
     holders = [f"{named[row]} {100 * share[row]:.0f} %" for row in held]
-    idle = shares(picture, picture.clients.offered).max(initial=0.0)
+    idle = picture.offered_share.max(initial=0.0)
     cause = f"in use or on offer; most of the cluster: {', '.join(holders) or 'nobody'}"
     mend = "wait, add agents, or give the role a weight or a guarantee"
     if idle >= 0.5:
         mend = "bound what may lie on offer (starvation.outstanding_max), or shorten offer_timeout"
     work.mark("full", cause, where, mend)
-
-
-def shares(picture: Picture, amounts: Ints) -> np.ndarray:
-    """Dominant shares of amounts (n, R), (n,)."""
-    columns = picture.counted & (picture.total > 0)
-    if not columns.any():
-        return np.zeros(len(amounts))
-    return (amounts[:, columns] / picture.total[columns]).max(axis=1)
 
 
 def _largest_free(work: _Work, checker: PairChecker, barring: Barring) -> tuple[Ints, int]:

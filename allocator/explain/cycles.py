@@ -1,7 +1,7 @@
 """What the last cycles and offers gave to whom, and why somebody was passed over."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,14 +206,35 @@ class Competitor:
     name: str
 
 
-def of_client(picture: Picture, framework: int, role: int, most: int) -> list[CycleAccount]:
-    """Say what the last cycles were to a client, the latest first.
+def of_clients(
+    picture: Picture,
+    clients: Sequence[tuple[int, int]],
+    most: int,
+    goes_on: Callable[[], bool] = lambda: True,
+) -> list[list[CycleAccount]]:
+    """Say what the last cycles were to clients, the latest first.
 
-    `framework`, `role`: handles.
+    `clients`: each (framework, role), handles.
     `most`: how many cycles.
+    `goes_on`: whether there is time for another one.
     """
-    records = [record for record in reversed(picture.cycles) if _knows(record, framework, role)]
-    return [_account(picture, record, framework, role) for record in records[:most]]
+    found: list[list[CycleAccount]] = [[] for _ in clients]
+    for record in reversed(picture.cycles):
+        wanting = [
+            number
+            for number, client in enumerate(clients)
+            if len(found[number]) < most and _knows(record, *client)
+        ]
+        if not wanting:
+            continue
+        if not goes_on():
+            break
+        # A cycle is large: it is laid out once for all clients, and one at a time.
+        snapshot = record.snapshot
+        checker = None if snapshot is None else PairChecker(snapshot, criteria_of(record, snapshot))
+        for number in wanting:
+            found[number].append(_account(picture, record, checker, *clients[number]))
+    return found
 
 
 def of_agent(picture: Picture, agent: int, most: int) -> list[CycleAccount]:
@@ -253,18 +274,19 @@ def _told(record: CycleRecord, **told: Any) -> CycleAccount:  # noqa: ANN401
     )
 
 
-def _account(picture: Picture, record: CycleRecord, framework: int, role: int) -> CycleAccount:
+def _account(
+    picture: Picture, record: CycleRecord, checker: PairChecker | None, framework: int, role: int
+) -> CycleAccount:
     made, client = record.decisions, _row(record.names, framework, role)
     mine = (made.framework == framework) & (made.role == role)
     given = list(_given(picture, record, np.flatnonzero(mine)))
     others = _given(picture, record, np.flatnonzero(~mine)[:OTHERS])
-    snapshot = record.snapshot
+    snapshot = None if checker is None else checker.snapshot
     blocked: dict[str, int] = {}
     losses: list[Loss] = []
     if snapshot is not None and snapshot.leaf_of_client[client] < 0:
         blocked = {"wanted no offers, or could have none": len(snapshot.agents)}
-    elif snapshot is not None:
-        checker = PairChecker(snapshot, criteria_of(record, snapshot))
+    elif checker is not None and snapshot is not None:
         pairs = Pairs(np.full(len(snapshot.agents), client), snapshot.agents)
         barring = checker.barring(pairs)
         blocked = counted(barring)
@@ -280,6 +302,7 @@ def counted(barring: Barring) -> dict[str, int]:
         "no room": barring.no_room & ~barring.reserved,
         "reserved": barring.reserved,
         "filter": barring.filtered,
+        "minimum of an offer": barring.minimum,
         "limit or guarantee": barring.bounded,
     }
     return {name: int(flags.sum()) for name, flags in found.items() if flags.any()}

@@ -40,21 +40,29 @@ RECENTLY_MS = 60_000
 
 
 def explain(
-    picture: Picture, kind: str, name: str, cycles_told: int = cycles.CYCLES
+    picture: Picture,
+    kind: str,
+    name: str,
+    cycles_told: int = cycles.CYCLES,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> ExplainResponse:
     """Answer what was asked.
 
     `picture`: as `take` gave it for this kind and name.
     `cycles_told`: of so many of the last cycles it is told what was in them for the client or
         agent.
+    `goes_on`: whether there is time for more; where there is none, what was found is told.
     """
     checker = None if picture.snapshot is None else PairChecker(picture.snapshot)
     if kind == "agent":
         return _agent(picture, name, checker, cycles_told)
-    clients = []
+    clients: list[ClientExplanation] = []
+    histories = _histories(picture, cycles_told, goes_on)
     for number, subject in enumerate(picture.subjects):
-        told = cycles_told if number < IN_FULL else 0
-        clients.append(_client(picture, subject, checker, told))
+        if clients and not goes_on():
+            break
+        history = histories[number] if number < len(histories) else None
+        clients.append(_client(picture, subject, checker, history))
     if kind == "framework":
         whole = f"in {len(clients)} roles"
         verdict = clients[0].verdict if len(clients) == 1 else _together(clients, whole)
@@ -62,18 +70,36 @@ def explain(
     else:
         who = how_many(len({each.framework_id for each in clients}), len(clients))
         verdict, paths = _together(clients, who), {name}
+    untold = len(picture.subjects) - len(clients)
     return ExplainResponse(
         kind=kind,
         name=name,
         now_ms=picture.now_ms,
         verdict=verdict,
-        notes=_notes(picture),
+        notes=[*_notes(picture), *_cut_short(picture, clients)],
         clients=clients[:IN_FULL],
-        left_out=picture.left_out + max(0, len(clients) - IN_FULL),
+        left_out=picture.left_out + max(0, len(picture.subjects) - IN_FULL, untold),
         tallies=_tallies(clients) if len(clients) > 1 else (),
         quotas=_quotas(picture, paths),
         set_aside=_set_aside(picture),
     )
+
+
+def _histories(
+    picture: Picture, cycles_told: int, goes_on: Callable[[], bool]
+) -> list[list[CycleAccount]]:
+    """What the last cycles were to the first clients."""
+    names, subjects = picture.names, picture.subjects[:IN_FULL] if cycles_told else ()
+    rows = [subject.client for subject in subjects]
+    clients = [(int(names.framework[row]), int(names.role[row])) for row in rows]
+    return cycles.of_clients(picture, clients, cycles_told, goes_on)
+
+
+def _cut_short(picture: Picture, clients: list[ClientExplanation]) -> Iterable[str]:
+    """Say for how many of those asked about there was time."""
+    told, asked = len(clients), len(picture.subjects)
+    if told < asked:
+        yield f"there was time to look at {told} of {asked}; ask about one role for all of it"
 
 
 def _set_aside(picture: Picture) -> Iterable[WordsSetAside]:
@@ -95,23 +121,26 @@ def _notes(picture: Picture) -> list[str]:
 
 
 def _client(
-    picture: Picture, subject: Subject, checker: PairChecker | None, cycles_told: int
+    picture: Picture,
+    subject: Subject,
+    checker: PairChecker | None,
+    history: list[CycleAccount] | None,
 ) -> ClientExplanation:
+    """Explain a client; `history`: what the last cycles were to it, None: it is told in short."""
     client, rows, names = subject.client, picture.clients, picture.names
     framework, role = int(names.framework[client]), int(names.role[client])
     found = blockers.find(picture, subject, checker)
-    history = cycles.of_client(picture, framework, role, cycles_told) if cycles_told else []
-    ranked = [*found.blockers, *_outranked(history)]
+    ranked = [*found.blockers, *_outranked(history or [])]
     info = names.info[framework]
     full = any(each.reason == "full" for each in ranked)
-    share = blockers.shares(picture, rows.held[client][None])[0]
+    share = picture.held_share[client]
     return ClientExplanation(
         framework_id=info.framework_id if info else "",
         framework_name=picture.framework_name(client),
         role=names.path[role],
         verdict=_verdict(picture, client, ranked, found),
         share=float(share),
-        offered_share=float(blockers.shares(picture, rows.offered[client][None])[0]),
+        offered_share=float(picture.offered_share[client]),
         demand=write_quantities(_demand(picture, subject)),
         demand_source=rows.source[client],
         waited_cycles=int(rows.waited[client]),
@@ -122,7 +151,9 @@ def _client(
         largest_free_agent=picture.agent_name(found.largest_agent) if found.largest_agent else "",
         blockers=ranked,
         holders=_largest_holders(picture) if full else (),
-        offers=[fate for fate, _ in cycles.fates(picture, framework, role)] if cycles_told else (),
+        offers=()
+        if history is None
+        else [fate for fate, _ in cycles.fates(picture, framework, role)],
         cycles=history,
     )
 
@@ -248,7 +279,7 @@ def _quotas(picture: Picture, paths: set[str]) -> Iterable[QuotaState]:
 
 
 def _largest_holders(picture: Picture) -> Iterable[Holder]:
-    share = blockers.shares(picture, picture.clients.held)
+    share = picture.held_share
     for client in np.argsort(-share, kind="stable")[: blockers.EXAMPLES].tolist():
         if share[client] > 0:
             held, offered = picture.clients.held[client], picture.clients.offered[client]
@@ -341,6 +372,7 @@ def _by_barring(picture: Picture, clients: Ints, barring: Barring) -> list[Tally
         ("limit", "limits or guarantees leave them too little", barring.bounded),
         ("reserved", "what is free is not for them", barring.reserved),
         ("full", "too little is free", barring.no_room & ~barring.reserved),
+        ("minimum", "what would be given is less than the minimum of an offer", barring.minimum),
     ]
     tallies = []
     for reason, cause, flags in found:

@@ -6,16 +6,20 @@ the picture.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from allocator.core import (
+    AgentColumns,
     AgentInfo,
+    AgentTraits,
     Allocator,
     Aside,
     AskedRow,
     Bools,
     CycleRecord,
+    Floats,
     FrameworkInfo,
     Ints,
     Kind,
@@ -23,6 +27,7 @@ from allocator.core import (
     OfferEvent,
     PolicySpec,
     QuotaUse,
+    Rule,
     SetConstraint,
     Snapshot,
     State,
@@ -108,7 +113,7 @@ class ClientRows:
 class Subject:
     """A client to be explained, and what only matters to it.
 
-    `rule`: of `allocator.core.books.eligibility`: what it requires of agents.
+    `rule`: what it requires of agents.
     `excluded`, `told` (A,): by handle: where it may not go; and where the master's offer
         constraints say so.
     `filter_agent`, `filter_expires_ms` (n,): its filters in force.
@@ -117,7 +122,7 @@ class Subject:
     """
 
     client: int
-    rule: object
+    rule: Rule
     excluded: Bools
     told: Bools
     filter_agent: Ints
@@ -170,7 +175,7 @@ class Picture:
     bound_paths: tuple[str, ...]
     quotas: QuotaUse
     agents: AgentRows
-    traits: tuple[object, ...]
+    traits: tuple[AgentTraits | None, ...]
     clients: ClientRows
     subjects: tuple[Subject, ...]
     agent: int
@@ -180,6 +185,28 @@ class Picture:
     left_out: int
     set_aside: tuple[tuple[str, Aside], ...]
     asked: tuple[AskedRow, ...] = ()
+
+    @cached_property
+    def columns(self) -> AgentColumns:
+        """What agents are like, by attribute: a condition looks at each value once."""
+        return AgentColumns(self.traits)
+
+    @cached_property
+    def held_share(self) -> Floats:
+        """Dominant shares of what clients hold, (C,)."""
+        return self.shares(self.clients.held)
+
+    @cached_property
+    def offered_share(self) -> Floats:
+        """Dominant shares of what clients have on offer, (C,)."""
+        return self.shares(self.clients.offered)
+
+    def shares(self, amounts: Ints) -> Floats:
+        """Dominant shares of amounts (n, R), (n,)."""
+        columns = self.counted & (self.total > 0)
+        if not columns.any():
+            return np.zeros(len(amounts))
+        return (amounts[:, columns] / self.total[columns]).max(axis=1)
 
     def framework_name(self, client: int) -> str:
         return name_of(self.names, client)

@@ -5,9 +5,10 @@ Here the optimum is worked out beside the cycles, and offers are steered towards
 ways. ``flow`` goes by a flow: of all optimal allocations the one nearest to what is held, over
 groups of agents that the same clients may use, worked out anew as things move. So no machines of
 one arbitrary optimum are waited for, and none goes to a client that could go elsewhere while
-another has to have it. Where somebody's share is a few machines only, there is nothing to divide by
-groups, and whoever has the smallest part of its share is next, within the sets of clients and
-machines that any optimum gives to each other (the saturated sets that prove it).
+another has to have it. Where there are too few machines for all clients, and nobody's share is
+more than a few, clients take turns instead: whoever has the smallest part of its share is next,
+within the sets of clients and machines that any optimum gives to each other (the saturated sets
+that prove it).
 
 ``machines`` is the hybrid of [1]_, sec. 7.2: one allocation of whole machines is chosen, and every
 agent has a single owner, to whom all of it goes when it falls free. That is for clusters of many
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints, Plan, Problem, Snapshot
+from allocator.core import UNBOUNDED, Bools, Floats, Ints, Plan, Problem, Snapshot
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
 from allocator.policies.plan_guided import (
     Groups,
@@ -50,7 +51,7 @@ OFF_MAX = 0.1
 """So far from its share a client may be by whole agents, as a part of that."""
 
 _PAIRS_MAX = 20_000  # of clients and groups of agents; beyond, any optimal allocation will do
-_FEW = 10  # machines, or tasks: a smaller share is not divided by groups
+_FEW = 10  # machines, or tasks: where nobody has so many, and some have none, they take turns
 _NEARER = 0.5  # of what has to change hands: where another plan leaves so little, it is gone by
 _FINE = 2**20  # parts of an agent, where neither tasks nor agents are counted
 
@@ -78,6 +79,7 @@ class _Rooms:
     `held` (n, G): units that each client holds.
     `size` (n,): units that a client gets at once: its task, or 1.
     `worth` (n,): what a unit is of an agent, as `machines` measures.
+    `limit` (n,): units that each may have by its part of its roles' limits; None without limits.
     `whole`: whether units are tasks or agents.
     """
 
@@ -86,6 +88,7 @@ class _Rooms:
     held: Ints
     size: Floats
     worth: Floats
+    limit: Floats | None
     whole: bool
 
 
@@ -99,15 +102,15 @@ def plan_by_flow(problem: Problem) -> Plan:
 
     rooms = _rooms(problem)
     groups, room = rooms.groups, rooms.room
-    found = max_min.solve(groups.eligible, room, groups.weight)
+    found = max_min.solve(groups.eligible, room, groups.weight, rooms.limit)
     share = found.machines
-    if rooms.whole and share.min(initial=np.inf, where=share > 0) < _FEW:
+    if rooms.whole and share.max(initial=0) < _FEW and ((share > 0) & (share < 1)).any():
         together = groups.eligible & _together(found)
         return plan_of(problem, groups, share * rooms.worth, together)
     if groups.eligible.size <= _PAIRS_MAX:
         given = nearest.solve(groups.eligible, room, share, rooms.held)
     elif rooms.whole:
-        given = max_min_whole.solve(groups.eligible, room, groups.weight).given
+        given = max_min_whole.solve(groups.eligible, room, groups.weight, rooms.limit).given
     else:
         given = found.given.astype(np.int64)
     given = _in_tasks(given, rooms)
@@ -208,15 +211,15 @@ def _of_agents(problem: Problem, groups: Groups, held: _Held) -> _Rooms:
     ours = held.there | (held.left[:, problem.counted] > 0).any(axis=1)
     room = _sum_of_groups(groups, ours.astype(np.int64))
     one = np.ones(len(groups.clients))
-    return _Rooms(groups, room, held.agents, one, one, whole=True)
+    return _Rooms(groups, room, held.agents, one, one, None, whole=True)
 
 
 def _of_tasks(problem: Problem, groups: Groups, held: _Held, demand: Ints) -> _Rooms:
     """Count tasks: all of them are the same."""
     room = _sum_of_groups(groups, _tasks(held.left, demand))
     worth = dominant_shares(problem, groups) * groups.count.sum()
-    one = np.ones(len(groups.clients))
-    return _Rooms(groups, room, _tasks(held.amount, demand), one, worth, whole=True)
+    one, limit = np.ones(len(groups.clients)), _limit(problem, np.ones(len(groups.clients)))
+    return _Rooms(groups, room, _tasks(held.amount, demand), one, worth, limit, whole=True)
 
 
 def _of_parts(problem: Problem, groups: Groups, held: _Held, known: Bools) -> _Rooms:
@@ -237,8 +240,26 @@ def _of_parts(problem: Problem, groups: Groups, held: _Held, known: Bools) -> _R
         held=_fine(own),
         size=np.where(known, _FINE * size, 1.0),
         worth=np.full(len(known), 1 / _FINE),
+        limit=_limit(problem, _FINE * size),
         whole=False,
     )
+
+
+def _limit(problem: Problem, size: Floats) -> Floats | None:
+    """Units that each client may have by limits, (n,), infinite without; None: nobody has one.
+
+    Only of clients whose demand is known: of others an offer may be of any size.
+
+    `size` (n,): of a task.
+    """
+    demand = problem.demand[problem.client]
+    known = problem.characterised[problem.client] & (demand > 0).any(axis=1)
+    bounded = (problem.limit < UNBOUNDED) & (demand > 0) & known[:, None]
+    if not bounded.any():
+        return None
+    tasks = np.full(demand.shape, UNBOUNDED)
+    np.floor_divide(problem.limit, demand, out=tasks, where=bounded)
+    return np.where(bounded.any(axis=1), np.ceil(tasks.min(axis=1) * size), np.inf)
 
 
 def _fine(agents: Floats) -> Ints:
@@ -259,7 +280,8 @@ def _in_tasks(given: Ints, rooms: _Rooms) -> Ints:
     size = np.maximum(rooms.size, 1)
     tasks = np.floor(given / size[:, None])
     lacks = np.floor(given.sum(axis=1) / size + 0.5) - tasks.sum(axis=1)
-    left = rooms.room - (tasks * size[:, None]).sum(axis=0)
+    # Rounding down to units took less than one from each agent's room, and from each share.
+    left = rooms.room + rooms.groups.count + 1 - (tasks * size[:, None]).sum(axis=0)
     for group in np.flatnonzero(left > 0).tolist():
         for client in np.argsort(-lacks * size, kind="stable").tolist():
             if rooms.groups.eligible[client, group] and lacks[client] > 0:

@@ -44,6 +44,8 @@ from allocator.core import (
     attributes_of,
     clauses_of_label,
     conditions,
+    whole_above,
+    whole_below,
 )
 from allocator.core.numba.memo import fixed
 from allocator.policies.plan_guided import (
@@ -130,8 +132,8 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     places = _places(problem, groups)
     usable = np.flatnonzero(places)
     if not len(usable):
-        nobody = np.zeros((len(groups.clients), 0), np.bool_)
-        return plan_by_agent(problem, groups, np.zeros(len(groups.clients)), nobody)
+        nothing = np.zeros((len(groups.clients), 0), np.int64)
+        return plan_by_agent(problem, groups, nothing, np.zeros(len(groups.clients)))
     most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
     # Tasks that have no place, those below the lower bound at a price of their own.
@@ -159,8 +161,7 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     given = network.places_of(solve(network.network(most)).flow)
     # Where there are very many groups, agents of one may differ: no place where one may not be.
     given[bits_of(problem.excluded[: given.shape[1]], groups.clients).T] = 0
-    share = given.sum(axis=1) * dominant_shares(problem, groups)
-    plan = plan_by_agent(problem, groups, share, given > 0)
+    plan = plan_by_agent(problem, groups, given, dominant_shares(problem, groups))
     if not costs.preempt:
         return plan
     leave = fixed(_leaving(groups, home, given, places))
@@ -176,14 +177,14 @@ def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tupl
         owed = np.where(task > 0, problem.guarantee / task, 0).max(axis=1, initial=0)
     fair = groups.weight / groups.weight.sum() * places
     # A guarantee holds beyond the fair share, and a limit before everything.
-    least = np.maximum(np.floor(fair * costs.least), np.ceil(owed))
-    most = np.minimum(np.maximum(np.ceil(fair * costs.most), least), places)
-    most = np.minimum(most, np.floor(fits))
+    least = np.maximum(whole_below(fair * costs.least), whole_above(owed))
+    most = np.minimum(np.maximum(whole_above(fair * costs.most), least), places)
+    most = np.minimum(most, whole_below(fits))
     # Whoever wants no more has no more places than it has tasks.
     held = problem.held[groups.clients]
     with np.errstate(divide="ignore", invalid="ignore"):
         tasks = np.where(task > 0, held / task, 0).max(axis=1, initial=0)
-    most = np.where(problem.wants, most, np.minimum(most, np.ceil(tasks))).astype(np.int64)
+    most = np.where(problem.wants, most, np.minimum(most, whole_above(tasks))).astype(np.int64)
     return most, np.minimum(least, most).astype(np.int64)
 
 
@@ -200,7 +201,7 @@ def _places(problem: Problem, groups: Groups) -> Ints:
     size = weight @ _tasks(problem, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         fit = np.where(size > 0, groups.capacity / size, np.inf).min(axis=1, initial=np.inf)
-    of_group = np.where(np.isfinite(fit), np.maximum(np.floor(fit), 1), 0).astype(np.int64)
+    of_group = np.where(np.isfinite(fit), np.maximum(whole_below(fit), 1), 0).astype(np.int64)
     of_group[~groups.eligible.any(axis=0)] = 0
     # Agents of no group have the last one, which is nothing.
     return np.append(of_group, 0)[groups.group]

@@ -5,18 +5,19 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "tests/choices.hpp"
 
-// What a fuzzer calls with bytes of its own, and `play_corpus.cpp` with those
-// of files.
+// A fuzzer calls this with its own bytes.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace allocator {
 
-// Plays a life until the bytes are used up; dies of its first fault.
+// Plays a life until the bytes are used up. Returns its first fault, or an
+// empty text.
 template <typename Life>
-int live(const uint8_t* data, size_t size)
+std::string faultOf(const uint8_t* data, size_t size)
 {
   ByteChoices choices(data, size);
   const uint64_t seed = choices.draw(256);
@@ -28,9 +29,17 @@ int live(const uint8_t* data, size_t size)
   if (life.fault.empty()) {
     life.settle();
   }
+  return life.fault;
+}
 
-  if (!life.fault.empty()) {
-    std::fprintf(stderr, "%s\n", life.fault.c_str());
+
+// For a fuzzer: aborts at the first fault.
+template <typename Life>
+int live(const uint8_t* data, size_t size)
+{
+  const std::string fault = faultOf<Life>(data, size);
+  if (!fault.empty()) {
+    std::fprintf(stderr, "%s\n", fault.c_str());
     std::abort();
   }
   return 0;

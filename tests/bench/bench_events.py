@@ -47,7 +47,7 @@ State = list[Event]
 Batches = Iterator[list[Event]]
 
 
-def cluster(disk: int = 0) -> State:
+def cluster(agents: int = AGENTS, frameworks: int = FRAMEWORKS, disk: int = 0) -> State:
     """A cluster of the size that the targets are about; with so much disk on each agent."""
     more = {2: disk} if disk else {}
     roles = {role: f"role-{role}" for role in range(1, ROLES + 1)}
@@ -55,13 +55,13 @@ def cluster(disk: int = 0) -> State:
     state: State = [Define({kind: kinds[kind] for kind in (0, 1, *more)}, roles)]
     state += [
         AddFramework(row, FrameworkInfo(f"framework-{row}"), (1 + row % ROLES,))
-        for row in range(1, FRAMEWORKS + 1)
+        for row in range(1, frameworks + 1)
     ]
     state += [
         AddAgent(
             row, AgentInfo(f"agent-{row}", hostname=f"host-{row}"), {0: 64_000, 1: 2**27} | more
         )
-        for row in range(1, AGENTS + 1)
+        for row in range(1, agents + 1)
     ]
     return state
 

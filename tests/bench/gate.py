@@ -1,199 +1,206 @@
-"""Whether the sidecar has become slower than it was at one commit, told on any machine.
+"""Whether the sidecar does more work than before, counted: a busy machine changes nothing.
 
-The tree of that commit is laid out beside this one. Both do the same work by turns, block for
-block, in processor time: what disturbs for longer than a block disturbs both alike. A gauge that
-seems slower is measured again in new processes, and only one that is slower every time is.
+Each gauge runs in three small clusters: one, one with twice the agents, one with twice the
+frameworks. Loops run interpreted, so their steps are counted like all other Python. A gauge fails
+where a count exceeds the recorded one by more than `TOLERANCE`, or grows faster than the gauge
+allows when the cluster doubles.
 
-`baseline.txt` names the commit. `--record` names the present one: for what is to cost more.
+`counts.toml` has the recorded counts; `--record` writes it. `times.py` measures processor time.
 """
 
 import argparse
-import io
-import json
-import math
-import os
-import statistics
-import subprocess
+import gc
 import sys
-import tarfile
+import tomllib
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
-from tests.bench.gauges import GAUGES
+from allocator.core.numba.compiled import interpreted_here
+from tests.bench.gauges import GAUGES, Gauge
 
-ROOT = Path(__file__).parents[2]
-BASELINE = Path(__file__).with_name("baseline.txt")
-SLOWER = 1.2
-"""So much more than before is a regression."""
-TRIES = 5
-BLOCKS, BLOCK_MS, TURNS_MIN = 24, 20.0, 2
-
-# What is run in either tree: each has gauges of its own. First so that all loops are compiled: what
-# a process compiles itself runs a tenth faster than what it loads, so both sides load.
-_COMPILE = """
-import json, sys
-from tests.bench.gauges import GAUGES
-for name in json.loads(sys.argv[1]):
-    if name in GAUGES:
-        next(GAUGES[name]())
-"""
-# Then one that goes through so many turns of a gauge whenever a line asks for them.
-_MEASURE = """
-import itertools, json, sys
-from tests.bench.gauges import GAUGES
-gauges = {name: GAUGES[name]() for name in json.loads(sys.argv[1]) if name in GAUGES}
-print(json.dumps(list(gauges)), flush=True)
-for line in sys.stdin:
-    name, turns = json.loads(line)
-    print(json.dumps(sum(itertools.islice(gauges[name], turns))), flush=True)
-"""
+RECORDED = Path(__file__).with_name("counts.toml")
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+TOLERANCE = 1.1
+WARM = 2
+LARGE_BYTES = 1024
 
 
-class Side(NamedTuple):
-    """A tree that is measured.
+class Counts(NamedTuple):
+    """The work of one turn.
 
-    `gauges`: those that it has.
-    `took_ms`: how long so many turns of a gauge take.
+    Attributes
+    ----------
+    steps : int
+        Lines of Python that were executed, and calls and returns.
+    calls : int
+        Calls of functions from Python, those written in C included.
+    allocated : int
+        Bytes, where at least a KiB was allocated between two calls or returns.
+    answered : int
+        Decisions, or bytes of answers.
     """
 
-    gauges: list[str]
-    took_ms: Callable[[str, int], float]
+    steps: int
+    calls: int
+    allocated: int
+    answered: int
 
 
-class Found(NamedTuple):
-    """What a turn takes now and before, in ms (None: no such gauge), and how they compare."""
-
-    now_ms: float
-    before_ms: float | None
-    ratio: float
+Found = dict[str, Counts]
+"""Counts by the size of the cluster."""
 
 
-def started(tree: Path, code: str, names: list[str]) -> subprocess.Popen[str]:
-    """Run a tree's own code about gauges, in a process of its own."""
-    cache = os.environ.get("NUMBA_CACHE_DIR") if tree == ROOT else None
-    environment = os.environ | {
-        "PYTHONPATH": str(tree),
-        "NUMBA_CACHE_DIR": cache or str(tree / ".cache" / "numba"),
-    }
-    command = [sys.executable, "-c", code, json.dumps(names)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=tree, env=environment, stdin=pipe, stdout=pipe, text=True)
+def count(gauge: Gauge) -> Found:
+    """Count in a cluster, in one with twice the agents, and in one with twice the frameworks."""
+    agents, frameworks = gauge.counted
+    sizes = [(agents, frameworks), (2 * agents, frameworks), (agents, 2 * frameworks)]
+    return {f"{size[0]} x {size[1]}": count_one(gauge, *size) for size in sizes}
 
 
-def compile_loops(tree: Path, names: list[str]) -> None:
-    """Compile what gauges need in a tree, where that was not done before."""
-    with started(tree, _COMPILE, names) as process:
-        process.communicate()
-    if process.returncode:
-        sys.exit(f"the gauges of {tree} ended with {process.returncode}; its message stands above")
+def count_one(gauge: Gauge, agents: int, frameworks: int) -> Counts:
+    """Count one turn's steps, and the memory of the next, once a few have filled the caches."""
+    measure = _nothing
+
+    def meter(*call: Any) -> tuple[Any, Any]:
+        return measure(*call)
+
+    turns = gauge.work(agents, frameworks, meter)
+    gc.collect()
+    gc.disable()
+    try:
+        with interpreted_here():
+            for _ in range(WARM):
+                next(turns)
+            measure = _steps
+            steps, calls, answered = next(turns)
+            measure = _memory
+            return Counts(steps, calls, next(turns), answered)
+    finally:
+        gc.enable()
+
+
+def _nothing(call: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
+    return call(*arguments), None
+
+
+def _steps(call: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
+    steps = calls = 0
+
+    def trace(_frame: FrameType, _event: str, _argument: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return trace
+
+    def profile(_frame: FrameType, event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    with _watched(trace, profile):
+        answer = call(*arguments)
+    return answer, (steps, calls, len(answer))
+
+
+def _memory(call: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
+    allocated = before = 0
+
+    def profile(_frame: FrameType, _event: str, _argument: Any) -> None:
+        nonlocal allocated, before
+        now, peak = tracemalloc.get_traced_memory()
+        if peak - before >= LARGE_BYTES:
+            allocated += peak - before
+        tracemalloc.reset_peak()
+        before = now
+
+    tracemalloc.start()
+    try:
+        with _watched(None, profile):
+            answer = call(*arguments)
+    finally:
+        tracemalloc.stop()
+    return answer, allocated
 
 
 @contextmanager
-def opened(tree: Path, names: list[str]) -> Iterator[Side]:
-    """Begin to measure gauges in a tree."""
-    with started(tree, _MEASURE, names) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        said, heard = process.stdin, process.stdout
-
-        def took_ms(name: str, turns: int) -> float:
-            print(json.dumps([name, turns]), file=said, flush=True)
-            return float(heard.readline())
-
-        yield Side(json.loads(heard.readline()), took_ms)
-
-
-def compare(before: Side, now: Side, name: str, planted: float = 0.0) -> Found:
-    """Measure a gauge in two trees by turns.
-
-    `planted`: so much more work is done now and not told: 0.3 is a regression of 30 %. It shows
-        that the gate sees one.
-    """
-    first_ms = min(now.took_ms(name, 1) for _ in range(2))
-    if name not in before.gauges:
-        return Found(first_ms, None, 1.0)
-    before.took_ms(name, 2)
-    turns = max(TURNS_MIN, round(BLOCK_MS / max(first_ms, 1e-3)))
-    befores, nows = list[float](), list[float]()
-    for _ in range(BLOCKS):
-        befores.append(before.took_ms(name, turns) / turns)
-        nows.append(now.took_ms(name, math.ceil(turns * (1 + planted))) / turns)
-    ratio = statistics.median(new / old for new, old in zip(nows, befores, strict=True))
-    return Found(min(nows), min(befores), ratio)
-
-
-def git(*words: str) -> bytes:
-    """What git says, of this repository."""
-    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True).stdout
-
-
-def laid_out(commit: str) -> Path | None:
-    """The tree of a commit, in the cache; None where this is no repository that has it."""
-    tree = ROOT / ".cache" / "gate" / commit
-    if tree.exists():
-        return tree
+def _watched(trace: Any, profile: Any) -> Iterator[None]:
+    """Have this thread report to these functions, and then to those it reported to before."""
+    before = sys.gettrace(), sys.getprofile()
+    sys.setprofile(profile)
+    sys.settrace(trace)
     try:
-        packed = git("archive", "--format=tar", commit)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    fresh = tree.with_suffix(".new")
-    # Python 3.11.2, which Debian has, knows no filters.
-    checked: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(fresh, **checked)
-    return fresh.rename(tree)
+        yield
+    finally:
+        sys.settrace(before[0])
+        sys.setprofile(before[1])
 
 
-def slower(before: Path, names: list[str], planted: float = 0.0) -> list[str]:
-    """Compare both trees, a few times where need be; prints a table, gives what is slower."""
-    least: dict[str, Found] = {}
-    left = names
-    for _ in range(TRIES):
-        with opened(before, left) as then, opened(ROOT, left) as now:
-            for name in left:
-                found = compare(then, now, name, planted)
-                least[name] = min(found, least.get(name, found), key=lambda each: each.ratio)
-        left = [name for name in left if least[name].ratio > SLOWER]
-        if not left:
-            break
-    print("| gauge | ms a turn | before | ratio | |")
-    print("|---|---|---|---|---|")
-    for name in names:
-        now_ms, before_ms, ratio = least[name]
-        if before_ms is None:
-            print(f"| {name} | {now_ms:.4g} | | | new |")
-            continue
-        verdict = "SLOWER" if name in left else "as before"
-        print(f"| {name} | {now_ms:.4g} | {before_ms:.4g} | {ratio:.2f} | {verdict} |")
-    return left
+def faults(gauge: Gauge, found: Found, recorded: Found) -> list[str]:
+    """Say where a gauge does more than recorded, or grows too fast with the cluster."""
+    said = []
+    for size, counts in found.items():
+        for unit, now, before in zip(
+            Counts._fields, counts, recorded.get(size, counts), strict=True
+        ):
+            if now > before * TOLERANCE:
+                said.append(f"{size}: {unit} {before:,} -> {now:,}")
+    small, *larger = found.values()
+    for what, bound, large in zip(("agents", "frameworks"), gauge.growth, larger, strict=True):
+        for unit, one, two in zip(Counts._fields, small, large, strict=True):
+            if two > one * bound:
+                said.append(f"twice the {what}: {unit} x{two / max(one, 1):.2f}, over x{bound}")
+    return said
+
+
+def read() -> dict[str, Found]:
+    """The recorded counts; none where another Python recorded them, which has other steps."""
+    kept = tomllib.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    if kept.pop("python", PYTHON) != PYTHON:
+        print("Recorded with another Python: only growth is judged.\n")
+        return {}
+    return {name: {at: Counts(*each) for at, each in rows.items()} for name, rows in kept.items()}
+
+
+def write(recorded: dict[str, Found]) -> None:
+    """Keep counts."""
+    lines = ["# Written by `make gate ARGS=--record`: " + ", ".join(Counts._fields)]
+    lines.append(f'python = "{PYTHON}"')
+    for name, found in recorded.items():
+        lines += ["", f'["{name}"]']
+        lines += [f'"{size}" = {list(counts)}' for size, counts in found.items()]
+    RECORDED.write_text("\n".join(lines) + "\n")
+
+
+def cell(now: int, before: int) -> str:
+    """Write a count, and by how much it differs from the recorded one."""
+    return f"{now:,}" if now == before else f"{now:,} ({now / max(before, 1) - 1:+.2%})"
 
 
 def main() -> None:
-    """Measure all gauges in both trees, and end with 1 where one is slower than it was."""
+    """Count, print a table, and fail where there is a fault."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--record", action="store_true", help="compare with HEAD from now on")
-    parser.add_argument("--baseline", default=BASELINE.read_text().strip(), metavar="COMMIT")
-    parser.add_argument("--planted", type=float, default=0.0, help="see what 0.3 more work does")
+    parser.add_argument("--record", action="store_true", help="keep these counts from now on")
     parser.add_argument("--gauges", nargs="*", default=list(GAUGES), choices=list(GAUGES))
     given = parser.parse_args()
+    recorded = read()
+    said = []
+    print("| gauge | agents x frameworks |", " | ".join(Counts._fields), "|")
+    print("|---" * (2 + len(Counts._fields)) + "|")
+    for name in given.gauges:
+        found = count(GAUGES[name])
+        before = {} if given.record else recorded.get(name, {})
+        for size, counts in found.items():
+            cells = map(cell, counts, before.get(size, counts))
+            print(f"| {name} | {size} |", " | ".join(cells), "|", flush=True)
+        said += [f"{name}, {each}" for each in faults(GAUGES[name], found, before)]
+        recorded[name] = found
     if given.record:
-        BASELINE.write_bytes(git("rev-parse", "HEAD"))
-        return
-    before = laid_out(given.baseline)
-    if before is None:
-        lacks = f"nothing to compare with: no commit {given.baseline} here; its history is missing"
-        if os.environ.get("CI"):
-            sys.exit(f"{lacks}: clone without --depth")
-        print(lacks)
-        return
-    for tree in (before, ROOT):
-        compile_loops(tree, given.gauges)
-    print(f"compared with {given.baseline}\n")
-    if found := slower(before, given.gauges, given.planted):
-        mend = "make it fast again, or say why it costs more and compare with that: gate --record"
-        sys.exit(f"slower than before: {', '.join(found)}; {mend}")
+        write({name: recorded[name] for name in GAUGES if name in recorded})
+    if said:
+        accept = "" if given.record else "\nIf this is meant: make gate ARGS=--record"
+        sys.exit("\n".join(["more work than allowed:", *said]) + accept)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Each is a real part of what a sidecar does, small enough to be done some thousan
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,78 +30,110 @@ from tests.bench import bench_events
 from tests.bench.bench_one_agent import hold_everything, release_all
 from tests.bench.cluster import cluster, settle
 from tests.bench.grid import Bench
-from tests.bench.yardstick import clock_ms
+from tests.bench.yardstick import Meter, clock_ms
 from tests.world.rows import given_back, holdings_of, settled
-
-Gauge = Iterator[float]
-"""Does its work again and again, and tells the processor time of each in milliseconds."""
 
 OFFERS = 128
 """So many launches in a batch: with the ends of as many tasks most of what a module sends."""
 
-WHOLE = "characterised"
 WELCOME = pb.Welcome(protocol_version=PROTOCOL_VERSION, sidecar_id="bench", kinds_max=512)
 
+Turns = Iterator[Any]
+"""Does the same work again and again; yields what the meter says of each turn."""
 
-def reoffer(spec: PolicySpec, agents: int = 2000) -> Gauge:
+
+class Gauge(NamedTuple):
+    """A piece of work, and the clusters that it is measured in: so many agents and frameworks.
+
+    Attributes
+    ----------
+    work : callable
+        Takes the size of the cluster and a meter.
+    timed, counted : tuple of int
+        Where its time is measured; where its steps are counted.
+    growth : tuple of float
+        By what factor its cost may grow when there are twice as many agents, or frameworks.
+    """
+
+    work: Callable[[int, int, Meter], Turns]
+    timed: tuple[int, int]
+    counted: tuple[int, int]
+    growth: tuple[float, float]
+
+    def __call__(self) -> Turns:
+        """Measure times."""
+        return self.work(*self.timed, clock_ms)
+
+
+def reoffer_drf(agents: int, frameworks: int, meter: Meter) -> Turns:
     """Everything is free, and is offered again."""
-    bench = Bench(agents, agents // 10, spec)
+    return _reoffer(agents, frameworks, PolicySpec("drf", selection="random"), meter)
+
+
+def reoffer_ps_dsf(agents: int, frameworks: int, meter: Meter) -> Turns:
+    """The same in whole tasks, by a policy that ranks clients on each agent."""
+    return _reoffer(agents, frameworks, PolicySpec("ps-dsf", mode="characterised"), meter)
+
+
+def _reoffer(agents: int, frameworks: int, spec: PolicySpec, meter: Meter) -> Turns:
+    bench = Bench(agents, frameworks, spec, meter)
     made, _ = bench.cycle()
     while True:
         bench.give_back(made)
-        made, took_ms = bench.cycle()
+        made, cost = bench.cycle()
         assert len(made), "nobody was served"
-        yield took_ms
+        yield cost
 
 
-def used_up() -> Gauge:
+def used_up(agents: int, frameworks: int, meter: Meter) -> Turns:
     """Every role's limit is used up, and what is free on half of the agents nobody may have."""
-    allocator = cluster(2000, 200, PolicySpec("drf", selection="random"), roles=200)
-    half = int(allocator.state.agents.capacity[:, 0].sum()) // 400
-    for role in range(1, 201):
+    spec = PolicySpec("drf", selection="random")
+    allocator = cluster(agents, frameworks, spec, roles=frameworks)
+    half = int(allocator.state.agents.capacity[:, 0].sum()) // (2 * frameworks)
+    for role in range(1, frameworks + 1):
         allocator.step(SetQuota(f"role-{role}", {}, {"cpus": half}))
     for now_ms in count(1000, 1000):
-        made, took_ms = clock_ms(allocator.allocate, now_ms)
+        made, cost = meter(allocator.allocate, now_ms)
         settle(allocator, made)
         if now_ms > 3000:
             assert not len(made), "somebody was served"
-            yield took_ms
+            yield cost
 
 
-def one_agent() -> Gauge:
-    """One agent is freed where ten thousand are full."""
-    allocator = cluster(10_000, 1000, PolicySpec("drf"))
-    filled = hold_everything(allocator, 20_000, 10_000, 1000)
+def one_agent(agents: int, frameworks: int, meter: Meter) -> Turns:
+    """One agent is freed where all others are full."""
+    allocator = cluster(agents, frameworks, PolicySpec("drf"))
+    filled = hold_everything(allocator, 20_000, agents, frameworks)
     chance = np.random.default_rng(1)
     for now_ms in count(1000, 10):
         agent = int(chance.choice(filled))
         release_all(allocator, agent)
-        made, took_ms = clock_ms(allocator.allocate, now_ms, np.array([agent]))
+        made, cost = meter(allocator.allocate, now_ms, np.array([agent]))
         assert len(made), "nobody was served"
         settle(allocator, made)
-        yield took_ms
+        yield cost
 
 
-def events() -> Gauge:
+def events(agents: int, frameworks: int, meter: Meter) -> Turns:
     """A batch of single events of three sorts by turns, read and applied."""
-    session, client = _session(bench_events.cluster())
+    session, client = _session(bench_events.cluster(agents, frameworks))
     for batch in bench_events.accepts(300):
         data = client.batch(1, batch).SerializeToString()
-        yield clock_ms(_answered, session, data)[1]
+        yield meter(_answered, session, data)[1]
 
 
-def launches() -> Gauge:
+def launches(agents: int, frameworks: int, meter: Meter) -> Turns:
     """What a module says of ACCEPT calls that launch a task, and of tasks that end, in one batch.
 
     A master tells of an ACCEPT that the rest of the offer comes back, and then that the task's part
     comes into use. Where nothing else waits, a module sends both as they are: a row an event, the
     part in use first, or last where it was faster than the master. Offers are made in between.
     """
-    session, client = _session(bench_events.cluster(disk=2**30))
+    session, client = _session(bench_events.cluster(agents, frameworks, disk=2**30))
     ended: list[Event] = []
     for now_ms in count(10_000, 10_000):
-        agents = 1 + (np.arange(OFFERS) + now_ms // 10_000 * OFFERS) % bench_events.AGENTS
-        offers = _offered(session, client, now_ms, agents)
+        some = 1 + (np.arange(OFFERS) + now_ms // 10_000 * OFFERS) % agents
+        offers = _offered(session, client, now_ms, some)
         said: list[Event] = []
         running: list[Event] = []
         for row in range(OFFERS):
@@ -113,9 +146,9 @@ def launches() -> Gauge:
             running.append(given_back(task, used=True))
         ended = running
         data = client.batch(now_ms, said).SerializeToString()
-        answer, took_ms = clock_ms(_answered, session, data)
+        answer, cost = meter(_answered, session, data)
         client.receive(answer)
-        yield took_ms
+        yield cost
 
 
 def _offered(
@@ -132,16 +165,15 @@ def _offered(
     return holdings_of(made)
 
 
-def arrivals() -> Gauge:
-    """A new master adds its agents."""
-    state = bench_events.cluster()
-    few = state[: 1 + bench_events.FRAMEWORKS + 2000]
+def arrivals(agents: int, frameworks: int, meter: Meter) -> Turns:
+    """A new master adds its frameworks and agents."""
+    state = bench_events.cluster(agents, frameworks)
     while True:
         client = ModuleSession(Greeting("bench", "bench", 1))
         session = new_session()
         client.receive(session.receive(client.hello().SerializeToString())[0])
-        said = [each.SerializeToString() for each in client.snapshot(few, sequence=0, clock_ms=1)]
-        yield clock_ms(_hear, session, said)[1]
+        said = [each.SerializeToString() for each in client.snapshot(state, sequence=0, clock_ms=1)]
+        yield meter(_hear, session, said)[1]
 
 
 def _session(state: bench_events.State) -> tuple[SidecarSession, ModuleSession]:
@@ -158,26 +190,24 @@ def new_session() -> SidecarSession:
     return SidecarSession(lambda _: Allocator(build, settings, trail=Trail()), WELCOME)
 
 
-def _hear(session: SidecarSession, said: list[bytes]) -> None:
-    for each in said:
-        answers = session.receive(each)
-        assert not any(answer.HasField("error") for answer in answers), answers
+def _hear(session: SidecarSession, said: list[bytes]) -> bytes:
+    answers = [answer for each in said for answer in session.receive(each)]
+    assert not any(answer.HasField("error") for answer in answers), answers
+    return b"".join(answer.SerializeToString() for answer in answers)
 
 
-def _answered(session: SidecarSession, data: bytes) -> pb.SessionResponse:
+def _answered(session: SidecarSession, data: bytes) -> bytes:
     (answer,) = session.receive(data)
     assert answer.HasField("decisions"), answer
-    return answer
+    return answer.SerializeToString()
 
 
-GAUGES: dict[str, Callable[[], Gauge]] = {
-    "re-offer, drf": lambda: reoffer(PolicySpec("drf", selection="random")),
-    "re-offer, ps-dsf, whole tasks": lambda: reoffer(
-        PolicySpec("ps-dsf", mode="characterised"), 500
-    ),
-    "limits used up": used_up,
-    "one agent freed": one_agent,
-    "single events": events,
-    "launches": launches,
-    "agents arrive": arrivals,
+GAUGES = {
+    "re-offer, drf": Gauge(reoffer_drf, (2000, 200), (200, 20), (2.1, 1.1)),
+    "re-offer, ps-dsf, whole tasks": Gauge(reoffer_ps_dsf, (500, 50), (50, 5), (2.1, 2.0)),
+    "limits used up": Gauge(used_up, (2000, 200), (200, 20), (1.7, 1.4)),
+    "one agent freed": Gauge(one_agent, (10_000, 1000), (5000, 100), (1.05, 1.6)),
+    "single events": Gauge(events, (10_000, 1000), (10_000, 1000), (1.05, 1.05)),
+    "launches": Gauge(launches, (10_000, 1000), (1000, 100), (1.05, 1.05)),
+    "agents arrive": Gauge(arrivals, (2000, 1000), (200, 100), (1.9, 1.9)),
 }

@@ -12,12 +12,13 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from allocator.core import Decisions, Holdings, PolicySpec, SetQuota, Suppress
 from tests.bench.cluster import cluster, settle
-from tests.bench.yardstick import clock_ms
+from tests.bench.yardstick import Meter, clock_ms
 from tests.world.rows import given_back, holdings_of
 
 AGENTS = (1_000, 5_000, 10_000, 20_000, 30_000, 50_000)
@@ -29,17 +30,19 @@ EVERY_CYCLE_MS = 1000
 class Bench:
     """A cluster whose free resources are offered and given back, cycle by cycle."""
 
-    def __init__(self, agents: int, frameworks: int, spec: PolicySpec) -> None:
-        self.frameworks, self.now_ms = frameworks, 0
+    def __init__(
+        self, agents: int, frameworks: int, spec: PolicySpec, meter: Meter = clock_ms
+    ) -> None:
+        self.frameworks, self.meter, self.now_ms = frameworks, meter, 0
         self.allocator = cluster(agents, frameworks, spec)
 
-    def cycle(self, agents: np.ndarray | None = None) -> tuple[Decisions, float]:
-        """Decide, and make offers of it; the processor time of the decision."""
+    def cycle(self, agents: np.ndarray | None = None) -> tuple[Decisions, Any]:
+        """Decide, and make offers of it; what the meter says of the decision."""
         self.now_ms += EVERY_CYCLE_MS
-        made, took_ms = clock_ms(self.allocator.allocate, self.now_ms, agents)
+        made, cost = self.meter(self.allocator.allocate, self.now_ms, agents)
         assert not self.allocator.last_cycle.policy_error, self.allocator.last_cycle.policy_error
         settle(self.allocator, made)
-        return made, took_ms
+        return made, cost
 
     def give_back(self, made: Decisions, refuse_ms: int = -1) -> None:
         """Decline what was offered."""

@@ -45,8 +45,8 @@ SIZES = "1000x100,10000x1000,10000x3000"
 SECTIONS = (
     Section(
         "Gauges beside those of an earlier commit",
-        ("gate",),
-        "What continuous integration guards, as ratios of processor time.",
+        ("times",),
+        "Processor time of small pieces of work, and its ratio to what it was.",
     ),
     Section(
         "The grid of Mesos's own benchmarks, in the core",
@@ -88,10 +88,10 @@ SECTIONS = (
 
 
 BUILT = {
-    "brain_bench": Path(".cache/module/plain/tests/brain_bench"),
+    "brain_bench": Path(".cache/module/shipped/tests/brain_bench"),
     "driver": Path(".cache/module/mesos/adapter/driver"),
 }
-"""Benchmarks that are built: by ``make cpp``, and by ``make module MESOS_ROOT=...``."""
+"""Benchmarks that are built: by ``make cpp-all``, and by ``make module MESOS_ROOT=...``."""
 
 VERBATIM = {*BUILT, "bench_checkpoint"}
 """Those whose text is no Markdown."""
@@ -113,7 +113,7 @@ def run(section: Section, out: Path) -> Outcome:
     name, *more = section.words
     built = BUILT.get(name)
     if built is not None and not built.exists():
-        text = f"Left out: there is no `{built}`; `make cpp` or `make module` builds it."
+        text = f"Left out: there is no `{built}`; `make cpp-all` or `make module` builds it."
         return Outcome(section, text, False, 0.0, 0.0, (1.0, 1.0))
     command = [str(built)] if built else [sys.executable, "-m", f"tests.bench.{name}"]
     sidecar = Path(sys.executable).with_name("mesos-allocator")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
@@ -21,6 +21,9 @@ from allocator.server.system import loop_cache
 loop_cache.prepare()
 
 Answer = TypeVar("Answer")
+
+Meter = Callable[..., tuple[Any, Any]]
+"""Calls a function; returns its answer and what that cost, as `clock_ms` does."""
 
 ROUNDS = 3
 

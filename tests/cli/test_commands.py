@@ -15,6 +15,7 @@ from allocator import __version__
 from allocator.cli.app import app
 from allocator.cli.remote.connection import TARGET_DEFAULT
 from allocator.server.config import Config, example
+from tests.tiers import long
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -73,7 +74,7 @@ def test_help_loads_nothing_that_is_slow(arguments):
     "arguments",
     [
         ["check-config", "deploy/config.example.toml"],
-        ["status", "--target", "127.0.0.1:9", "--timeout", "0.1"],
+        *long(["status", "--target", "127.0.0.1:9", "--timeout", "0.1"]),
         ["shares", "--target", "127.0.0.1:9", "--timeout", "0.1"],
         ["demand", "set", "cpus:2", "--all", "--target", "127.0.0.1:9", "--timeout", "0.1"],
     ],
@@ -82,7 +83,7 @@ def test_what_runs_no_loop_needs_no_compiler(arguments):
     assert "numba" not in imported_by(*arguments)
 
 
-@pytest.mark.parametrize("missing", ["matplotlib", "joblib", "pyarrow", "scipy"])
+@pytest.mark.parametrize("missing", ["matplotlib", *long("joblib", "pyarrow", "scipy")])
 def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
     program = f"""
 import sys
@@ -148,6 +149,7 @@ PLAYS = [
 ]
 
 
+@pytest.mark.long
 def test_who_plays_compiles_ahead_and_says_so(tmp_path):
     """Before anything is played: here the compiler fails, and so does the command."""
     (tmp_path / "journal").touch()

@@ -20,6 +20,8 @@ from allocator.core import AddFramework, FrameworkInfo
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
+pytestmark = pytest.mark.long
+
 PROGRAM = Path(sys.executable).with_name("mesos-allocator")
 MARK = "stranger-was-here"
 """A file that is there only where a shell ran what a framework is named."""

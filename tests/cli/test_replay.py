@@ -19,6 +19,7 @@ from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import HEADER, MAGIC, frame, read_records
 from tests.server.engine.test_loop_journal import long_play, names_in
 from tests.server.sidecar_process import SidecarProcess
+from tests.tiers import long
 
 BATCHES = 120
 
@@ -68,6 +69,7 @@ def test_a_directory_is_replayed_from_the_oldest_file(directory, recorded):
     assert data["checkpoints"] == len(recorded[0]) - 1 > 3
 
 
+@pytest.mark.long
 def test_as_a_process_it_says_so_in_words(directory):
     """Another process lays its sets out in another way, and comes to the same."""
     command = [sys.executable, "-m", "allocator", "replay", str(directory)]
@@ -166,7 +168,7 @@ def test_later_files_alone_are_enough(directory, recorded):
     assert gap["differing"] == 0
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [1, *long(2, 3), 4])
 def test_records_that_stand_in_two_files_count_once(directory, recorded, count):
     """A process that was killed between two steps may leave them, with their answers or without."""
     first, second = list(recorded[0])[:2]

@@ -9,7 +9,7 @@ from allocator.policies import MODES, POLICIES
 from tests.cluster.crowd import crowd
 from tests.cluster.experiments import be_hostile, storm, try_policies
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_books_agree_under_every_policy(mesos):

@@ -13,7 +13,7 @@ from tests.cluster.processes import rest, until
 from tests.cluster.quorum import SESSION_S, Quorum
 from tests.cluster.world import FATAL, Sampler
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 AGENTS = 3
 

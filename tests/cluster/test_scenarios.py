@@ -11,7 +11,7 @@ from tests.cluster import (
 from tests.cluster.mesos import Mesos, NotFoundError
 from tests.cluster.scenario import ALLOCATORS, SCENARIOS, Outcome, observe
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 ROOMS = (scenarios_agents, scenarios_frameworks, scenarios_operator, scenarios_places)
 FILES = {each.__name__ for each in ROOMS}
 NAMES = [name for name, each in SCENARIOS.items() if each.function.__module__ in FILES]

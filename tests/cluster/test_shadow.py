@@ -14,7 +14,7 @@ from tests.cluster.framework_behaviours import work
 from tests.cluster.processes import until
 from tests.cluster.world import Sampler, World, run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SHADOW = {"shadow": "true"}
 

@@ -10,7 +10,7 @@ import pytest
 from allocator.lab.hostile import CREW
 from tests.cluster.tenants import TenantFigures, play
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 WAIT_MAX = 3
 MEMORY_MIB_MAX = 100

@@ -4,6 +4,7 @@ import pytest
 
 from allocator.core import PolicySpec
 from allocator.policies import POLICIES
+from tests.tiers import long
 from tests.world.world import World
 
 # Where no demand is known, a policy of whole tasks offers all that is free, too.
@@ -13,8 +14,11 @@ SPECS = {
     "tsf in tasks": PolicySpec("tsf", mode="characterised"),
 }
 
+QUICK = ("drf", "ps-dsf", "cmmf", "tsf in tasks")
+"""One of each sort: a global criterion, one of each agent, a plan, whole tasks."""
 
-@pytest.fixture(params=list(SPECS))
+
+@pytest.fixture(params=[*QUICK, *long(*(name for name in SPECS if name not in QUICK))])
 def policy(request) -> PolicySpec:
     """Choose a policy: what is tested with it holds whichever decides."""
     return SPECS[request.param]

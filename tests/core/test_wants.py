@@ -92,7 +92,9 @@ def wanted(draw: Any) -> tuple[Wants, np.ndarray]:
     end = np.minimum(first + draw(st.integers(1, 3)), len(row))
     known = np.array(draw(st.lists(st.booleans(), min_size=len(first), max_size=len(first))))
     asked = sorted(draw(st.sets(st.integers(0, len(first) - 1), min_size=1)))
-    return Wants(row, first, end, known), np.array(asked)
+    several = np.zeros(len(first), np.bool_)
+    nothing = np.zeros((len(first), columns), np.int64)
+    return Wants(row, first, end, known, several, nothing), np.array(asked)
 
 
 @given(wanted(), st.lists(st.lists(amounts, min_size=3, max_size=3), min_size=2, max_size=2))

@@ -31,7 +31,7 @@ SOURCES = ("allocator", "pyproject.toml", "README.md", "LICENSE")
 
 WAIT_S = 240
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from tests.differential.resources import (
     Bag,
     Quantities,
     Resource,
+    covers,
     is_below,
     minus,
     path_of,
@@ -51,6 +52,25 @@ class Cycle:
         for key in self.offers:
             self.model.served[key[:2]] = len(self.model.turns)
         return self.offers
+
+    def adopt(self, offers: Offers) -> None:
+        """Book what another policy offers, and judge it: each offer is allowed, nothing is left."""
+        live = self.model.live_clients()
+        for key, offer in offers.items():
+            assert key[2] in self.agents, f"{key}: the agent is not to be offered"
+            assert key[:2] in live, f"{key}: the framework is not to be served in this role"
+            assert self._may_meet(key), f"{key}: they may not meet"
+            assert covers(self._reachable(key), offer), f"{key}: more than it may have"
+            assert self._is_enough(key, offer), f"{key}: too little"
+            assert not self.model.is_filtered(key, offer), f"{key}: refused before"
+            self._give(key, offer, {}, {})
+        for agent in self.agents:
+            for client in live:
+                key = (*client, agent)
+                rest = self._reachable(key) if self._may_meet(key) else {}
+                barred = not self._is_enough(key, rest) or self.model.is_filtered(key, rest)
+                assert barred, f"{key}: it might have had what is left"
+        self.model.served_now = []
 
     def _visit(self, stage: int, agent: int) -> None:
         """Give each framework what it may have of an agent, in order of shares."""
@@ -139,7 +159,7 @@ class Cycle:
 
     def _give(self, key: Key, offer: Bag, guaranteed: Quantities, charged: Quantities) -> None:
         self.offers[key] = plus(self.offers.get(key, {}), offer)
-        self.model.held[key] = plus(self.model.held.get(key, {}), offer)
+        self.model.offer(key, offer)
         self.model.served_now.append(key[:2])
         self.shared_given |= {(key[2], resource) for resource in offer if resource.shared}
         for role in path_of(key[1]):

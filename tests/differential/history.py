@@ -5,13 +5,14 @@ so that ties, exact fits, refusals and exhausted agents are common.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 from typing import Any, TypeVar
 
-from allocator.core import Options
+from allocator.core import Options, PolicySpec
 from tests.differential.model import Agent, Framework, Key, Quota
-from tests.differential.pair import Pair
+from tests.differential.pair import BUILT_IN, Pair, Returned, whole
 from tests.differential.resources import Bag, Resource
 
 ROLES = ("*", "a", "a/x", "a/x/y", "a/z", "b", "b/x", "c/x")
@@ -62,6 +63,8 @@ MINIMUMS: tuple[tuple[dict[str, int], ...], ...] = (
 )
 LATER_MS = (0, 1, 999, 1000, 1000, 5000)
 REFUSE_MS = (None, 0, 1, 1000, 5000, 60_000)
+POLICIES = ("drf", "ps-dsf", "rps-dsf", "tsf", "bf-drf", "choosy", "asset")
+SELECTIONS = ("", "random", "round_robin", "listed", "joint")
 
 Item = TypeVar("Item")
 
@@ -77,19 +80,23 @@ class History:
         Made so far.
     """
 
-    def __init__(self, seed: int, *, special: bool) -> None:
-        """Begin with a cluster drawn from a seed, with plain resources only, or with all kinds."""
+    def __init__(self, seed: int, *, special: bool, any_policy: bool = False) -> None:
+        """Begin with a cluster drawn from a seed, with plain resources only, or with all kinds.
+
+        The policy is the built-in allocator's, or any.
+        """
         self.random = Random(seed)
         self.special = special
+        policy = self.a_policy() if any_policy else BUILT_IN
         options = Options(
             fairness_excluded=self.one(frozenset(), frozenset(), frozenset({"mem"})),
             filter_gpus=self.chance(0.5),
             region=self.one("", "near"),
             minimum=self.one(*MINIMUMS),
         )
-        self.pair = Pair(PATHS, options)
+        self.pair = Pair(PATHS, options, policy)
         self.model = self.pair.model
-        self.told = [f"{options}"]
+        self.told = [f"{policy}", f"{options}"]
         self.offers = 0
         for number in range(1, self.random.randint(2, FRAMEWORKS) + 1):
             self.tell("add_framework", number, self.a_framework(active=True))
@@ -112,6 +119,11 @@ class History:
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
+
+    def a_policy(self) -> PolicySpec:
+        return PolicySpec(
+            self.one(*POLICIES), selection=self.one(*SELECTIONS), flat=self.chance(0.5)
+        )
 
     def an_agent(self) -> int:
         return self.random.randint(1, AGENTS)
@@ -170,6 +182,7 @@ class History:
         """Tell both, and note what it was."""
         self.told.append(f"{verb}{arguments}")
         getattr(self.pair, verb)(*arguments)
+        self.pair.check()
 
     # Agents.
 
@@ -223,6 +236,43 @@ class History:
         if number in self.model.frameworks:
             self.tell("activate_framework", number, self.chance(0.7))
 
+    def drop_out_and_return(self) -> None:
+        """A framework gives back most it holds, before it goes or when it is away, and returns.
+
+        It may disconnect, or leave all of its roles. No refusal counts that came before it is back,
+        not even where the role still holds something on another agent.
+        """
+        clients = sorted(key[:2] for key in self.model.held if key[0] in self.model.frameworks)
+        several = [each for each in clients if clients.count(each) > 1]
+        number = self.one(*several)[0] if several else self.a_framework_number()
+        framework = self.model.frameworks.get(number)
+        if framework is None:
+            return
+        leaves, first = self.chance(0.5), self.chance(0.5)
+        back = replace(framework)
+        if first:
+            self._decline_most(number)
+        if leaves:
+            self.tell("update_framework", number, replace(back, roles=set(), suppressed=set()))
+        else:
+            self.tell("activate_framework", number, False)
+        if not first:
+            self._decline_most(number)
+        if leaves:
+            self.tell("update_framework", number, back)
+        else:
+            self.tell("activate_framework", number, True)
+        self._advance()
+        self._cycle()
+
+    def _decline_most(self, number: int) -> None:
+        """Decline what a framework holds, but for what one role has on one agent."""
+        keys = sorted(key for key in self.model.held if key[0] == number)
+        if len(keys) > 1:
+            keys.remove(self.one(*keys))
+        if keys:
+            self._give_back(*((key, 1, 60_000) for key in keys))
+
     def suppress_or_revive(self) -> None:
         number = self.a_framework_number()
         if number in self.model.frameworks:
@@ -237,6 +287,9 @@ class History:
     def set_weight(self) -> None:
         weight = Fraction(self.one("1", "2", "3", "1/2", "3/2"))
         self.tell("set_weights", {self.one(*PATHS): weight})
+
+    def set_policy(self) -> None:
+        self.tell("set_policy", self.a_policy())
 
     def set_quota(self) -> None:
         self.tell("set_quota", *self.a_quota())
@@ -254,22 +307,32 @@ class History:
                 self.tell("hold", key, taken)
 
     def use(self) -> None:
-        key = self.a_held_key()
-        if key:
-            self.tell("use", key, self.model.held[key])
+        """Tasks start on part of what some hold, in one event."""
+        keys = self.some(sorted(self.model.held), 3)
+        if keys:
+            self.tell("use", [(key, self._part(key, self.one(1, 1, 2, 0))) for key in keys])
 
     def give_back(self) -> None:
-        key = self.a_held_key()
-        if key:
-            self._give_back(key, self.one(1, 1, 2), self.one(*REFUSE_MS))
+        """Offers are declined, or tasks end, in one event."""
+        keys = self.some(sorted(self.model.held), 3)
+        if keys:
+            self._give_back(*((key, self.one(1, 1, 2, 0), self.one(*REFUSE_MS)) for key in keys))
 
-    def _give_back(self, key: Key, part: int, refuse_ms: int | None) -> None:
-        """Decline an offer or end a task: all of it, or a half."""
-        framework = self.model.frameworks.get(key[0])
-        may_refuse = framework and framework.active and key[1] in framework.roles
+    def _give_back(self, *rows: tuple[Key, int, int | None]) -> None:
+        """Decline offers or end tasks: all of each, a half, or nothing."""
+        self.tell(
+            "release",
+            [
+                Returned(key, self._part(key, part), refuse_ms, self.chance(0.3))
+                for key, part, refuse_ms in rows
+            ],
+        )
+
+    def _part(self, key: Key, part: int) -> Bag:
+        if not part:
+            return {}
         held = self.model.held[key].items()
-        back = {each: n if each.whole else -(-n // part) for each, n in held}
-        self.tell("release", key, back, refuse_ms if may_refuse else None, self.chance(0.3))
+        return {each: n if each.whole else -(-n // part) for each, n in held}
 
     def convert_held(self) -> None:
         """Reserve or unreserve part of what a framework holds, or let it vanish."""
@@ -314,11 +377,11 @@ class History:
         self._cycle()
 
     def answer_and_cycle(self) -> None:
-        """Whoever holds something declines it, ends it or keeps it; then there is a cycle."""
-        for key in sorted(self.model.held):
-            part = self.one(1, 1, 2, 0)
-            if part:
-                self._give_back(key, part, self.one(*REFUSE_MS))
+        """Tasks start on half of some holdings; all are declined, ended or kept; then a cycle."""
+        started = [key for key in sorted(self.model.held) if self.chance(0.4)]
+        self.tell("use", [(key, self._part(key, 2)) for key in started])
+        parts = {key: self.one(1, 1, 2, 0) for key in sorted(self.model.held)}
+        self._give_back(*((key, part, self.one(*REFUSE_MS)) for key, part in parts.items()))
         self._advance()
         self._cycle()
 
@@ -326,12 +389,14 @@ class History:
         """Whoever holds something declines all of it; then there is a cycle."""
         refuse_ms = self.one(*REFUSE_MS)
         for key in sorted(self.model.held):
-            self._give_back(key, 1, refuse_ms)
+            self._give_back((key, 1, refuse_ms))
         self._advance()
         self._cycle()
 
     def _advance(self) -> None:
-        self.tell("advance", self.one(*LATER_MS))
+        later_ms = self.one(*LATER_MS)
+        self.told.append(f"advance({later_ms})")
+        self.pair.advance(later_ms)
 
     def _return_shared(self) -> None:
         """Take shared volumes back from those who could be offered them once more.
@@ -343,7 +408,7 @@ class History:
         for key, bag in sorted(self.model.held.items()):
             copies = {resource: amount for resource, amount in bag.items() if resource.shared}
             if copies and key[:2] in live:
-                self.tell("release", key, copies, None, False)
+                self.tell("release", [Returned(key, copies, None, used=False)])
 
     def _cycle(self) -> None:
         wanted = None
@@ -351,7 +416,14 @@ class History:
             wanted = frozenset(self.some(range(1, AGENTS + 1), 3))
         self._return_shared()
         self.told.append(f"cycle({wanted})")
-        self.offers += len(self.pair.cycle(wanted))
+        fate = self._fate if self.chance(0.3) else whole
+        self.offers += len(self.pair.cycle(wanted, fate))
+
+    def _fate(self, bag: Bag) -> Bag | None:
+        """A decision becomes an offer, or a part of it does, or it does not."""
+        if self.chance(0.2):
+            return None
+        return bag if self.chance(0.7) else {each: n for each, n in bag.items() if self.chance(0.5)}
 
 
 VERBS: Mapping[str, int] = {
@@ -365,6 +437,7 @@ VERBS: Mapping[str, int] = {
     "add_or_update_framework": 3,
     "remove_framework": 1,
     "activate_framework": 1,
+    "drop_out_and_return": 2,
     "suppress_or_revive": 2,
     "exclude": 2,
     "set_weight": 2,
@@ -379,4 +452,11 @@ SPECIAL_VERBS: Mapping[str, int] = {
     "set_quota": 3,
     "convert_held": 2,
     "convert_free": 2,
+}
+
+POLICY_VERBS: Mapping[str, int] = {
+    **VERBS,
+    "convert_held": 2,
+    "convert_free": 2,
+    "set_policy": 1,
 }

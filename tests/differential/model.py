@@ -1,8 +1,11 @@
 """The built-in allocator of Mesos, from its documented rules: slow, obvious, and independent.
 
-Dictionaries, whole numbers and fractions, nothing of the core's: one verb an event, and `cycle`,
-which says what is offered to whom. Agents are visited in the order of their numbers, where the
-built-in shuffles them; equals are served in the order of `tie_name`, where it compares identifiers.
+Dictionaries, whole numbers and fractions, nothing of the core's: one verb an event, `cycle`, which
+says what is offered to whom, and `adopt`, which judges what another policy offers. `held` is what
+each framework has in a role on an agent, `offered` the part of it that is not in use yet.
+
+Agents are visited in the order of their numbers, where the built-in shuffles them; equals are
+served in the order of `tie_name`, where it compares identifiers.
 
 Where our allocator deliberately decides otherwise the model takes our rule:
 
@@ -104,6 +107,7 @@ class Model:
     weights: dict[str, Fraction] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
     held: Offers = field(default_factory=dict)
+    offered: Offers = field(default_factory=dict)
     turns: list[set[Client]] = field(default_factory=list)
     came: dict[int, int] = field(default_factory=dict)
     served: dict[Client, int] = field(default_factory=dict)
@@ -214,17 +218,49 @@ class Model:
         self.held[key] = plus(self.held.get(key, {}), bag)
         self._forget_idle()
 
-    def release(self, key: Key, bag: Bag, refuse_ms: int | None = None) -> None:
-        """Take back what was held, and keep what the framework refused."""
+    def offer(self, key: Key, bag: Bag) -> None:
+        """Book an offer, or what is added to one."""
+        self.held[key] = plus(self.held.get(key, {}), bag)
+        self.offered[key] = plus(self.offered.get(key, {}), bag)
+
+    def withdraw(self, key: Key, bag: Bag) -> None:
+        """Take back what was decided and never became an offer."""
         self.held[key] = minus(self.held[key], bag)
-        if refuse_ms:
+        self.offered[key] = minus(self.offered[key], bag)
+        self._forget_idle()
+
+    def use(self, key: Key, bag: Bag) -> None:
+        """Start tasks: as far as it was on offer it no longer is."""
+        self.offered[key] = minus(self.offered.get(key, {}), bag)
+        self._forget_idle()
+
+    def release(self, key: Key, bag: Bag, refuse_ms: int | None = None, *, used: bool) -> None:
+        """Take back what was held, and keep what the framework refused.
+
+        If a task ended, what is in use goes first; otherwise what is on offer. Filters are for
+        active frameworks, in the roles to which they subscribe.
+        """
+        offered = self.offered.get(key, {})
+        in_use = minus(self.held[key], offered)
+        self.offered[key] = minus(offered, minus(bag, in_use) if used else bag)
+        self.held[key] = minus(self.held[key], bag)
+        framework = self.frameworks.get(key[0])
+        if refuse_ms and framework and framework.active and key[1] in framework.roles:
             self.filters.append(Filter(key, dict(bag), self.now_ms, refuse_ms))
         self._forget_idle()
 
     def convert(self, agent: int, consumed: Bag, converted: Bag, key: Key | None = None) -> None:
-        """Turn resources of an agent into others: held by a client, or free ones."""
+        """Turn resources of an agent into others: held by a client, or free ones.
+
+        The result is on offer if all of what it was made from was on offer.
+        """
         if key is not None:
-            self.held[key] = plus(minus(self.held[key], consumed), converted)
+            offered = self.offered.get(key, {})
+            whole = covers(offered, consumed)
+            self.release(key, consumed, used=not whole)
+            self.held[key] = plus(self.held.get(key, {}), converted)
+            if whole:
+                self.offered[key] = plus(self.offered.get(key, {}), converted)
         self.agents[agent].total = plus(minus(self.agents[agent].total, consumed), converted)
         self._forget_idle()
 
@@ -240,26 +276,43 @@ class Model:
         """Offer what is free on these agents, or on all, and book it."""
         from tests.differential.cycle import Cycle
 
-        now_ms, interval_ms = self.now_ms, self.interval_ms
-        self.filters = [each for each in self.filters if each.is_in_force(now_ms, interval_ms)]
+        self._expire_filters()
         if self.paused:
             return {}
         return Cycle(self, self.agents if candidates is None else candidates).run()
 
+    def adopt(self, offers: Offers, candidates: Iterable[int] | None = None) -> None:
+        """Book the offers of another policy; AssertionError where one breaks a rule.
+
+        No policy leaves free what somebody may have.
+        """
+        from tests.differential.cycle import Cycle
+
+        self._expire_filters()
+        assert not (self.paused and offers), "offers while the allocator is paused"
+        if not self.paused:
+            Cycle(self, self.agents if candidates is None else candidates).adopt(offers)
+
     def is_filtered(self, key: Key, offer: Bag) -> bool:
         """Whether a filter in force covers all of an offer."""
         return any(each.key == key and covers(each.refused, offer) for each in self.filters)
+
+    def _expire_filters(self) -> None:
+        now_ms, interval_ms = self.now_ms, self.interval_ms
+        self.filters = [each for each in self.filters if each.is_in_force(now_ms, interval_ms)]
 
     def _drop_filters(self, which: Callable[[Key], bool]) -> None:
         self.filters = [each for each in self.filters if not which(each.key)]
 
     def _drop_held(self, which: Callable[[Key], bool]) -> None:
         self.held = {key: bag for key, bag in self.held.items() if not which(key)}
+        self.offered = {key: bag for key, bag in self.offered.items() if not which(key)}
         self._forget_idle()
 
     def _forget_idle(self) -> None:
         """Forget clients that are not subscribed and hold nothing."""
         self.held = {key: bag for key, bag in self.held.items() if bag}
+        self.offered = {key: bag for key, bag in self.offered.items() if bag}
         holding = {key[:2] for key in self.held}
         self.served = {
             client: turn

@@ -1,11 +1,15 @@
-"""Our allocator and the model side by side: each verb tells both, each cycle compares them.
+"""Our allocator and the model side by side: each verb tells both, `check` compares their books.
 
-It speaks to the core without `tests.world`, for its words are the model's: `Resource` and `Bag`
-keep whole stacks of reservations, which Mesos's rules look at and the core never sees.
+A cycle compares their offers where the policy is the built-in allocator's; what another policy
+offers is judged by the model, and booked. It speaks to the core without `tests.world`, for its
+words are the model's: `Resource` and `Bag` keep whole stacks of reservations, which Mesos's rules
+look at and the core never sees.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,11 +28,15 @@ from allocator.core import (
     Holdings,
     Kind,
     Options,
+    Outcomes,
     PolicySpec,
+    Reason,
+    Release,
     RemoveAgent,
     RemoveFramework,
     Revive,
     SetPaused,
+    SetPolicy,
     SetQuota,
     Settings,
     SetWeights,
@@ -39,10 +47,16 @@ from allocator.core import (
     UpdateAllocation,
     UpdateFramework,
 )
+from allocator.core.cycle.snapshot_builder import SnapshotBuilder
+from allocator.core.snapshot import Ints
 from allocator.policies import build
 from tests.differential.model import Agent, Framework, Key, Model, Offers, Quota
-from tests.differential.resources import Bag, Resource
-from tests.world.rows import given_back, holdings, settled
+from tests.differential.resources import Bag, Resource, minus
+from tests.strategies import covered_bits
+from tests.world.rows import settled
+
+BUILT_IN = PolicySpec("drf", selection="listed", mode="oblivious")
+"""The policy whose offers are the model's: hierarchical DRF, agents visited as listed."""
 
 
 def kind_of(resource: Resource) -> Kind:
@@ -59,18 +73,38 @@ def kind_of(resource: Resource) -> Kind:
     )
 
 
-class Pair:
-    """Hierarchical DRF in oblivious mode, without patience, and the model of the rules.
+Fate: TypeAlias = Callable[[Bag], Bag | None]
 
-    Agents are visited as listed, in both. Roles get their handles in the order of their paths, and
-    of frameworks in the same role the core's lower row comes first: so equals come in one order.
+
+def whole(bag: Bag) -> Bag:
+    """Every decision becomes an offer as it was meant."""
+    return bag
+
+
+class Returned(NamedTuple):
+    """What a framework gives back of what it holds, and for how long it refuses it."""
+
+    key: Key
+    bag: Bag
+    refuse_ms: int | None
+    used: bool
+
+
+class Pair:
+    """The core with a policy, and the model of the rules.
+
+    Roles get their handles in the order of their paths, and of frameworks in the same role the
+    core's lower row comes first: so equals come in one order.
     """
 
-    def __init__(self, roles: Iterable[str], options: Options) -> None:
+    def __init__(self, roles: Iterable[str], options: Options, policy: PolicySpec) -> None:
         self.handle = {role: number for number, role in enumerate(sorted(roles), 1)}
         self.path = {number: role for role, number in self.handle.items()}
-        policy = PolicySpec("drf", selection="listed", mode="oblivious")
-        self.core = Allocator(build, Settings(policy=policy, patience_cycles=0))
+        self.compares_offers = policy == BUILT_IN
+        waits: dict[str, Any] = {"patience_cycles": 0} if self.compares_offers else {}
+        self.core = Allocator(build, Settings(policy=policy, learn_demand=False, **waits))
+        self.snapshots: SnapshotBuilder | None = SnapshotBuilder()
+        self._checks = count()
         self.core.step(options)
         self.core.step(Define(roles=self.path))
         self.kinds: dict[Resource, int] = {}
@@ -95,11 +129,15 @@ class Pair:
                 self.core.step(Define(kinds={self.kinds[resource]: kind_of(resource)}))
         return {self.kinds[resource]: amount for resource, amount in bag.items()}
 
-    def _holdings(self, key: Key, bag: Bag) -> Holdings:
-        framework, role, agent = key
-        amounts = self._amounts(bag)
-        row = framework, self.handle[role], agent, *amounts.values()
-        return holdings(row, kinds=tuple(amounts))
+    def _holdings(self, rows: Iterable[tuple[Key, Bag]]) -> Holdings:
+        """Make rows of one event, over the kinds of all of them."""
+        rows = list(rows)
+        kinds = sorted({kind for _, bag in rows for kind in self._amounts(bag)})
+        where = [(framework, self.handle[role], agent) for (framework, role, agent), _ in rows]
+        amounts = [[self._amounts(bag).get(kind, 0) for kind in kinds] for _, bag in rows]
+        key = np.array(where, np.int64).reshape(-1, 3)
+        amount = np.array(amounts, np.int64).reshape(len(rows), len(kinds))
+        return Holdings(key[:, 0], key[:, 1], key[:, 2], np.array(kinds, np.int64), amount)
 
     def _handles(self, roles: Iterable[str]) -> tuple[int, ...]:
         return tuple(sorted(self.handle[role] for role in roles))
@@ -216,17 +254,23 @@ class Pair:
     # Resources.
 
     def hold(self, key: Key, bag: Bag) -> None:
-        self.core.step(Hold(self._holdings(key, bag)))
+        self.core.step(Hold(self._holdings([(key, bag)])))
         self.model.hold(key, bag)
 
-    def use(self, key: Key, bag: Bag) -> None:
-        """Offered resources come into use, which changes nothing that is offered to anybody."""
-        self.core.step(Transition(self._holdings(key, bag)))
+    def use(self, rows: Iterable[tuple[Key, Bag]]) -> None:
+        """Offered resources come into use, in one event."""
+        self.core.step(Transition(self._holdings(rows)))
+        for key, bag in rows:
+            self.model.use(key, bag)
 
-    def release(self, key: Key, bag: Bag, refuse_ms: int | None, used: bool) -> None:
-        refused = -1 if refuse_ms is None else refuse_ms
-        self.core.step(given_back(self._holdings(key, bag), refused, used=used))
-        self.model.release(key, bag, refuse_ms)
+    def release(self, rows: Iterable[Returned]) -> None:
+        """Give back in one event."""
+        back = self._holdings((each.key, each.bag) for each in rows)
+        refuse_ms = np.array([-1 if each.refuse_ms is None else each.refuse_ms for each in rows])
+        used = np.array([each.used for each in rows], np.bool_)
+        self.core.step(Release(back, refuse_ms.astype(np.int64), used))
+        for key, bag, refused_ms, was_used in rows:
+            self.model.release(key, bag, refused_ms, used=was_used)
 
     def convert(self, agent: int, consumed: Bag, converted: Bag, key: Key | None = None) -> None:
         """An operation on what a client holds, or by an operator on what is free."""
@@ -234,6 +278,9 @@ class Pair:
         amounts = self._amounts(consumed), self._amounts(converted)
         self.core.step(UpdateAllocation(framework, role, agent, *amounts))
         self.model.convert(agent, consumed, converted, key)
+
+    def set_policy(self, policy: PolicySpec) -> None:
+        self.core.step(SetPolicy(policy))
 
     def set_quota(self, role: str, quota: Quota) -> None:
         self.core.step(SetQuota(role, quota.guarantees, quota.limits))
@@ -249,17 +296,75 @@ class Pair:
         self.model.now_ms += later_ms
         self.core.advance(self.model.now_ms)
 
-    def cycle(self, agents: Iterable[int] | None = None) -> Offers:
-        """Run a cycle in both; every decision becomes an offer."""
+    def cycle(self, agents: Iterable[int] | None = None, fate: Fate = whole) -> Offers:
+        """Run a cycle; `fate` says what each decision becomes: as much of it, or None for none."""
         wanted = None if agents is None else np.array(sorted(agents), np.int64)
         made = self.core.allocate(self.model.now_ms, wanted)
         assert self.core.last_cycle.policy_error == ""
-        self.core.step(settled(made))
-        self.core.check()
         ours = self._offers(made)
-        offers = self.model.cycle(agents)
-        assert ours == offers, differences(ours, offers)
-        return offers
+        if self.compares_offers:
+            offers = self.model.cycle(agents)
+            assert ours == offers, differences(ours, offers)
+        else:
+            self.model.adopt(ours, agents)
+        self._settle(made, ours, [fate(bag) for bag in ours.values()])
+        self.check()
+        return ours
+
+    def _settle(self, made: Decisions, ours: Offers, fates: list[Bag | None]) -> None:
+        """Tell both what became of decisions."""
+        if all(became == bag for became, bag in zip(fates, ours.values(), strict=True)):
+            self.core.step(settled(made))
+            return
+        reasons, parts = [], []
+        for (key, bag), became in zip(ours.items(), fates, strict=True):
+            part = {} if became is None else became
+            self.model.withdraw(key, minus(bag, part))
+            if became is None:
+                reasons.append(Reason.NOTHING_AVAILABLE)
+            elif became == bag:
+                reasons.append(Reason.OFFERED)
+            else:
+                reasons.append(Reason.PARTIAL)
+                parts.append((key, part))
+        told = self._holdings(parts)
+        reason = np.array(reasons, np.int64)
+        self.core.step(Outcomes(made.first_decision, reason, told.kind, told.amount))
+
+    def check(self) -> None:
+        """Compare the books, and the core's with itself."""
+        self.core.check()
+        state, books = self.core.state, self.core.state.ledger.books
+        held: Offers = {}
+        offered: Offers = {}
+        for row in state.ledger.rows().tolist():
+            client = int(books.client[row])
+            framework, role = int(state.clients.framework[client]), int(state.clients.role[client])
+            key = framework, self.path[role], int(books.agent[row])
+            held[key] = self._bag(books.held[row])
+            offered[key] = self._bag(books.offered[row])
+        assert held == self.model.held, differences(held, self.model.held)
+        offered = {key: bag for key, bag in offered.items() if bag}
+        assert offered == self.model.offered, differences(offered, self.model.offered)
+        for agent in self.model.agents:
+            assert self._bag(state.free[agent]) == self.model.free(agent), agent
+        # Between two looks several events have changed them.
+        if next(self._checks) % 3 == 0:
+            self._check_filters()
+
+    def _bag(self, amounts: Ints) -> Bag:
+        pairs = zip(self.kinds, amounts.tolist(), strict=False)
+        return {resource: amount for resource, amount in pairs if amount}
+
+    def _check_filters(self) -> None:
+        """Compare what a cycle is told of filters, kept up to date, with the same from scratch."""
+        if self.snapshots is None or not len(self.core.state.clients):
+            return
+        shot = self.snapshots.build(self.core.state, None)
+        shown, agents = shot.filters, len(shot.free)
+        covered = covered_bits(shown, shot.free, shot.specials, shot.demand, shot.characterised)
+        words = covered.shape[1]
+        assert (shown.covered[:agents, :words] == covered[:, : shown.covered.shape[1]]).all()
 
 
 def differences(ours: Offers, offers: Offers) -> str:

@@ -1,73 +1,68 @@
 """Long random histories through our allocator, and through a model of the built-in one's rules.
 
-Both are told the same, and after every cycle both must have made the same offers. Where they did
-not, the history is made as short as it goes, and printed with the numbers that it comes from.
-`HYPOTHESIS_PROFILE=nightly` plays fifty times as many histories.
+Both are told the same, and after every event both must have the same books. After every cycle of
+the built-in's policy both must have made the same offers. What another policy offers must be
+allowed, and no policy may leave free what somebody may have.
+`HYPOTHESIS_PROFILE=nightly` plays fifty times as many histories in the second tier.
 """
 
-from collections.abc import Mapping
+from functools import partial
 
-from hypothesis import Phase, given, note, settings
-from hypothesis import strategies as st
+import pytest
+from hypothesis import given, settings
 
-from tests.differential.history import SPECIAL_VERBS, VERBS, History
+from tests.differential.history import POLICY_VERBS, SPECIAL_VERBS, VERBS, History
+from tests.differential.playing import SEEDS, Happening, agree, fresh, happenings
 
-SEEDS = st.integers(0, 2**32 - 1)
-Happening = list[tuple[str, int]]
-
-# New histories every time, in continuous integration, too. Shorter ones are found here: Hypothesis
-# would go on to simplify numbers that mean nothing.
-fresh = settings(derandomize=False, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+few = settings(fresh, max_examples=12)
 
 
-def happenings(verbs: Mapping[str, int]) -> st.SearchStrategy[Happening]:
-    often = [verb for verb, times in verbs.items() for _ in range(times)]
-    return st.lists(st.tuples(st.sampled_from(often), SEEDS), min_size=30, max_size=60)
+def plain(seed: int, happening: Happening) -> None:
+    agree(partial(History, seed, special=False), happening)
 
 
-def play(seed: int, happening: Happening, *, special: bool) -> tuple[History, Exception | None]:
-    """Play a history as far as it goes."""
-    history = History(seed, special=special)
-    try:
-        for verb, number in happening:
-            history.play(verb, number)
-    except Exception as error:  # noqa: BLE001 - whatever it is, a shorter history may show it.
-        return history, error
-    return history, None
+def special(seed: int, happening: Happening) -> None:
+    agree(partial(History, seed, special=True), happening)
 
 
-def shortest(seed: int, happening: Happening, *, special: bool) -> Happening:
-    """Leave out whatever is not needed for a failure, in ever smaller pieces."""
-    piece = len(happening)
-    while piece := piece // 2:
-        start = 0
-        while start < len(happening):
-            shorter = happening[:start] + happening[start + piece :]
-            if play(seed, shorter, special=special)[1] is None:
-                start += piece
-            else:
-                happening = shorter
-    return happening
+def any_policy(seed: int, happening: Happening) -> None:
+    agree(partial(History, seed, special=True, any_policy=True), happening)
 
 
-def agree(seed: int, happening: Happening, *, special: bool) -> None:
-    if play(seed, happening, special=special)[1] is None:
-        return
-    happening = shortest(seed, happening, special=special)
-    history, error = play(seed, happening, special=special)
-    note(f"seed {seed}, {happening}")
-    note("\n".join(history.told))
-    assert error is not None
-    raise error
-
-
-@fresh
+@few
 @given(seed=SEEDS, happening=happenings(VERBS))
 def test_plain_resources_are_offered_as_the_rules_say(seed, happening):
-    agree(seed, happening, special=False)
+    plain(seed, happening)
 
 
-@fresh
+@few
 @given(seed=SEEDS, happening=happenings(SPECIAL_VERBS))
 def test_all_kinds_are_offered_as_the_rules_say_and_quotas_allow(seed, happening):
-    agree(seed, happening, special=True)
+    special(seed, happening)
+
+
+@few
+@given(seed=SEEDS, happening=happenings(POLICY_VERBS))
+def test_offers_of_every_policy_are_allowed_and_leave_nothing(seed, happening):
+    any_policy(seed, happening)
+
+
+@pytest.mark.long
+@fresh
+@given(seed=SEEDS, happening=happenings(VERBS))
+def test_plain_resources_in_many_histories(seed, happening):
+    plain(seed, happening)
+
+
+@pytest.mark.long
+@fresh
+@given(seed=SEEDS, happening=happenings(SPECIAL_VERBS))
+def test_all_kinds_in_many_histories(seed, happening):
+    special(seed, happening)
+
+
+@pytest.mark.long
+@fresh
+@given(seed=SEEDS, happening=happenings(POLICY_VERBS))
+def test_every_policy_in_many_histories(seed, happening):
+    any_policy(seed, happening)

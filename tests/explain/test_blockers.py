@@ -1,11 +1,24 @@
 """Each thing that can keep agents from a framework is named, counted and told how to mend."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
-from allocator.core import Outcomes, PolicySpec, Reason, SetConstraint, SetDemand, Trail, Transition
+from allocator.core import (
+    CONSTRAINT_LABEL,
+    AgentColumns,
+    Clause,
+    Outcomes,
+    PolicySpec,
+    Reason,
+    Rule,
+    SetConstraint,
+    SetDemand,
+    Trail,
+    Transition,
+)
 from allocator.core.checkpoint import to_columns
 from allocator.explain import (
     UnknownSubjectError,
@@ -15,10 +28,12 @@ from allocator.explain import (
     take,
     warm,
 )
+from allocator.explain.barring import PairChecker
 from allocator.policies.filling import servable_pairs
 from allocator.v1.explain_pb2 import Blocker, ExplainResponse
 from allocator.wire.codec.proto_types import read_quantities
 from allocator.wire.journal.checkpoint import mark
+from tests.counting import count_calls
 from tests.world.rows import given_back, holdings
 from tests.world.world import World
 
@@ -195,7 +210,19 @@ def test_a_bound_on_what_lies_on_offer_is_a_cap():
     a.agent("cpus:4;mem:4")
     a.framework("r", name="f")
     a.cycle()
-    assert "50 %" in blockers(a)["cap"].cause
+    cause = "it has cpus:4;mem:4 on offer and not in use; one framework may have 50 %"
+    assert blockers(a)["cap"].cause == cause
+
+
+def test_a_bound_below_the_minimum_of_an_offer_says_so():
+    """Nothing is on offer, so nothing would be won if it answered."""
+    a = world(settings={"outstanding_max": 0.1}, minimum=({"cpus": 1000},))
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    assert a.cycle() == []
+    found = blockers(a)["cap"]
+    assert found.cause == "one framework may have 10 % on offer: less than the minimum of an offer"
+    assert "outstanding_max" in found.mend
 
 
 def test_a_task_that_fits_no_agent_names_the_resource_and_the_largest():
@@ -479,3 +506,51 @@ def test_words_that_are_set_aside_are_told():
     assert (row.said_by, row.field, row.reason) == ("f", "labels", "unreadable")
     assert "the demand counts as unknown" in row.text
     assert ask(a, "r", "role").set_aside == [row]
+
+
+def crowd(agents: int, roles: int) -> World:
+    """A framework in many roles whose label asks for much, and excludes every agent."""
+    a = world()
+    for agent in range(agents):
+        a.agent("cpus:4;mem:4", attributes={"rack": f"r{agent % 5}"})
+    clauses = [f"rack!=r{rack}" for rack in range(5)] + [f"x{number}" for number in range(100)]
+    names = [f"role-{number}" for number in range(roles)]
+    a.framework(*names, name="f", labels={CONSTRAINT_LABEL: ";".join(clauses)})
+    a.framework("other", name="g")
+    for _ in range(3):
+        a.cycle()
+    return a
+
+
+def test_conditions_are_judged_by_value_and_not_agent_by_agent(monkeypatch):
+    """Else one question about such a framework keeps all others waiting."""
+    a = crowd(200, 10)
+    picture = take(a.allocator, "framework", "f")
+    agents = count_calls(monkeypatch, Rule, "allows")
+    clauses = count_calls(monkeypatch, Clause, "holds")
+    columns = count_calls(monkeypatch, AgentColumns, "put")
+    cycles_laid_out = count_calls(monkeypatch, PairChecker, "__init__")
+    lifted = count_calls(monkeypatch, PairChecker, "_lift")
+    found = explain(picture, "framework", "f")
+    for client in found.clients:
+        assert Counter(each.reason for each in client.blockers)["constraint"] == 105
+    assert not agents + clauses
+    assert columns["put"] == 1
+    assert cycles_laid_out["__init__"] <= 1 + len(picture.cycles)
+    assert lifted["_lift"] <= 3 * cycles_laid_out["__init__"]
+
+
+def test_what_was_found_is_told_when_the_time_is_up():
+    a = crowd(3, 8)
+    picture = take(a.allocator, "framework", "f")
+    whole = explain(picture, "framework", "f")
+    assert (len(whole.clients), whole.left_out, list(whole.notes)) == (8, 0, [])
+    looks = iter([True] * 5)
+    part = explain(picture, "framework", "f", 10, lambda: next(looks, False))
+    assert 0 < len(part.clients) < 8
+    assert list(part.clients) == whole.clients[: len(part.clients)]
+    assert part.left_out == 8 - len(part.clients)
+    (note,) = part.notes
+    assert note.startswith(f"there was time to look at {len(part.clients)} of 8;")
+    # Something is always told.
+    assert len(explain(picture, "framework", "f", 10, lambda: False).clients) == 1

@@ -20,7 +20,7 @@ from tests.hostile.measuring import (
     new_loop,
     peak_mib,
 )
-from tests.hostile.world import World
+from tests.hostile.world import Tenanted
 from tests.simulation.brain import Brain
 from tests.simulation.simulation import Faults, Simulation
 
@@ -39,14 +39,14 @@ class Stage(Simulation):
     agents : int
         Honest ones.
     guarantee : bool
-        As in `World`.
+        As in `Tenanted`.
     """
 
     def __init__(
         self, manner: Manner, library: Path, agents: int = AGENTS, *, guarantee: bool = True
     ) -> None:
         self.manner, self.core, self.module = manner, Meter(), Meter()
-        self.world = World(manner, self._tell, agents, guarantee)
+        self.world = Tenanted(manner, self.tell, agents, guarantee=guarantee)
         self.ended = 0
         self._loops: list[CoreLoop] = []
         super().__init__(0, library, Faults.none())
@@ -94,14 +94,11 @@ class Stage(Simulation):
             self._pass(STEP_MS)
         self.world.answer()
 
-    def _tell(self, line: str) -> list[str]:
-        return self.tell(line)
-
     def _drop(self, why: str) -> None:
         self.ended += self._stream is not None
         super()._drop(why)
 
-    def _new_master(self) -> World:  # type: ignore[override]
+    def _new_master(self) -> Tenanted:  # type: ignore[override]
         return self.world
 
     def _new_brain(self) -> Brain:

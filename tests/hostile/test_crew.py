@@ -4,7 +4,7 @@ In the simulation of module and core, and before the sidecar alone, which then d
 """
 
 import resource
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,7 +35,32 @@ FEW_AGENTS, LONGER = 2, 12
 
 ONE_TENANT = [each for each in CREW if len([*each.frameworks()]) == 1 and not [*each.agents()]]
 
-EVERY = pytest.mark.parametrize("manner", CREW, ids=lambda manner: manner.name)
+DEAR = frozenset(
+    {
+        "constraints-everywhere", "decline-for-a-year", "demand-overflow", "filter-roles",
+        "revive-often", "revive-role-by-role", "roles-deep", "roles-more-than-fit",
+        "roles-reserved", "update-constraints", "update-roles",
+    }
+)  # fmt: skip
+"""Each costs half a second of a processor or more; the first tier plays `roles-many` for them."""
+
+ALONE = frozenset(
+    {
+        "agent-invented-kinds", "agent-ranges", "agents-tiny", "constraint-values",
+        "decline-odd", "filter-amounts", "labels-odd", "names-alike", "reserve-labelled",
+        "role-long",
+    }
+)  # fmt: skip
+"""What the sidecar alone bears in the first tier: one manner for each kind of words."""
+
+
+def each_of(crew: Iterable[Manner], first: Container[str]) -> pytest.MarkDecorator:
+    """Play these manners; all but the first named are of the second tier."""
+    rows = [
+        pytest.param(each, id=each.name, marks=[] if each.name in first else [pytest.mark.long])
+        for each in crew
+    ]
+    return pytest.mark.parametrize("manner", rows)
 
 
 @pytest.fixture(autouse=True)
@@ -49,23 +74,24 @@ def little_memory() -> Iterator[None]:
 
 
 def test_there_are_enough_manners():
+    assert {each.name for each in CREW} > DEAR | ALONE
     assert len({each.name for each in CREW}) == len(CREW) >= 30
     assert all(each.does for each in CREW)
 
 
-@EVERY
+@each_of(CREW, {each.name for each in CREW} - DEAR)
 def test_module_and_core_bear_it(manner: Manner, brain_library: Path):
     stage = Stage(manner, brain_library)
     _hold(stage.play())
     stage.close()
 
 
-@EVERY
+@each_of(CREW, ALONE)
 def test_the_sidecar_alone_bears_it(manner: Manner):
     _hold(wired.play(manner), ALONE_MIB_MAX)
 
 
-@pytest.mark.parametrize("manner", ONE_TENANT, ids=lambda manner: manner.name)
+@each_of(ONE_TENANT, {"filter-of-others", "request-odd", "reserve-labelled"})
 def test_it_has_its_turns_beside_one_tenant(manner: Manner, brain_library: Path):
     """Nobody guarantees it anything, and neither holds anything, so they take turns."""
     stage = Stage(manner, brain_library, FEW_AGENTS, guarantee=False)
@@ -73,7 +99,7 @@ def test_it_has_its_turns_beside_one_tenant(manner: Manner, brain_library: Path)
     stage.close()
 
 
-@pytest.mark.parametrize("manner", ONE_TENANT, ids=lambda manner: manner.name)
+@each_of(ONE_TENANT, {"filter-deep", "labels-many", "revive-foreign"})
 def test_it_has_its_turns_where_no_module_bounds_the_tenant(manner: Manner):
     figures = wired.play(manner, FEW_AGENTS, LONGER, guarantee=False, pages=False)
     assert figures.wait <= WAIT_MAX
@@ -94,7 +120,7 @@ def test_it_has_its_turns_beside_guarantees_that_are_never_met(manner: Manner, b
 GREEDY = [each for each in CREW if "reserv" in each.name or "kinds" in each.name]
 
 
-@pytest.mark.parametrize("manner", GREEDY, ids=lambda manner: manner.name)
+@each_of(GREEDY, {"agent-reservations", "reserve-labelled"})
 def test_who_reserves_beside_it_is_served_as_ever(manner: Manner, brain_library: Path):
     """What is reserved when the tenants have come is kept apart, and offered with all else."""
     stage = Stage(manner, brain_library)

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import count, product
 
 from allocator.lab.hostile.words import (
@@ -17,30 +16,20 @@ from allocator.lab.hostile.words import (
     refusal_ms,
 )
 from tests.hostile import script
+from tests.simulation.world import Held, World
 
 HONEST = Info(name="honest", roles=("honest",), labels=(("allocator.demand", "cpus:1;mem:512"),))
 VOLUMES_AT_ONCE = 200
-_OFFER = re.compile(r"offer (\S+) in (\S+) on (\S+): (.*)", re.DOTALL)
+
+Offer = Held[str]
+"""What a framework was offered, as the brain wrote it."""
 
 
-@dataclass
-class Offer:
-    """What a framework was offered, as the brain wrote it."""
-
-    framework: str
-    role: str
-    agent: str
-    amounts: str
-
-
-@dataclass
-class World:
-    """What the simulation needs of a master's world, and what the tenants do.
+class Tenanted(World[str]):
+    """An honest cluster, and what the tenants do in it.
 
     Attributes
     ----------
-    tell : callable
-        Tells the brain a line.
     guarantee : bool
         The honest framework has a guarantee, which comes before everybody; else nothing but its
         turn.
@@ -50,34 +39,37 @@ class World:
         Those of them with what it reserved.
     reserves_honestly : bool
         It reserves a CPU of its next offer.
+    refused : Counter of str
+        Lines that the brain refused, by verb.
     """
 
-    manner: Manner
-    tell: Callable[[str], list[str]]
-    agents: int
-    guarantee: bool = True
-    facts: int = 0
-    offers_made: int = 0
-    served: int = 0
-    reserved: int = 0
-    reserves_honestly: bool = False
-    refused: Counter[str] = field(default_factory=Counter)
-    _offers: list[Offer] = field(default_factory=list)
-    _ids: list[str] = field(default_factory=list)
-    _infos: dict[str, Info] = field(default_factory=dict)
-    _left: int = 0
-    _volumes_left: int = 0
-
-    def __post_init__(self) -> None:
-        self._left = self.manner.reserves
-        self._volumes_left = self.manner.volumes
-        self._declined = count()
-        self._names = count()
+    def __init__(
+        self, manner: Manner, tell: Callable[[str], list[str]], agents: int, *, guarantee: bool
+    ) -> None:
+        """Begin with nothing; the brain is told lines."""
+        super().__init__(tell)
+        self.manner, self.agents, self.guarantee = manner, agents, guarantee
+        self.served = self.reserved = 0
+        self.reserves_honestly = False
+        self.refused: Counter[str] = Counter()
+        self._ids: list[str] = []
+        self._infos: dict[str, Info] = {}
+        self._left, self._volumes_left = manner.reserves, manner.volumes
+        self._declined, self._names = count(), count()
         self._machines: list[str] = []
+
+    def read(self, text: str) -> str:
+        return text
+
+    def write(self, amounts: str) -> str:
+        return amounts
+
+    def written_role(self, held: Offer) -> str:
+        return script.quoted(held.role)
 
     def begin(self) -> None:
         """Start a master with an honest cluster."""
-        self._say(
+        self._tell(
             "initialize minimum=cpus:0.01|mem:32 interval=1000 fallback-after=1000"
             " slice-decisions=64"
         )
@@ -86,21 +78,21 @@ class World:
             f" guarantee.{role}={script.amounts(amounts)}"
             for role, amounts in (guarantees | dict(self.manner.guarantees)).items()
         )
-        self._say(f"recover agents=0{''.join(quotas)}")
+        self._tell(f"recover agents=0{''.join(quotas)}")
         for number in range(self.agents):
             words = AgentWords(
                 f"host-{number}", attributes=(("rack", f"r{number % 4}"),),
                 resources={"cpus": 8.0, "mem": 8192.0, "disk": 1000.0},
             )  # fmt: skip
-            self._say(f"add-agent A{number} {_behind(script.agent('', words))}")
-        self._say(f"add-framework honest {_behind(script.framework('', HONEST))}")
+            self._tell(f"add-agent A{number} {_behind(script.agent('', words))}")
+        self._tell(f"add-framework honest {_behind(script.framework('', HONEST))}")
 
     def arrive(self) -> None:
         """Let the tenants come."""
         for words in self.manner.agents():
             agent_id = f"H{len(self._machines)}"
             self._machines.append(agent_id)
-            self._say(f"add-agent {script.agent(agent_id, words)}")
+            self._tell(f"add-agent {script.agent(agent_id, words)}")
         for info in self.manner.frameworks():
             self._join(info)
 
@@ -116,36 +108,33 @@ class World:
                     self._introduce("update", self._ids[number], call.info)
                 case Reregister():
                     words = script.agent(self._machines[number], call.words)
-                    self._say(f"update-agent {words} new-info=1")
+                    self._tell(f"update-agent {words} new-info=1")
                 case _:
-                    self._say(script.call(self._ids[number], call))
+                    self._tell(script.call(self._ids[number], call))
 
     def answer(self) -> None:
         """Give all offers back; the honest framework without a filter."""
-        offers, self._offers = self._offers, []
+        offers, self.offers = self.offers, []
         for offer in offers:
             if offer.framework == "honest":
                 if self.reserves_honestly:
                     self.reserves_honestly = False
-                    self._convert(offer, "", 1.0)
-                self._release(offer, 0)
+                    self._reserve_part(offer, "", 1.0)
+                self.give_back(offer, 0)
             elif offer.framework in self._infos:
                 self._reserve(offer)
                 self._make_volumes(offer)
                 waits = self.manner.refuse_s
-                self._release(offer, refusal_ms(waits[next(self._declined) % len(waits)]))
+                self.give_back(offer, refusal_ms(waits[next(self._declined) % len(waits)]))
 
-    # What the simulation asks for.
+    # What the brain does.
 
-    def on_line(self, line: str) -> None:
-        """Take an effect of the brain."""
-        if found := _OFFER.fullmatch(line):
-            offer = Offer(*found.groups())
-            self._offers.append(offer)
-            self.offers_made += 1
-            self.served += offer.framework == "honest"
-            self.reserved += offer.framework == "honest" and "cpus(honest)" in offer.amounts
-        elif line.startswith("refused"):
+    def on_offer(self, offer: Offer) -> None:
+        self.served += offer.framework == "honest"
+        self.reserved += offer.framework == "honest" and "cpus(honest)" in offer.amounts
+
+    def on_other(self, line: str) -> None:
+        if line.startswith("refused"):
             self.refused[line.partition(":")[0]] += 1
 
     def _join(self, info: Info) -> None:
@@ -155,22 +144,23 @@ class World:
 
     def _introduce(self, verb: str, framework_id: str, info: Info) -> None:
         # Offers in roles that it leaves come back, as in Mesos.
-        for offer in [each for each in self._offers if each.framework == framework_id]:
-            self._offers.remove(offer)
-            self._release(offer, -1)
+        self._rescind(framework_id)
         before = self._infos.get(framework_id)
         self._infos[framework_id] = info
-        self._say(f"{verb}-framework {script.framework(framework_id, info)}")
+        self._tell(f"{verb}-framework {script.framework(framework_id, info)}")
         if info.excludes or (before is not None and before.excludes):
             places = product(info.roles, (f"A{number}" for number in range(self.agents)))
-            self._say(script.exclude(framework_id, places, excluded=info.excludes))
+            self._tell(script.exclude(framework_id, places, excluded=info.excludes))
 
     def _leave(self, framework_id: str) -> None:
-        for offer in [each for each in self._offers if each.framework == framework_id]:
-            self._offers.remove(offer)
-            self._release(offer, -1)
+        self._rescind(framework_id)
         del self._infos[framework_id]
-        self._say(f"remove-framework {framework_id}")
+        self._tell(f"remove-framework {framework_id}")
+
+    def _rescind(self, framework_id: str) -> None:
+        for offer in [each for each in self.offers if each.framework == framework_id]:
+            self.offers.remove(offer)
+            self.give_back(offer)
 
     def _reserve(self, offer: Offer) -> None:
         """Reserve a thousandth of a CPU again and again.
@@ -180,7 +170,7 @@ class World:
         whole = re.search(r"(?:^|;)cpus:([\d.]+)", offer.amounts)
         for _ in range(min(self._left, 200) if whole else 0):
             self._left -= 1
-            self._convert(offer, self._infos[offer.framework].principal)
+            self._reserve_part(offer, self._infos[offer.framework].principal)
 
     def _make_volumes(self, offer: Offer) -> None:
         """Make persistent volumes, many with one call: each is an object of its own."""
@@ -192,31 +182,15 @@ class World:
         self._volumes_left -= several
         role = script.quoted(offer.role)
         volumes = [f"disk({role})[volume:v{number}]:0.001" for number in numbers]
-        self._say(
-            f"convert {offer.agent} {offer.framework} {role} offered={offer.amounts} "
-            + " ".join(f"disk:0.001->{each}" for each in volumes)
-        )
+        self.convert(offer, *(f"disk:0.001->{each}" for each in volumes))
         left = _less(offer.amounts, "disk", 0.001 * several)
         offer.amounts = ";".join(filter(None, [left, *volumes]))
 
-    def _convert(self, offer: Offer, principal: str, cpus: float = 0.001) -> None:
+    def _reserve_part(self, offer: Offer, principal: str, cpus: float = 0.001) -> None:
         role = script.quoted(offer.role)
         mine = f"cpus({role}@{script.quoted(principal)})" if principal else f"cpus({role})"
-        self._say(
-            f"convert {offer.agent} {offer.framework} {role} offered={offer.amounts}"
-            f" cpus:{cpus}->{mine}:{cpus}"
-        )
+        self.convert(offer, f"cpus:{cpus}->{mine}:{cpus}")
         offer.amounts = _reserved(offer.amounts, mine, cpus)
-
-    def _release(self, offer: Offer, refuse_ms: int) -> None:
-        self._say(
-            f"release {offer.agent} {offer.framework} @{script.quoted(offer.role)}={offer.amounts}"
-            f" refuse={refuse_ms}"
-        )
-
-    def _say(self, line: str) -> None:
-        self.facts += 1
-        self.tell(line)
 
 
 def _behind(text: str) -> str:

@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -15,6 +15,7 @@ from allocator.lab.papers.choosy import ramp_up as choosy_ramp_up
 from allocator.lab.papers.choosy.examples import EXAMPLES
 from allocator.solvers.max_min import independent, max_min
 from allocator.solvers.max_min import whole as max_min_whole
+from tests.tiers import examples
 
 FIG_1 = EXAMPLES["Fig. 1"].eligible
 
@@ -145,7 +146,7 @@ def test_choosy_comes_to_the_examples(name: str, seed: int) -> None:
     assert ended.worsened == 0
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(
     arrays(np.bool_, (4, 12)), arrays(np.float64, (4, 12), elements=st.floats(0, 1)), st.integers(0)
 )

@@ -6,6 +6,7 @@ import pytest
 from allocator.lab.papers.choosy import macro, micro
 from allocator.lab.papers.choosy.ideals import SCHEDULERS, Coming, Machines
 from allocator.solvers.max_min import whole as max_min_whole
+from tests.tiers import seeds
 
 FREE = ("migration", "preemption")
 """Those that may move what runs."""
@@ -23,7 +24,7 @@ def random_users(seed, users=5, types=6):
     return count, able
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(5, 25))
 @pytest.mark.parametrize("scheduler", ["migration", "preemption"])
 def test_ideals_reach_the_optimum_as_users_come(scheduler, seed):
     """The solver of whole machines is the oracle; nobody's task ends before the moment."""
@@ -41,7 +42,7 @@ def test_ideals_reach_the_optimum_as_users_come(scheduler, seed):
         assert got.sum() == best.sum()
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds(5, 15))
 def test_restricted_gives_out_an_empty_cluster_optimally(seed):
     """All users there, then all machines free at once: a blocker that holds everything leaves."""
     count, able = random_users(seed)
@@ -84,6 +85,7 @@ def test_the_distance_of_a_run_from_itself_is_zero():
     assert macro.rmse_percent(run, run, 60).max() == 0
 
 
+@pytest.mark.long
 def test_freer_schedulers_are_farther_from_choosy():
     """Figure 8: restricted below the others."""
     off: dict[str, list[float]] = {name: [] for name in macro.IDEALS}
@@ -103,6 +105,7 @@ def test_nine_users_settle_near_the_optimum():
     assert report.holds
 
 
+@pytest.mark.long
 def test_joins_and_leaves_are_drawn_and_compared():
     report = micro.joins_and_leaves(trials=2)
     assert len(report.panels) == 3

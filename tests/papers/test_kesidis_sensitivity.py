@@ -122,6 +122,7 @@ def test_every_variation_changes_one_thing_and_plays_to_its_end(variation):
     assert run_case((Case("ps-dsf", "oblivious", wide), 0), 0.1).makespan_s > 0
 
 
+@pytest.mark.long
 def test_the_report_judges_every_claim_under_every_choice(monkeypatch):
     monkeypatch.setattr(paper, "JOBS", 1)
     monkeypatch.setattr(paper, "STAGED_JOBS", 1)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from allocator.lab.papers.bonald import examples as paper
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.solvers.fluid.proportional_fairness import Solution
+from tests.tiers import examples
 
 
 def optimum(*demand) -> Solution:
@@ -64,7 +65,7 @@ def test_equations_3_to_5(need: np.ndarray) -> None:
     assert solution.prices.sum() == pytest.approx(len(need))
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(jobs(4))
 def test_equation_9_gradient_descent_finds_the_same_prices(need: np.ndarray) -> None:
     """nu <- (nu + gamma * (sum of psi a - 1))+, in the paper's form and a small step."""

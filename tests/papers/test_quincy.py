@@ -119,6 +119,7 @@ def mean(found, scheduler, name):
     return float(np.mean([getattr(each, name) for each in found[scheduler]]))
 
 
+@pytest.mark.long
 def test_alone_preemption_moves_less_across_the_core_and_costs_no_time():
     """Table 2."""
     cases = {name: Case(name, 0, alone=True, shrink=SHRINK) for name in ("G", "QP")}
@@ -136,6 +137,7 @@ def narrow():
     return compare(("GFP", "QFP", "QFPX"), setting)[1]
 
 
+@pytest.mark.long
 def test_quincy_moves_less_across_a_narrow_core(narrow):
     """Table 4: GFP moves most, QFPX least."""
     core = [mean(narrow, name, "core_tb") for name in ("GFP", "QFP", "QFPX")]
@@ -143,6 +145,7 @@ def test_quincy_moves_less_across_a_narrow_core(narrow):
     assert core[0] > 1.5 * core[2]
 
 
+@pytest.mark.long
 def test_quincy_ends_sooner_and_serves_network_bound_jobs_better(narrow):
     """Figure 8, and the headline."""
     assert mean(narrow, "GFP", "makespan_s") > 1.05 * mean(narrow, "QFPX", "makespan_s")
@@ -157,6 +160,7 @@ def wide():
     return compare(("G", "GFP", "Q", "QF", "QFP"), setting)
 
 
+@pytest.mark.long
 def test_only_preemption_kills(wide):
     """Roots of jobs may take a computer from a task under the greedy ones."""
     runs, _ = wide
@@ -166,6 +170,7 @@ def test_only_preemption_kills(wide):
     assert killed["QFP"] > 0
 
 
+@pytest.mark.long
 def test_fairness_with_preemption_keeps_small_jobs_from_waiting_long(wide):
     """Section 6.2: without it some job is slowed down far more."""
     _, found = wide
@@ -174,11 +179,13 @@ def test_fairness_with_preemption_keeps_small_jobs_from_waiting_long(wide):
         assert mean(found, fair, "mean") < mean(found, name, "mean")
 
 
+@pytest.mark.long
 def test_fairness_with_preemption_moves_less_across_the_core_with_quincy(wide):
     _, found = wide
     assert mean(found, "QFP", "core_tb") < mean(found, "GFP", "core_tb")
 
 
+@pytest.mark.long
 def test_the_report_of_the_constrained_network_has_what_the_page_shows():
     report = figure_8(trials=2, shrink=12)
     assert report.holds
@@ -195,6 +202,7 @@ def open_network():
     return figures_5_to_7(trials=2, shrink=12)
 
 
+@pytest.mark.long
 def test_the_report_of_the_unconstrained_network_has_what_the_page_shows(open_network):
     report = open_network
     assert report.holds
@@ -247,6 +255,7 @@ def test_how_often_is_decided_is_bounded(monkeypatch):
     assert 0 <= times_asked(0.0).min() < 0.1
 
 
+@pytest.mark.long
 def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
     """Figure 7: under QF almost nobody else makes progress until PrimeLarge's tasks end."""
 
@@ -260,6 +269,7 @@ def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
     assert held(runs.APART_S) > 0.99
 
 
+@pytest.mark.long
 def test_what_the_starts_change_is_told_claim_by_claim(open_network):
     report = starts(trials=2, shrink=12, aparts_s=(0.0,))
     assert report.columns == ("at once",)

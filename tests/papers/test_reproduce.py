@@ -9,6 +9,7 @@ from allocator.cli.app import app
 from allocator.cli.lab import reproduce
 from allocator.cli.render.paper_tables import print_report
 from allocator.lab.papers import report
+from allocator.lab.papers.choosy import macro
 from allocator.lab.papers.report import Cell, Report, Row
 
 QUICK = ("kesidis-table-1", "kesidis-table-2", "drf-example", "pf-examples")
@@ -93,6 +94,28 @@ def test_wrong_usage_is_refused() -> None:
 )
 def test_a_cell_agrees_within_its_tolerance(cell: Cell, agrees: bool) -> None:
     assert cell.agrees is agrees
+
+
+@pytest.mark.parametrize(
+    ("half", "verdict"), [(0.01, "agrees"), (0.2, "not shown"), (1e9, "not shown")]
+)
+def test_an_interval_that_is_wider_than_the_effect_shows_nothing(half, verdict) -> None:
+    """However near the mean is: few seeds never agree by their noise."""
+    assert Cell(1.02, 1.0, 0.05, half=half).verdict == verdict
+    assert Cell(0.9, 1.0, at_most=True, half=half).verdict == verdict
+
+
+def test_a_mean_far_from_what_is_published_differs() -> None:
+    assert Cell(1.5, 1.0, 0.05, half=0.1).verdict == "differs"
+    assert report.averaged([1.0], 1.0, 0.1).verdict == "not shown"
+    assert report.averaged([1.0, 2.0], 1.5, 0.1).verdict == "not shown"
+
+
+def test_two_trials_of_the_macrobenchmark_show_nothing_of_short_jobs() -> None:
+    """Its tolerance grew with the noise, up to 1.8: whatever came out agreed."""
+    cell = macro._slowdown([1.0, 1.4], 1.07)
+    assert cell.tolerance == macro._TOLERANCE
+    assert cell.verdict == "not shown"
 
 
 def test_a_report_holds_when_every_row_agrees_or_is_explained() -> None:

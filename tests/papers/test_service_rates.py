@@ -13,6 +13,7 @@ def rates(policy: str, profile: paper.Profile, ratio: float, load: float) -> np.
     return paper.service_rates(policy, profile, paper.demand_at(load, profile, (ratio, 1.0)))
 
 
+@pytest.mark.long
 def test_one_class_is_processor_sharing() -> None:
     """'For a single resource, the service rate would in fact be 1 - rho for both.'"""
     for policy in (DRF, PF):
@@ -101,6 +102,18 @@ def test_light_traffic_under_pf_is_not_as_printed_but_its_conclusion_stands(prof
     assert pf[0, 1] > drf[0, 1]
 
 
+@pytest.mark.slow
+def test_heavy_traffic_is_as_derived_and_not_as_printed() -> None:
+    """(1 - rho) / beta: 0.2 at 0.9; printed is (1 - rho) / alpha, which is 1."""
+    report = paper.heavy_traffic()
+    assert report.holds
+    assert [row.name for row in report.rows if row.differs] == [
+        "PF, class 2: (1 - rho) / alpha, as printed"
+    ]
+    derived = report.row("PF, class 2: (1 - rho) / beta, as derived")
+    assert derived.cells[0].computed == pytest.approx(0.193, abs=5e-4)
+
+
 def test_more_jobs_do_not_change_the_rates() -> None:
     """The bound on the number of jobs is high enough, at the worst of the loads shown."""
     demand = paper.demand_at(0.8, paper.FIG_1, (1.0, 1.0))
@@ -108,6 +121,7 @@ def test_more_jobs_do_not_change_the_rates() -> None:
     np.testing.assert_allclose(few, paper.service_rates(DRF, paper.FIG_1, demand, 80), atol=1e-4)
 
 
+@pytest.mark.long
 def test_the_report_explains_every_difference() -> None:
     report = paper.figures()
     assert report.holds

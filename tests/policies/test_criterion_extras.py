@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from allocator.policies import SELECTIONS
@@ -23,6 +23,7 @@ from allocator.testing import placement, static_snapshot
 from tests import oracles
 from tests.policies.rows_of_grants import rows
 from tests.strategies import arrays_of, snapshots
+from tests.tiers import examples
 
 CRITERIA = {"drf": drf, "ps-dsf": ps_dsf, "tsf": tsf, "rps-dsf": rps_dsf}
 GRADES = [0.25, 0.5, 1.0, 1.0, 3.0]
@@ -44,7 +45,7 @@ def grades(draw, shape) -> np.ndarray:
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", list(CRITERIA))
-@settings(max_examples=40)
+@examples(13, 40)
 @given(data=st.data(), snapshot=snapshots(), seed=st.integers(0, 2**64 - 1))
 def test_the_compiled_loops_give_what_the_twin_gives(name, selection, data, snapshot, seed):
     """The twin knows the definitions only: weight ** power * priority, denominator * preference."""
@@ -69,7 +70,7 @@ def test_the_compiled_loops_give_what_the_twin_gives(name, selection, data, snap
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-@settings(max_examples=20)
+@examples(7, 20)
 @given(snapshot=snapshots(), seed=st.integers(0, 2**64 - 1))
 def test_priorities_and_preferences_of_one_change_nothing(selection, snapshot, seed):
     assume(not has_mixed_siblings(snapshot))

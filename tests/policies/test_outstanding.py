@@ -1,13 +1,16 @@
 """What a framework may have on offer and not in use: one bound for all its roles together."""
 
+import numpy as np
 import pytest
 
-from allocator.core import DEMAND_LABEL, PolicySpec, SetQuota
+from allocator.core import DEMAND_LABEL, MILLI, PolicySpec, SetQuota
 from allocator.core.cycle.cycle import BadGrantError, _check_bounds
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.snapshot import Grants
 from allocator.policies import SELECTIONS, build
 from tests.core.session import Session
+from tests.world.nouns import Framework
+from tests.world.world import World
 
 ROLES = {role: f"role-{role}" for role in range(1, 6)}
 AGENTS = 20
@@ -78,3 +81,59 @@ def test_a_policy_that_passes_the_bound_is_found_out():
     assert len(set(too_much.client.tolist())) == 5
     with pytest.raises(BadGrantError, match="limit"):
         _check_bounds(snapshot, too_much)
+
+
+def on_offer(world: World, framework: Framework) -> dict[str, int]:
+    """What lies with a framework, in thousandths."""
+    clients = world.allocator.state.clients
+    rows = np.flatnonzero(clients.framework == framework.handle)
+    state = world.allocator.state
+    return state.space.named(state.offered_by_column()[rows].sum(axis=0))
+
+
+@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
+def test_a_hoarder_leaves_the_others_ports(mode):
+    """Else everybody after it would have CPUs and memory without ports."""
+    world = World(PolicySpec("drf", "listed", mode), settings={"outstanding_max": 0.25})
+    world.agent("cpus:16;mem:32768;ports:1000")
+    hoarder = world.framework("a", labels={DEMAND_LABEL: "cpus:0.1;mem:8;ports:100"})
+    world.cycle()
+    world.cycle()
+    assert on_offer(world, hoarder)["ports"] <= 250 * MILLI
+    other = world.framework("b", labels={DEMAND_LABEL: "cpus:1;mem:512;ports:50"})
+    world.cycle()
+    assert on_offer(world, other)["ports"] > 0
+
+
+@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
+def test_gpus_are_not_cut(mode):
+    """A fifth of four GPUs is 0.8 of one; it is given one."""
+    settings = {"outstanding_max": 0.2}
+    world = World(PolicySpec("drf", "listed", mode), settings=settings)
+    for _ in range(4):
+        world.agent("cpus:4;mem:4096;gpus:1")
+    labels = {DEMAND_LABEL: "cpus:0.5;mem:128;gpus:1"}
+    framework = world.framework("a", labels=labels, capabilities={"GPU_RESOURCES"})
+    world.cycle()
+    assert on_offer(world, framework)["gpus"] == MILLI
+
+
+def test_a_task_that_is_larger_than_the_bound_is_offered_one_at_a_time():
+    world = World(PolicySpec("drf", mode="characterised"), settings={"outstanding_max": 0.1})
+    for _ in range(4):
+        world.agent("cpus:4;mem:4096")
+    framework = world.framework("a", labels={DEMAND_LABEL: "cpus:3;mem:1024"})
+    (offer,) = world.cycle()
+    assert on_offer(world, framework) == {"cpus": 3 * MILLI, "mem": 1024 * MILLI}
+    assert world.cycle() == []
+    world.use(offer)
+    assert len(world.cycle()) == 1
+
+
+def test_a_disk_that_is_given_whole_is_given():
+    world = World(PolicySpec("drf"), settings={"outstanding_max": 0.1})
+    for _ in range(2):
+        world.agent("cpus:4;mem:4096;disk[mount]:1000")
+    framework = world.framework("a")
+    world.cycle()
+    assert on_offer(world, framework)["disk"] == 1000 * MILLI

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from allocator.core import Plan, PlanningPolicy, PolicySpec, Problem
 from allocator.policies import build
+from allocator.policies.drf import drf
 from allocator.policies.filling import Filling
+from allocator.policies.filling.scene.scene_builder import scene_of
 from allocator.policies.plan_guided import filling
 from allocator.policies.plan_guided.groups import (
     GROUPS_MAX,
@@ -18,7 +20,7 @@ from allocator.policies.plan_guided.groups import (
     group_agents,
     sorts_of,
 )
-from allocator.testing import make_tree, planned, problem_of, static_snapshot
+from allocator.testing import planned, problem_of, static_snapshot
 
 TENANTS = 9
 AGENTS = 2**TENANTS
@@ -153,17 +155,37 @@ def test_as_many_groups_are_told_apart_as_a_solver_can_pay_for() -> None:
     assert len(affordable(problem, cost, 0).count) == 16
 
 
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.integers(1, 4), st.randoms())
-def test_targets_of_all_groups_at_once_are_those_of_each(role, groups, random) -> None:
-    """Exactly: what is added up is added up in the same order."""
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.randoms())
+def test_what_clients_were_given_by_a_plan_is_added_up_over_their_roles(role, random) -> None:
+    """A stage by a plan knows no roles; the ones after it rank them by all that is below."""
     rng = np.random.default_rng(random.getrandbits(32))
     parents = [-1, *(int(rng.integers(0, role)) for role in range(1, 6))]
-    tree = make_tree(role=role, role_parent=parents)["tree"]
-    part = rng.random((groups, len(role))) * (rng.random((groups, len(role))) < 0.8)
-    found = filling._targets(part, tree.parent, tree.client)
-    for row, of_client in zip(found, part, strict=True):
-        slow = np.zeros(len(tree.parent))
-        slow[: len(tree.client)] = of_client[tree.client]
-        for node in range(len(tree.parent) - 1):
-            slow[tree.parent[node]] += slow[node]
-        assert row.tolist() == np.maximum(slow, filling._NOTHING).tolist()
+    clients = len(role)
+    held = 1000 * rng.integers(0, 5, (clients, 2))
+    cluster = static_snapshot(
+        [[9, 9]], np.ones((clients, 2)), role=role, role_parent=parents, held=held
+    )
+    scene = scene_of(cluster, [drf(cluster)])
+    standing, leaf = scene.standing, np.flatnonzero(scene.places.client >= 0)
+    before = standing.measure.copy(), standing.served.copy()
+    more = 1000 * rng.integers(0, 3, (3, len(leaf)))
+    standing.measure[:, leaf] += more
+    standing.measure[:, -1] += more.sum(axis=1)
+    turn = np.where(more.any(axis=0), 1 + rng.permutation(len(leaf)), 0)
+    standing.served[leaf] = turn
+    standing.served[-1] = turn.max()
+    filling._add_up(scene, *before)
+    # Each place has what the leaves below it have, and the latest of their turns.
+    for place in range(len(scene.places.parent)):
+        mine = [each for each in leaf if place in path_of(scene.places.parent, int(each))]
+        added = standing.measure[:, place] - before[0][:, place]
+        assert added.tolist() == more[:, np.isin(leaf, mine)].sum(axis=1).tolist()
+        assert standing.served[place] == max(standing.served[mine].tolist(), default=0)
+
+
+def path_of(parent: np.ndarray, place: int) -> list[int]:
+    """A place and all above it."""
+    found = [int(place)]
+    while parent[found[-1]] >= 0:
+        found.append(int(parent[found[-1]]))
+    return found

@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator import measures
@@ -45,6 +45,7 @@ from allocator.core import PolicySpec
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import placement, static_snapshot
+from tests.tiers import examples
 
 FINE = 1000
 """An agent of the whole-task engine is so many times as large as in the instance."""
@@ -302,7 +303,7 @@ def test_the_fluid_optimum_keeps_the_promise(policy: str, name: str, case: Insta
 
 
 @pytest.mark.parametrize(("policy", "name"), PROMISED)
-@settings(max_examples=20)
+@examples(7, 20)
 @given(case=instances())
 def test_whole_tasks_keep_the_promise_up_to_a_few(policy: str, name: str, case: Instance) -> None:
     assert PROPERTIES[name](whole(policy), case) <= few_tasks(case)
@@ -337,14 +338,14 @@ def test_population_monotonicity_is_about_users_who_need_everything() -> None:
 
 
 @pytest.mark.parametrize("policy", ["ps-dsf", "bf-drf"])
-@settings(max_examples=20)
+@examples(7, 20)
 @given(case=instances())
 def test_on_one_agent_it_is_drf(policy: str, case: Instance) -> None:
     """One agent's capacity is the total; where there is one agent, it is the best fit."""
     assert (whole(policy, "")(case) == whole("drf")(case)).all()
 
 
-@settings(max_examples=20)
+@examples(7, 20)
 @given(case=instances())
 def test_on_one_agent_tsf_is_drf_up_to_rounding(case: Instance) -> None:
     """Tasks alone are whole, so task shares differ from dominant shares by less than 1/1000."""
@@ -354,7 +355,7 @@ def test_on_one_agent_tsf_is_drf_up_to_rounding(case: Instance) -> None:
 
 
 @pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"choosy"}))
-@settings(max_examples=20)
+@examples(7, 20)
 @given(case=instances())
 def test_one_resource_is_shared_by_weight(policy: str, case: Instance) -> None:
     assert single_resource_fairness(whole(policy, "listed"), case) <= few_tasks(case)
@@ -362,7 +363,7 @@ def test_one_resource_is_shared_by_weight(policy: str, case: Instance) -> None:
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 @pytest.mark.parametrize("selection", SELECTIONS)
-@settings(max_examples=8)
+@examples(4, 8)
 @given(case=instances(), agents=st.integers(1, 3), seed=st.integers(0, 2**64 - 1))
 def test_nothing_more_fits(policy, selection, case: Instance, agents: int, seed: int) -> None:
     """On no agent is there room for one more task of anybody (Pareto efficiency of one agent)."""
@@ -376,7 +377,7 @@ def test_nothing_more_fits(policy, selection, case: Instance, agents: int, seed:
 
 
 @pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"choosy"}))
-@settings(max_examples=20)
+@examples(7, 20)
 @given(case=instances())
 def test_nobody_is_preferred_for_its_place(policy: str, case: Instance) -> None:
     assert permutation_equivariance(whole(policy), case) <= few_tasks(case)
@@ -438,7 +439,7 @@ def test_filling_agents_in_random_order_is_not_pareto_efficient(policy: str) -> 
 
 @pytest.mark.parametrize("policy", ["drf", "ps-dsf"])
 @pytest.mark.parametrize("selection", ["random", "joint"])
-@settings(max_examples=20)
+@examples(7, 20)
 @given(
     demands=st.lists(st.tuples(st.integers(4, 6), st.integers(1, 3)), min_size=2, max_size=4),
     sizes=st.lists(st.integers(500, 1000), min_size=2, max_size=3),
@@ -453,7 +454,7 @@ def test_bottleneck_fairness_on_several_agents(policy, selection, demands, sizes
 
 
 @pytest.mark.parametrize("policy", ["drf", "tsf", "ps-dsf"])
-@settings(max_examples=20)
+@examples(7, 20)
 @given(case=instances(), seed=st.integers(0, 2**32))
 def test_equal_agents_are_one_pool_up_to_a_few_tasks_each(policy, case: Instance, seed) -> None:
     """Nobody envies, and everybody has its part, up to what does not fit at the edges of agents."""

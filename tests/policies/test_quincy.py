@@ -6,10 +6,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from allocator.core import AgentInfo, FrameworkInfo, Plan, PlanningPolicy, PolicySpec, Problem
+from allocator.core import (
+    CONSTRAINT_LABEL,
+    DEMAND_LABEL,
+    MILLI,
+    AgentInfo,
+    FrameworkInfo,
+    Plan,
+    PlanningPolicy,
+    PolicySpec,
+    Problem,
+)
+from allocator.core.books.quota import QuotaTree, parts_of_clients
 from allocator.policies import build
+from allocator.policies.plan_guided import bits_of
 from allocator.policies.quincy import PREFERENCE_LABEL
 from allocator.testing import problem_of, static_snapshot
+from tests.world.world import World
 
 # Four agents of one place each, in two racks.
 AGENTS = tuple(
@@ -37,9 +50,9 @@ def plan(asked: Problem, **parameters: str) -> Plan:
 
 def places(asked: Problem, **parameters: str) -> list[list[int]]:
     """The clients of each agent."""
-    made = plan(asked, **parameters)
-    bits = [int(made.allowed[group, 0]) if group >= 0 else 0 for group in made.group[1:]]
-    return [[client for client in range(64) if word >> client & 1] for word in bits]
+    made, clients = plan(asked, **parameters), np.arange(len(asked.client))
+    there = bits_of(np.vstack([made.allowed, 0 * asked.excluded[:1]]), clients)
+    return [np.flatnonzero(there[group]).tolist() for group in made.group[1:]]
 
 
 def test_tasks_run_where_their_data_are() -> None:
@@ -162,3 +175,93 @@ def test_who_was_asked_to_leave_is_asked_again() -> None:
         leave = plan(replace(asked, leave=before), preempt="on").leave.tolist()
         assert len(leave) == 2
         assert before[0] in leave
+
+
+TASK = {DEMAND_LABEL: "cpus:1;mem:1"}
+
+
+def first_cycle(world: World) -> np.ndarray:
+    """Tasks of each framework on each agent, (F, A), of a cluster of tasks of one CPU."""
+    world.allocator.plan_source.plans_here = True
+    made = world.allocator.allocate(1000)
+    tasks = np.zeros((len(world.frameworks), len(world.agents)), np.int64)
+    cpus = made.amount[:, made.kind.tolist().index(0)]
+    np.add.at(tasks, (made.framework - 1, made.agent - 1), cpus // MILLI)
+    return tasks
+
+
+def quincy_world(agents: list[str]) -> World:
+    world = World(PolicySpec("quincy", mode="characterised"), settings={"learn_demand": False})
+    for number, has in enumerate(agents, 1):
+        world.agent(has, hostname=f"host{number}")
+    return world
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 11])
+def test_equal_frameworks_have_equally_many_places(count: int) -> None:
+    """On as many agents of exactly two tasks; 2 / 1.0000000000000002 is not one place."""
+    world = quincy_world(["cpus:2;mem:2"] * count)
+    for _ in range(count):
+        world.framework("r", labels=TASK)
+    assert first_cycle(world).sum(axis=1).tolist() == [2] * count
+
+
+def misplaced(count: int) -> int:
+    """Frameworks of one role, with a limit of a task each, that are not where their data are."""
+    agents = 2 * count
+    snapshot = static_snapshot([[1, 1]] * agents, [[1, 1]] * count)
+    info = (None, *(AgentInfo(f"a{n}", f"host{n}") for n in range(1, agents + 1)))
+    labels = [{PREFERENCE_LABEL: f"hostname=host{2 * n + 1}"} for n in range(count)]
+    frameworks = tuple(FrameworkInfo(f"f{n}", "", labels=each) for n, each in enumerate(labels))
+    weight = np.full(count, 1 / count)
+    tree = QuotaTree(["r"], np.array([-1]), np.array([[count * MILLI] * 2]),
+                     np.zeros((1, 2), np.int64), np.zeros(2, np.int64),
+                     np.zeros(2, np.int64))  # fmt: skip
+    limit, guarantee = parts_of_clients(tree, np.zeros(count, np.int64), weight)
+    asked = replace(
+        problem_of(snapshot), agents=info, frameworks=frameworks, limit=limit, guarantee=guarantee
+    )
+    return sum(client not in there for client, there in enumerate(places(asked)[::2]))
+
+
+@pytest.mark.parametrize("count", [4, 8, 9, 10, 11, 12, 18, 20])
+def test_a_limit_of_a_task_for_each_lets_each_have_its_place(count: int) -> None:
+    assert misplaced(count) == 0
+
+
+@pytest.mark.long
+def test_a_limit_of_a_task_for_each_lets_any_number_have_its_place() -> None:
+    assert [count for count in range(1, 101) if misplaced(count)] == []
+
+
+@pytest.mark.parametrize("selection", ["random", "joint", "round_robin"])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_first_filling_gives_what_the_plan_says(selection: str, seed: int) -> None:
+    """Four places for the first, two for the second, of half the weight, on the second agent alone.
+
+    What the first takes there beyond its one place the second does not get: it was (5, 1).
+    """
+    policy = PolicySpec("quincy", selection, "characterised")
+    settings = {"learn_demand": False, "seed": seed}
+    world = World(policy, settings=settings)
+    for number in (1, 2):
+        world.agent("cpus:3;mem:3", hostname=f"host{number}")
+    world.weights(a=2.0)
+    world.framework("a", labels=TASK)
+    only = {CONSTRAINT_LABEL: "hostname=host2"}
+    world.framework("b", labels=TASK | only)
+    tasks = first_cycle(world)
+    assert tasks.sum(axis=1).tolist() == [4, 2]
+
+
+def test_in_a_tree_of_roles_places_are_ranked_by_client() -> None:
+    """Alone in its role on the first agent, a framework took what the whole role was to have."""
+    world = quincy_world(["cpus:60;mem:60", "cpus:60;mem:60"])
+    world.framework("a/x", labels=TASK | {CONSTRAINT_LABEL: "hostname=host1"})
+    for _ in range(3):
+        world.framework("a/y", labels=TASK | {CONSTRAINT_LABEL: "hostname=host2"})
+    world.framework("b", labels=TASK)
+    world.weights(**{"a/x": 1.0, "a/y": 9.0})
+    tasks = first_cycle(world)
+    # Of 120 places `a` is to have 60: six, and three times 18.
+    assert tasks.sum(axis=1).tolist() == [6, 18, 18, 18, 60]

@@ -164,7 +164,8 @@ class GrpcModule:
             METHOD, response_deserializer=pb.SessionResponse.FromString
         )
         metadata = None if token is None else [("authorization", f"Bearer {token}")]
-        self.call = method(iter(self._said.get, None), timeout=120, metadata=metadata)
+        # pytest-timeout bounds it: a module-wide session may live as long as its tests.
+        self.call = method(iter(self._said.get, None), metadata=metadata)
 
     def say(self, request: bytes | pb.SessionRequest) -> None:
         data = request if isinstance(request, bytes) else request.SerializeToString()

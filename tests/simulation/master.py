@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tests.simulation.amounts import Amounts, add, contains, parse, subtract, total, write
+from tests.simulation.world import Held, World
 
 ROLES = ("eng", "eng/ml", "ops", "*", "batch")
 _AGENTS_MAX, _FRAMEWORKS_MAX = 10, 8
-_OFFER = re.compile(r"offer (\S+) in (\S+) on (\S+): (.*)")
 _ASK = re.compile(r"ask (\S+) to leave (\S+)")
 
 
@@ -36,17 +36,7 @@ class Framework:
     active: bool = True
 
 
-@dataclass(eq=False)
-class Held:
-    """An offer, or a task."""
-
-    framework: str
-    role: str
-    agent: str
-    amounts: Amounts
-
-
-class Master:
+class Master(World[Amounts]):
     """The world, and one life of its master after another."""
 
     INITIALIZE = (
@@ -55,34 +45,29 @@ class Master:
 
     def __init__(self, chance: random.Random, tell: Callable[[str], list[str]]) -> None:
         """Begin with nothing; the brain is told lines."""
+        super().__init__(tell)
         self.agents: dict[str, Agent] = {}
         self.frameworks: dict[str, Framework] = {}
-        self.offers: list[Held] = []
-        self.tasks: list[Held] = []
+        self.tasks: list[Held[Amounts]] = []
         self.limits: dict[str, Amounts] = {}
         self.allowed: set[str] | None = None
-        self.facts = 0
-        self.offers_made = 0
-        self._chance, self._run = chance, tell
+        self._chance = chance
         self._names = 0
         self._paused = False
 
-    def _tell(self, line: str) -> list[str]:
-        self.facts += 1
-        return self._run(line)
+    def read(self, text: str) -> Amounts:
+        return parse(text)
+
+    def write(self, amounts: Amounts) -> str:
+        return write(amounts)
 
     # What the brain does.
 
-    def on_line(self, line: str) -> None:
-        """Take an effect of the brain; anything that must never be is an AssertionError."""
-        assert not line.startswith("broken"), line
-        if found := _OFFER.fullmatch(line):
-            framework, role, agent, amounts = found.groups()
-            self._on_offer(Held(framework, role, agent, parse(amounts)))
-        elif found := _ASK.fullmatch(line):
+    def on_other(self, line: str) -> None:
+        if found := _ASK.fullmatch(line):
             assert self.agents[found[2]].unavailable, line
 
-    def _on_offer(self, offer: Held) -> None:
+    def on_offer(self, offer: Held[Amounts]) -> None:
         agent, framework = self.agents[offer.agent], self.frameworks[offer.framework]
         assert agent.active, "offered on an agent that is not active"
         assert self._allows(offer.agent), "offered on an agent that is not on the whitelist"
@@ -96,13 +81,11 @@ class Master:
             inside = offer.role == reserved or offer.role.startswith(reserved + "/")
             assert not reserved or inside, f"{name} offered in {offer.role}"
         # The one thing that must never be: more is held than there is.
-        together = add(self.held_on(offer.agent), offer.amounts)
-        assert contains(agent.total, together), f"{offer} on top of {self.held_on(offer.agent)}"
-        self.offers.append(offer)
-        self.offers_made += 1
+        together = self.held_on(offer.agent)
+        assert contains(agent.total, together), f"{offer}: {together} are held in all"
         self._check_limit(offer)
 
-    def _check_limit(self, offer: Held) -> None:
+    def _check_limit(self, offer: Held[Amounts]) -> None:
         top = offer.role.partition("/")[0]
         consumed = self._consumed(top)
         for name, most in self.limits.get(top, {}).items():
@@ -134,7 +117,7 @@ class Master:
 
     # What is true.
 
-    def held(self) -> Iterator[Held]:
+    def held(self) -> Iterator[Held[Amounts]]:
         """All offers and tasks."""
         yield from self.offers
         yield from self.tasks
@@ -337,10 +320,7 @@ class Master:
         if offers:
             offer = self._chance.choice(offers)
             after = f"cpus({offer.role})"
-            self._tell(
-                f"convert {offer.agent} {offer.framework} {offer.role}"
-                f" offered={write(offer.amounts)} cpus:1->{after}:1"
-            )
+            self.convert(offer, f"cpus:1->{after}:1")
             agent = self.agents[offer.agent]
             for owner in (offer, agent):
                 before = owner.amounts if isinstance(owner, Held) else owner.total
@@ -397,22 +377,21 @@ class Master:
         self._paused = not self._paused
         self._tell("pause" if self._paused else "resume")
 
-    def _rescind(self, offers: list[Held]) -> None:
+    def _rescind(self, offers: list[Held[Amounts]]) -> None:
         for offer in offers:
             self._forget(offer)
             self._release(offer)
 
-    def _forget(self, held: Held) -> None:
+    def _forget(self, held: Held[Amounts]) -> None:
         for those in (self.offers, self.tasks):
             with suppress(ValueError):
                 those.remove(held)
 
-    def _release(self, held: Held, *, refuse: bool = False, allocated: bool = False) -> None:
+    def _release(
+        self, held: Held[Amounts], *, refuse: bool = False, allocated: bool = False
+    ) -> None:
         refuse_ms = self._chance.choice((-1, 100, 5000, 5000, 60_000)) if refuse else -1
-        self._tell(
-            f"release {held.agent} {held.framework} @{held.role}={write(held.amounts)}"
-            f" refuse={refuse_ms} allocated={int(allocated)}"
-        )
+        self.give_back(held, refuse_ms, allocated=allocated)
 
     def _pick(self, names: dict[str, Agent] | dict[str, Framework]) -> str:
         return self._chance.choice(sorted(names))

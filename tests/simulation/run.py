@@ -15,6 +15,7 @@ import traceback
 from functools import partial
 from pathlib import Path
 
+from allocator.server.system import loop_cache
 from tests.simulation.brain import LIBRARY, library_path
 from tests.simulation.simulation import Simulation
 
@@ -45,6 +46,7 @@ def main() -> int:
     library = library_path()
     if library is None:
         parser.error(f"set {LIBRARY} to the brain's library; `make module` builds it")
+    loop_cache.prepare()
     first, _, last = given.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
     begin, failed, events, faults = time.monotonic(), 0, 0, 0

@@ -12,18 +12,25 @@ FOUND: tuple[int, ...] = ()
 """Seeds that found something once."""
 ACTS = 4000
 
+RUNS = [
+    (8, ACTS // 2),
+    *((seed, ACTS) for seed in FOUND),
+    *(pytest.param(seed, ACTS, marks=pytest.mark.long) for seed in SEEDS),
+]
 
-@pytest.mark.parametrize("seed", [*SEEDS, *FOUND])
-def test_no_fault_breaks_the_books(seed: int, brain_library: Path) -> None:
-    _, wrong, events, faults, _ = play(seed, ACTS, brain_library)
+
+@pytest.mark.parametrize(("seed", "acts"), RUNS)
+def test_no_fault_breaks_the_books(seed: int, acts: int, brain_library: Path) -> None:
+    _, wrong, events, faults, _ = play(seed, acts, brain_library)
     assert not wrong, wrong
-    assert events > 2 * ACTS
-    assert faults > ACTS / 1000
+    assert events > 2 * acts
+    assert faults > acts / 1000
 
 
 def test_a_seed_repeats_exactly(brain_library: Path) -> None:
-    assert play(1, 1000, brain_library)[4] == play(1, 1000, brain_library)[4]
-    assert play(1, 1000, brain_library)[4] != play(2, 1000, brain_library)[4]
+    first, again, other = (play(seed, 500, brain_library)[4] for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
 
 
 def test_a_release_that_is_lost_is_found(brain_library: Path) -> None:
@@ -31,4 +38,4 @@ def test_a_release_that_is_lost_is_found(brain_library: Path) -> None:
     quiet.release_lost = 0.1
     simulation = Simulation(3, brain_library, quiet)
     with pytest.raises(AssertionError):
-        simulation.run(5000)
+        simulation.run(1000)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -11,6 +11,7 @@ from allocator.solvers.max_min import cuts as max_min_certificate
 from allocator.solvers.max_min import cuts as max_min_cuts
 from allocator.solvers.max_min import whole as max_min_whole
 from tests.solvers.oracles import best_of_all, exact_shares, linear_programs, machines_envied
+from tests.tiers import examples
 
 COUNTS = st.integers(0, 3)
 
@@ -49,7 +50,7 @@ def test_whole_machines_are_as_good_as_the_best_assignment(graph) -> None:
     assert not solution.given[~eligible].any()
 
 
-@settings(max_examples=30)
+@examples(10, 30)
 @given(graphs())
 def test_divisible_machines_are_shared_as_algorithm_1_shares_them(graph) -> None:
     np.testing.assert_allclose(max_min.solve(*graph).machines, linear_programs(*graph), atol=1e-6)

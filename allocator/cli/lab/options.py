@@ -141,7 +141,7 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
 def _check_tokens(target: str) -> None:
     """End where a token cannot be read, or would pass in clear over a network."""
     from allocator.lab.links.sidecar_process import SESSION_TOKEN_FILE, TOKEN_FILE, read_token
-    from allocator.server.config.checks import is_local
+    from allocator.server.system.addresses import is_local
 
     for variable in (SESSION_TOKEN_FILE, TOKEN_FILE):
         try:

@@ -108,6 +108,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "pf-service-rates": Experiment(
         _BONALD_TRAFFIC, "figures", "both in dynamic traffic, by load", ()
     ),
+    "pf-heavy-traffic": Experiment(
+        _BONALD_TRAFFIC, "heavy_traffic", "both near the capacity of one resource", ()
+    ),
     "pf-fig-3": Experiment(_BONALD_TRAFFIC, "figure_3", "four classes in dynamic traffic"),
     "pf-capacity-region": Experiment(
         _BONALD_TRAFFIC, "capacity_region", "how much traffic is too much"
@@ -243,6 +246,8 @@ def as_dict(report: "Report") -> dict[str, Any]:
     result["holds"] = report.holds
     for row, plain in zip(report.rows, result["rows"], strict=True):
         plain["agrees"] = row.agrees
+        plain["differs"] = row.differs
         for cell, plain_cell in zip(row.cells, plain["cells"], strict=True):
             plain_cell["agrees"] = cell.agrees
+            plain_cell["verdict"] = cell.verdict
     return result

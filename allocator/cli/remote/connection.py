@@ -110,7 +110,7 @@ class Connection:
 
     def _check_target(self) -> None:
         """End where nothing can be reached; what gRPC itself calls an address stays as it is."""
-        from allocator.server.config.checks import target
+        from allocator.server.system.addresses import target
 
         if self.target.startswith(("dns:", "ipv4:", "ipv6:", "unix-abstract:", "vsock:")):
             return
@@ -121,7 +121,7 @@ class Connection:
 
     def _check_that_hidden(self) -> None:
         """End where a token would pass in clear over a network."""
-        from allocator.server.config.checks import is_local
+        from allocator.server.system.addresses import is_local
 
         if not (self.tls_ca or self.tls_cert or self.tls_key or is_local(self.target)):
             text = "a token would pass there in clear; give --tls-ca, or leave --token-file out"
@@ -129,7 +129,7 @@ class Connection:
 
     def _check_tls(self) -> None:
         """End where TLS cannot be had with these files: gRPC would abort the process."""
-        from allocator.server.config.checks import expired_at, find_problem
+        from allocator.server.system.tls_files import expired_at, find_problem
 
         if self.target.startswith("unix:"):
             text = "a Unix socket needs no TLS, and sidecars speak none on theirs"
@@ -147,8 +147,8 @@ class Connection:
             fail(Exit.USAGE, f"--tls-cert {self.tls_cert}: has expired ({ended}); name a valid one")
 
     def _read(self, path: Path | None) -> bytes | None:
-        from allocator.server.config.checks import FILE_BYTES_MAX
         from allocator.server.system.disk import read_regular
+        from allocator.server.system.tls_files import FILE_BYTES_MAX
 
         try:
             return read_regular(path, FILE_BYTES_MAX) if path else None

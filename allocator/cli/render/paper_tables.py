@@ -8,10 +8,15 @@ from rich.table import Table
 from rich.text import Text
 
 from allocator.cli.render.terminal import Printer
-from allocator.lab.papers.report import Cell, Report
+from allocator.lab.papers.report import AGREES, DIFFERS, NOT_SHOWN, Cell, Report
 
 _WIDTH_IN_FILES = 100
 _NAME_WIDTH = 24  # of the names of rows, at least; longer ones go on in the next line
+_SIGNS = {
+    AGREES: "[green]✓[/green]",
+    DIFFERS: "[red]✗[/red]",
+    NOT_SHOWN: f"[yellow]{NOT_SHOWN}[/yellow]",
+}
 _EXPLANATION = "computed, and below it the published number with its tolerance; < before a bound"
 
 
@@ -76,5 +81,4 @@ def _text(cell: Cell) -> str:
     computed = cell.computed_text()
     if cell.published is None:
         return f"{computed}\n[dim]{cell.outcome}[/dim]" if cell.outcome else computed
-    verdict = "[green]✓[/green]" if cell.agrees else "[red]✗[/red]"
-    return f"{computed} {verdict}\n[dim]{cell.published_text('±')}[/dim]"
+    return f"{computed} {_SIGNS[cell.verdict]}\n[dim]{cell.published_text('±')}[/dim]"

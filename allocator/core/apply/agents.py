@@ -24,10 +24,8 @@ from allocator.core.events import (
 )
 from allocator.core.plans.adopted import forget_agent, forget_client
 from allocator.core.plans.reclaims import forget_asked
+from allocator.core.resources import GPUS
 from allocator.core.snapshot import Ints
-
-GPUS = "gpus"
-"""The resource whose agents only frameworks that can use it are offered."""
 
 
 def check_agent(state: State, agent: int, field: str = "agent") -> None:

@@ -208,20 +208,26 @@ def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
     What is held there stays, and so does the row as long as something is.
     """
     clients = state.clients
-    for client in sorted(state.frameworks.clients[framework]):
-        if clients.subscribed[client] and int(clients.role[client]) not in served:
-            clients.subscribed[client] = False
-            clients.suppressed[client] = False
-            clients.waited[client] = 0
-            state.filters.drop_client(client)
-            state.eligibility.forget(client)
-            close_client_if_idle(state, client)
+    left = [
+        client
+        for client in sorted(state.frameworks.clients[framework])
+        if clients.subscribed[client] and int(clients.role[client]) not in served
+    ]
+    # At once, for each look at all agents is dear.
+    state.eligibility.forget(left)
+    for client in left:
+        clients.subscribed[client] = False
+        clients.suppressed[client] = False
+        clients.waited[client] = 0
+        state.filters.drop_client(client)
+        close_client_if_idle(state, client)
 
 
 def remove_framework(state: State, event: RemoveFramework) -> None:
     """Unbind a framework; what it held is free."""
     framework = event.framework
     check_framework(state, framework)
+    state.eligibility.forget(state.frameworks.clients[framework])
     for client in sorted(state.frameworks.clients[framework]):
         teach_others(state, client)
         # Drop what the client holds first: only an empty row can be closed.

@@ -5,7 +5,7 @@ Each function validates the whole event before it changes anything.
 
 import numpy as np
 
-from allocator.core.apply.agents import GPUS, check_agent, close_client_if_idle, refresh_agents
+from allocator.core.apply.agents import check_agent, close_client_if_idle, refresh_agents
 from allocator.core.apply.frameworks import (
     check_framework,
     check_framework_handle,
@@ -31,7 +31,7 @@ from allocator.core.events import (
     UpdateAllocation,
 )
 from allocator.core.plans.reclaims import note_answer
-from allocator.core.resources import Kind
+from allocator.core.resources import GPUS, Kind
 from allocator.core.snapshot import Bools, Ints
 
 REST_REFUSED_MS = 60_000

@@ -26,7 +26,7 @@ def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here:
 
 
 class Taken(NamedTuple):
-    """What each of some rows (N) took, by resource.
+    """What each of some rows (N) took, by resource; shared volumes apart, for no task uses them up.
 
     `amounts` (N, R), in thousandths; `lists`: the same as lists.
     `total` (R,): what the cluster has, at least 1.
@@ -161,7 +161,9 @@ def _teach(
 
 
 def _by_column(state: State, holdings: Holdings) -> Ints:
-    """Amounts of rows by resource, whatever the kinds, (N, R)."""
+    """Amounts of rows by resource, whatever the kinds, (N, R), without shared volumes."""
     wide = np.zeros((len(holdings.framework), len(state.space)), np.int64)
     wide[:, holdings.kind] = holdings.amount
+    if state.space.shared_kind.any():
+        wide[:, state.space.shared_kind[: wide.shape[1]]] = 0
     return state.space.by_column(wide)

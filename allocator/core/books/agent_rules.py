@@ -24,7 +24,7 @@ _CODE_BYTES = 150
 
 _FLAGS = ("gpus", "remote", "many_roles", "nested_roles")
 
-_RARE = 64
+RARE = 64
 """Agents that have an attribute so few have are judged one by one: a column would cost more."""
 
 _IDLE_MAX = 64
@@ -74,14 +74,6 @@ class AgentTraits:
     nested_roles: bool
 
 
-_BARE = {
-    (must_be, must_lack): Condition(must_be=must_be, must_lack=must_lack)
-    for must_be in (False, True)
-    for must_lack in (False, True)
-}
-"""Conditions that ask for no value."""
-
-
 @dataclass(frozen=True, slots=True)
 class SortedRule:
     """A rule with its clauses by attribute: so those of names that nobody has are passed over.
@@ -99,10 +91,7 @@ class SortedRule:
         """Sort a rule's clauses."""
         must, may = dict[str, Condition](), dict[str, Condition]()
         for name, condition in conditions(rule.clauses).items():
-            # Those that name no value are all alike, and most of a long label: they take nothing.
-            bare = condition.one_of is None and not condition.none_of
-            kept = _BARE[condition.must_be, condition.must_lack] if bare else condition
-            (must if condition.must_be else may)[name] = kept
+            (must if condition.must_be else may)[name] = condition
         return cls(rule, must, may)
 
     def asked(self, known: Mapping[str, object]) -> dict[str, Condition] | None:
@@ -193,9 +182,30 @@ class AgentColumns:
                     self._having.setdefault(name, set()).add(agent)
         return self._having
 
+    def said(self, agent: int) -> Mapping[str, str]:
+        """What an agent says: empty where it is not there."""
+        return self._said[agent]
+
+    @property
+    def there(self) -> Bools:
+        """Which agents (N,) are there."""
+        return self._there
+
+    def flag(self, name: str) -> Bools:
+        """Which agents (N,) have one of the other traits."""
+        return self._flags[name]
+
+    def codes(self, name: str) -> tuple[Mapping[str | None, int], Ints]:
+        """The values of an attribute that many agents have: a code of each, and each agent's (N,).
+
+        Code 0 is for agents that lack it.
+        """
+        column = self._attribute(name)
+        return column.code, column.of
+
     def barred_by(self, rule: SortedRule) -> Bools | None:
         """Which agents (N,) a rule bars; None: nobody. Nobody may write to the array."""
-        incapable = self._incapable_of(rule.rule)
+        incapable = self.incapable_of(rule.rule)
         if not rule.rule.clauses:
             return incapable
         asked = rule.asked(self.having)
@@ -212,7 +222,7 @@ class AgentColumns:
     def _bar(self, bars: Bools, name: str, condition: Condition) -> None:
         """Bar agents (N,) by a condition on an attribute that somebody has."""
         agents = self.having[name]
-        if len(agents) > _RARE:
+        if len(agents) > RARE:
             bars |= ~self._attribute(name).holds(condition)
             return
         good = {agent for agent in agents if condition.holds(self._said[agent][name])}
@@ -223,8 +233,8 @@ class AgentColumns:
         lacking[list(good)] = False
         bars |= lacking
 
-    def _incapable_of(self, rule: Rule) -> Bools | None:
-        """Which agents (N,) a rule bars but for its clauses; None: nobody."""
+    def incapable_of(self, rule: Rule) -> Bools | None:
+        """Which agents (N,) a rule bars but for its clauses; None: none of them."""
         key = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
         if key not in self._incapable:
             bars = np.zeros(len(self._there), np.bool_)
@@ -260,44 +270,44 @@ class _Attribute:
     """One attribute of agents (N,): each value once, and which of them each agent has.
 
     `nbytes`: what it takes, about.
-    `_code`: a number for each value; 0 is for agents that lack the attribute.
-    `_of` (N,): the code of each agent's value.
+    `code`: a number for each value; 0 is for agents that lack the attribute.
+    `of` (N,): the code of each agent's value.
     """
 
     def __init__(self, count: int) -> None:
-        self._code: dict[str | None, int] = {None: 0}
-        self._of = np.zeros(count, np.int32)
-        self.nbytes = self._of.nbytes
+        self.code: dict[str | None, int] = {None: 0}
+        self.of = np.zeros(count, np.int64)
+        self.nbytes = self.of.nbytes
 
     def reserve(self, count: int) -> None:
         """Make room for more agents, which lack it."""
-        self.nbytes -= self._of.nbytes
-        self._of = grow(self._of, count)[:count]
-        self.nbytes += self._of.nbytes
+        self.nbytes -= self.of.nbytes
+        self.of = grow(self.of, count)[:count]
+        self.nbytes += self.of.nbytes
 
     def put(self, agents: Ints, values: Sequence[str | None]) -> None:
         """Give some agents (n,) their values."""
-        code = self._code
+        code = self.code
         for value in values:
             if value not in code:
                 code[value] = len(code)
                 self.nbytes += _CODE_BYTES + len(value or "")
-        self._of[agents] = [code[value] for value in values]
+        self.of[agents] = [code[value] for value in values]
 
     def has_idle_values(self, agents: int) -> bool:
         """Whether it knows many more values than so many agents can have."""
-        return len(self._code) > 2 * agents + _IDLE_MAX
+        return len(self.code) > 2 * agents + _IDLE_MAX
 
     def holds(self, condition: Condition) -> Bools:
         """Which agents (N,) satisfy a condition: `Condition.holds`, of all values at once."""
-        good = np.full(len(self._code), not condition.must_lack)
+        good = np.full(len(self.code), not condition.must_lack)
         if condition.one_of is not None:
             good[:] = False
             good[self._codes(condition.one_of)] = not condition.must_lack
         good[self._codes(condition.none_of)] = False
         good[0] = not condition.must_be
-        return good[self._of]
+        return good[self.of]
 
     def _codes(self, values: AbstractSet[str]) -> list[int]:
         """Codes of values that somebody has: a rule may name thousands that nobody has."""
-        return [self._code[value] for value in self._code.keys() & values]
+        return [self.code[value] for value in self.code.keys() & values]

@@ -12,7 +12,9 @@ import numpy as np
 
 from allocator.core.books.state import State
 from allocator.core.events import SetQuota
+from allocator.core.resources import GPUS, MILLI
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Floats, Ints
+from allocator.core.task_counts import whole_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +161,13 @@ def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
     )
 
 
-def bounds_of(state: State, tree: QuotaTree) -> Bounds:
+def bounds_of(state: State, tree: QuotaTree, demand: Ints) -> Bounds:
+    """Work out what quotas leave, and how much more each framework may have on offer.
+
+    `demand` (C, R), in thousandths: what one grant to each client is made of; zeros where unknown.
+    """
     bounds = _of_quotas(state, tree)
-    return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds)
+    return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds, demand)
 
 
 def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
@@ -211,6 +217,24 @@ def available(state: State) -> Ints:
     return space.by_column(unheld.sum(axis=0, keepdims=True))[0]
 
 
+def _cap(state: State) -> Ints:
+    """What one framework may have on offer at most, (R,), thousandths.
+
+    Of what is counted in pieces it is whole pieces, and of what there is one at least: ports,
+    GPUs, and disks that are given whole.
+    """
+    space = state.space
+    total = state.total_by_column()
+    most = whole_below(total * state.settings.outstanding_max).astype(np.int64)
+    in_pieces = ~space.scalar | (np.array(space.names, object) == GPUS)
+    pieces = np.where(total > 0, np.maximum(most // MILLI, 1) * MILLI, most)
+    most = np.where(in_pieces, pieces, most)
+    whole = [each for each, kind in enumerate(space.kinds) if kind and kind.whole and kind.bounded]
+    largest = state.agents.capacity[:, whole].max(axis=0, initial=0)
+    np.maximum.at(most, space.column_of_kind[whole], largest)
+    return most
+
+
 def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[Ints, Ints]:
     """Divide limits and guarantees among the clients that compete below their roles, by weight.
 
@@ -230,25 +254,27 @@ def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[
         here = role[inside]
         part = (weight[inside] / below[here])[:, None]
         bounded = tree.limit[here] < UNBOUNDED
-        most = np.where(bounded, (tree.limit[here] * part).astype(np.int64), UNBOUNDED)
-        limit[inside] = np.minimum(limit[inside], most)
-        least = (tree.guarantee[here] * part).astype(np.int64)
+        most = whole_below(np.where(bounded, tree.limit[here], 0) * part).astype(np.int64)
+        limit[inside] = np.minimum(limit[inside], np.where(bounded, most, UNBOUNDED))
+        least = whole_below(tree.guarantee[here] * part).astype(np.int64)
         guarantee[inside] = np.maximum(guarantee[inside], least)
         role[inside] = tree.above[here]
     return limit, guarantee
 
 
-def _with_caps(state: State, bounds: Bounds) -> Bounds:
+def _with_caps(state: State, bounds: Bounds, demand: Ints) -> Bounds:
     """Add a bound for each framework: what it may have on offer and not in use, in all its roles.
 
     What it has been offered of anything counts; what is offered in the cycle counts as for quotas.
     """
     clients, frameworks = state.clients, len(state.frameworks.bound)
-    # What each framework has on offer in all its roles, and how much that may be at most.
+    # What each framework has on offer in all its roles, and how much that may be at most: its
+    # part of the cluster, and in any case one task.
     offered = np.zeros((frameworks, len(state.space.names)), np.int64)
     np.add.at(offered, clients.framework, state.offered_by_column())
-    most = np.floor(state.total_by_column() * state.settings.outstanding_max).astype(np.int64)
-    left = np.where(state.space.scalar, most - offered, UNBOUNDED)
+    most = np.tile(_cap(state), (frameworks, 1))
+    np.maximum.at(most, clients.framework, demand)
+    left = most - offered
     # A role's bound and a framework's are not one below the other: so a client is under both.
     return bounds._replace(
         of_framework=len(bounds.above) + clients.framework,

@@ -86,7 +86,7 @@ class AgentTable(Table):
         self.version += 1
 
     def __len__(self) -> int:
-        return int(self.bound.sum())
+        return int(np.count_nonzero(self.bound))
 
 
 class FrameworkTable(Table):
@@ -139,7 +139,7 @@ class FrameworkTable(Table):
         return 0 < framework < len(self.bound) and bool(self.bound[framework])
 
     def __len__(self) -> int:
-        return int(self.bound.sum())
+        return int(np.count_nonzero(self.bound))
 
 
 class ClientTable(Table):

@@ -69,6 +69,8 @@ def never_changes(kind: Any) -> bool:  # noqa: ANN401 - a type, or what stands i
     if isinstance(kind, type) and is_dataclass(kind):
         parameters = kind.__dataclass_params__  # type: ignore[attr-defined]
         return parameters.frozen and all(map(never_changes, typing.get_type_hints(kind).values()))
+    if isinstance(kind, type) and is_named_tuple(kind):
+        return all(map(never_changes, typing.get_type_hints(kind).values()))
     if isinstance(kind, type) and issubclass(kind, np.generic):
         return True
     origin = typing.get_origin(kind)

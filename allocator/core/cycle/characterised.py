@@ -4,8 +4,8 @@ import numpy as np
 
 from allocator.core.books.state import State
 from allocator.core.cycle.demand_probing import probed
-from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
+from allocator.core.openings import opening_tasks
 from allocator.core.policy import Subtree
 from allocator.core.snapshot import Bools, Ints
 from allocator.core.task_counts import has_demand
@@ -42,23 +42,10 @@ def characterised(
 def makes_offers(demand: Ints, total: Ints, minimum: Ints, minimum_rows: Ints) -> Bools:
     """Say of which clients a task is known, and enough tasks make an offer, (C,).
 
-    A task that needs nothing of what an offer must have never does, as one of disk alone. It would
-    be given all of that in each cycle, and none of it would be offered to anybody. One that needs
-    more than there is takes nothing from others, and waits for its resource.
+    A task that needs nothing of what an offer must have never does, as one of disk alone. Nor does
+    one of which an offer would begin with more than `OPENING_MAX`. Such a client is served with all
+    that is free. One whose task needs more than there is takes nothing from others, and waits for
+    its resource.
     """
-    reached = _reached(*map(loop_view, (demand, minimum, minimum_rows)))
-    return fixed(has_demand(demand) & (reached | (demand > total).any(axis=1)))
-
-
-@loop
-def _reached(demand: Ints, minimum: Ints, minimum_rows: Ints) -> Bools:
-    reached = np.zeros(len(demand), np.bool_)
-    for client in range(len(demand)):
-        first, end = minimum_rows[client]
-        reached[client] = first == end
-        for row in range(first, end):
-            lacks = False
-            for r in range(demand.shape[1]):
-                lacks |= minimum[row, r] > 0 and demand[client, r] == 0
-            reached[client] |= not lacks
-    return reached
+    opens = opening_tasks(demand, minimum, minimum_rows) > 0
+    return fixed(has_demand(demand) & (opens | (demand > total).any(axis=1)))

@@ -7,9 +7,16 @@ ignored here, so a client that a limit keeps back counts as waiting, too.
 import numpy as np
 
 from allocator.core.numba.compiled import loop, loop_view, part
+from allocator.core.openings import OPENING_MAX
 from allocator.core.snapshot import Bools, Ints, Snapshot, Specials, Tier, Words
 from allocator.core.wants import (
     ALL,
+    BESIDE,
+    OPEN,
+    RESERVED,
+    REVOCABLE,
+    ROWS,
+    SHARED,
     TASKS,
     Ladders,
     Wants,
@@ -17,11 +24,12 @@ from allocator.core.wants import (
     could_do,
     ladders_of,
     lowest_bit,
+    opens,
     suffices,
     wants_of,
 )
 
-_REVOCABLE, _SHARED = int(Tier.REVOCABLE), int(Tier.SHARED)
+_RESERVED, _REVOCABLE, _SHARED = int(Tier.RESERVED), int(Tier.REVOCABLE), int(Tier.SHARED)
 
 _NEARBY = 16
 """So many agents are tried for each client alone; mostly one of them can serve it."""
@@ -31,7 +39,8 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     """Say of some clients whether a candidate agent could serve them.
 
     It can where it is not excluded, no filter covers all that it could offer, and what is free
-    there makes one task, or reaches the client's minimum where its demand is unknown.
+    there makes one task, as many as reach the client's minimum, or where its demand is unknown
+    reaches that by itself.
 
     `snapshot`: as it was taken: its arrays say what is free before the cycle.
     `clients` (n,).
@@ -75,13 +84,15 @@ def _bit(words: Words, row: int, client: int) -> bool:
 
 @part()
 def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Ints) -> None:
-    """Add up by column what a client may have on an agent, into (2, R), see `suffices`."""
-    amount[TASKS], amount[ALL] = free[agent], free[agent]
+    """Add up by column what a client may have on an agent, into (ROWS, R), see `suffices`."""
+    for r in range(free.shape[1]):
+        amount[TASKS, r] = amount[ALL, r] = free[agent, r]
     first, end = specials.start[agent], specials.start[agent + 1]
     if first == end:
         return  # mostly all is plain
-    # No task mixes what is revocable with the others. What is shared or rest makes none.
-    revocable = np.zeros(free.shape[1], np.int64)
+    # No task mixes what is revocable with the others. Nor does one use up what is shared; the rest
+    # makes none.
+    revocable, shared = np.zeros(free.shape[1], np.int64), np.zeros(free.shape[1], np.int64)
     for e in range(first, end):
         special = specials.row[e]
         if _bit(specials.reach, special, client):
@@ -89,10 +100,43 @@ def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Int
             amount[ALL, r] += specials.free[e]
             if tier == _REVOCABLE:
                 revocable[r] += specials.free[e]
+            elif tier == _SHARED:
+                shared[r] += specials.free[e]
             elif tier < _SHARED:
                 amount[TASKS, r] += specials.free[e]
     for r in range(free.shape[1]):
-        amount[TASKS, r] = max(amount[TASKS, r], revocable[r])
+        amount[TASKS, r] = max(amount[TASKS, r], revocable[r], shared[r])
+
+
+@part()
+def _does(
+    wants: Wants, free: Ints, specials: Specials, agent: int, client: int, amount: Ints
+) -> bool:
+    """Say whether a client could do with an agent, of which `_gather` told what it may have."""
+    if not suffices(wants, client, amount):
+        return False
+    if not wants.several[client]:
+        return True
+    # Its offer begins with several tasks: then it matters what each of them may be made of.
+    for r in range(free.shape[1]):
+        amount[OPEN, r] = free[agent, r]
+        for row in range(REVOCABLE, ROWS):
+            amount[row, r] = 0
+    for e in range(specials.start[agent], specials.start[agent + 1]):
+        special, more = specials.row[e], specials.free[e]
+        if _bit(specials.reach, special, client):
+            tier, r = specials.tier[special], specials.column[special]
+            if tier == _REVOCABLE:
+                amount[REVOCABLE, r] += more
+            elif tier == _SHARED:
+                amount[SHARED, r] += more
+            elif tier < _SHARED:
+                amount[OPEN, r] += more
+            if tier == _RESERVED:
+                amount[RESERVED, r] += more
+            if specials.whole[special] or not specials.bounded[special]:
+                amount[BESIDE, r] += more
+    return opens(wants, client, amount, OPENING_MAX)
 
 
 @loop
@@ -112,7 +156,7 @@ def _look_nearby(
     Returns (n,): who was found one; (n,): for whom another might do.
     """
     able, open_ = np.zeros(len(clients), np.bool_), np.zeros(len(clients), np.bool_)
-    amount = np.zeros((2, free.shape[1]), np.int64)
+    amount = np.zeros((ROWS, free.shape[1]), np.int64)
     at = 0
     for i in range(len(clients)):
         client = clients[i]
@@ -127,7 +171,7 @@ def _look_nearby(
             agent = agents[at]
             if not _bit(excluded, agent, client) and not _bit(covered, agent, client):
                 _gather(free, specials, agent, client, amount)
-                able[i] = suffices(wants, client, amount)
+                able[i] = _does(wants, free, specials, agent, client, amount)
                 if able[i]:
                     open_[i] = False
                     break
@@ -155,14 +199,21 @@ def _note_has(specials: Specials, agent: int, client: int, has: Bools) -> None:
 
 @part()
 def _without_served(
-    wants: Wants, word: int, bits: np.uint64, amount: Ints, lost: np.uint64
+    wants: Wants,
+    free: Ints,
+    specials: Specials,
+    agent: int,
+    word: int,
+    bits: np.uint64,
+    amount: Ints,
+    lost: np.uint64,
 ) -> np.uint64:
-    """Take out of a word those of some clients who could do with amounts (2, R)."""
+    """Take out of a word those of some clients who could do with an agent: amounts (ROWS, R)."""
     while bits != np.uint64(0):
         place = lowest_bit(bits)
         bit = np.uint64(1) << np.uint64(place)
         bits &= ~bit
-        if suffices(wants, (word << 6) + place, amount):
+        if _does(wants, free, specials, agent, (word << 6) + place, amount):
             lost &= ~bit
     return lost
 
@@ -190,7 +241,7 @@ def _look_everywhere(
     for agent in agents:
         specials_max = max(specials_max, specials.start[agent + 1] - specials.start[agent])
     has = np.zeros(specials_max, np.bool_)
-    amount = np.zeros((2, free.shape[1]), np.int64)
+    amount = np.zeros((ROWS, free.shape[1]), np.int64)
     at = np.zeros((2, len(ladders.column)), np.int64)
     left = len(words)
     for agent in agents:
@@ -215,7 +266,9 @@ def _look_everywhere(
                     same = _alike(specials, agent, word, has, bits)
                 bits &= ~same
                 those = could_do(ladders, at, i, same)
-                lost[i] = _without_served(wants, word, those, amount, lost[i])
+                lost[i] = _without_served(
+                    wants, free, specials, agent, word, those, amount, lost[i]
+                )
                 if those != np.uint64(0) and lost[i] == np.uint64(0):
                     left -= 1
         if left == 0:

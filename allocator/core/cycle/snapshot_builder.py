@@ -18,6 +18,7 @@ from allocator.core.demand.lots import in_lots, lots_max
 from allocator.core.filters.coverage import Offerable
 from allocator.core.numba.array_structures import distinct_rows, read_only, some
 from allocator.core.numba.memo import StableArrays, fixed
+from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import held_by_group, shown
 from allocator.core.plans.problems import Problem, problem_of
@@ -82,7 +83,7 @@ class SnapshotBuilder:
             handle=handle,
             minimum=minimum,
             minimum_rows=minimum_rows,
-            bounds=bounds_of(state, self.quota_tree(state)),
+            bounds=bounds_of(state, self.quota_tree(state), demand),
             held=state.held_by_column(),
             agents_held=state.ledger.books.agents_held,
             demand=demand,
@@ -240,6 +241,7 @@ class SnapshotBuilder:
             plain_kind=plain,
             demand=demand,
             known=known,
+            opening=opening_tasks(demand, *self._minimum(state)),
             takes=self._steady("takes", state.clients.takes),
         )
         return state.filters.show(offerable, handle, state.ledger.books.touched)

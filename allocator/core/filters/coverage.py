@@ -22,6 +22,7 @@ class Offerable(NamedTuple):
     `free` (J, R), `start` (J + 1,), `row`, `special_free` (E,), `kind` (S,), `reach` (S, W): of the
         agents of the cycle, see `Specials`.
     `plain_kind` (R,); `demand` (C, R), in thousandths; `known` (C,).
+    `opening` (C,): how many tasks an offer begins with, see `opening_tasks`.
     `takes` (C,): what they are capable of, see `ClientTable`.
     """
 
@@ -34,6 +35,7 @@ class Offerable(NamedTuple):
     plain_kind: Ints
     demand: Ints
     known: Bools
+    opening: Ints
     takes: Ints
 
 
@@ -42,10 +44,12 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
     """Say whether a filter covers all that its client could be offered on its agent."""
     client = filters.client[row]
     first, end = offerable.start[place], offerable.start[place + 1]
-    known = offerable.known[client]
-    # Plain resources: a task of the client, or all that is free.
+    known, opening = offerable.known[client], offerable.opening[client]
+    if known and opening != 1 and first < end:
+        return False  # how many tasks there would be depends on what is special
+    # Plain resources: the tasks that an offer begins with, or all that is free.
     for r in range(offerable.free.shape[1]):
-        offered = offerable.demand[client, r] if known else offerable.free[place, r]
+        offered = offerable.demand[client, r] * opening if known else offerable.free[place, r]
         kind = offerable.plain_kind[r]
         if offered > (filters.amount[row, kind] if kind >= 0 else 0):
             return False
@@ -159,9 +163,11 @@ def changed_clients(before: Offerable | None, now: Offerable) -> Ints:
     if before is None or before.demand.shape != now.demand.shape:
         return np.arange(len(now.known))
     same = before.known is now.known and before.demand is now.demand
+    same &= before.opening is now.opening
     if same and before.takes is now.takes:  # which is quick to see
         return np.empty(0, np.int64)
     changed = before.known != now.known
+    changed |= before.opening != now.opening
     changed |= some(before.demand != now.demand)
     changed |= before.takes != now.takes
     return np.flatnonzero(changed)

@@ -186,10 +186,10 @@ def add(
         # Fill the row, and keep what is known by agent true: the bit, and the largest amounts.
         filters.agent[row] = agent[i]
         filters.client[row] = client[i]
-        filters.amount[row] = amount[i]
         filters.expires_ms[row] = expires_ms[i]
         filters.per_client[client[i]] += 1
         for k in range(amount.shape[1]):
+            filters.amount[row, k] = amount[i, k]
             filters.largest[agent[i], k] = max(filters.largest[agent[i], k], amount[i, k])
         filters.maybe[agent[i], client[i] >> 6] |= bit_of(client[i])
         push(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent[i], row)

@@ -53,15 +53,17 @@ def _covered(snapshot: Snapshot, known: Bools) -> Words:
         return covered
     client = filters.client[: len(agent)].astype(np.int64)
     amount = filters.amount[: len(agent)]
-    # Plain resources: a task of the client, or all that is free.
-    tasks = known[client]
-    offered = np.where(tasks[:, None], snapshot.demand[client], snapshot.free[agent])
+    # Plain resources: the tasks that an offer begins with, or all that is free.
+    tasks, opening = known[client], snapshot.opening[client]
+    begun = snapshot.demand[client] * opening[:, None]
+    offered = np.where(tasks[:, None], begun, snapshot.free[agent])
     against = np.zeros_like(offered)
     columns = np.flatnonzero(filters.plain_kind >= 0)
     against[:, columns] = amount[:, filters.plain_kind[columns]]
     found: Bools = np.asarray((offered <= against).all(axis=1))
     # Special ones: all that the client may have.
     special = specials.start[agent] < specials.start[agent + 1]
+    found &= ~(special & tasks & (opening != 1))
     for row in np.flatnonzero(found & special).tolist():
         part = slice(specials.start[agent[row]], specials.start[agent[row] + 1])
         kind = specials.row[part]

@@ -4,6 +4,7 @@ Imported with the first loop that is compiled.
 """
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numba
@@ -29,8 +30,11 @@ from allocator.core.numba.pointers import as_pointer, keep_alive
 _ADDRESS = ir.IntType(8).as_pointer()
 
 
-_parts: set[str] = set()
-"""Names of the functions that run only as parts of others."""
+_entries: set[str] = set()
+"""Names of the functions that Python calls."""
+
+_compiling: ContextVar[bool] = ContextVar("_compiling", default=False)
+"""Whether one of our loops is being compiled."""
 
 
 def njit(
@@ -41,15 +45,31 @@ def njit(
     `options`: those of ``numba.njit``.
     `cache_may_fail`: asked whenever the cache cannot be used: whether to go on without it.
     """
-    # Without a wrapper for Python, nobody but compiled functions can call it.
-    if options.get("no_cpython_wrapper"):
-        _parts.add(function.__qualname__)
+    # Without a wrapper for Python, only compiled functions can call it.
+    if not options.get("no_cpython_wrapper"):
+        _entries.add(function.__qualname__)
     dispatcher = numba.njit(**options)(function)
+    compiler = getattr(dispatcher, "_compiler", None)
+    if compiler is not None:
+        compiler.compile = _ours(compiler.compile)
     # If a later numba keeps its cache elsewhere, errors of it are not tolerated; no more is lost.
     cache = getattr(dispatcher, "_cache", None)
     for name in ("load_overload", "save_overload") if cache is not None else ():
         setattr(cache, name, _tolerant(getattr(cache, name), cache_may_fail))
     return dispatcher
+
+
+def _ours(compile_function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark that one of our loops is being compiled."""
+
+    def compile_ours(*arguments: Any) -> Any:  # noqa: ANN401
+        token = _compiling.set(True)
+        try:
+            return compile_function(*arguments)
+        finally:
+            _compiling.reset(token)
+
+    return compile_ours
 
 
 def _tolerant(
@@ -68,25 +88,50 @@ def _tolerant(
     return use
 
 
-def _optimise_once() -> None:
-    """Have parts optimised as parts of the loops that they end in, and not by themselves, too.
+def _generate_code_once() -> None:
+    """Optimise parts, and turn them into machine code, only within the loops that they end in.
 
-    Numba would optimise a part again for each function on the way up to its loop. If a later numba
-    does this elsewhere, compiling takes longer, and nothing else changes.
+    Numba would do both for each part by itself, and for each of its own functions that a loop uses,
+    and then again within every function on the way up to the loop. If a later numba does this
+    elsewhere, compiling takes longer, and nothing else changes.
     """
     library: Any = codegen.JITCodeLibrary
     optimise = getattr(library, "_optimize_final_module", None)
-    if optimise is None:
+    finalize = getattr(library, "_finalize_final_module", None)
+    set_env = getattr(codegen.JITCPUCodegen, "set_env", None)
+    if optimise is None or finalize is None or set_env is None:
         return
 
+    def is_part(self: Any) -> bool:  # noqa: ANN401
+        # Numba keeps the object code of functions of Python, and of nothing else it compiles.
+        return (
+            _compiling.get()
+            and self.name not in _entries
+            and getattr(self, "_object_caching_enabled", False)
+        )
+
     def optimise_loops(self: Any) -> None:  # noqa: ANN401
-        if self.name not in _parts:
+        if not is_part(self):
             optimise(self)
 
+    def finalize_loops(self: Any) -> None:  # noqa: ANN401
+        if not is_part(self):
+            finalize(self)
+            return
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def set_env_of_loops(self: Any, name: str, env: Any) -> None:  # noqa: ANN401
+        # A part has no machine code of its own, and so no place for an environment.
+        if self._engine.get_global_value_address(name):
+            set_env(self, name, env)
+
     library._optimize_final_module = optimise_loops  # noqa: SLF001 - see above
+    library._finalize_final_module = finalize_loops  # noqa: SLF001
+    codegen.JITCPUCodegen.set_env = set_env_of_loops  # type: ignore[method-assign]
 
 
-_optimise_once()
+_generate_code_once()
 
 
 class Lent(types.Type):

@@ -60,12 +60,12 @@ def adopt(state: State, event: AdoptPlan) -> None:
     """
     plan = event.plan
     flat = plan.target.ndim == plan.group.ndim == 1 and plan.allowed.ndim == plan.price.ndim == 2
-    groups = 0, len(plan.allowed)
+    groups = len(plan.allowed)
     if (
         not flat
         or plan.part.ndim != 2
-        or len(plan.price) not in groups
-        or len(plan.part) not in groups
+        or len(plan.price) not in (0, groups)
+        or len(plan.part) > groups
     ):
         raise EventError("value", "plan", "its arrays do not fit together")
     if len(plan.part) and plan.part.shape[1] != len(plan.target):
@@ -108,11 +108,11 @@ def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:
 
 
 def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
-    """What each client holds on the agents of each group, of a plan with parts.
+    """What each client holds on the agents of each group with parts.
 
     Only of groups that the agents (handles) are of; O(holdings), in a few steps.
 
-    Returns `held` (G, C, R), in thousandths; `agents_held` (G, C).
+    Returns `held` (P, C, R), in thousandths; `agents_held` (P, C).
     """
     books, groups = state.ledger.books, len(plan.part)
     clients = len(state.clients.framework)
@@ -120,9 +120,9 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
     agents_held = np.zeros((groups, clients), np.int64)
     if not groups:
         return held, agents_held
-    # The last entry is that of agents in no group.
+    # The last entry is that of agents in no group, or in one without parts.
     group = np.full(max(len(state.agents.bound), len(plan.group)), -1)
-    group[: len(plan.group)] = plan.group
+    group[: len(plan.group)] = np.where(plan.group < groups, plan.group, -1)
     wanted = np.zeros(groups + 1, np.bool_)
     wanted[group[handle]] = True
     wanted[-1] = False

@@ -162,8 +162,8 @@ def fuller(less: Measures, more: Measures) -> float:
 
 EXECUTORS = (
     "characterised, more is allocated, but in more and shorter-lived executors, each of which "
-    "needs seconds to start and is idle at the end of its job. Where executors start at once the "
-    "claim holds: see the next line"
+    "needs seconds to start and is idle at the end of its job. Where executors start at once, "
+    "PS-DSF ends the batch earlier; for DRF no difference is shown: see the next line"
 )
 LOCKED_IN = (
     "; and what V-F says of BF-DRF is true of DRF: an agent once filled with a bad mixture stays "

@@ -13,9 +13,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from allocator.lab.papers.report import Cell, Report
+from allocator.lab.papers.report import AGREES, DIFFERS, NOT_SHOWN, Cell, Report
 
 RESULTS = "results"
+SIGNS = {AGREES: "✓", DIFFERS: "✗", NOT_SHOWN: NOT_SHOWN}
 
 PAPERS: Mapping[str, tuple[str, str]] = {
     "drf": ("Dominant Resource Fairness", "Ghodsi et al., NSDI 2011"),
@@ -109,8 +110,9 @@ def render(directory: Path, page: str, names: Sequence[str]) -> str:
         ),
         (
             "A cell is what was computed; where it is a mean over seeds, with its 95 % confidence "
-            "interval. Behind it in brackets stands what was published, with the tolerance. ✓ and "
-            "✗ say whether they agree; < stands before a bound."
+            "interval. Behind it in brackets stands what was published, with the tolerance. ✓: the "
+            "whole interval is within the tolerance. ✗: none of it is. Not shown: some of it is, "
+            "so these seeds do not say. < stands before a bound."
         ),
     ]
     here = [name for name in names if page_of(name) == page]
@@ -157,5 +159,5 @@ def cell_text(cell: Cell) -> str:
     text = cell.computed_text()
     if cell.published is None:
         return f"{text} {cell.outcome}".rstrip()
-    off = "" if cell.agrees else f", off by {cell.computed - cell.published:+.3g}"
-    return f"{text} {'✓' if cell.agrees else '✗'} ({cell.published_text()}{off})"
+    off = f", off by {cell.computed - cell.published:+.3g}" if cell.verdict == DIFFERS else ""
+    return f"{text} {SIGNS[cell.verdict]} ({cell.published_text()}{off})"

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 
 from allocator.lab.reports.run_report import interval
 
 _ROUNDING = 1e-9  # what a comparison forgives beside its tolerance: the rounding of float64
 _TOLERANCE_SHOWN = 1e-4  # of the number; smaller ones are rounding
+
+AGREES, NOT_SHOWN, DIFFERS = "agrees", "not shown", "differs"
 
 
 def in_digits(value: float, digits: int) -> str:
@@ -41,13 +43,32 @@ class Cell:
     outcome: str = ""
 
     @property
-    def agrees(self) -> bool:
-        """Whether the computed number is within the tolerance of the published one."""
+    def verdict(self) -> str:
+        """``agrees``, ``differs`` or ``not shown``; empty where nothing is published.
+
+        A number agrees where its whole interval is within the tolerance of the published one, and
+        differs where all of it is outside. Else the seeds do not say, however many there were.
+
+        Examples
+        --------
+        >>> [Cell(1.1, 1.0, 0.2, half=half).verdict for half in (0.05, 0.3)]
+        ['agrees', 'not shown']
+        >>> Cell(1.5, 1.0, 0.2, half=0.05).verdict
+        'differs'
+        """
         if self.published is None:
-            return True
+            return ""
         over = self.computed - self.published
         off = over if self.at_most else abs(over)
-        return isfinite(self.computed) and off <= self.tolerance + _ROUNDING
+        within, half = self.tolerance + _ROUNDING, self.half or 0.0
+        if isfinite(self.computed) and off + half <= within:
+            return AGREES
+        return NOT_SHOWN if off - half <= within else DIFFERS
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing is published, or what is agrees."""
+        return self.verdict in ("", AGREES)
 
     def computed_text(self) -> str:
         """The computed number, with its interval, in as many digits as are worth reading.
@@ -87,6 +108,10 @@ class Row:
     @property
     def agrees(self) -> bool:
         return all(cell.agrees for cell in self.cells)
+
+    @property
+    def differs(self) -> bool:
+        return any(cell.verdict == DIFFERS for cell in self.cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +162,8 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether every row agrees, or says why it does not."""
-        return all(row.agrees or row.departure for row in self.rows)
+        """Whether every row that differs says why."""
+        return all(row.departure or not row.differs for row in self.rows)
 
     @property
     def departures(self) -> list[str]:
@@ -158,7 +183,9 @@ def averaged(
 ) -> Cell:
     """A mean over seeds with its confidence interval."""
     found = interval(values)
-    half = None if isnan(found.half) else found.half
+    half: float | None = found.half
+    if isnan(found.half):  # one value says nothing of its spread
+        half = None if published is None else inf
     return Cell(found.mean, published, tolerance, at_most, half)
 
 

@@ -140,18 +140,18 @@ def _readmit(scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings,
         leaf = scene.places.of_client[agents.client[refusal]]
         _readmit_leaf(scene, field, fit, findings, leaf, slot)
         refusal = agents.next[refusal]
-    if scene.rule.stage == GUARANTEED:
-        _readmit_owed(scene, field, fit, findings, slot)
+    if scene.rule.stage == GUARANTEED or scene.rule.several:
+        _readmit_reserved(scene, field, fit, findings, slot)
 
 
 @compiled
-def _readmit_owed(
+def _readmit_reserved(
     scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, slot: int
 ) -> None:
     """Let those take part again who may have what the latest grant took of reserved resources.
 
     A task takes these first, and they bring nobody nearer to a guarantee. Where they are gone, it
-    is made of what does.
+    is made of what does; or of a whole disk, with which an offer may reach the minimum.
     """
     places, agents, kinds, offer = scene.places, scene.agents, scene.kinds, scene.offer
     first, end = agents.start[agents.row[slot]], agents.start[agents.row[slot] + 1]
@@ -164,7 +164,9 @@ def _readmit_owed(
             while bits != hopeful.NO_BITS:
                 leaf = places.of_client[(word << 6) + wants.lowest_bit(bits)]
                 bits &= bits - np.uint64(1)
-                if leaf >= 0 and places.known[leaf]:
+                if leaf < 0 or not places.known[leaf]:
+                    continue
+                if scene.rule.stage == GUARANTEED or places.opening[leaf] != 1:
                     _readmit_leaf(scene, field, fit, findings, leaf, slot)
 
 

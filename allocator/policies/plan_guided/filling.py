@@ -10,7 +10,7 @@ before everything.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from allocator.policies.filling import Criterion, CriterionFunction, Filling
 from allocator.policies.filling.policy import in_stages
 from allocator.policies.filling.scene import scene_builder
 from allocator.policies.filling.scene.blocks import lay_out
-from allocator.policies.filling.scene.loop_arrays import Places, Scene
+from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import USUAL
 from allocator.policies.plan_guided.keeping import Wish, behind, parts_of_tasks, words_of
 
@@ -86,6 +86,9 @@ class _Towards:
     ) -> Iterator[Scene]:
         """Give the scenes in which only the plan's pairs meet, and progress ranks them.
 
+        A plan says of each client what it is to have, with the weights of all roles above it. So
+        clients are ranked one against the other, whatever their roles.
+
         What is kept for parts of tasks is added to `kept`, (A, W): bits of those who need it.
         """
         plan, tree, agents = self.plan, snapshot.tree, scene.agents
@@ -94,40 +97,41 @@ class _Towards:
         places, node = scene_builder.places_of(towards, lay_out(towards, criteria))
         barred = agents.barred | _unplanned(plan.group, plan.allowed, agents.barred.shape[1])
         barring = scene_builder.read_only(np.ones_like(agents.barring), np.bool_)
-        scene = scene._replace(agents=agents._replace(barred=barred, barring=barring))
-        if not len(plan.part):
-            (target,) = _targets(plan.target[None], tree.parent, tree.client)
-            yield scene._replace(places=places._replace(weight=fixed(target[node])))
-            return
-        yield from self._by_group(towards, scene, (places, node), criteria, kept)
+        planned = scene._replace(
+            agents=agents._replace(barred=barred, barring=barring),
+            places=places._replace(**_side_by_side(len(node))._asdict()),
+        )
+        before = scene.standing.measure.copy(), scene.standing.served.copy()
+        yield from self._by_group(towards, planned, node, criteria, kept)
+        _add_up(scene, *before)
 
     def _by_group(
         self,
         snapshot: Snapshot,
         scene: Scene,
-        tree: tuple[Places, Ints],
+        node: Ints,
         criteria: Sequence[Criterion],
         kept: Words,
     ) -> Iterator[Scene]:
-        """Group by group: what is had of the group counts, against what is to be had of it."""
-        plan, agents, progress, (places, node) = self.plan, scene.agents, criteria[-1], tree
+        """Group by group what is had of it counts, against what is to be had of it; then the rest.
+
+        `node` (P,): of each place.
+        """
+        plan, agents, places, progress = self.plan, scene.agents, scene.places, criteria[-1]
         columns = len(snapshot.total) + 1
-        mine = slice((len(criteria) - 1) * columns, len(criteria) * columns)
+        own = scene.standing.measure[(len(criteria) - 1) * columns : len(criteria) * columns]
+        in_all = own.copy()
         barred, width = agents.barred, agents.barred.shape[1]
-        rows = _with_something_free(scene)
+        rows = _with_something_free(scene) if len(plan.part) else agents.row
         group = plan.group[rows]
-        groups = np.unique(group[group >= 0])
-        targets = _targets(plan.part[groups], snapshot.tree.parent, snapshot.tree.client)
-        for each, target in zip(groups.tolist(), targets, strict=True):
+        for each in np.unique(group[(group >= 0) & (group < len(plan.part))]).tolist():
             count = progress.agent_gain * plan.agents_held[each]
             of_group = replace(snapshot, held=plan.held[each])
-            held = of_group.held_over_tree(progress.amount_gain, count)
-            scene.standing.measure[mine] = held[node].T
+            began = of_group.held_over_tree(progress.amount_gain, count)[node].T
+            own[:] = began
             row = scene_builder.read_only(rows[group == each], np.int64)
-            mine_only = scene._replace(
-                places=places._replace(weight=fixed(target[node])), agents=agents._replace(row=row)
-            )
-            wish = Wish(plan.part[each], progress, scene.standing.measure[mine])
+            mine_only = _weighed(scene, plan.part[each])._replace(agents=agents._replace(row=row))
+            wish = Wish(plan.part[each], progress, own)
             late = behind(snapshot, places, wish)
             if len(late):
                 # Those who lack a task first, so that nobody else takes what they wait for.
@@ -139,6 +143,54 @@ class _Towards:
                 kept[row] |= parts_of_tasks(snapshot, mine_only.agents, late)
                 barred[row] |= kept[row]
             yield mine_only
+            in_all += own - began
+        own[:] = in_all
+        rest = rows[group >= len(plan.part)] if len(plan.part) else rows
+        if len(rest):
+            row = scene_builder.read_only(rest, np.int64)
+            yield _weighed(scene, plan.target)._replace(agents=agents._replace(row=row))
+
+
+class _Flat(NamedTuple):
+    """The tree without roles; as in `Places`."""
+
+    parent: Ints
+    first: Ints
+    last: Ints
+
+
+@memoize()
+def _side_by_side(count: int) -> _Flat:
+    """Put all places below the root, where they stand; those of roles then have no children."""
+    parent, first = np.full(count, count - 1), np.zeros(count, np.int64)
+    parent[-1] = -1
+    last = first.copy()
+    last[-1] = count - 1
+    return _Flat(fixed(parent), fixed(first), fixed(last))
+
+
+def _weighed(scene: Scene, target: Floats) -> Scene:
+    """Let each client's progress be measured by its target, (C,)."""
+    client = scene.places.client
+    weight = np.where(client >= 0, target[client], 0)
+    return scene._replace(places=scene.places._replace(weight=fixed(np.maximum(weight, _NOTHING))))
+
+
+def _add_up(scene: Scene, measure: Floats, served: Ints) -> None:
+    """Let roles have what the clients below them were given, and the turns that these took.
+
+    `measure` (K, P), `served` (P,): as they were before.
+    """
+    parent, standing = scene.places.parent, scene.standing
+    took = np.where(standing.served > served, standing.served, 0)
+    more = standing.measure - measure
+    took[-1], more[:, -1] = 0, 0  # the root has them already
+    for level in _levels(parent):
+        np.maximum.at(took, parent[level], took[level])
+        np.add.at(more.T, parent[level], more[:, level].T)
+    roles = np.flatnonzero(scene.places.client[:-1] < 0)
+    standing.served[roles] = np.maximum(standing.served[roles], took[roles])
+    standing.measure[:, roles] += more[:, roles]
 
 
 def _with_something_free(scene: Scene) -> Ints:
@@ -160,36 +212,14 @@ def _without(scene: Scene, barred: Words) -> Scene:
     )
 
 
-def _targets(target: Floats, parent: Ints, client: Ints) -> Floats:
-    """Targets by node, (G, N), of targets by client, (G, C): added up over the tree."""
-    nodes = len(parent)
-    result = np.zeros((len(target), nodes))
-    result[:, : len(client)] = target[:, client]
-    # Level by level, the lowest first: those of one level need no sums of one another.
-    for level, above, which in _levels(parent):
-        rows = len(above) * np.arange(len(target))[:, None] + which
-        sums = np.bincount(
-            rows.ravel(), result[:, level].ravel(), minlength=len(target) * len(above)
-        )
-        result[:, above] += sums.reshape(len(target), len(above))
-    return np.maximum(result, _NOTHING)
-
-
 @memoize()
-def _levels(parent: Ints) -> tuple[tuple[Ints, Ints, Ints], ...]:
-    """Nodes of each level of the tree below its root, the lowest level first.
-
-    Beside them the nodes above a level, and which of these is above each of its nodes.
-    """
+def _levels(parent: Ints) -> tuple[Ints, ...]:
+    """Places of each level of the tree below its root, the lowest level first."""
     depth = np.zeros(len(parent), np.int64)
-    for node in range(len(parent) - 2, -1, -1):
-        depth[node] = depth[parent[node]] + 1
-    result = []
-    for each in range(int(depth.max(initial=0)), 0, -1):
-        level = np.flatnonzero(depth == each)
-        above, which = np.unique(parent[level], return_inverse=True)
-        result.append((fixed(level), fixed(above), fixed(which.reshape(-1))))
-    return tuple(result)
+    for place in range(len(parent) - 2, -1, -1):
+        depth[place] = depth[parent[place]] + 1
+    levels = range(int(depth.max(initial=0)), 1, -1)
+    return tuple(fixed(np.flatnonzero(depth == each)) for each in levels)
 
 
 @memoize()

@@ -12,6 +12,7 @@ GROUPS_MAX = 256
 """Of agents, that a plan tells apart. Each costs a cycle over all agents some 0.2 ms."""
 
 _BITS = 64
+_PARTS_MAX = 2**18  # numbers of a plan by agent: each is kept with every plan, and looked at
 _FEW = 16  # groups, that any solver can pay for
 _OF_SIZES = 4  # groups, for each size of agents: so there is room to tell them apart by clients
 _FINEST = 64  # steps for sizes, of one that is twice as large
@@ -221,22 +222,38 @@ def plan_of(
     return Plan(fixed(of_client), fixed(groups.group), fixed(words), fixed(costs), fixed(parts))
 
 
-def plan_by_agent(problem: Problem, groups: Groups, target: Floats, there: Bools) -> Plan:
-    """Make a plan that says of every agent who may have something of it.
+def plan_by_agent(problem: Problem, groups: Groups, given: Ints, worth: Floats) -> Plan:
+    """Make a plan that says of every agent who may have something of it, and mostly how much.
 
-    `target` (n,).
-    `there` (n, B): by agent's handle; nobody is to have anything of the agents beyond B.
+    Agents of the same clients are a group. Where these are several, each has a part of the group,
+    or some client would be given places there that another has to have. Only of the largest such
+    groups, where there are very many, for parts cost each cycle time.
+
+    `given` (n, B): places by agent's handle; nobody is to have anything of the agents beyond B.
+    `worth` (n,): what a place is of the target.
     """
     of_client = np.zeros(len(problem.demand))
-    of_client[groups.clients] = target
-    some = np.flatnonzero(there.any(axis=0))
-    clients_there = there[:, some].T
+    of_client[groups.clients] = given.sum(axis=1) * worth
+    some = np.flatnonzero(given.any(axis=0))
+    clients_there = given[:, some].T > 0
     first, of_agent = alike(np.zeros((len(some), 0), np.int64), clients_there)
+    # Those with parts come first, the largest ones before the others.
+    count = np.bincount(of_agent, minlength=len(first))
+    count[clients_there[first].sum(axis=1) < 2] = 0
+    order = np.argsort(-count, kind="stable")
+    most = min(GROUPS_MAX, _PARTS_MAX // max(len(problem.demand), 1))
+    part = np.zeros((min(int((count > 0).sum()), most), len(problem.demand)))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
     group = np.full(len(problem.capacity), -1)
-    group[some] = of_agent
-    words = words_of(clients_there[first], groups.clients, max(problem.excluded.shape[1], 1))
+    group[some] = place[of_agent]
+    for row in range(len(part)):
+        mine = given[:, np.flatnonzero(group[: given.shape[1]] == row)].sum(axis=1)
+        part[row, groups.clients] = mine * worth
+    allowed = clients_there[first[order]]
+    words = words_of(allowed, groups.clients, max(problem.excluded.shape[1], 1))
     none = np.zeros((0, len(problem.total)))
-    return Plan(fixed(of_client), fixed(group), fixed(words), fixed(none))
+    return Plan(fixed(of_client), fixed(group), fixed(words), fixed(none), fixed(part))
 
 
 def sole_owners(problem: Problem, groups: Groups, target: Floats, owner: Ints) -> Plan:

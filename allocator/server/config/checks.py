@@ -1,40 +1,26 @@
 """Checks of options that bounds cannot express.
 
 Those of single options return the value or raise a `ValueError` that says what would be right.
-
-gRPC ends the process where a key is missing, and says nothing but "invalid" where a file of TLS is
-wrong. So certificates and keys are loaded into a context of the standard library first.
 """
 
-import ipaddress
 import re
-import ssl
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NoReturn
 
 from pydantic_core import PydanticCustomError
 
 from allocator.core import PolicySpec, parse_constraint, parse_quantities, refuse_long
 from allocator.near import suggestion
 from allocator.server.system.disk import read_regular
-
-if TYPE_CHECKING:
-    from cryptography import x509
-
+from allocator.server.system.tls_files import FILE_BYTES_MAX
 
 ANY_NAME = "*"
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
 
-FILE_BYTES_MAX = 2**20
-"""A larger file is no certificate and no token."""
-
 NOWHERE = "-"
 """As a directory: nothing is kept."""
-
-_HOST_PORT = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
 
 
 def one_of(text: str, known: Iterable[str]) -> str:
@@ -75,51 +61,11 @@ def role_path(text: str) -> str:
     return text
 
 
-def target(text: str) -> str:
-    """Check an address that gRPC can listen on."""
-    if text.startswith("unix:"):
-        path = text.removeprefix("unix:")
-        if not path.startswith("/"):
-            message = "needs an absolute path after 'unix:', as in 'unix:/run/allocator.sock'"
-            raise ValueError(message)
-        if len(path.encode()) > 107:  # sockaddr_un has 108, the last of them 0
-            message = "is too long; the path of a Unix socket has at most 107 bytes"
-            raise ValueError(message)
-        return text
-    match = _HOST_PORT.fullmatch(text)
-    if not match or int(match[2]) > 65535:
-        message = "must be host:port with a port of at most 65535, [IPv6]:port, or unix:/path"
-        raise ValueError(message)
-    return text
-
-
 def owner(text: str) -> str:
     if text and not re.fullmatch(r"[\w.-]*(:[\w.-]+)?", text):
         message = "must be user:group, :group or user, as in 'root:mesos'"
         raise ValueError(message)
     return text
-
-
-def is_local(text: str) -> bool:
-    """Whether only this machine reaches an address: a Unix socket, or host:port of loopback.
-
-    Examples
-    --------
-    >>> is_local("127.0.0.1:5056"), is_local("127.elsewhere.org:5056"), is_local("[::1]:5056")
-    (True, False, True)
-    """
-    return text.startswith(("unix:", "unix-abstract:")) or is_loopback(text.rpartition(":")[0])
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address of a host means this machine, seen from itself."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
-    except ValueError:
-        return False
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def host_name(text: str) -> str:
@@ -213,92 +159,3 @@ def constraint_expression(text: str) -> str:
         message = "holds for every agent; write clauses, as in 'zone=a|b; gpu_model!=K80; ssd'"
         raise ValueError(message)
     return text
-
-
-_PEM = "name a PEM file, with -----BEGIN"
-_NO_CERTIFICATE = f"holds no certificate that can be read; {_PEM} CERTIFICATE-----"
-
-
-class TlsProblem(NamedTuple):
-    """A TLS file that cannot be used."""
-
-    part: str
-    """``cert``, ``key`` or ``ca``."""
-    message: str
-    """What is wrong, and the mend."""
-
-
-def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
-    """Say what is wrong with PEM files that can be read; an empty path is none.
-
-    `cert` has the certificate, and behind it those of the authorities between it and the root;
-    `ca` the authorities that are believed.
-
-    Raises OSError where one of them cannot be read, or is no regular file.
-    """
-    if cert and not key:
-        return TlsProblem("key", "is missing while tls_cert is given; give both, or neither")
-    if key and not cert:
-        return TlsProblem("cert", "is missing while tls_key is given; give both, or neither")
-    problem = _problem_of_pair(cert, key) if cert else None
-    return problem or (_problem_of_authorities(ca) if ca else None)
-
-
-def _problem_of_pair(cert: str, key: str) -> TlsProblem | None:
-    if not _certificates(cert):
-        return TlsProblem("cert", _NO_CERTIFICATE)
-    read_regular(key, FILE_BYTES_MAX)  # the library below would wait for a FIFO
-    asked = []
-
-    def password() -> str:
-        asked.append(True)
-        return ""
-
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.set_ciphers("ALL:@SECLEVEL=0")  # whether a key is long enough, gRPC judges
-        context.load_cert_chain(cert, key, password)
-    except ssl.SSLError as error:
-        if asked:
-            return TlsProblem("key", "is encrypted; store it without a password, for us alone")
-        if error.reason == "KEY_VALUES_MISMATCH":
-            return TlsProblem("key", "is not the certificate's; name the one it was made with")
-        return TlsProblem("key", f"holds no private key; {_PEM} PRIVATE KEY-----")
-    return None
-
-
-def _problem_of_authorities(ca: str) -> TlsProblem | None:
-    found = _certificates(ca)
-    if not found:
-        return TlsProblem("ca", _NO_CERTIFICATE)
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(
-        cadata=b"".join(each.public_bytes(Encoding.DER) for each in found)
-    )
-    # Who names itself as its issuer may be believed as it is.
-    self_issued = any(each.issuer == each.subject for each in found)
-    if not context.cert_store_stats()["x509_ca"] and not self_issued:
-        message = "holds no authority's certificate; name that of whoever signed the certificates"
-        return TlsProblem("ca", message)
-    return None
-
-
-def _certificates(path: str) -> "list[x509.Certificate]":
-    """The certificates of a PEM file; none where one of them cannot be read."""
-    from cryptography import x509  # only who uses TLS waits for the library
-
-    try:
-        return x509.load_pem_x509_certificates(read_regular(path, FILE_BYTES_MAX))
-    except (ValueError, x509.InvalidVersion):
-        return []
-
-
-def expired_at(cert: str) -> str:
-    """Say when the first certificate of a PEM file ended to be valid; empty where it has not.
-
-    As ``YYYYMMDDHHMMSSZ``, in UTC.
-    """
-    ends = _certificates(cert)[0].not_valid_after_utc
-    return f"{ends:%Y%m%d%H%M%SZ}" if ends < datetime.now(UTC) else ""

@@ -25,9 +25,7 @@ from allocator.core import (
 from allocator.server.config.checks import (
     absolute_directory,
     constraint_expression,
-    find_problem,
     host_name,
-    is_local,
     no_directory,
     non_blank,
     non_empty,
@@ -42,9 +40,10 @@ from allocator.server.config.checks import (
     selection_name,
     short,
     spec_that_builds,
-    target,
 )
 from allocator.server.config.schema import Count, Section
+from allocator.server.system.addresses import is_local, target
+from allocator.server.system.tls_files import find_problem
 from allocator.settable import RULES, Scope, SettingKind, Value
 
 
@@ -631,7 +630,7 @@ class StarvationSection(Section):
         1.0,
         description=(
             "Part of the cluster that a framework may have on offer without using it, in all its"
-            " roles together; then it is offered no more. 1: no bound."
+            " roles together; then it is offered no more. One task may always be. 1: no bound."
         ),
     )
 

@@ -3,6 +3,9 @@
 Such a process has all memory as it was when it was forked. So the core waits for the fork alone.
 Nothing that the process does changes this one, and its result is read on the thread of whoever
 asked. In a small cluster, or where no process can be forked, the core's thread does the work.
+
+No process is forked while a solver is at work. A question waits for it on the thread of whoever
+asked, up to `SOLVER_S`.
 """
 
 import threading
@@ -14,10 +17,13 @@ import structlog
 from allocator.core import Allocator, nbytes_of
 from allocator.server.engine.commands import Ask
 from allocator.server.system.disk import reason
-from allocator.server.system.frozen import LARGE, Moment
+from allocator.server.system.frozen import LARGE, ForkLaterError, Moment, may_fork
 
 RETRY_S = 60.0
 """After a process has failed, so long none is forked."""
+
+SOLVER_S = 5.0
+"""A question waits so long for a solver; after that the core's thread answers it."""
 
 SIZE_S = 10.0
 """How long it is known how large the books are."""
@@ -53,6 +59,7 @@ class Apart:
         `may`: whether it can be done apart from the core's thread, on which it is called.
         """
         with self._place:
+            may_fork(SOLVER_S)
             moment, found = ask(lambda: self._begun(work, may))
             if moment is None:
                 return cast("_T", found)
@@ -70,6 +77,8 @@ class Apart:
             return None
         try:
             moment = Moment(work, self._allocator().shared())
+        except ForkLaterError:
+            return None
         except OSError as error:
             self.fail(error)
             return None

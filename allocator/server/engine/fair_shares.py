@@ -17,6 +17,7 @@ rests in proportion to both.
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -26,6 +27,7 @@ import structlog
 from allocator.core import Allocator, Bools, Copied, Floats, Ints, Newcomer, PolicySpec
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.reports import report
+from allocator.server.system.frozen import solving
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 
@@ -44,8 +46,14 @@ def deal(loop: CoreLoop, policy: PolicySpec, copied: Copied) -> report.Report:
 def dealt_anew(loop: CoreLoop, policy: PolicySpec, copied: Copied) -> Allocator:
     """As `deal`; gives the allocator, whose `last_cycle` says whether the policy failed."""
     twin = loop.new_twin(policy)
-    twin.reallocate_from_scratch(copied, policy=policy)
+    with _solving(twin):
+        twin.reallocate_from_scratch(copied, policy=policy)
     return twin
+
+
+def _solving(twin: Allocator) -> AbstractContextManager[None]:
+    """Fork no process while a policy that plans decides."""
+    return nullcontext() if twin.planning_policy is None else solving()
 
 
 def newcomers_share(
@@ -57,7 +65,8 @@ def newcomers_share(
     Raises EventError where there is no room for it.
     """
     twin = loop.new_twin(policy)
-    handle = twin.reallocate_from_scratch(copied, newcomer, policy)
+    with _solving(twin):
+        handle = twin.reallocate_from_scratch(copied, newcomer, policy)
     dealt = report.read(twin)
     return float(dealt.share[dealt.clients.framework == handle].max(initial=0.0))
 
@@ -141,7 +150,8 @@ def _outlook(loop: CoreLoop, copied: Copied, policy: PolicySpec) -> _Outlook:
     twin = _twin(loop, copied, policy)
     rows = np.flatnonzero(twin.state.clients.framework)
     before = report.read(twin)
-    decisions = twin.allocate(twin.state.now_ms)
+    with _solving(twin):
+        decisions = twin.allocate(twin.state.now_ms)
     after = report.read(twin)
     # Each decision is one offer of one agent to one client.
     clients = [

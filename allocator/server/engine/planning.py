@@ -22,7 +22,7 @@ import structlog
 
 from allocator.core import AdoptPlan, Allocator, Ints, PlanningPolicy, Problem
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.system.frozen import Moment
+from allocator.server.system.frozen import Moment, may_fork, solving
 from allocator.server.system.lasting import LastingThread
 
 _log = structlog.get_logger()
@@ -151,7 +151,8 @@ class PlanningThread:
         # Once a cycle, for what happens in between may take several messages.
         if planning_policy is None or allocator.cycle == self._cycle or now_s < self._next_s:
             return
-        if self._may_begin():
+        # While a question is solved no process can be forked for the problem: it is copied later.
+        if self._may_begin() and may_fork():
             with self._loop.holds.of("plan"):
                 self._look_at_problem(allocator, planning_policy, now_s)
 
@@ -302,7 +303,8 @@ class PlanningThread:
             run.begun_s = time.monotonic()
         if not run.stands:
             assert run.problem is not None
-            run.planned = AdoptPlan(run.planning_policy.plan(run.problem))
+            with solving():
+                run.planned = AdoptPlan(run.planning_policy.plan(run.problem))
 
     def _tell_failure(self, failure: str) -> None:
         if failure != self._failure:  # each once, not with every plan

@@ -13,10 +13,10 @@ from pathlib import Path
 import grpc
 import structlog
 
-from allocator.server.config.checks import FILE_BYTES_MAX, find_problem
 from allocator.server.config.sections import AccessSection, ListenSection
 from allocator.server.system.callers import certificate_names
 from allocator.server.system.disk import read_regular
+from allocator.server.system.tls_files import FILE_BYTES_MAX, find_problem
 from allocator.server.views.views import VIEWS
 from allocator.settable import RULES
 

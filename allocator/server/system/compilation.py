@@ -64,9 +64,10 @@ def load(part: str = "") -> None:
     # Each call runs the loops once, which compiles them or takes them from the cache.
     if part in ("", "core"):
         core.warm(lambda _spec: core.GiveAll())
-        explain.warm()
     if part in ("", "agent-first"):
         policies.warm("random")
+        # Made of the same rules, which are understood once in a process.
+        explain.warm()
     if part in ("", "client-first"):
         policies.warm("joint")
     if part in ("", "plans"):

@@ -14,10 +14,12 @@ import pickle
 import select
 import signal
 import struct
+import threading
 import traceback
 import warnings
 import weakref
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from typing import Any, Generic, NoReturn, TypeVar, cast
@@ -48,26 +50,72 @@ def is_child() -> bool:
     return _Process.is_child
 
 
+class ForkLaterError(OSError):
+    """A solver is at work, and no process is forked meanwhile."""
+
+
+class _Solving:
+    """How many threads are inside a solver, and whether a process may be forked.
+
+    Libraries that a solver calls may have threads and locks of their own, and a fork in the middle
+    of such a call may never return. So both exclude each other.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._threads = 0
+
+    @contextmanager
+    def solving(self) -> Iterator[None]:
+        """Fork no process while this lasts; waits for a fork that is under way."""
+        with self._changed:
+            self._threads += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._threads -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def forking(self) -> Iterator[None]:
+        """Let no solver begin while this lasts. Raises ForkLaterError where one is at work."""
+        with self._changed:
+            if self._threads:
+                raise ForkLaterError("a solver is at work")
+            yield
+
+    def may_fork(self, within_s: float = 0.0) -> bool:
+        """Wait so long at most until no solver is at work; says whether none is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._threads, within_s)
+
+
+_SOLVING = _Solving()
+solving, may_fork = _SOLVING.solving, _SOLVING.may_fork
+
+
 def frozen(make: Callable[[], Iterator[bytes]], files: Collection[int] = ()) -> Generator[bytes]:
     """Have pieces made by a child, of all that is as it is now; any thread may read them.
 
     The child ends where nobody holds the iterator any more.
 
     `files`: descriptors that the child needs.
-    Raises OSError: at once where there can be no child, later where it failed.
+    Raises OSError: at once where there can be no child, later where it failed. A ForkLaterError:
+    there can be none yet.
     """
     reads, writes = os.pipe()
     try:
-        with warnings.catch_warnings():
+        with _SOLVING.forking(), warnings.catch_warnings():
             # Python 3.12 warns of threads, which our child does not touch.
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
+            if not child:
+                _write(make, writes, files)
     except OSError:
         os.close(reads)
         os.close(writes)
         raise
-    if not child:
-        _write(make, writes, files)
     os.close(writes)
     pieces = _read(child, reads)
     next(pieces)  # it has begun: from now on whatever happens ends the child

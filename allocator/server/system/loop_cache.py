@@ -38,33 +38,70 @@ def prepare() -> str:
     Returns what the operator should know; empty where there is nothing.
     """
     name = _PREFIX + _state()
-    # A base that is such a directory itself was handed down by a parent process: go beside it.
-    base = Path(os.environ.get(_BASE) or _usual_base())
-    directory = (base.parent if base.name.startswith(_PREFIX) else base) / name
+    directories = [place / name for place in _places()]
+    complete = next((each for each in directories if (each / COMPLETE).exists()), None)
+    directory = next(filter(_is_writable, directories), None)
     note = ""
-    if not _is_writable(directory):
-        private = _private_copy(directory)
-        if private is None:
+    if directory is None:
+        base = directories[-1].parent
+        directory = _private_copy(name, complete)
+        if directory is None:
+            directory = directories[-1]
             note = "no directory can be written: the loops run interpreted, which is slow"
         else:
             note = (
-                f"{base} cannot be written: compiled loops are kept in {private.parent} until the"
+                f"{base} cannot be written: compiled loops are kept in {directory.parent} until the"
                 f" end; {_BASE} names another directory"
             )
-            directory = private
+    elif complete is not None and not (directory / COMPLETE).exists():
+        _copy(complete, directory)
     os.environ[_BASE] = str(directory)
     return note
 
 
-def _private_copy(directory: Path) -> Path | None:
-    """Make a directory of this process, with what is in another if that is complete."""
+def _places() -> list[Path]:
+    """Where directories of loops may be, in order of preference."""
+    if given := os.environ.get(_BASE):
+        # A directory of loops was handed down by a parent process: go beside it.
+        base = Path(given)
+        return [base.parent if base.name.startswith(_PREFIX) else base]
+    # A checkout has a cache of its own. An installed package keeps loops where Python keeps its
+    # bytecode, and in the user's cache where it may not write there.
+    checkout = PACKAGE.parent
+    if (checkout / "pyproject.toml").is_file():
+        return [checkout / ".cache" / "numba", _users_cache()]
+    return [PACKAGE / "__pycache__", _users_cache()]
+
+
+def _copy(complete: Path, directory: Path) -> None:
+    """Fill an empty directory that can be written with a complete one that cannot."""
+    try:
+        with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
+            # All at once, for other processes may look into it meanwhile.
+            copy = Path(scratch) / directory.name
+            _copy_writable(complete, copy)
+            copy.rename(directory)
+    except OSError:
+        return  # The disk is full, or another process was faster: the loops are compiled.
+
+
+def _copy_writable(complete: Path, directory: Path) -> None:
+    """Copy a directory of loops: numba writes, on trial, to each one that it reads."""
+    shutil.copytree(complete, directory)
+    for each in (directory, *directory.iterdir()):
+        if each.is_dir():
+            each.chmod(0o755)
+
+
+def _private_copy(name: str, complete: Path | None) -> Path | None:
+    """Make a directory of this process, with what is in a complete one if there is one."""
     for place in (None, "/dev/shm"):  # noqa: S108 - the directory is made for us alone
         try:
-            private = Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)) / directory.name
+            private = Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)) / name
             _private.append(private.parent)
             # A complete cache that cannot be written (in an image, say) spares the compilation.
-            if (directory / COMPLETE).exists():
-                shutil.copytree(directory, private)
+            if complete is not None:
+                _copy_writable(complete, private)
             else:
                 private.mkdir()
         except OSError:
@@ -94,7 +131,7 @@ def mark_complete() -> None:
         (Path(os.environ[_BASE]) / COMPLETE).touch()
 
 
-def _usual_base() -> Path:
+def _users_cache() -> Path:
     """Where a user's caches are; the home directory may be missing."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(  # noqa: PTH118 - "~" may stay
         os.environ.get("HOME", "/nonexistent"), ".cache"

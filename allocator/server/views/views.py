@@ -75,6 +75,9 @@ _OF: dict[str, Callable[[Allocator], Iterable[str]]] = {
 
 CYCLES_MAX = 256
 
+EXPLAIN_S = 3.0
+"""An explanation takes so long, and tells what was found by then: others wait for their turn."""
+
 NAME_SHOWN = 200
 """Characters of a name that there is not, which may be as long as a message."""
 
@@ -208,7 +211,9 @@ class Views:
         except UnknownSubjectError as error:
             text = _unknown(error, in_session=self.loop.session is not None)
             raise RejectedError(text) from None
-        return explain.explain(picture, kind, name, *filter(None, [request.cycles]))
+        until_s = time.monotonic() + EXPLAIN_S
+        told = request.cycles or explain.CYCLES
+        return explain.explain(picture, kind, name, told, lambda: time.monotonic() < until_s)
 
     def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
         """List the names of a kind that begin in a way; the core's thread only copies."""

@@ -37,7 +37,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from allocator.server.config.checks import ANY_NAME, is_loopback
+from allocator.server.config.checks import ANY_NAME
+from allocator.server.system.addresses import is_loopback
 
 SHOWN = 100
 """Characters of a name that is refused."""

@@ -230,7 +230,9 @@ def scale_costs(net: Residual, price: Ints, excess: Ints) -> bool:
     at, queue = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     queued = np.zeros(nodes, np.bool_)
     waiting = _Waiting(at, queue, queued)
-    error = max(np.abs(net.cost).max(), 1) if len(net.cost) else 1
+    error = 1
+    for cost in net.cost:
+        error = max(error, abs(cost))
     while True:
         error = max(error // _STEP, 1)
         _saturate(net, price, excess)
@@ -245,7 +247,8 @@ def scale_costs(net: Residual, price: Ints, excess: Ints) -> bool:
                 possible = _update_prices(net, price, excess, error, lists)
                 if not possible and _is_stuck(net, excess, lists.after):
                     return False
-                at[:] = net.start[:nodes]
+                for v in range(nodes):
+                    at[v] = net.start[v]
                 lowered = 0
             v = queue[begin % nodes]
             begin += 1

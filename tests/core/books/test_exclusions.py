@@ -8,11 +8,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.books import agent_rules, eligibility
+from allocator.core.books import agent_rules, eligibility, rule_index
 from allocator.core.books.agent_rules import AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.books.eligibility import Eligibility
+from allocator.core.books.rule_index import RuleIndex
 from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.core.constraints import parse_constraint
+from tests.counting import count_calls
 
 AGENTS, CLIENTS = 64, 150
 ROWS_MAX = 1 << 18
@@ -119,7 +121,7 @@ def test_columns_of_agents_say_what_each_agent_says(traits, rules, changes, rare
             traits = [*traits, *[None] * (max(change) + 1 - len(traits))]
             traits = [change.get(agent, its) for agent, its in enumerate(traits)]
         for rule in rules:
-            with patch.object(agent_rules, "_RARE", rare):
+            with patch.object(agent_rules, "RARE", rare):
                 found = _barred_by(columns, rule, len(traits))
             assert found == _barred_slowly(traits, rule)
 
@@ -127,7 +129,7 @@ def test_columns_of_agents_say_what_each_agent_says(traits, rules, changes, rare
 def test_columns_of_agents_are_bounded(monkeypatch):
     """Frameworks' own labels may ask for any number of attributes."""
     monkeypatch.setattr(agent_rules, "COLUMNS_BYTES_MAX", 2000)
-    monkeypatch.setattr(agent_rules, "_RARE", 0)
+    monkeypatch.setattr(agent_rules, "RARE", 0)
     traits = [AgentTraits({name: "1"}, *[False] * 4) for name in "abcd"]
     columns = AgentColumns(traits)
     for name in "abcd" * 2 + "abcdefgh" * 3:
@@ -141,7 +143,7 @@ def test_columns_of_agents_are_bounded(monkeypatch):
 
 
 def test_what_agents_were_like_is_forgotten(monkeypatch):
-    monkeypatch.setattr(agent_rules, "_RARE", 0)
+    monkeypatch.setattr(agent_rules, "RARE", 0)
     columns = AgentColumns([None] * 4)
     for turn in range(1000):
         its = AgentTraits({"rack": str(turn), f"name{turn}": ""}, *[False] * 4)
@@ -187,9 +189,12 @@ def test_names_that_no_agent_has_cost_no_look_at_agents():
     _Watched.looks = 0
     for client in range(10):
         relation.set_rule(client, _label(client))
+        assert not relation.excluded.any()
     for some in (256, 8, 1):
         relation.set_agents(np.arange(256, 256 + some), _plain(some))
+        assert not relation.excluded.any()
     relation.set_rule(10, _label(10))
+    assert not relation.excluded.any()
     assert _Watched.looks == 0
     relation.check()
 
@@ -201,13 +206,16 @@ def test_an_attribute_is_looked_at_once_however_many_rules_ask_for_it():
     _Watched.looks = 0
     for client in range(20):
         relation.set_rule(client, Rule(parse_constraint(f"rack=0|{client}; !a{client}")))
+        assert relation.excluded.any()
     assert _Watched.looks == 256
     # Of those that come later, too: for all agents, and for these.
     relation.set_agents(np.arange(256, 512), _plain(256))
     relation.set_rule(20, Rule(parse_constraint("rack!=3")))
+    assert relation.excluded_of(20).any()
     assert _Watched.looks <= 3 * 256
     relation.drop_agent(0)
     relation.set_rule(21, Rule(parse_constraint("rack!=4")))
+    assert relation.excluded_of(21).any()
     assert _Watched.looks <= 3 * 256
     relation.check()
 
@@ -223,37 +231,23 @@ def test_roles_of_a_framework_share_one_look_at_its_words(monkeypatch):
     monkeypatch.setattr(Rule, "__hash__", watched)
     for number in range(3):
         words = _label(number).clauses
-        relation.set_rules({client: Rule(words) for client in range(CLIENTS)})
-        relation.set_rules({client: Rule(words) for client in range(CLIENTS)})
+        for _ in range(2):
+            relation.set_rules({client: Rule(words) for client in range(CLIENTS)})
+            assert not relation.excluded[:, 0].any()
     assert len(hashed) < 20
     relation.check()
 
 
-class _Bars(np.ndarray):
-    """What a rule bars, and how many agents are looked at."""
-
-    looks = 0
-
-    def __getitem__(self, key):
-        found = super().__getitem__(key)
-        _Bars.looks += np.size(found)
-        return found
-
-    def any(self, *arguments, **named):
-        _Bars.looks += self.size
-        return super().any(*arguments, **named)
-
-
-def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent():
+def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent(monkeypatch):
     """Else constraints that are told anew all the time take the core's time from all others."""
     relation = _relation(AGENTS, CLIENTS)
-    client, agent = np.arange(CLIENTS), np.arange(CLIENTS) % AGENTS
+    client, agent = np.arange(CLIENTS), np.arange(CLIENTS) % 4
     relation.tell(client, agent, np.ones(CLIENTS, np.bool_))
-    for entry in relation._classes.values():
-        entry.bars = entry.bars.view(_Bars)
-    _Bars.looks = 0
+    relation.check()
+    count = count_calls(monkeypatch, RuleIndex, "barred", "barred_on")
     relation.tell(client, agent, np.zeros(CLIENTS, np.bool_))
-    assert _Bars.looks == CLIENTS
+    assert relation.excluded.any()
+    assert count == {"barred": 4}
     relation.check()
 
 
@@ -283,41 +277,54 @@ def test_many_rules_at_once_do_what_they_do_one_by_one(traits, batches, rows):
         assert not np.any(at_once.excluded.any(axis=1) & ~at_once.excluding)
 
 
-_lives = st.lists(
-    st.one_of(
-        st.tuples(st.just("come"), st.dictionaries(st.integers(0, 20), _traits, min_size=1)),
-        st.tuples(st.just("go"), st.integers(0, 20)),
-        st.tuples(st.just("rules"), st.dictionaries(_few_clients, st.none() | _rules)),
-        st.tuples(st.just("tell"), _rows),
-        st.tuples(st.just("forget"), _few_clients),
-        st.tuples(st.just("restore"), st.none()),
-    ),
-    max_size=12,
+_step = st.one_of(
+    st.tuples(st.just("come"), st.dictionaries(st.integers(0, 20), _traits, min_size=1)),
+    st.tuples(st.just("go"), st.integers(0, 20)),
+    st.tuples(st.just("rules"), st.dictionaries(_few_clients, st.none() | _rules)),
+    st.tuples(st.just("tell"), _rows),
+    st.tuples(st.just("forget"), _few_clients),
+    st.tuples(st.just("grow"), st.integers(1, 2)),
+    st.tuples(st.just("restore"), st.none()),
 )
+_lives = st.lists(st.tuples(_step, st.booleans()), max_size=16)
 
 
-@given(_lives, st.sampled_from([0, 8]))
-def test_whatever_comes_and_goes_is_judged_pair_by_pair(life, few):
-    """Many at a time, as well as few; with all that is kept in between, and without it."""
+def _lived(relation: Eligibility, name: str, said) -> Eligibility:
+    match name:
+        case "come":
+            relation.set_agents(np.array(list(said)), list(said.values()))
+        case "go":
+            relation.drop_agent(said)
+        case "rules":
+            relation.set_rules(said)
+        case "tell":
+            relation.tell(*_columns([row for row in said if row[0] in relation._rule]))
+        case "forget":
+            relation.forget([said])
+        case "grow":
+            relation.reserve(agents=AGENTS * said, clients=CLIENTS * said)
+        case _:
+            return restore(to_columns(Detached(relation).value), Eligibility())
+    return relation
+
+
+@given(_lives, st.sampled_from([0, 64]), st.integers(1, 3))
+def test_whatever_comes_and_goes_is_judged_pair_by_pair(life, few, block):
+    """Many at a time, as well as few; with all that is kept in between, and without it.
+
+    It is looked at after each step, or after several.
+    """
     relation = Eligibility()
     relation.reserve(agents=AGENTS, clients=CLIENTS)
-    for name, said in life:
-        match name:
-            case "come":
-                with (
-                    patch.object(eligibility, "_FEW", few),
-                    patch.object(agent_rules, "_RARE", few),
-                ):
-                    relation.set_agents(np.array(list(said)), list(said.values()))
-            case "go":
-                relation.drop_agent(said)
-            case "rules":
-                relation.set_rules(said)
-            case "tell":
-                known = [row for row in said if row[0] in relation._rule]
-                relation.tell(*_columns(known))
-            case "forget":
-                relation.forget(said)
-            case _:
-                relation = restore(to_columns(Detached(relation).value), Eligibility())
+    with (
+        patch.object(eligibility, "_FEW", few),
+        patch.object(eligibility, "_BLOCK", block),
+        patch.object(agent_rules, "RARE", few),
+        patch.object(rule_index, "RARE", few),
+        patch.object(rule_index, "_KEPT", 2),
+    ):
+        for (name, said), looks in life:
+            relation = _lived(relation, name, said)
+            if looks:
+                relation.check()
         relation.check()

@@ -9,6 +9,7 @@ import copy
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from allocator.core import (
     AgentInfo,
@@ -45,7 +45,8 @@ from allocator.core.checkpoint import (
 from allocator.core.checkpoint.classes import derived, never_changes
 from allocator.policies import build
 from tests.core.session import Session
-from tests.core.test_allocator_machine import AllocatorMachine
+from tests.differential.history import POLICY_VERBS, History
+from tests.differential.playing import SEEDS, agree, fresh, happenings
 
 # Every value that may stand in a state.
 
@@ -140,54 +141,66 @@ class Doubled:
         said = [refusal(allocator, event) for allocator in (self.first, self.second)]
         assert said[0] == said[1]
 
-    def allocate(self, now_ms: int) -> Decisions:
-        made, again = self.first.allocate(now_ms), self.second.allocate(now_ms)
+    def advance(self, now_ms: int) -> None:
+        self.first.advance(now_ms)
+        self.second.advance(now_ms)
+
+    def allocate(self, now_ms: int, agents: np.ndarray | None) -> Decisions:
+        made, again = (each.allocate(now_ms, agents) for each in (self.first, self.second))
         assert (made.cycle, made.first_decision) == (again.cycle, again.first_decision)
         for name in ("framework", "role", "agent", "kind", "amount"):
             assert (getattr(made, name) == getattr(again, name)).all()
         return made
 
 
-class CheckpointMachine(AllocatorMachine):
-    """The machine of the books, with a second allocator that is restored now and then."""
+class KeptHistory(History):
+    """A random history with a second allocator, which is restored now and then."""
 
-    allocator: Any
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, special=True, any_policy=True)
+        self.pair.core.settings.learn_demand = True
+        self.both: Any = Doubled(self.pair.core)
+        both: Any = self.both
+        self.pair.core = both
+        # Looking at filters would change one of the two.
+        self.pair.snapshots = None
 
-    @initialize(
-        name=st.sampled_from(["drf", "rps-dsf", "tsf"]),
-        selection=st.sampled_from(["random", "joint"]),
-        flat=st.booleans(),
-    )
-    def begin(self, name: str, selection: str, flat: bool) -> None:
-        super().begin(name, selection, flat)
-        self.allocator.settings.learn_demand = True
-        self.allocator = Doubled(self.allocator)
+    def a_policy(self) -> PolicySpec:
+        name, selection = self.one("drf", "rps-dsf", "tsf"), self.one("random", "joint")
+        return PolicySpec(name, selection=selection, flat=self.chance(0.5))
 
-    @rule()
+    def tell(self, verb: str, *arguments: Any) -> None:
+        super().tell(verb, *arguments)
+        if isinstance(self.pair.core, Doubled):
+            assert same(kept(self.both.first), kept(self.both.second))
+
     def restore_it(self) -> None:
-        self.allocator.second = resumed(self.allocator.first)
+        self.both.second = resumed(self.both.first)
 
-    @rule(role=st.sampled_from(["a", "b"]), limit=st.integers(0, 5))
-    def set_quota(self, role: str, limit: int) -> None:
-        """Of a resource that nothing here has: it gets a column, and binds nobody."""
-        self.allocator.step(SetQuota(role, {}, {f"gpus{limit}": limit * 1000}))
+    def limit_what_nobody_has(self) -> None:
+        """The resource gets a column, and binds nobody."""
+        limit = self.random.randint(0, 5)
+        self.both.step(SetQuota(self.one("a", "b"), {}, {f"gold{limit}": limit * 1000}))
 
-    @rule(demand=st.sampled_from([{}, None, {"disk": 1000}]))
-    @precondition(lambda self: self.allocator.settings.demands)
-    def set_demand(self, demand) -> None:
-        self.allocator.step(SetDemand("nobody", "", demand))
-
-    def the_bits_of_filters_are_right(self) -> None:
-        """Looking would change one of the two."""
-
-    @invariant()
-    def the_next_checkpoint_is_equal(self) -> None:
-        if isinstance(getattr(self, "allocator", None), Doubled):
-            assert same(kept(self.allocator.first), kept(self.allocator.second))
+    def set_demand(self) -> None:
+        if self.both.settings.demands:
+            self.both.step(SetDemand("nobody", "", self.one({}, None, {"disk": 1000})))
 
 
-TestCheckpointMachine = CheckpointMachine.TestCase
-TestCheckpointMachine.settings = settings(stateful_step_count=20, max_examples=20)
+KEPT_VERBS = {**POLICY_VERBS, "restore_it": 4, "limit_what_nobody_has": 2, "set_demand": 1}
+
+
+@settings(fresh, max_examples=4)
+@given(seed=SEEDS, happening=happenings(KEPT_VERBS))
+def test_who_was_restored_goes_on_as_the_other(seed, happening):
+    agree(partial(KeptHistory, seed), happening)
+
+
+@pytest.mark.long
+@settings(fresh, max_examples=20)
+@given(seed=SEEDS, happening=happenings(KEPT_VERBS))
+def test_who_was_restored_goes_on_as_the_other_in_many_histories(seed, happening):
+    agree(partial(KeptHistory, seed), happening)
 
 
 # The copy.

@@ -1,7 +1,7 @@
 """Refusals and suppression: what the scenarios of `tests/conformance` do not look at.
 
 How long a refusal lasts, what it covers and what ends it is told there for every policy, and held
-against a model by `test_allocator_machine.py`.
+against a model by `tests/differential`.
 """
 
 from allocator.core import SessionLimits, Suppress, UpdateAgent, UpdateFramework

@@ -26,6 +26,7 @@ def run(*arguments, **environment):
     )
 
 
+@pytest.mark.long
 def test_the_demo_plays_prints_and_draws(tmp_path):
     out = tmp_path / "out"
     done = run("--scale", "0.04", "--out", str(out))
@@ -69,6 +70,7 @@ def test_a_running_sidecar_is_used_where_one_is_named(tmp_path):
     assert "error" not in log.lower()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("trace", "scale"), [("swim", "0.01"), ("openb", "0.001")])
 def test_a_trace_is_replaced_by_its_stand_in_where_it_is_missing(tmp_path, trace, scale):
     done = run(
@@ -93,6 +95,7 @@ def test_a_broken_trace_is_named(tmp_path):
     assert "FB-2009_samples_24_times_1hr_1.tsv:1: has 2 fields" in done.stderr
 
 
+@pytest.mark.long
 def test_claims_are_checked_and_written(tmp_path):
     done = run("claims", "--seeds", "2", "--scale", "0.02", "--cores", "1", "--out", str(tmp_path))
     assert done.returncode == Exit.OK, done.stderr

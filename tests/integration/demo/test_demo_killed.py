@@ -10,6 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+from tests.tiers import long
+
 MARK = "MESOS_ALLOCATOR_TEST_MARK"
 WAIT_S = 200.0
 """A sidecar that is not compiled yet compiles first."""
@@ -42,11 +44,14 @@ def mark():
         os.kill(number, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("moment", [" serve ", "run_worker"])
+@pytest.mark.parametrize("moment", [" serve ", *long("run_worker")])
 @pytest.mark.parametrize(
     ("number", "group"),
-    [(signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGKILL, False)],
-    ids=["ctrl-c", "terminate", "kill"],
+    [
+        pytest.param(signal.SIGINT, True, id="ctrl-c"),
+        pytest.param(signal.SIGTERM, False, id="terminate", marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, False, id="kill", marks=pytest.mark.long),
+    ],
 )
 def test_nothing_is_left_of_a_demo(moment, number, group, mark, tmp_path):
     """While sidecars start, and while workers do; Ctrl-C reaches all of the terminal's group."""

@@ -19,6 +19,7 @@ from allocator.lab.master.emulated import EmulatedMaster
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.wire.settings.operator_settings import read_policy
+from tests.tiers import long
 
 OURS = PolicySpec("choosy", "listed", parameters={"unit": "agents"}, subtrees={"eng": "tsf"})
 """No default of anything, so that a policy that was not set back shows."""
@@ -81,7 +82,7 @@ def master_on(sidecar: SidecarProcess, started_us: int) -> EmulatedMaster:
     return master
 
 
-@pytest.mark.parametrize("command", list(SHORT))
+@pytest.mark.parametrize("command", ["soak", *long("demo")])
 def test_the_policy_is_set_back_at_the_end(command, sidecar, tmp_path):
     run = begin(command, sidecar, tmp_path, SHORT)
     _, said = run.communicate(timeout=200)
@@ -101,8 +102,8 @@ def test_a_policy_of_the_configuration_does_not_become_an_operator_s(sidecar, tm
         assert stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=ADMIN_S) == before
 
 
-@pytest.mark.parametrize("command", list(LONG))
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", ["soak", *long("demo")])
+@pytest.mark.parametrize("number", [signal.SIGINT, *long(signal.SIGTERM)])
 def test_the_policy_is_set_back_after_an_interruption(command, number, sidecar, tmp_path):
     run = begin(command, sidecar, tmp_path, LONG)
     wait_for(lambda: ask(sidecar)[0] != OURS and ask(sidecar)[1].in_session)
@@ -145,7 +146,7 @@ def test_a_signal_that_is_ignored_stays_so(signals):
         end_if_told()
 
 
-@pytest.mark.parametrize("command", list(SHORT))
+@pytest.mark.parametrize("command", ["soak", *long("demo")])
 def test_a_sidecar_that_serves_a_master_is_left_alone(command, sidecar, tmp_path):
     master = master_on(sidecar, 10)
     sessions = ask(sidecar)[1].sessions
@@ -169,6 +170,7 @@ def test_it_is_taken_over_by_force_and_given_back(sidecar, tmp_path):
     master.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", list(LONG))
 def test_where_a_newer_master_comes_it_ends_with_one_line(command, sidecar, tmp_path):
     run = begin(command, sidecar, tmp_path, LONG)

@@ -52,6 +52,7 @@ def test_the_facebook_hour_starves_nobody(traces, sidecar):
     assert max(used[0] for used in played.record.used) <= played.record.total[-1][0]
 
 
+@pytest.mark.long
 def test_openb_pods_run_where_their_gpus_are_and_nobody_starves(traces, sidecar):
     scenario, _ = catalogue.openb(seed=0, agents=30, scale=0.02)
     assert [arrival for arrival in scenario.arrivals if arrival.allowed]
@@ -63,6 +64,7 @@ def test_openb_pods_run_where_their_gpus_are_and_nobody_starves(traces, sidecar)
 PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name)), PlanningPolicy))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", PLANNING)
 def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
     """On a real session: plans come from a thread of the sidecar, late ones hold nobody up."""
@@ -72,6 +74,7 @@ def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
     assert played.record.used[-1] == (0, 0, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", PLANNING)
 def test_policies_that_plan_serve_everybody_on_a_small_cluster(monkeypatch, sidecar, policy):
     """The same on the stand-in for the trace, which is always there."""

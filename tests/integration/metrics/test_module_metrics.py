@@ -1,5 +1,7 @@
 """What a module says of itself, in a real scrape of a real sidecar."""
 
+import pytest
+
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.workloads.play import play
 from allocator.lab.workloads.spark_experiment import experiment
@@ -67,6 +69,7 @@ def test_what_a_module_says_is_shown_as_long_as_it_has_a_session():
         channel.close()
 
 
+@pytest.mark.long
 def test_the_emulated_master_says_it_too():
     with SidecarProcess() as process:
         heard: list[Samples] = []

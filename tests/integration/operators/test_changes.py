@@ -3,12 +3,12 @@
 import getpass
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from allocator.cli.app import app
 from tests.integration.operators.test_lasting_settings import ask, command, settings
 from tests.integration.sessions.live_session import session
 from tests.integration.sessions.two_frameworks import CLUSTER
@@ -278,13 +278,7 @@ def test_a_reload_replays(tmp_path):
         module.batch(cycle=True)
         channel.close()
         process.terminate()
-    done = subprocess.run(
-        [sys.executable, "-m", "allocator", "replay", str(journal), "--json"],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, ["replay", str(journal), "--json"])
+    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["differing"] == 0
     assert Path(journal.parent / "settings.json").exists(), "beside the journal by default"

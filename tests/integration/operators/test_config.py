@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.server.sidecar_process import SidecarProcess
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -43,6 +45,7 @@ def test_five_errors_from_three_sources_stop_the_start_and_are_all_named(tmp_pat
     ]
 
 
+@pytest.mark.long
 def test_an_address_that_is_taken_stops_the_start(tmp_path):
     with SidecarProcess() as running:
         done = serve("--listen", running.targets[0], "--http-port", "0")

@@ -161,9 +161,13 @@ def test_a_rule_of_the_file_that_an_operator_took_back_stays_away_until_it_is_re
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "it is no JSON"),
         ('{"version": 1, "checksum": "00000000", "content": {"changes": []}}', "its checksum"),
-        ('{"version": 7, "checksum": "", "content": {}}', "has version 7; 1 can be read"),
+        pytest.param("", "it is no JSON", marks=pytest.mark.long),
+        pytest.param(
+            '{"version": 7, "checksum": "", "content": {}}',
+            "has version 7; 1 can be read",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_a_broken_file_is_set_aside_and_said_in_one_line(tmp_path, text, why):
@@ -191,6 +195,7 @@ def test_a_setting_that_is_not_possible_any_more_is_left_out_and_said(tmp_path):
         assert limit == {"role": "a", "limit": {"cpus": 2}}
 
 
+@pytest.mark.long
 def test_two_sidecars_do_not_share_a_directory(tmp_path):
     with begun(tmp_path):
         other = begun(tmp_path)

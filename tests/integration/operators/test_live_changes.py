@@ -104,6 +104,7 @@ def test_a_weight_is_told_and_shown(session):
     assert ask(process, "weight", "list")["weights"] == []
 
 
+@pytest.mark.long
 def test_all_of_it_lasts(tmp_path):
     with begun(tmp_path) as process:
         for words in (

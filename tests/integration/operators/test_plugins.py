@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.server.metrics.scraping import value
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
@@ -37,6 +39,7 @@ def test_the_example_decides():
         assert sidecar.terminate() == 0
 
 
+@pytest.mark.long
 def test_a_policy_that_never_comes_back_costs_one_deadline_and_ends_with_the_process(tmp_path):
     path = tmp_path / "hangs.py"
     path.write_text(HANGS)

@@ -21,6 +21,7 @@ from allocator.core import AddFramework, Define, FrameworkInfo
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.tiers import long
 
 LONG = "a-framework-whose-name-is-" + "long-" * 60
 LISTS = (
@@ -129,7 +130,7 @@ def test_names_are_what_other_commands_take(target, command):
     assert sorted(names) == NAMES[command]
 
 
-@pytest.mark.parametrize("kind", ["demand", "constraint", "limit", "weight", "drain"])
+@pytest.mark.parametrize("kind", ["drain", *long("demand", "constraint", "limit", "weight")])
 def test_all_rules_of_a_kind_are_taken_back_by_their_names(target, tool, kind):
     """As the manual's line for a shell does it."""
     line = f"$M {kind} list -o name | xargs -L1 $M {kind} remove --dry-run"
@@ -180,7 +181,9 @@ def test_columns_can_be_counted(target):
     assert len({len(line.split()) for line in lines[1:]}) == 1
 
 
-@pytest.mark.parametrize("command", ["status", "shares", "dump", "settings show", "status --json"])
+@pytest.mark.parametrize(
+    "command", ["shares", "status --json", *long("status", "dump", "settings show")]
+)
 def test_a_disk_that_is_full_is_one_line(target, command):
     with Path("/dev/full").open("w") as full:
         done = run(target, command, stdout=full, stderr=subprocess.PIPE, capture_output=False)
@@ -197,7 +200,7 @@ def test_errors_that_cannot_be_written_keep_their_code():
 
 
 @pytest.mark.parametrize(
-    "command", ["status", "shares", "dump", "settings show", "explain role eng"]
+    "command", ["shares", "dump", *long("status", "settings show", "explain role eng")]
 )
 def test_whoever_reads_no_further_hears_nothing(target, command):
     words = [sys.executable, "-m", "allocator", *command.split(), "--target", target]

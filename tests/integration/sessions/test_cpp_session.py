@@ -2,7 +2,8 @@
 
 `mesos-module/tests/session/session_driver.cpp` plays a small master: exact ledger, gates,
 frameworks that accept and decline, agents that come and go. It ends with 3 as soon as its ledger is
-wrong. `make test` builds it, with the address sanitizer, and names it in MESOS_ALLOCATOR_DRIVER.
+wrong. `make test` builds it and names it in MESOS_ALLOCATOR_DRIVER; `make test-all` names the one
+built with the address sanitizer.
 """
 
 import json

@@ -56,6 +56,7 @@ def test_books_of_a_real_sidecar_agree_under_a_soak(sidecar):
     assert not soaked.played.record.rejected
 
 
+@pytest.mark.long
 def test_a_sidecar_that_is_killed_and_comes_back_is_told_everything(tmp_path):
     """The master goes on where it was, with a new session and a snapshot; books agree again."""
     process = SidecarProcess(tmp_path, {"log.level": "warning"})
@@ -139,6 +140,7 @@ def run_until(master, until_ms):
         pass
 
 
+@pytest.mark.long
 def test_two_workers_play_on_two_sidecars():
     spec = PolicySpec("drf", mode="characterised")
     runs = [Run(f"run {seed}", spec, seed, experiment(seed, jobs=1)) for seed in range(3)]

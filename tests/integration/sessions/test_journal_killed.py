@@ -74,7 +74,7 @@ def run_and_kill(journal: Path, seed: int) -> list[bytes]:
     return module.kept
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_that_was_answered_is_in_the_journal_of_a_killed_process(tmp_path):
     directory = tmp_path / "journals"
     directory.mkdir()

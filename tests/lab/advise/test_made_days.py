@@ -15,7 +15,7 @@ from allocator.lab.advise.words import quota_calls, to_paste
 from allocator.lab.experiments.spread import spread
 from tests.lab.advise import days
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 SEEDS = 3
 

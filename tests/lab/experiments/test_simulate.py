@@ -282,15 +282,24 @@ def test_constrained_jobs_run_only_where_they_may():
     assert run(scenario, Cell("choosy", "characterised", 0)).finished
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+SLOW = "quota_too_large"
+"""What a quota that is too large keeps back never ends."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.long] if path.stem == SLOW else [])
+        for path in EXAMPLES
+    ],
+)
 def test_every_example_shows_something_and_runs(path):
     scenario = small(path)
     assert scenario.about.endswith(".")
     for mode in ("oblivious", "characterised"):
         result = run(scenario, Cell("drf", mode, 0))
         assert result.tasks > 0
-        # What a quota that is too large keeps back never ends.
-        assert result.finished or path.stem == "quota_too_large"
+        assert result.finished or path.stem == SLOW
 
 
 # Sweeps.

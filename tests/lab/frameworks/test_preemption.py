@@ -76,6 +76,7 @@ def test_otherwise_blue_waits_until_tasks_end(preempt: str, *, scheduled: bool) 
     assert not done.record.rejected
 
 
+@pytest.mark.long
 def test_a_sidecar_that_plans_beside_its_cycles_asks_too(tmp_path) -> None:
     """Simulated time runs on while it plans, so the tasks last long.
 

@@ -21,6 +21,7 @@ from allocator.lab.resources import (
     kind_of,
     reserved,
     volume,
+    without_volume,
 )
 
 ROLES = ("a", "a/x", "b")
@@ -95,6 +96,11 @@ def test_what_no_decision_depends_on_makes_no_kind(one, other):
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_what_decisions_depend_on_makes_a_kind(one, other):
     assert kind_of(one) != kind_of(other)
+
+
+def test_a_volume_goes_back_to_the_disk_that_it_was_made_of():
+    for plain in (Resource("disk"), MOUNT, reserved(MOUNT, "a")):
+        assert without_volume(volume(plain, "v", shared=True)) == plain
 
 
 def test_a_provider_s_plain_resources_are_plain():

@@ -88,6 +88,7 @@ def assert_books_agree(master, link):
 
 
 OBJECTS = 10_000
+SORTS = ("labels", "principals", "volumes", "providers", "disks")
 AGENTS = 100
 
 
@@ -107,11 +108,20 @@ def one_of_many(sort, number):
     raise ValueError(sort)
 
 
-@pytest.mark.parametrize("sort", ["labels", "principals", "volumes", "providers", "disks"])
-def test_ten_thousand_objects_of_one_kind_are_one_kind(sort):
-    """All are offered, used, given back and offered again; then the session begins anew."""
+@pytest.mark.parametrize(
+    ("sort", "objects"),
+    [
+        *((sort, OBJECTS // 10) for sort in SORTS),
+        *(pytest.param(sort, OBJECTS, marks=pytest.mark.long) for sort in SORTS),
+    ],
+)
+def test_any_number_of_objects_of_one_kind_is_one_kind(sort, objects):
+    """All are offered, used, given back and offered again; then the session begins anew.
+
+    A tenth of the objects is still more than a session has kinds.
+    """
     link = wire_link()
-    numbers = range(OBJECTS)
+    numbers = range(objects)
     agents = [
         {one_of_many(sort, number): 1000 for number in numbers[first::AGENTS]}
         for first in range(AGENTS)
@@ -255,8 +265,17 @@ EXCUSED = {
 """What may become of a decision that names a rest."""
 
 
-@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
-@pytest.mark.parametrize("kinds", [10, 13, 20])
+@pytest.mark.parametrize(
+    ("kinds", "mode"),
+    [
+        (10, "oblivious"),
+        (20, "characterised"),
+        pytest.param(10, "characterised", marks=pytest.mark.long),
+        pytest.param(13, "oblivious", marks=pytest.mark.long),
+        pytest.param(13, "characterised", marks=pytest.mark.long),
+        pytest.param(20, "oblivious", marks=pytest.mark.long),
+    ],
+)
 def test_everything_at_once_with_few_kinds(kinds, mode):
     """Nothing is refused, nothing over-committed, and the books are equal kind by kind."""
     scenario = RandomScenario(3, duration_ms=20_000)

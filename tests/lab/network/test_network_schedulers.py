@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
@@ -22,6 +22,7 @@ from allocator.lab.network.workflow import (
     make_input,
 )
 from allocator.lab.papers.quincy.runs import SCHEDULERS, make_scheduler
+from tests.tiers import examples
 
 # Disks of 1 GB/s, cards of 0.5, uplinks of 0.25.
 SIX = Topology(even_racks(6, 2), 1.0, 0.5, 0.25)
@@ -314,7 +315,7 @@ def random_jobs(seed, jobs):
     return plans
 
 
-@settings(max_examples=12)
+@examples(4, 12)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(list(SCHEDULERS)))
 def test_all_jobs_end_no_byte_is_lost_and_shares_are_kept(seed, jobs, name):
     plans = random_jobs(seed, jobs)

@@ -8,7 +8,7 @@ import socket
 import urllib.request
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec, Reason
@@ -23,6 +23,7 @@ from tests.lab.master.auditing import Audited
 from tests.lab.master.books import of_state
 from tests.lab.master.masters import wire_link
 from tests.server.metrics.scraping import samples, series
+from tests.tiers import examples
 
 FIRST = 3
 SEEDS = range(FIRST, FIRST + 1 + int(os.environ.get("MESOS_ALLOCATOR_EVERYTHING", "0")))
@@ -69,7 +70,7 @@ def test_books_agree_with_what_the_masters_fallback_offered(mode):
     assert not record.defects
 
 
-@settings(max_examples=12)
+@examples(4, 12)
 @given(
     seed=st.integers(0, 2**32),
     policy=st.sampled_from(sorted(POLICIES)),

@@ -35,7 +35,7 @@ from tests.server.metrics.scraping import samples
 QUIET = (questions,)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_short_torture_finds_nothing(tmp_path):
     report = torture(Plan(duration_s=10.0, seed=3, out=tmp_path, cycles_min=100))
     assert not report.violations, text(report)
@@ -56,7 +56,7 @@ def test_every_fault_has_a_name_of_its_own():
     assert all(fault.weight > 0 for fault in FAULTS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_altered_books_are_found(tmp_path):
     """Half of what comes into use is told to have ended: the books part."""
 
@@ -78,7 +78,7 @@ def test_altered_books_are_found(tmp_path):
     assert report.findings.broken["equal books on both sides"], text(report)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_filter_that_is_not_told_is_found(tmp_path):
     """A sidecar that does not know of a refusal decides what the books forbid."""
 
@@ -95,7 +95,7 @@ def test_a_filter_that_is_not_told_is_found(tmp_path):
     assert report.findings.broken["no decision that the books forbid"], text(report)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sidecar_that_loses_settings_is_found(tmp_path):
     def tamper(world):
         world.scene.rig.kept["torture/never-set"] = 5 * MILLI
@@ -104,21 +104,21 @@ def test_a_sidecar_that_loses_settings_is_found(tmp_path):
     assert report.findings.broken["what operators set is kept"], text(report)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kills_and_reconnects_are_survived(tmp_path):
     report = torture(Plan(5.0, 5, tmp_path, cycles_min=100, faults=(kill, reconnect)))
     assert not report.violations, text(report)
     assert report.findings.faults
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_hostile_tenants_are_survived(tmp_path):
     report = torture(Plan(5.0, 3, tmp_path, cycles_min=100, faults=(hostile_tenants,)))
     assert not report.violations, text(report)
     assert len(report.findings.manners) > 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_control_c_ends_it_in_order(tmp_path):
     command = [sys.executable, "-m", "allocator", "torture", "--hours", "1", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
@@ -156,7 +156,7 @@ def test_a_clock_is_set_for_a_process_and_for_no_other(tmp_path):
     assert process.returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sidecar_has_the_clock_that_is_set(tmp_path):
     """In its second life from the start: gRPC must not wait until the machine's is as late."""
     http, target = free_port(), f"unix:{tmp_path}/a.sock"

@@ -19,9 +19,13 @@ from allocator.server.config.schema import keys, model_of
 from tests.integration.operators.test_lasting_settings import ask
 from tests.server.config.nasty_files import NASTY, remove
 from tests.server.sidecar_process import SidecarProcess
+from tests.tiers import long
+
+LARGE = ("a value of many lines", "many unknown sections", "many wrong rules")
+QUICK = [name for name in NASTY if name not in LARGE]
 
 
-@pytest.mark.parametrize("name", NASTY)
+@pytest.mark.parametrize("name", QUICK + long(*LARGE))
 def test_a_configuration_that_is_none_is_told_line_by_line(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)  # a socket's path must be short
     path, known = tmp_path / "c.toml", dict(POLICIES)
@@ -44,6 +48,7 @@ def test_a_configuration_that_is_none_is_told_line_by_line(tmp_path, monkeypatch
 GOOD = '[[demand]]\nrole = "eng"\nresources = "cpus:{}"\n'
 
 
+@pytest.mark.long
 def test_no_configuration_that_is_read_again_ends_the_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path, refused = tmp_path / "c.toml", 0

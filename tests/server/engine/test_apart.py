@@ -34,13 +34,14 @@ from allocator.wire.journal.checkpoint import mark
 from tests.core.random_gates import ROLES, random_world, some
 from tests.server.engine.test_loop_journal import records
 from tests.server.grpc.test_admin import CLUSTER
+from tests.tiers import examples
 from tests.world.rows import given_back, holdings_of, settled
 
 WAIT_S = 60.0
 CMMF = PolicySpec("cmmf", mode="characterised")
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(examples(10, 30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32 - 1), before=st.integers(0, 3), after=st.integers(1, 4))
 def test_all_is_of_the_moment_it_was_begun(seed, before, after):
     """The slow obvious twin is what was there at that moment."""
@@ -217,6 +218,7 @@ def test_where_the_core_is_too_late_nothing_is_left(loop):
     assert (descriptors(), children()) == before
 
 
+@pytest.mark.long
 def test_neither_processes_nor_descriptors_are_left(loop):
     loop.apart.ask(partial(ask, loop), loop.copied)
     before = descriptors(), children()

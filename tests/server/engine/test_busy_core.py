@@ -50,7 +50,7 @@ def ask(address: str, path: str) -> str:
     return text.decode().strip().partition(" for ")[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_health_is_answered_in_the_middle_of_a_cycle():
     settings = ("policy.name=rps-dsf", "policy.selection=random", "policy.mode=characterised")
     with SidecarProcess(*settings) as sidecar, sidecar.channel() as channel:

@@ -23,6 +23,7 @@ from allocator.wire.journal.framing import frame
 from allocator.wire.journal.records import answered_record, request_record
 from allocator.wire.journal.replay import Replay
 from tests.server.engine.test_loop import InProcess
+from tests.tiers import long
 from tests.wire.dialogue import declined
 
 
@@ -144,7 +145,7 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
     return Heard.kept
 
 
-@pytest.mark.parametrize("forked", [False, True])
+@pytest.mark.parametrize("forked", [True, *long(False)])
 def test_any_suffix_of_the_files_replays(tmp_path, monkeypatch, forked):
     """Of a session that is longer than several files, too, with what operators set before."""
     if forked:

@@ -284,7 +284,7 @@ def test_a_first_plan_that_cannot_be_made_holds_nobody_up(waiting, slow):
     Heard.kept = []
     module = Heard(loop).begin()
     assert len(module.batch(10))
-    assert planning.counts.failed == 1
+    assert planning.counts.failed >= 1
     assert planning.age_s is None
 
 

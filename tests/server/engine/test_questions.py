@@ -11,6 +11,7 @@ from allocator.server.config import Config
 from allocator.server.engine.commands import PART, SAVED_S, Questions
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.hold_times import QUIET_S, HoldTimes
+from tests.tiers import long
 
 EPSILON_S = 1e-6
 
@@ -88,7 +89,7 @@ def test_one_that_was_given_up_costs_nothing(questions, clock):
     assert questions.taken_s == 11.0
 
 
-@pytest.mark.parametrize("question_s", [0.003, 0.3, 3.0])
+@pytest.mark.parametrize("question_s", [0.3, *long(0.003, 3.0)])
 def test_the_core_decides_for_four_fifths_of_its_time(question_s, clock):
     """Sixty-four messages, and more questions than could be answered meanwhile."""
     loop = CoreLoop(Config(), build_policy=build, clock=clock)

@@ -185,7 +185,7 @@ def await_ready(sidecar: SidecarProcess) -> bool:
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_peer_that_does_not_read_is_dropped_and_blocks_nobody():
     with SidecarProcess() as sidecar, sidecar.channel() as slow_channel:
         slow = GrpcModule(slow_channel, "slow", 1).begin([*STATE[:2], *AGENTS])

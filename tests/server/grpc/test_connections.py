@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import grpc
+import pytest
 
 from allocator.server.grpc.calls import CONNECTIONS_MAX
 from allocator.server.web.http import OTHERS_MAX, PROBES_MAX, SCRAPES_MAX, SILENT_MAX
@@ -41,6 +42,7 @@ def answers(address: str, path: str) -> bool:
         return page.status == 200 and bool(page.read())
 
 
+@pytest.mark.long
 def test_hundreds_of_connections_keep_no_session_and_no_scrape_away(tmp_path):
     listen = ["127.0.0.1:0", f"unix:{tmp_path}/socket"]
     with SidecarProcess(listen=listen) as sidecar, sidecar.channel() as channel:

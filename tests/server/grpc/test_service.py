@@ -12,6 +12,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from tests.server.grpc.certificates import Authority
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.tiers import long
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -85,6 +86,7 @@ def start_fails(*flags: str, listen: list[str]) -> str:
     return process.said("cannot start")[0]["error"]
 
 
+@pytest.mark.long
 def test_a_socket_that_somebody_listens_on_is_left_alone(tmp_path):
     path = tmp_path / "allocator.sock"
     with SidecarProcess(listen=[f"unix:{path}"]) as sidecar:
@@ -93,6 +95,7 @@ def test_a_socket_that_somebody_listens_on_is_left_alone(tmp_path):
             GrpcModule(channel).begin().batch()
 
 
+@pytest.mark.long
 def test_a_file_that_is_no_socket_is_left_alone(tmp_path):
     path = tmp_path / "precious"
     path.write_text("data")
@@ -100,6 +103,7 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path):
     assert path.read_text() == "data"
 
 
+@pytest.mark.long
 def test_a_directory_that_others_may_write_to_is_refused(tmp_path):
     directory = tmp_path / "open"
     directory.mkdir()
@@ -133,7 +137,7 @@ def test_tls_admits_only_modules_with_a_certificate(tmp_path, tool):
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *long(signal.SIGINT)])
 def test_shutdown_tells_everybody(number):
     with SidecarProcess() as sidecar, sidecar.channel() as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)

@@ -13,6 +13,7 @@ from allocator.server.grpc.access import ADMIN, READS, right_of
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.tiers import long
 
 NOW_US = time.time_ns() // 1000
 YEAR_US = 31_536_000_000_000
@@ -87,7 +88,7 @@ def open_files(pid: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("\n")])
+@pytest.mark.parametrize("spoil", [Path.unlink, *long(lambda path: path.write_text("\n"))])
 def test_readyz_says_that_no_master_can_be_let_in(token, spoil):
     """Each call is refused then, whatever the masters bring."""
     with SidecarProcess(f"access.session_token={token}") as sidecar:
@@ -100,6 +101,7 @@ def test_readyz_says_that_no_master_can_be_let_in(token, spoil):
         assert sidecar.page("/readyz")[0] == 200
 
 
+@pytest.mark.long
 def test_an_emulated_master_sends_its_token(token, monkeypatch):
     words = ["demo", "soak", "--seconds", "5", "--size", "2"]
     with SidecarProcess(f"access.session_token={token}") as sidecar:

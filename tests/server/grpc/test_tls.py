@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 import structlog
+from typer.testing import CliRunner
 
-from allocator.server.config.checks import find_problem
+from allocator.cli.app import app
 from allocator.server.config.sections import ListenSection
 from allocator.server.grpc.access import Certificates
+from allocator.server.system.tls_files import find_problem
 from tests.server.config.nasty_files import huge
 from tests.server.grpc.certificates import NEW_KEY, Authority
 
@@ -161,13 +163,14 @@ def test_wrong_files_are_found_before_anything_starts(command, pems):
 )
 def test_the_command_line_names_the_option(pems, options, said):
     words = [word for name, file in options.items() for word in (f"--tls-{name}", str(pems / file))]
-    done = run("status", *words)
-    assert done.returncode == 2, done.stderr
+    done = CliRunner().invoke(app, ["status", *words])
+    assert done.exit_code == 2, done.stderr
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_unix_socket_has_no_tls(pems, tmp_path):
-    done = run("status", "--target", f"unix:{tmp_path}/a", "--tls-ca", f"{pems}/ca.pem")
-    assert done.returncode == 2
+    words = ["status", "--target", f"unix:{tmp_path}/a", "--tls-ca", f"{pems}/ca.pem"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
     assert "a Unix socket needs no TLS" in done.stderr

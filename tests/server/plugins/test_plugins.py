@@ -310,6 +310,7 @@ numba.njit(lambda x: np.sort(x)[::-1].copy())(np.ones(3))
 {FILL}"""
 
 
+@pytest.mark.long
 def test_what_a_compiler_takes_is_not_the_policys_own_time(plugin):
     """To compile this alone takes longer than the policy has."""
     load_file(plugin(COMPILES))

@@ -22,6 +22,7 @@ from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.server.metrics.scraping import value
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.tiers import long
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -44,7 +45,7 @@ def cold(tmp_path, monkeypatch) -> Path:
     return tmp_path / "cache"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *long(signal.SIGINT)])
 def test_it_takes_sessions_before_anything_is_compiled_and_leaves_no_children(cold, number):
     with SidecarProcess() as sidecar, sidecar.channel() as channel:
         sidecar.await_said(
@@ -67,6 +68,7 @@ def test_it_takes_sessions_before_anything_is_compiled_and_leaves_no_children(co
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
 
+@pytest.mark.long
 def test_compiled_loops_take_over_from_interpreted_ones(complete_cache, cold):
     """The children find their loops in the cache, so this takes no time."""
     shutil.copytree(complete_cache, cold / complete_cache.name)
@@ -199,9 +201,23 @@ def test_a_private_cache_is_removed_at_the_end(tmp_path):
     assert not Path(done.stdout.strip()).parent.exists()
 
 
-def test_a_missing_home_is_no_obstacle(monkeypatch):
-    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", "/dev/null/nowhere")
-    assert loop_cache.prepare()
-    shutil.rmtree(Path(os.environ["NUMBA_CACHE_DIR"]).parent)
+def test_a_missing_home_is_no_obstacle(tmp_path):
+    """As for a service without one, in an installation that it cannot write."""
+    package = tmp_path / "allocator"
+    shutil.copytree(ROOT / "allocator", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "__pycache__").touch()
+    program = (
+        "import os; from allocator.server.system import loop_cache as cache;"
+        " print(cache.prepare(), os.environ['NUMBA_CACHE_DIR'])"
+    )
+    unset = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**environment, "HOME": "/dev/null/nowhere", "PYTHONPATH": str(tmp_path)},
+    )
+    assert "/dev/null/nowhere/.cache/mesos-allocator cannot be written" in done.stdout

@@ -102,6 +102,7 @@ def test_the_first_request_by_http_needs_no_import():
         assert not [line for line in fresh.raw if "Traceback" in line]
 
 
+@pytest.mark.long
 def test_the_first_cycle_needs_no_descriptor():
     """Nothing is imported in the middle of a session, which would end with the failure."""
     with SidecarProcess() as fresh, fresh.channel() as channel:

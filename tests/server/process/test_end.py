@@ -36,6 +36,7 @@ POLICIES = {{"stuck": Entry(lambda spec: Stuck())}}
 """
 
 
+@pytest.mark.long
 def test_the_end_waits_for_no_long_cycle(tmp_path):
     """As an interpreted one may be; here the core waits an hour for somebody's policy."""
     go, begun = tmp_path / "go", tmp_path / "begun"

@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from allocator.server.process.main import SignalInbox
 
 
@@ -89,6 +91,7 @@ print("heard")
 """
 
 
+@pytest.mark.long
 def test_a_signal_that_another_thread_gets_is_heard():
     """The system may choose any thread, as where the main one is about to take another signal."""
     done = subprocess.run(

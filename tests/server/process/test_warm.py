@@ -15,6 +15,7 @@ from allocator.server.system import loop_cache
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.long
 def test_after_warming_no_policy_and_no_plan_needs_another_loop():
     """Each would stop the core for seconds, once, in the middle of a session."""
     words = [sys.executable, "-m", "tests.server.process.warm_loops"]

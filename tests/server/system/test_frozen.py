@@ -18,10 +18,11 @@ from allocator.server.system.frozen import frozen
 from allocator.wire.journal.checkpoint import write_checkpoint
 from allocator.wire.journal.framing import frame
 from tests.core.random_gates import ROLES, random_world, some
+from tests.tiers import examples
 from tests.world.rows import given_back, holdings_of, settled
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(examples(10, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32 - 1), before=st.integers(0, 3), after=st.integers(1, 4))
 def test_a_checkpoint_is_of_the_moment_it_was_begun(seed, before, after):
     """The slow obvious twin is a copy of everything, made at that moment."""
@@ -144,6 +145,7 @@ finally:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", ["allocator.server", "allocator.lab.links.stream"])
 def test_grpc_has_no_hand_in_a_child(first):
     """Whichever room imports gRPC first. Its handlers would tell that they were skipped."""

@@ -1,12 +1,13 @@
 """Whatever bytes come in, the sidecar answers with a well-formed error or goes on."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec
 from allocator.lab.module_protocol import ModuleSession, write_event
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, SessionState, Sidecar
+from tests.tiers import examples
 from tests.wire import strategies
 from tests.wire.dialogue import STATE, Module, new_sidecar
 from tests.wire.strategies import snapshot_events
@@ -102,7 +103,7 @@ def test_snapshots_of_impossible_clusters(events):
     feed(new_sidecar(), [OPENING[0], *(request.SerializeToString() for request in requests)])
 
 
-@settings(max_examples=30)
+@examples(10, 30)
 @given(st.lists(st.binary(max_size=60), max_size=5))
 def test_another_session_goes_on_meanwhile(messages):
     sidecar = new_sidecar(PolicySpec("drf", selection="listed"))

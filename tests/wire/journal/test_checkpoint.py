@@ -86,7 +86,10 @@ class Doubled(Sidecar):
 
 @pytest.mark.parametrize(
     ("policy", "mode", "cut_every_ms"),
-    [("drf", "characterised", 0), ("tsf", "oblivious", 3000)],
+    [
+        pytest.param("drf", "characterised", 0, marks=pytest.mark.long),
+        ("tsf", "oblivious", 3000),
+    ],
 )
 def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cut_every_ms):
     """Quotas, reservations, filters, exclusions, sessions that are cut: at any moment."""

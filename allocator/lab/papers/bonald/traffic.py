@@ -199,6 +199,49 @@ def figures() -> Report:
     )
 
 
+HEAVY: Profile = ((1, 0.1), (0.5, 1))
+HEAVY_LOAD = 0.9
+HEAVY_RATIO = 3.0
+_HEAVY_JOBS_MAX = 90
+_HEAVY_WITHIN = 0.15  # of an approximation for loads near 1
+
+_HEAVY_DEPARTS = (
+    "An erratum: the printed rate of class 2 is (1 - rho) / alpha. Where resource 1 is saturated "
+    "and resource 2 is not, PF gives each job the same part of resource 1, so class 2, which needs "
+    "beta of it, has 1 / beta times the rate of class 1: (1 - rho) / beta"
+)
+
+
+def heavy_traffic() -> Report:
+    """Approximations for heavy, unbalanced traffic, at one load."""
+    beta, alpha, spare = HEAVY[1][0], HEAVY[0][1], 1 - HEAVY_LOAD
+    demand = demand_at(HEAVY_LOAD, HEAVY, (HEAVY_RATIO, 1.0))
+    drf, pf = (service_rates(policy, HEAVY, demand, _HEAVY_JOBS_MAX) for policy in POLICIES)
+
+    def row(name: str, computed: float, published: float, departure: str = "") -> Row:
+        return Row(name, beside((computed,), (published,), _HEAVY_WITHIN * published), departure)
+
+    return Report(
+        name="pf-heavy-traffic",
+        title=f"Mean service rates in heavy traffic: resource 1 is loaded {HEAVY_LOAD:g}",
+        source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.3",
+        columns=("service rate",),
+        rows=(
+            row("DRF, class 1: 1 - rho", drf[0], spare),
+            row("DRF, class 2: 1 - rho", drf[1], spare),
+            row("PF, class 1: 1 - rho", pf[0], spare),
+            row("PF, class 2: (1 - rho) / beta, as derived", pf[1], spare / beta),
+            row("PF, class 2: (1 - rho) / alpha, as printed", pf[1], spare / alpha, _HEAVY_DEPARTS),
+        ),
+        notes=paragraphs(f"""
+            Profiles (1, alpha) and (beta, 1), alpha = {alpha:g}, beta = {beta:g}; class 1 has
+            {HEAVY_RATIO:g} times the traffic of class 2. Stationary distribution with at most
+            {_HEAVY_JOBS_MAX} jobs of each class. The approximations are for loads near 1: within
+            {100 * _HEAVY_WITHIN:g} %.
+        """),
+    )
+
+
 def rate_curves(
     profile: Profile,
     ratio: float,

@@ -33,17 +33,18 @@ def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agen
         amount = places.demand[place, r] if known else agents.free[agent, r]
         offer.plain[r] = amount
         offer.whole[r] = amount
+    offer.tasks[0] = 1 if known else 0
 
 
 @hot
-def _note(agents: Agents, offer: Offer, log: Log, tasks: int, place: int, agent: int) -> None:
+def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> None:
     """Write the grant down."""
     number = log.length[0]
     # Grants on one agent are chained: `last_on_agent` leads to the latest, `previous` to those
     # before.
     log.place[number] = place
     log.agent[number] = agent
-    log.tasks[number] = tasks
+    log.tasks[number] = offer.tasks[0]
     log.previous[number] = log.last_on_agent[agent]
     log.last_on_agent[agent] = number
     log.length[0] = number + 1
@@ -61,7 +62,7 @@ def _note(agents: Agents, offer: Offer, log: Log, tasks: int, place: int, agent:
 
 
 @hot
-def _take_away(agents: Agents, offer: Offer, simple: bool, agent: int) -> bool:
+def _take_away(agents: Agents, offer: Offer, simple: bool, place: int, agent: int) -> bool:
     """Lessen what is free; returns whether anything is left."""
     left = False
     for r in range(len(offer.plain)):
@@ -71,20 +72,22 @@ def _take_away(agents: Agents, offer: Offer, simple: bool, agent: int) -> bool:
         # A simple offer has no special part.
         start = agents.start[agent]
         for i in range(agents.start[agent + 1] - start):
+            if offer.special[i] > 0:
+                agents.taker[start + i] = place
             agents.special_free[start + i] -= offer.special[i]
             left |= agents.special_free[start + i] > 0
     return left
 
 
 @hot
-def _add_up(scene: Scene, known: bool, new: bool, place: int, agent: int) -> None:
+def _add_up(scene: Scene, new: bool, place: int, agent: int) -> None:
     """Add the offer to what the leaf and all above it have."""
     places, standing = scene.places, scene.standing
     columns = len(scene.offer.whole) + 1
     for g in range(len(places.amount_gain)):
-        # The counting column grows by a task, by an agent that is used for the first time, or by
+        # The counting column grows by tasks, by an agent that is used for the first time, or by
         # nothing.
-        count = places.task_gain[g, place] if known else 0.0
+        count = places.task_gain[g, place] * scene.offer.tasks[0]
         if new:
             count += places.agent_gain[g, place]
         _add_up_one(scene, g * columns, places.amount_gain[g, place], count, place, agent)
@@ -141,9 +144,11 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
         if rule.bounded:
             quotas.charge(scene.bounds, offer, rule.stage, client)
     # Write it down, take it from the agent, add it to the measures.
-    _note(agents, offer, log, 1 if known else 0, place, agent)
-    left = _take_away(agents, offer, simple, agent)
-    _add_up(scene, known, new, place, agent)
+    _note(agents, offer, log, place, agent)
+    left = _take_away(agents, offer, simple, place, agent)
+    _add_up(scene, new, place, agent)
+    if rule.joins and places.known[place]:
+        agents.stands[agent, client >> 6] |= np.uint64(1) << np.uint64(client & 63)
     # What is left may be covered by filters as a whole. Those clients need not be asked again.
     if left:
         offers.bar_refused(scene, agent)

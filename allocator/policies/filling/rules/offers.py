@@ -1,11 +1,16 @@
 """What a leaf would be offered on an agent, and whether that may be.
 
 Mostly that is all that is free, or one task of it, and is seen at a glance. Where resources are
-reserved, revocable or indivisible, or quotas bound what may be given, it is worked out in full.
+reserved, revocable or indivisible, quotas bound what may be given, or one task is less than the
+minimum, it is worked out in full.
+
+All that a client is given of an agent in a cycle is one offer. So what is tested against minimum
+and filters is what the offer begins with; anything may be added to it.
 """
 
 import numpy as np
 
+from allocator.core.openings import OPENING_MAX
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Tier
 from allocator.policies.filling.rules import quotas
 from allocator.policies.filling.scene import scoring
@@ -14,6 +19,7 @@ from allocator.policies.filling.scene.loop_arrays import Agents, Kinds, Offer, P
 from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 
 RESERVED, _OPEN, _REVOCABLE = int(Tier.RESERVED), int(Tier.OPEN), int(Tier.REVOCABLE)
+_SHARED = int(Tier.SHARED)
 
 
 @hot
@@ -48,10 +54,7 @@ def has_any(agents: Agents, agent: int) -> bool:
 def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
     """Say whether an amount (R,) is an offer: not empty, and not below the minimum of the place."""
     # An empty amount is never an offer.
-    for r in range(len(amount)):
-        if amount[r] > 0:
-            break
-    else:
+    if not _is_something(amount):
         return False
     # A place may have several minimums: one of them, reached in every resource, is enough. Where
     # there is none, every amount will do.
@@ -63,6 +66,24 @@ def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
         else:
             return True
     return first == end
+
+
+@hot
+def _is_something(amount: Ints) -> bool:
+    for r in range(len(amount)):
+        if amount[r] > 0:
+            return True
+    return False
+
+
+@hot
+def _stands(scene: Scene, place: int, agent: int) -> bool:
+    """Say whether there is an offer to add to: a leaf in tasks was given something of the agent."""
+    if not scene.rule.joins or not scene.places.known[place]:
+        return False
+    client = scene.places.client[place]
+    word = scene.agents.stands[agent, client >> 6]
+    return (word >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
 
 
 @hot
@@ -83,12 +104,25 @@ def _may_have(kinds: Kinds, special: int, client: int) -> bool:
 @compiled
 def _begin(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None:
     quotas.raise_ceiling(rule, bounds, offer, client)
+    offer.tasks[0] = 0
     for r in range(len(offer.plain)):
         offer.plain[r] = 0
         offer.whole[r] = 0
         offer.bounded[r] = 0
     for i in range(len(offer.special)):
         offer.special[i] = 0
+    _keep(offer)
+
+
+@compiled
+def _keep(offer: Offer) -> None:
+    """Remember the offer, so that it can be had again without what the next task takes."""
+    for r in range(len(offer.plain)):
+        offer.before[0, r] = offer.plain[r]
+        offer.before[1, r] = offer.whole[r]
+        offer.before[2, r] = offer.bounded[r]
+    for i in range(len(offer.special)):
+        offer.special_before[i] = offer.special[i]
 
 
 @compiled
@@ -100,7 +134,7 @@ def _take_special(
     What is indivisible is taken whole. Returns how much it was.
     """
     e = agents.start[agent] + i
-    s, free = agents.special[e], agents.special_free[e]
+    s, free = agents.special[e], agents.special_free[e] - offer.special[i]
     r = kinds.column[s]
     # What is wanted, but all of it where it cannot be divided.
     amount = free if kinds.whole[s] else min(free, wanted)
@@ -111,14 +145,15 @@ def _take_special(
         if amount > room:
             amount = 0 if kinds.whole[s] else room
         offer.bounded[r] += amount
-    offer.special[i] = amount
+    offer.special[i] += amount
     offer.whole[r] += amount
     return amount
 
 
 @compiled
 def _take_plain(agents: Agents, offer: Offer, agent: int, r: int, wanted: int) -> int:
-    amount = min(agents.free[agent, r], wanted, offer.ceiling[r] - offer.bounded[r])
+    free = agents.free[agent, r] - offer.plain[r]
+    amount = min(free, wanted, offer.ceiling[r] - offer.bounded[r])
     offer.plain[r] += amount
     offer.bounded[r] += amount
     offer.whole[r] += amount
@@ -127,12 +162,11 @@ def _take_plain(agents: Agents, offer: Offer, agent: int, r: int, wanted: int) -
 
 @compiled
 def _take_everything(
-    places: Places, agents: Agents, kinds: Kinds, offer: Offer, stage: int, place: int, agent: int
-) -> bool:
-    """Offer all that the leaf may have; False where that is no offer."""
-    client = places.client[place]
-    # Left over are only special resources: plain ones were given in whole tasks before.
-    if stage != LEFT_OVER:
+    agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int, left_over: bool
+) -> None:
+    """Offer all that a client may have; or what is left over: what is special, beside tasks."""
+    # Of what is left over nothing is plain: that is given in whole tasks.
+    if not left_over:
         for r in range(len(offer.plain)):
             _take_plain(agents, offer, agent, r, UNBOUNDED)
     # All special rows of the agent that the client may have. What counts against quota is given
@@ -140,11 +174,10 @@ def _take_everything(
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         s = agents.special[start + i]
-        if stage == LEFT_OVER and kinds.bounded[s]:
+        if left_over and kinds.bounded[s]:
             continue
-        if agents.special_free[start + i] > 0 and _may_have(kinds, s, client):
+        if agents.special_free[start + i] > offer.special[i] and _may_have(kinds, s, client):
             _take_special(agents, kinds, offer, agent, i, UNBOUNDED)
-    return reaches(places, agents, place, offer.whole)
 
 
 @compiled
@@ -167,7 +200,7 @@ def _take_of_tier(
             wanted > 0
             and kinds.tier[s] == tier
             and kinds.column[s] == r
-            and agents.special_free[start + i] > 0
+            and agents.special_free[start + i] > offer.special[i]
             and _may_have(kinds, s, client)
         ):
             wanted -= _take_special(agents, kinds, offer, agent, i, wanted)
@@ -175,22 +208,43 @@ def _take_of_tier(
 
 
 @compiled
+def _share(
+    places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int, r: int
+) -> int:
+    """Put shared volumes of a column into the offer; returns how much of them a task may use.
+
+    No task uses them up. One that the leaf was given before in this cycle is in its offer already.
+    """
+    client, start = places.client[place], agents.start[agent]
+    found = 0
+    for i in range(agents.start[agent + 1] - start):
+        s, e = agents.special[start + i], start + i
+        if kinds.tier[s] != _SHARED or kinds.column[s] != r:
+            continue
+        if agents.taker[e] == place:
+            found += agents.special_whole[e]
+        elif agents.special_free[e] > 0 and _may_have(kinds, s, client):
+            _take_special(agents, kinds, offer, agent, i, UNBOUNDED)
+            found += offer.special[i]
+    return found
+
+
+@compiled
 def _drop_column(agents: Agents, kinds: Kinds, offer: Offer, agent: int, r: int) -> None:
-    """Take back what was put into the offer in one column."""
-    offer.plain[r] = 0
-    offer.whole[r] = 0
-    offer.bounded[r] = 0
+    """Take back what the latest task put into the offer in one column."""
+    offer.plain[r], offer.whole[r] = offer.before[0, r], offer.before[1, r]
+    offer.bounded[r] = offer.before[2, r]
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         if kinds.column[agents.special[start + i]] == r:
-            offer.special[i] = 0
+            offer.special[i] = offer.special_before[i]
 
 
 @compiled
 def _take_task(
     places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
 ) -> bool:
-    """Offer one task, what is reserved first; False where there is no room for it."""
+    """Add one task to the offer, what is reserved first; False where there is no room for it."""
     for r in range(len(offer.plain)):
         demand = places.demand[place, r]
         # Every column by itself; a column that is not needed takes nothing.
@@ -210,8 +264,78 @@ def _take_task(
             _drop_column(agents, kinds, offer, agent, r)
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _REVOCABLE, demand)
         if rest > 0:
+            # Nor there. A shared volume may do, for no task uses it up.
+            _drop_column(agents, kinds, offer, agent, r)
+            rest = demand - _share(places, agents, kinds, offer, place, agent, r)
+        if rest > 0:
             return False
     return True
+
+
+@compiled
+def _take_plain_tasks(
+    places: Places, agents: Agents, offer: Offer, place: int, agent: int, tasks: int
+) -> bool:
+    """Offer tasks where nothing is special; False where there is no room for all of them."""
+    for r in range(len(offer.plain)):
+        wanted = places.demand[place, r] * tasks
+        if _take_plain(agents, offer, agent, r, wanted) < wanted:
+            return False
+    offer.tasks[0] = tasks
+    return tasks > 0
+
+
+@compiled
+def _may_reach(
+    places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
+) -> bool:
+    """Say whether all that a leaf may have reaches its minimum, while the offer is empty."""
+    client = places.client[place]
+    for r in range(len(offer.whole)):
+        offer.whole[r] = agents.free[agent, r]
+    for e in range(agents.start[agent], agents.start[agent + 1]):
+        if agents.special_free[e] > 0 and _may_have(kinds, agents.special[e], client):
+            offer.whole[kinds.column[agents.special[e]]] += agents.special_free[e]
+    found = reaches(places, agents, place, offer.whole)
+    for r in range(len(offer.whole)):
+        offer.whole[r] = 0
+    return found
+
+
+@compiled
+def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
+    """Offer a task, or as many as an offer begins with; False where that is no offer.
+
+    `joined`: there is an offer on the agent that it is added to.
+    """
+    places, agents, kinds, offer = scene.places, scene.agents, scene.kinds, scene.offer
+    if agents.start[agent] == agents.start[agent + 1]:
+        tasks = 1 if joined else places.opening[place]
+        return _take_plain_tasks(places, agents, offer, place, agent, tasks)
+    # Each may be made of something else, so they are taken one by one until they are an offer.
+    begins = not joined and places.opening[place] != 1
+    if begins and not _may_reach(places, agents, kinds, offer, place, agent):
+        return False
+    enough = joined
+    while offer.tasks[0] == 0 or (not enough and offer.tasks[0] < OPENING_MAX):
+        if offer.tasks[0] > 0:
+            _keep(offer)
+        if not _take_task(places, agents, kinds, offer, place, agent):
+            for r in range(len(offer.plain)):
+                _drop_column(agents, kinds, offer, agent, r)
+            break
+        offer.tasks[0] += 1
+        enough = joined or reaches(places, agents, place, offer.whole)
+    if offer.tasks[0] == 0:
+        return False
+    client = places.client[place]
+    if joined:
+        return _is_something(offer.whole)
+    if enough and not is_refused(agents, kinds, offer, client, agent):
+        return True
+    # With what is left of special resources it may be one.
+    _take_everything(agents, kinds, offer, client, agent, True)
+    return reaches(places, agents, place, offer.whole)
 
 
 @compiled
@@ -253,17 +377,20 @@ def work_out(scene: Scene, place: int, agent: int) -> bool:
     """Work out what a leaf would be offered; returns whether that may be offered."""
     places, agents, kinds, bounds = scene.places, scene.agents, scene.kinds, scene.bounds
     rule, offer, stage = scene.rule, scene.offer, scene.rule.stage
-    client = places.client[place]
+    client, joined = places.client[place], _stands(scene, place, agent)
     _begin(rule, bounds, offer, client)
-    # A whole task where the demand is known, otherwise all that it may have.
+    # Whole tasks where the demand is known, otherwise all that it may have.
     if places.known[place] and stage != LEFT_OVER:
-        enough = _take_task(places, agents, kinds, offer, place, agent)
+        enough = _take_tasks(scene, place, agent, joined)
     else:
-        enough = _take_everything(places, agents, kinds, offer, stage, place, agent)
+        _take_everything(agents, kinds, offer, client, agent, stage == LEFT_OVER)
+        enough = reaches(places, agents, place, offer.whole)
+        if joined:
+            enough = _is_something(offer.whole)
     # For a guarantee only what brings somebody nearer to it is worth a grant.
     if not enough or (stage == GUARANTEED and not quotas.makes_progress(bounds, offer, client)):
         return False
-    return not is_refused(agents, kinds, offer, client, agent)
+    return joined or not is_refused(agents, kinds, offer, client, agent)
 
 
 @hot

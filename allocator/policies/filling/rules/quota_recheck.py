@@ -41,10 +41,16 @@ def begin_recheck(scene: Scene, alive: Bools) -> QuotaRecheck:
         start[place + 1] += start[place]
     slot = np.empty(start[-1], np.int64)
     _list_pairs(scene, alive, start[:-1].copy(), slot)
-    leaf = np.flatnonzero(start[1:] > start[:-1])
-    first = np.empty(len(leaf) + 1, np.int64)
-    first[:-1] = start[leaf]
-    first[-1] = start[-1]
+    leaves = 0
+    for place in range(len(places.parent)):
+        leaves += start[place + 1] > start[place]
+    leaf, first = np.empty(leaves, np.int64), np.empty(leaves + 1, np.int64)
+    listed = 0
+    for place in range(len(places.parent)):
+        if start[place + 1] > start[place]:
+            leaf[listed], first[listed] = place, start[place]
+            listed += 1
+    first[leaves] = start[-1]
     recheck = QuotaRecheck(leaf, first, slot, np.empty((len(leaf), resources), np.int64))
     for i in range(len(leaf)):
         has_less(scene, recheck, i)

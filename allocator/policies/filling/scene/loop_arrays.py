@@ -19,8 +19,9 @@ class Places(NamedTuple):
     `weight` (P,).
     `known` (P,): a leaf that is served in whole tasks.
     `demand` (P, R), in thousandths: one task's needs; zeros where unknown and at inner places.
+    `opening` (P,): how many tasks an offer begins with, as in the snapshot; 1 where not known.
     `least_row`, `end_row` (P,): which rows of the minimum are the leaf's.
-    `usual` (P,): a leaf with the rows that most have.
+    `usual` (P,): a leaf with the rows that most have, of which one task is an offer where known.
     `first_column`, `end_column` (P,): the columns that a place and its siblings are scored by:
         those of one criterion.
     `additive` (P,): as in that `Criterion`.
@@ -37,6 +38,7 @@ class Places(NamedTuple):
     weight: Floats
     known: Bools
     demand: Ints
+    opening: Ints
     least_row: Ints
     end_row: Ints
     usual: Bools
@@ -73,7 +75,7 @@ class Standing(NamedTuple):
 
 
 class Agents(NamedTuple):
-    """The agents; `free`, `special_free` and `barred` change with every grant.
+    """The agents; `free`, `special_free`, `taker`, `barred` and `stands` change with every grant.
 
     `row` (J,): candidates, ascending.
     `free` (A, R), in thousandths; `minimum` (M, R), in thousandths.
@@ -84,6 +86,10 @@ class Agents(NamedTuple):
     `largest` (A, K), in thousandths: the filters: `Filters` of the snapshot.
     `start` (A + 1,).
     `special`, `special_free` (E,): `Specials` of the snapshot: row and free.
+    `special_whole` (E,), in thousandths: what was free of it at first.
+    `taker` (E,): the place that was given a shared volume; -1: nobody.
+    `stands` (A, W): bits of the clients with known demands that were given something of an agent in
+        this cycle, so that there is an offer to add to. Without rows where no rule `joins`.
     `holder` (H,): as in the snapshot.
     """
 
@@ -101,6 +107,9 @@ class Agents(NamedTuple):
     start: Ints
     special: Ints
     special_free: Ints
+    special_whole: Ints
+    taker: Ints
+    stands: Words
     holder: Ints
 
 
@@ -124,6 +133,9 @@ class Rule(NamedTuple):
     `bounded`: there are quotas.
     `simple`: offers are all that is free, or a task of it: nothing is special, bounded or held
         back.
+    `several`: somebody's offers begin with several tasks.
+    `joins`: so it matters whether there is an offer to add to: then, or where somebody is served in
+        tasks and something is special.
     `stage`: see `stages_of`.
     """
 
@@ -132,6 +144,8 @@ class Rule(NamedTuple):
     counts_agents: bool
     bounded: bool
     simple: bool
+    several: bool
+    joins: bool
     stage: int
 
 
@@ -164,6 +178,8 @@ class Offer(NamedTuple):
     `bounded` (R,), in thousandths: the part of it that counts against quota.
     `ceiling` (R,), in thousandths: the most that may count.
     `special` (T,), in thousandths: of each of the agent's special rows.
+    `tasks` (1,): how many it is made of; 0: it is not made of tasks.
+    `before` (3, R), `special_before` (T,): plain, whole, bounded and special without its last task.
     """
 
     plain: Ints
@@ -171,6 +187,9 @@ class Offer(NamedTuple):
     bounded: Ints
     ceiling: Ints
     special: Ints
+    tasks: Ints
+    before: Ints
+    special_before: Ints
 
 
 class Scene(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
+from allocator.core.openings import opens_with_several
 from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot, Words
 from allocator.core.wants import Ladders, ladders_of, wants_of
 from allocator.policies.filling.criterion import Criterion, characterised
@@ -40,13 +41,14 @@ def scene_of(
     """
     blocks = lay_out(snapshot, criteria)
     places, node = places_of(snapshot, blocks)
+    rule = _rule_of(snapshot, blocks.criteria)
     return Scene(
         places=places,
         standing=_standing_of(snapshot, blocks.criteria, node),
-        agents=_agents_of(snapshot),
+        agents=_agents_of(snapshot, joins=rule.joins),
         kinds=_kinds_of(snapshot),
         bounds=_bounds_of(snapshot),
-        rule=_rule_of(snapshot, blocks.criteria),
+        rule=rule,
         offer=_empty_offer(snapshot),
         ladders=_ladders_of(snapshot, effort),
     )
@@ -140,7 +142,11 @@ def places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
         tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client
     )
     terms = _Terms(
-        characterised(snapshot), snapshot.demand, snapshot.minimum_rows, snapshot.overdue
+        characterised(snapshot),
+        snapshot.demand,
+        snapshot.opening,
+        snapshot.minimum_rows,
+        snapshot.overdue,
     )
     gains = _Gains(
         tuple(each.amount_gain for each in criteria),
@@ -156,6 +162,7 @@ class _Terms(NamedTuple):
 
     known: Bools
     demand: Ints
+    opening: Ints
     minimum_rows: Ints
     overdue: Bools
 
@@ -180,6 +187,8 @@ def _places(
     known[leaf] = terms.known[of_leaf]
     demand = np.zeros((count, terms.demand.shape[1]), np.int64)
     demand[leaf] = np.where(known[leaf, None], terms.demand[of_leaf], 0)
+    opening = np.ones(count, np.int64)
+    opening[leaf] = np.where(known[leaf], terms.opening[of_leaf], 1)
     # Inner places have the usual minimum; nothing is offered to them.
     usual = terms.minimum_rows[0]
     least_row, end_row = np.full(count, usual[0]), np.full(count, usual[1])
@@ -205,9 +214,10 @@ def _places(
         weight=fixed(weight[node]),
         known=fixed(known),
         demand=fixed(demand),
+        opening=fixed(opening),
         least_row=fixed(least_row),
         end_row=fixed(end_row),
-        usual=fixed((least_row == usual[0]) & (end_row == usual[1])),
+        usual=fixed((least_row == usual[0]) & (end_row == usual[1]) & (opening == 1)),
         first_column=fixed(first_column[node]),
         end_column=fixed(end_column[node]),
         additive=fixed(additive[node]),
@@ -252,7 +262,7 @@ def _stacked(tables: Sequence[Floats]) -> Floats:
     return tables[0] if len(tables) == 1 else np.vstack(tables)
 
 
-def _agents_of(snapshot: Snapshot) -> Agents:
+def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
     """Take over the agents; `free` is copied, so that the snapshot can be used again."""
     filters, specials = snapshot.filters, snapshot.specials
     barring = snapshot.excluding | (filters.head >= 0)
@@ -271,6 +281,9 @@ def _agents_of(snapshot: Snapshot) -> Agents:
         start=read_only(specials.start, np.int64),
         special=read_only(specials.row, np.int64),
         special_free=own(specials.free, np.int64),
+        special_whole=read_only(specials.free, np.int64),
+        taker=np.full(len(specials.free), -1),
+        stands=np.zeros(snapshot.excluded.shape if joins else (0, 0), np.uint64),
         holder=read_only(snapshot.holder, np.int64),
     )
 
@@ -316,14 +329,19 @@ def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
     """Sum up what kind of criteria these are, and what stands in the way."""
     # Something is bounded where quotas are, or where headroom is kept back.
     bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
-    # A minimum of its own makes a client's offers unusual.
-    unusual = not _is_usual(snapshot.minimum_rows, snapshot.tree.client)
+    # A minimum of its own makes a client's offers unusual, as one that is more than a task.
+    known, client = characterised(snapshot), snapshot.tree.client
+    several = _has_any(opens_with_several(known, snapshot.opening), client)
+    unusual = several or not _is_usual(snapshot.minimum_rows, client)
+    special = bool(len(snapshot.specials.row))
     return Rule(
         shared=all(len(each.denominator) == 1 for each in criteria),
         residual=any(each.residual for each in criteria),
         counts_agents=any(_is_any(each.agent_gain) for each in criteria),
         bounded=bounded,
-        simple=not (bounded or len(snapshot.specials.row) or unusual),
+        simple=not (bounded or special or unusual),
+        several=several,
+        joins=several or (special and _has_any(known, client)),
         stage=USUAL,
     )
 
@@ -331,6 +349,11 @@ def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
 @memoize(size=4)
 def _is_any(gain: Floats) -> bool:
     return bool((gain > 0).any())
+
+
+@memoize(size=2)
+def _has_any(marked: Bools, client: Ints) -> bool:
+    return bool(marked[client].any())
 
 
 @memoize()
@@ -348,6 +371,9 @@ def _empty_offer(snapshot: Snapshot) -> Offer:
         bounded=np.zeros(columns, np.int64),
         ceiling=np.zeros(columns, np.int64),
         special=np.zeros(most, np.int64),
+        tasks=np.zeros(1, np.int64),
+        before=np.zeros((3, columns), np.int64),
+        special_before=np.zeros(most, np.int64),
     )
 
 

@@ -113,12 +113,15 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
     for place in range(count):
         for group in range(groups):
             cursor[place, group] = start[group]
+    skip = np.empty((2, slots + 1), np.int64)
+    for at in range(slots + 1):
+        skip[0, at] = skip[1, at] = at
     below, low, high, least = _leaves_below(places)
     field = AgentIndex(
         start,
         member,
         position,
-        np.arange(2 * (slots + 1)).reshape(2, slots + 1) % (slots + 1),
+        skip,
         cursor,
         np.empty(slots),
         np.empty((columns, 0 if groups else slots)),

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import wants
-from allocator.core.snapshot import Bools, Ints, Words
+from allocator.core.snapshot import Bools, Ints, Tier, Words
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import LEFT_OVER
 
+_SHARED = int(Tier.SHARED)
 NO_BITS, ALL_BITS = np.uint64(0), ~np.uint64(0)
 
 
@@ -55,8 +56,9 @@ def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
             hopes.plain[each, r] = agents.free[agent, r]
             hopes.whole[each, r] = agents.free[agent, r]
         for e in range(agents.start[agent], agents.start[agent + 1]):
-            hopes.whole[each, scene.kinds.column[agents.special[e]]] += agents.special_free[e]
-            special |= agents.special_free[e] > 0
+            amount = _of_use(scene, e)
+            hopes.whole[each, scene.kinds.column[agents.special[e]]] += amount
+            special |= amount > 0
     if scene.rule.stage == LEFT_OVER:
         return special
     # Nothing is no offer, also to whoever takes anything.
@@ -67,7 +69,18 @@ def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
         return plain or special
     hopes.some[0] = plain and wants.climb(ladders, hopes.plain, hopes.plain_step)
     hopes.some[1] = special and wants.climb(ladders, hopes.whole, hopes.whole_step)
+    if scene.rule.several:
+        return plain or special  # who is offered something there may be given another task
     return hopes.some[0] or hopes.some[1]
+
+
+@hot
+def _of_use(scene: Scene, e: int) -> int:
+    """How much of a special row is of use to anybody, as a shared volume is to its taker."""
+    agents = scene.agents
+    if scene.kinds.tier[agents.special[e]] == _SHARED and scene.rule.stage != LEFT_OVER:
+        return int(agents.special_whole[e])
+    return int(agents.special_free[e])
 
 
 @hot
@@ -81,9 +94,14 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
     if scene.rule.stage == LEFT_OVER:
         # Left over are special resources that make no task, so here wants tell nothing.
         return bits & _may_have_special(scene, agent, word)
-    if bits != NO_BITS and hopes.some[0]:
-        found = wants.could_do(ladders, hopes.plain_step, word, bits)
+    if scene.rule.several:
+        # An offer that stands is added to task by task, whatever it had to begin with.
+        found = bits & scene.agents.stands[agent, word]
         bits &= ~found
+    if bits != NO_BITS and hopes.some[0]:
+        those = wants.could_do(ladders, hopes.plain_step, word, bits)
+        bits &= ~those
+        found |= those
     # With what is special there is more, for those who may have some of it.
     if bits != NO_BITS and hopes.some[1]:
         bits &= _may_have_special(scene, agent, word)
@@ -96,7 +114,7 @@ def _may_have_special(scene: Scene, agent: int, word: int) -> np.uint64:
     """Which clients (bits of a word) may have something special that is free on an agent."""
     agents, found = scene.agents, NO_BITS
     for e in range(agents.start[agent], agents.start[agent + 1]):
-        if agents.special_free[e] > 0:
+        if _of_use(scene, e) > 0:
             found |= scene.kinds.reach[agents.special[e], word]
     return found
 

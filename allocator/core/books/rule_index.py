@@ -1,0 +1,403 @@
+"""Rules by what they ask for: which clients each value of an attribute bars.
+
+A rule is judged in two ways. Of an agent that comes, each attribute is looked up once, whatever
+number of rules there are: rules that say the same of a value are kept together. Of a rule that is
+new, each *value* of an attribute is looked at once, whatever number of agents has it. So nothing
+here costs rules times agents, but the result itself, which has a bit for each pair.
+
+Sets of clients are whole numbers with a bit for each.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.books.agent_rules import RARE, AgentColumns, AgentTraits, Rule, SortedRule
+from allocator.core.constraints import Condition
+from allocator.core.snapshot import Ints, Words
+
+BITS = 64
+_KEPT = 64
+"""Of so many values of an attribute it is kept which clients they bar."""
+_MANY = 64
+"""Where so many rules change at a time, what is kept is forgotten, which costs less."""
+
+
+@dataclass(slots=True, eq=False)
+class RuleClass:
+    """The clients with one rule.
+
+    `lost`: the rule asks for an attribute that no agent has, and so bars them all.
+    """
+
+    rule: SortedRule
+    clients: int = 0
+    lost: bool = False
+
+
+class Change(NamedTuple):
+    """Who has another rule than before.
+
+    `clients`: all of them; those that are gone, too.
+    `entries`: the classes that some of them have joined.
+    """
+
+    clients: int
+    entries: list[RuleClass]
+
+
+class _Opinion(NamedTuple):
+    """What a rule says of the values of an attribute."""
+
+    must_be: bool
+    bars_others: bool
+    exceptions: AbstractSet[str]
+
+    @classmethod
+    def of(cls, condition: Condition) -> "_Opinion":
+        return cls(condition.must_be, condition.bars_others, condition.exceptions)
+
+
+class _Asked:
+    """What rules ask of one attribute that some agent has.
+
+    `lacking`: the clients that may not go where it is lacking.
+    `other`: those that may not go where its value is one that no rule names.
+    """
+
+    def __init__(self) -> None:
+        self.opinions: dict[RuleClass, _Opinion] = {}
+        self.lacking = self.other = 0
+        self._naming: Counter[str] = Counter()
+        self._kept: dict[str, int] = {}
+
+    def add(self, entry: RuleClass, condition: Condition) -> None:
+        """Take note of a class without clients."""
+        opinion = self.opinions[entry] = _Opinion.of(condition)
+        self._naming.update(opinion.exceptions)
+
+    def remove(self, entry: RuleClass) -> None:
+        """Forget a class that has no clients any more."""
+        for value in self.opinions.pop(entry).exceptions:
+            self._naming[value] -= 1
+            if not self._naming[value]:
+                del self._naming[value]
+                self._kept.pop(value, None)
+
+    def change(self, entry: RuleClass, gone: int, came: int) -> None:
+        """Note which clients have left a class, and which have joined it."""
+        opinion = self.opinions[entry]
+        if opinion.must_be:
+            self.lacking = self.lacking & ~gone | came
+        if opinion.bars_others:
+            self.other = self.other & ~gone | came
+        for value, clients in self._kept.items():
+            if opinion.bars_others != (value in opinion.exceptions):
+                self._kept[value] = clients & ~gone | came
+
+    def forget_kept(self) -> None:
+        """Work out anew whom values bar, when it is asked."""
+        self._kept.clear()
+
+    def barred(self, value: str | None) -> int:
+        """The clients that may not go where the attribute has this value; None: lacks it."""
+        if value is None:
+            return self.lacking
+        if value not in self._naming:
+            return self.other
+        clients = self._kept.pop(value, None)
+        if clients is None:
+            clients = self.other
+            for entry, opinion in self.opinions.items():
+                if value in opinion.exceptions:
+                    clients ^= entry.clients
+            if len(self._kept) >= _KEPT:
+                del self._kept[next(iter(self._kept))]
+        self._kept[value] = clients
+        return clients
+
+    def rows(
+        self, code: Mapping[str | None, int], entries: Iterable[RuleClass], shift: int, mask: int
+    ) -> tuple[Ints, list[int]]:
+        """As `barred`, for all values at once.
+
+        `code`: their numbers; 0 is for agents that lack the attribute.
+        `entries`: the classes that matter; of other clients the result says nothing.
+        `shift`, `mask`: which bits are wanted.
+        Returns which row is for each code, and the rows.
+        """
+        rows = [self.lacking >> shift & mask, self.other >> shift & mask]
+        place = dict[str | None, int]()
+        for entry in entries:
+            opinion = self.opinions.get(entry)
+            if opinion is None or not opinion.exceptions:
+                continue
+            clients = entry.clients >> shift & mask
+            for value in code.keys() & opinion.exceptions:
+                if (row := place.get(value)) is None:
+                    row = place[value] = len(rows)
+                    rows.append(rows[1])
+                rows[row] ^= clients
+        which = np.ones(len(code), np.int64)
+        which[0] = 0
+        which[[code[value] for value in place]] = list(place.values())
+        return which, rows
+
+
+def to_words(rows: Sequence[int], words: int) -> Words:
+    """Whole numbers as rows of so many words, (n, words); nobody may write to it."""
+    text = b"".join(row.to_bytes(8 * words, "little") for row in rows)
+    return np.frombuffer(text, np.uint64).reshape(len(rows), words)
+
+
+def clients_in(clients: int) -> list[int]:
+    """Rows of the clients in a set, in order."""
+    text = clients.to_bytes(-(-clients.bit_length() // 8), "little")
+    return np.flatnonzero(np.unpackbits(np.frombuffer(text, np.uint8), bitorder="little")).tolist()
+
+
+_FLAGS: tuple[tuple[str, bool, Callable[[Rule], bool]], ...] = (
+    ("gpus", True, lambda rule: not rule.gpus),
+    ("remote", True, lambda rule: not rule.any_region),
+    ("many_roles", False, lambda rule: rule.many_roles),
+    ("nested_roles", False, lambda rule: rule.nested_role),
+)
+"""Traits of agents beside attributes; the state in which each bars, and the rules that it bars."""
+
+
+class RuleIndex:
+    """All rules, and all agents, by attribute."""
+
+    def __init__(self, traits: Sequence[AgentTraits | None]) -> None:
+        self.columns = AgentColumns(traits)
+        self._classes: dict[Rule, RuleClass] = {}
+        self._of_client: dict[int, RuleClass] = {}
+        self._asked: dict[str, _Asked] = {}
+        self._asking: Counter[str] = Counter()  # rules that ask for a name, whoever has it
+        self._lost = 0
+        self._incapable = [0] * len(_FLAGS)
+
+    # Rules.
+
+    def set_rules(self, rules: Mapping[int, Rule | None]) -> Change:
+        """Give clients their rules; None: a client is gone."""
+        gone: dict[RuleClass, int] = {}
+        came: dict[RuleClass, int] = {}
+        # The roles of a framework share its words: those are hashed and compared once.
+        met: dict[tuple[object, ...], RuleClass] = {}
+        for client, rule in rules.items():
+            before, after = self._of_client.get(client), None
+            if rule is not None and (after := met.get(_words(rule))) is None:
+                after = met[_words(rule)] = self._class(rule)
+            if after is before:
+                continue
+            if before is not None:
+                gone[before] = gone.get(before, 0) | 1 << client
+            if after is None:
+                del self._of_client[client]
+                continue
+            came[after] = came.get(after, 0) | 1 << client
+            self._of_client[client] = after
+        if len(gone) + len(came) > _MANY:
+            for asked in self._asked.values():
+                asked.forget_kept()
+        # First all leave, then all join: the same client may do both.
+        changed = 0
+        for entry, clients in gone.items():
+            self._change(entry, clients, 0)
+            changed |= clients
+        for entry, clients in came.items():
+            self._change(entry, 0, clients)
+            changed |= clients
+        # Nobody may be left of a rule that was met, and of one that all its clients left.
+        for entry in [*gone, *met.values()]:
+            if not entry.clients and self._classes.get(entry.rule.rule) is entry:
+                self._remove(entry)
+        return Change(changed, list(came))
+
+    def _class(self, rule: Rule) -> RuleClass:
+        entry = self._classes.get(rule)
+        if entry is None:
+            entry = self._classes[rule] = RuleClass(SortedRule.of(rule))
+            its, having = entry.rule, self.columns.having if rule.clauses else {}
+            for conditions in (its.must, its.may):
+                self._asking.update(conditions.keys())
+                for name in conditions.keys() & having.keys():
+                    self._asked.setdefault(name, _Asked()).add(entry, conditions[name])
+            entry.lost = not its.must.keys() <= having.keys()
+        return entry
+
+    def _remove(self, entry: RuleClass) -> None:
+        del self._classes[entry.rule.rule]
+        for name in (*entry.rule.must, *entry.rule.may):
+            self._asking[name] -= 1
+            if not self._asking[name]:
+                del self._asking[name]
+            if (asked := self._asked.get(name)) is not None:
+                asked.remove(entry)
+                if not asked.opinions:
+                    del self._asked[name]
+
+    def _change(self, entry: RuleClass, gone: int, came: int) -> None:
+        """Take note of clients that leave a class, and of those that join it."""
+        entry.clients = entry.clients & ~gone | came
+        if entry.lost:
+            self._lost = self._lost & ~gone | came
+        for place, (_, _, is_barred) in enumerate(_FLAGS):
+            if is_barred(entry.rule.rule):
+                self._incapable[place] = self._incapable[place] & ~gone | came
+        for name in self._names_of(entry):
+            self._asked[name].change(entry, gone, came)
+
+    def _names_of(self, entry: RuleClass) -> AbstractSet[str]:
+        """What a rule asks for that some agent has."""
+        known, rule = self._asked.keys(), entry.rule
+        return (rule.must.keys() & known) | (rule.may.keys() & known)
+
+    def class_of(self, client: int) -> RuleClass | None:
+        """The class that a client is in."""
+        return self._of_client.get(client)
+
+    def may_bar(self, entry: RuleClass) -> bool:
+        """Whether a rule may bar some agent."""
+        incapable = self.columns.incapable_of(entry.rule.rule) is not None
+        return incapable or entry.lost or bool(self._names_of(entry))
+
+    # Agents.
+
+    def put(self, agents: Ints, traits: Sequence[AgentTraits | None]) -> None:
+        """Tell what some agents (n,) are like from now on."""
+        columns, asking = self.columns, self._asking
+        rows, names = agents.tolist(), set[str]()
+        if asking:
+            names.update(*map(columns.said, rows))
+        columns.reserve(max(rows, default=-1) + 1)
+        columns.put(agents, traits)
+        if not asking:
+            return
+        names.update(*map(columns.said, rows))
+        for name in names & asking.keys():
+            if name not in columns.having:
+                self._end(name)
+            elif name not in self._asked:
+                self._begin(name)
+
+    def _begin(self, name: str) -> None:
+        """Some agent has an attribute that none had before."""
+        asked = self._asked[name] = _Asked()
+        for entry in self._classes.values():
+            must = entry.rule.must.get(name)
+            condition = entry.rule.may.get(name) if must is None else must
+            if condition is None:
+                continue
+            asked.add(entry, condition)
+            asked.change(entry, 0, entry.clients)
+            if must and entry.lost and entry.rule.must.keys() <= self.columns.having.keys():
+                entry.lost = False
+                self._lost &= ~entry.clients
+
+    def _end(self, name: str) -> None:
+        """No agent has an attribute any more."""
+        asked = self._asked.pop(name, None)
+        for entry, opinion in asked.opinions.items() if asked else ():
+            if opinion.must_be:
+                entry.lost = True
+                self._lost |= entry.clients
+
+    # Pairs.
+
+    def barred(self, agent: AgentTraits) -> int:
+        """The clients that may not go to an agent."""
+        clients = self._lost
+        for (name, bars, _), incapable in zip(_FLAGS, self._incapable, strict=True):
+            if getattr(agent, name) is bars:
+                clients |= incapable
+        get = agent.attributes.get
+        for name, asked in self._asked.items():
+            clients |= asked.barred(get(name))
+        return clients
+
+    def barred_on(
+        self, rows: Ints | None, words: range, entries: Sequence[RuleClass] | None
+    ) -> Words:
+        """As `barred`, for many agents and the clients in some words at once, (n, words).
+
+        `rows` (n,): the agents; None: all.
+        `entries`: the classes that matter; of other clients the result says nothing. None: all.
+        """
+        columns, shift, mask = self.columns, BITS * words.start, (1 << BITS * len(words)) - 1
+        there = _at(columns.there, rows)
+        bad = np.zeros((len(there), len(words)), np.uint64)
+
+        def row(clients: int) -> Words:
+            return to_words([clients >> shift & mask], len(words))[0]
+
+        bad |= row(self._lost)
+        for (name, bars, _), incapable in zip(_FLAGS, self._incapable, strict=True):
+            if incapable >> shift & mask:
+                bad[_at(columns.flag(name), rows) == bars] |= row(incapable)
+        if entries is None:
+            entries, names = list(self._classes.values()), set(self._asked)
+        else:
+            names = set[str]().union(*map(self._names_of, entries))
+        within = mask << shift
+        entries = [entry for entry in entries if entry.clients & within]
+        place = None
+        for name in names:
+            asked, having = self._asked[name], columns.having[name]
+            if len(having) > RARE:
+                code, of = columns.codes(name)
+                which, clients = asked.rows(code, entries, shift, mask)
+                if any(clients):
+                    table = to_words(clients, len(words))
+                    bad |= table[which[_at(of, rows)]]
+                continue
+            # So few agents have it that each is looked at by itself.
+            if place is None:
+                place = _places(rows, len(columns.there))
+            its = [agent for agent in having if place[agent] >= 0]
+            at = place[its]
+            before = bad[at]
+            if asked.lacking >> shift & mask:
+                bad |= row(asked.lacking)
+            values = [asked.barred(columns.said(agent)[name]) >> shift & mask for agent in its]
+            bad[at] = before | to_words(values, len(words))
+        bad[~there] = 0
+        return bad
+
+    def check(self) -> None:
+        """Verify what is kept of each class; slow."""
+        classes = self._classes
+        for client, entry in self._of_client.items():
+            assert entry.clients >> client & 1
+            assert classes[entry.rule.rule] is entry
+        assert sum(entry.clients.bit_count() for entry in classes.values()) == len(self._of_client)
+        assert self._asked.keys() == self._asking.keys() & self.columns.having.keys()
+        lost = 0
+        for entry in classes.values():
+            lost |= entry.clients * entry.lost
+            assert entry.lost == (not entry.rule.must.keys() <= self.columns.having.keys())
+        assert lost == self._lost
+
+
+def _at(array: np.ndarray, rows: Ints | None) -> np.ndarray:
+    return array if rows is None else array[rows]
+
+
+def _places(rows: Ints | None, count: int) -> Ints:
+    """Where each of so many agents stands among rows (n,); -1: nowhere."""
+    if rows is None:
+        return np.arange(count)
+    place = np.full(count, -1)
+    place[rows] = np.arange(len(rows))
+    return place
+
+
+def _words(rule: Rule) -> tuple[object, ...]:
+    """The same for rules that are made of the same words; for as long as these live."""
+    flags = rule.gpus, rule.any_region, rule.many_roles, rule.nested_role
+    return *flags, *map(id, rule.clauses)

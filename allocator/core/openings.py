@@ -1,0 +1,55 @@
+"""How many tasks an offer begins with.
+
+An offer must reach the client's minimum. Where one task is less than that, the first grant on an
+agent is of as many tasks as reach it together; what is added to the offer later is a task each.
+"""
+
+import numpy as np
+
+from allocator.core.numba.array_types import Bools, Ints
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.memo import fixed, memoize
+
+OPENING_MAX = 128
+"""An offer begins with at most so many tasks: they are looked at one by one where some of what is
+free is special. A demand of which more are needed says too little of what the framework takes."""
+
+
+@memoize(size=2)
+def opening_tasks(demand: Ints, minimum: Ints, minimum_rows: Ints) -> Ints:
+    """Say how many tasks reach each client's minimum, (C,): the fewest.
+
+    0: no number does, or more than `OPENING_MAX`; or the client has no demand.
+
+    `demand` (C, R), `minimum` (M, R), `minimum_rows` (C, 2): as in a snapshot.
+    """
+    return fixed(_opening_tasks(*map(loop_view, (demand, minimum, minimum_rows))))
+
+
+@memoize(size=2)
+def opens_with_several(known: Bools, opening: Ints) -> Bools:
+    """Say which clients, of those served in whole tasks (C,), need more than one to begin with."""
+    return fixed(known & (opening != 1))
+
+
+@loop
+def _opening_tasks(demand: Ints, minimum: Ints, minimum_rows: Ints) -> Ints:
+    opening = np.zeros(len(demand), np.int64)
+    for client in range(len(demand)):
+        needs = False
+        for r in range(demand.shape[1]):
+            needs |= demand[client, r] > 0
+        if not needs:
+            continue
+        first, end = minimum_rows[client]
+        fewest = OPENING_MAX + 1 if first < end else 1
+        for row in range(first, end):
+            tasks = 1
+            for r in range(demand.shape[1]):
+                least, one = minimum[row, r], demand[client, r]
+                if least > one:
+                    # Rounded up; a task without any of it never reaches it.
+                    tasks = max(tasks, (least + one - 1) // one if one > 0 else OPENING_MAX + 1)
+            fewest = min(fewest, tasks)
+        opening[client] = fewest if fewest <= OPENING_MAX else 0
+    return opening

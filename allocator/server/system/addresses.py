@@ -1,0 +1,49 @@
+"""Addresses: what gRPC can listen on, and which of them only this machine reaches.
+
+Commands that ask a sidecar check its address, too, so nothing here is slow to import.
+"""
+
+import ipaddress
+import re
+
+_HOST_PORT = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
+
+
+def target(text: str) -> str:
+    """Check an address that gRPC can listen on."""
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if not path.startswith("/"):
+            message = "needs an absolute path after 'unix:', as in 'unix:/run/allocator.sock'"
+            raise ValueError(message)
+        if len(path.encode()) > 107:  # sockaddr_un has 108, the last of them 0
+            message = "is too long; the path of a Unix socket has at most 107 bytes"
+            raise ValueError(message)
+        return text
+    match = _HOST_PORT.fullmatch(text)
+    if not match or int(match[2]) > 65535:
+        message = "must be host:port with a port of at most 65535, [IPv6]:port, or unix:/path"
+        raise ValueError(message)
+    return text
+
+
+def is_local(text: str) -> bool:
+    """Whether only this machine reaches an address: a Unix socket, or host:port of loopback.
+
+    Examples
+    --------
+    >>> is_local("127.0.0.1:5056"), is_local("127.elsewhere.org:5056"), is_local("[::1]:5056")
+    (True, False, True)
+    """
+    return text.startswith(("unix:", "unix-abstract:")) or is_loopback(text.rpartition(":")[0])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address of a host means this machine, seen from itself."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback

@@ -1,0 +1,105 @@
+"""Certificates and keys, checked before gRPC reads them.
+
+gRPC ends the process where a key is missing, and says nothing but "invalid" where a file of TLS is
+wrong. So certificates and keys are loaded into a context of the standard library first.
+"""
+
+import ssl
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from allocator.server.system.disk import read_regular
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+FILE_BYTES_MAX = 2**20
+"""A larger file is no certificate and no token."""
+
+_PEM = "name a PEM file, with -----BEGIN"
+_NO_CERTIFICATE = f"holds no certificate that can be read; {_PEM} CERTIFICATE-----"
+
+
+class TlsProblem(NamedTuple):
+    """A TLS file that cannot be used."""
+
+    part: str
+    """``cert``, ``key`` or ``ca``."""
+    message: str
+    """What is wrong, and the mend."""
+
+
+def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
+    """Say what is wrong with PEM files that can be read; an empty path is none.
+
+    `cert` has the certificate, and behind it those of the authorities between it and the root;
+    `ca` the authorities that are believed.
+
+    Raises OSError where one of them cannot be read, or is no regular file.
+    """
+    if cert and not key:
+        return TlsProblem("key", "is missing while tls_cert is given; give both, or neither")
+    if key and not cert:
+        return TlsProblem("cert", "is missing while tls_key is given; give both, or neither")
+    problem = _problem_of_pair(cert, key) if cert else None
+    return problem or (_problem_of_authorities(ca) if ca else None)
+
+
+def _problem_of_pair(cert: str, key: str) -> TlsProblem | None:
+    if not _certificates(cert):
+        return TlsProblem("cert", _NO_CERTIFICATE)
+    read_regular(key, FILE_BYTES_MAX)  # the library below would wait for a FIFO
+    asked = []
+
+    def password() -> str:
+        asked.append(True)
+        return ""
+
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_ciphers("ALL:@SECLEVEL=0")  # whether a key is long enough, gRPC judges
+        context.load_cert_chain(cert, key, password)
+    except ssl.SSLError as error:
+        if asked:
+            return TlsProblem("key", "is encrypted; store it without a password, for us alone")
+        if error.reason == "KEY_VALUES_MISMATCH":
+            return TlsProblem("key", "is not the certificate's; name the one it was made with")
+        return TlsProblem("key", f"holds no private key; {_PEM} PRIVATE KEY-----")
+    return None
+
+
+def _problem_of_authorities(ca: str) -> TlsProblem | None:
+    found = _certificates(ca)
+    if not found:
+        return TlsProblem("ca", _NO_CERTIFICATE)
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(
+        cadata=b"".join(each.public_bytes(Encoding.DER) for each in found)
+    )
+    # Who names itself as its issuer may be believed as it is.
+    self_issued = any(each.issuer == each.subject for each in found)
+    if not context.cert_store_stats()["x509_ca"] and not self_issued:
+        message = "holds no authority's certificate; name that of whoever signed the certificates"
+        return TlsProblem("ca", message)
+    return None
+
+
+def _certificates(path: str) -> "list[x509.Certificate]":
+    """The certificates of a PEM file; none where one of them cannot be read."""
+    from cryptography import x509  # only who uses TLS waits for the library
+
+    try:
+        return x509.load_pem_x509_certificates(read_regular(path, FILE_BYTES_MAX))
+    except (ValueError, x509.InvalidVersion):
+        return []
+
+
+def expired_at(cert: str) -> str:
+    """Say when the first certificate of a PEM file ended to be valid; empty where it has not.
+
+    As ``YYYYMMDDHHMMSSZ``, in UTC.
+    """
+    ends = _certificates(cert)[0].not_valid_after_utc
+    return f"{ends:%Y%m%d%H%M%SZ}" if ends < datetime.now(UTC) else ""

@@ -1,0 +1,156 @@
+"""A rule about agents costs what it says, however many agents and tenants there are."""
+
+import numpy as np
+import pytest
+
+from allocator.core import (
+    CONSTRAINT_LABEL,
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Allocator,
+    Define,
+    Exclude,
+    FrameworkInfo,
+    Kind,
+    Options,
+    PolicySpec,
+    RemoveAgent,
+    RemoveFramework,
+    Settings,
+    UpdateFramework,
+)
+from allocator.core.books.agent_rules import Rule
+from allocator.core.books.rule_index import RuleIndex, _Asked
+from allocator.core.constraints import Clause, Condition
+from allocator.policies import build
+from tests.counting import count_calls
+
+AGENTS, ROLES, NAMES = 300, 1000, 8
+
+
+def _allocator(agents: int = AGENTS, roles: int = ROLES) -> Allocator:
+    allocator = Allocator(build, Settings(policy=PolicySpec("drf")))
+    allocator.step(Options())
+    handles = range(1, roles + 1)
+    allocator.step(Define({0: Kind("cpus")}, {handle: f"role-{handle}" for handle in handles}))
+    for agent in range(1, agents + 1):
+        allocator.step(_agent(agent, agent))
+    assert not allocator.state.eligibility.excluded.any()
+    return allocator
+
+
+def _agent(agent: int, number: int) -> AddAgent:
+    attributes = {f"a{name}": f"v{(number + name) % 5}" for name in range(NAMES)}
+    info = AgentInfo(
+        f"agent-{agent}",
+        hostname=f"host-{number}",
+        attributes=attributes,
+        capabilities=frozenset({"MULTI_ROLE"}),
+    )
+    return AddAgent(agent, info, {0: 1000})
+
+
+def _framework(handle: int, label: str) -> FrameworkInfo:
+    capabilities = frozenset({"MULTI_ROLE"})
+    return FrameworkInfo(f"f{handle}", labels={CONSTRAINT_LABEL: label}, capabilities=capabilities)
+
+
+def _label(number: int) -> str:
+    """It asks for each attribute that agents have, and for many that no agent has."""
+    known = [f"a{name}!=v{(number + name) % 7}" for name in range(NAMES)]
+    return ";".join([*known, *(f"!x{number}-{name}" for name in range(100))])
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Looks at all agents for some clients, and at one agent for all of them."""
+    return count_calls(monkeypatch, RuleIndex, "barred_on", "barred")
+
+
+@pytest.mark.parametrize("label", ["hostname!=host-1", "a0!=v3", "ssd"])
+def test_leaving_roles_costs_a_look_at_all_agents_for_a_framework(looks, label):
+    """Not one for each of its roles, however often it leaves and joins them."""
+    allocator, info = _allocator(), _framework(1, label)
+    relation, roles = allocator.state.eligibility, tuple(range(1, ROLES + 1))
+    allocator.step(AddFramework(1, info, roles))
+    assert relation.excluded.any()
+    once = looks["barred_on"]
+    assert once <= 2
+    for _ in range(8):
+        allocator.step(UpdateFramework(1, info, ()))
+        assert not relation.excluded.any()
+        allocator.step(UpdateFramework(1, info, roles))
+        assert relation.excluded.any()
+    assert looks["barred_on"] <= once * (1 + 8 * 2)
+    # Who is back before it is looked at has not been away.
+    looks.clear()
+    allocator.step(UpdateFramework(1, info, ()))
+    allocator.step(UpdateFramework(1, info, roles))
+    assert relation.excluded.any()
+    assert not looks
+    allocator.step(RemoveFramework(1))
+    assert not relation.excluded.any()
+    assert looks["barred_on"] <= once
+    relation.check()
+
+
+def test_exclusions_of_a_framework_that_leaves_its_roles_are_taken_back_at_once(looks):
+    allocator, info = _allocator(), FrameworkInfo("f1", capabilities=frozenset({"MULTI_ROLE"}))
+    relation, roles = allocator.state.eligibility, tuple(range(1, 101))
+    allocator.step(AddFramework(1, info, roles))
+    count, handles = len(roles), np.array(roles)
+    told = Exclude(np.ones(count, np.int64), handles, handles, np.ones(count, np.bool_))
+    allocator.step(told)
+    assert relation.excluded.any(axis=1).sum() == count
+    looks.clear()
+    allocator.step(UpdateFramework(1, info, ()))
+    assert not relation.excluded.any()
+    assert not any(relation.told_of(client).any() for client in range(1, count + 1))
+    assert looks["barred_on"] == 1
+    relation.check()
+
+
+def test_of_many_rules_between_two_cycles_the_last_one_counts(looks):
+    allocator = _allocator()
+    relation = allocator.state.eligibility
+    allocator.step(AddFramework(1, _framework(1, ""), (1,)))
+    for number in range(500):
+        allocator.step(UpdateFramework(1, _framework(1, _label(number)), (1,)))
+    last = relation.excluded
+    assert last.any()
+    assert looks == {"barred_on": 1}
+    relation.check()
+
+
+def test_an_agent_that_returns_costs_a_look_at_each_of_its_attributes(monkeypatch, looks):
+    """However many frameworks ask for them."""
+    allocator = _allocator(roles=10)
+    relation = allocator.state.eligibility
+    for handle in range(1, 201):
+        allocator.step(AddFramework(handle, _framework(handle, _label(handle)), (1 + handle % 10,)))
+    assert relation.excluded.any()
+    looks.clear()
+    judged = count_calls(monkeypatch, _Asked, "barred")
+    clauses = count_calls(monkeypatch, Clause, "holds") + count_calls(monkeypatch, Rule, "allows")
+    held = count_calls(monkeypatch, Condition, "holds")
+    for number in range(5):
+        allocator.step(RemoveAgent(5))
+        allocator.step(_agent(5, 1000 + number))
+        assert relation.excluded[5].any()
+    assert looks == {"barred": 5}
+    assert judged == {"barred": 5 * NAMES}
+    assert not clauses + held
+    relation.check()
+
+
+def test_rules_of_all_frameworks_are_judged_in_one_look_at_all_agents(monkeypatch, looks):
+    allocator = _allocator(roles=10)
+    relation = allocator.state.eligibility
+    held = count_calls(monkeypatch, Condition, "holds")
+    for handle in range(1, 201):
+        allocator.step(AddFramework(handle, _framework(handle, _label(handle)), (1 + handle % 10,)))
+    assert relation.excluded.any()
+    assert looks == {"barred_on": 1}
+    assert not held
+    relation.check()

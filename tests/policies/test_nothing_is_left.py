@@ -1,0 +1,311 @@
+"""What every cycle leaves behind, in random worlds in which everything occurs together.
+
+Nothing that is granted is dropped; nothing is free that somebody could be offered; and who waits is
+served. Whether somebody could be is said here from what the master would see: amounts by resource
+name, and nothing of the rules of the filling.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from allocator.core import DEMAND_LABEL, PolicySpec
+from allocator.core.cycle import cycle as cycles
+from allocator.core.plans.plan_source import PlanSource
+from allocator.core.snapshot import UNBOUNDED, Grants, Snapshot, Tier
+from allocator.policies import POLICIES, SELECTIONS
+from allocator.policies.filling.scene import scene_builder
+from tests.world.world import World
+
+PATIENCE = 3
+FEW, MANY, A_CHUNK = 100, 2400, 300
+ROLES = ("a", "b", "b/c", "d")
+KINDS = (
+    *("disk:1000", "disk:4000", "disk({}):1500", "disk({})[volume]:1000", "ports:8", "ports({}):4"),
+    *("cpus({}):1.5", "cpus({}):3", "mem({}):1024", "cpus[revocable]:2", "gpus:2"),
+    *("disk({})[volume][shared]:2048", "disk[mount]:3000"),
+)
+DEMANDS = (
+    *(
+        "cpus:1;mem:128",
+        "cpus:0.5;mem:512",
+        "cpus:2;mem:64",
+        "cpus:0.01;mem:1",
+        "cpus:1",
+        "disk:500",
+    ),
+    *(
+        "cpus:1;mem:128;disk:500",
+        "cpus:1;mem:128;disk:2048",
+        "cpus:1;mem:64;ports:1",
+        "gpus:1;cpus:1",
+    ),
+)
+MINIMUMS = (
+    *(["cpus:2"], ["cpus:4"], ["cpus:1;mem:1024"], ["cpus:3", "mem:2048"], ["disk:1000"], []),
+    *(["cpus:2;disk:1000"], ["mem:700;cpus:1", "ports:3"], ["cpus:100"]),
+)
+CAPABILITIES = ("REVOCABLE_RESOURCES", "SHARED_RESOURCES", "GPU_RESOURCES")
+
+
+def make(chance: random.Random, *, rules: bool) -> World:
+    """Make a world; `rules`: with quotas."""
+    spec = PolicySpec(
+        chance.choice(list(POLICIES)),
+        chance.choice(["", "", *SELECTIONS]),
+        chance.choice(["characterised", "characterised", "oblivious"]),
+        flat=chance.random() < 0.3,
+    )
+    settings = {"patience_cycles": PATIENCE if not rules else chance.choice([0, PATIENCE])}
+    options = {} if chance.random() < 0.6 else {"minimum": ()}
+    world = World(spec, settings=settings, **options)
+    world.allocator.plan_source = PlanSource(None, plans_here=chance.random() < 0.7)
+    for _ in range(chance.randint(1, 5)):
+        size = chance.choice([(3, 3000), (4, 4096), (8, 2048), (1, 8192)])
+        more = chance.sample(KINDS, chance.choice([0, 0, 1, 2, 4]))
+        has = ";".join(each.format(chance.choice(ROLES)) for each in more)
+        world.agent(f"cpus:{size[0]};mem:{size[1]}" + (f";{has}" if has else ""))
+    for _ in range(chance.randint(1, 5)):
+        roles = chance.sample(ROLES, chance.choice([1, 1, 2]))
+        labels = {DEMAND_LABEL: chance.choice(DEMANDS)} if chance.random() < 0.8 else {}
+        least = {role: chance.choice(MINIMUMS) for role in roles if chance.random() < 0.5}
+        capable = [each for each in CAPABILITIES if chance.random() < 0.5]
+        world.framework(*roles, labels=labels, minimum=least, capabilities=capable)
+    if rules and chance.random() < 0.5:
+        guarantee, limit = chance.choice([("", "cpus:2"), ("cpus:2", "cpus:5"), ("cpus:3", "")])
+        world.quota(chance.choice("abd"), guarantee, limit)
+    return world
+
+
+@dataclass
+class Seen:
+    """A cycle: what there was, and what was granted."""
+
+    snapshot: Snapshot
+    grants: Grants
+
+
+def play(
+    world: World, chance: random.Random, monkeypatch: pytest.MonkeyPatch, cycles_run: int
+) -> Iterator[Seen]:
+    """Run cycles, of which offers are used in part, refused or given back."""
+    seen: list[Seen] = []
+    real = cycles.commit
+
+    def noting(state, snapshot: Snapshot, grants: Grants, cycle: int):
+        seen.append(Seen(snapshot, grants))
+        return real(state, snapshot, grants, cycle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cycles, "commit", noting)
+        for _ in range(cycles_run):
+            offers = world.cycle()
+            yield from seen
+            seen.clear()
+            for offer in offers:
+                answer = chance.random()
+                if answer < 0.2:
+                    world.use(offer)
+                else:
+                    world.decline(offer, refuse_s=100 if answer < 0.35 else -1)
+
+
+def dropped(seen: Seen) -> list[tuple[int, int]]:
+    """Pairs that were granted something, and are offered nothing."""
+    merged, _, enough = cycles.offers_of(seen.snapshot, seen.grants)
+    return [(int(merged.client[i]), int(merged.agent[i])) for i in np.flatnonzero(~enough)]
+
+
+class Left:
+    """What a cycle left, by resource name."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.snapshot, grants = seen.snapshot, seen.grants
+        snapshot, specials = seen.snapshot, seen.snapshot.specials
+        self.columns = len(snapshot.total)
+        self.free = snapshot.free.copy()
+        np.subtract.at(self.free, grants.agent, grants.amount)
+        self.special = np.zeros((len(snapshot.free), len(specials.kind)), np.int64)
+        agent = np.repeat(np.arange(len(snapshot.free)), np.diff(specials.start))
+        self.special[agent, specials.row] = specials.free
+        self.before = self.special.copy()
+        by = grants.client[grants.special_grant], grants.agent[grants.special_grant]
+        np.subtract.at(self.special, (by[1], grants.special), grants.special_amount)
+        pairs = zip(grants.client.tolist(), grants.agent.tolist(), strict=True)
+        self.offered = {(client, agent) for client, agent in pairs}
+        parts = zip(by[0].tolist(), by[1].tolist(), grants.special.tolist(), strict=True)
+        self.given = set(parts)
+        counted = cycles._counted(snapshot, grants)
+        self.bound_left = snapshot.bounds.left.copy()
+        for client, amount in zip(grants.client.tolist(), counted, strict=True):
+            for bound in self.bounds(client):
+                self.bound_left[bound] -= amount
+
+    def bounds(self, client: int) -> list[int]:
+        bounds, found = self.snapshot.bounds, []
+        bound = int(bounds.of_client[client])
+        while bound >= 0:
+            found.append(bound)
+            bound = int(bounds.above[bound])
+        own = int(bounds.of_framework[client])
+        return [*found, own] if own >= 0 else found
+
+    def has(self, bits: np.ndarray, row: int, client: int) -> bool:
+        return bool(int(bits[row, client // 64]) >> client % 64 & 1)
+
+    def is_out(self, client: int, agent: int) -> bool:
+        """Whether something else than room may keep them apart: exclusions, filters, quotas."""
+        snapshot = self.snapshot
+        if self.has(snapshot.excluded, agent, client):
+            return True
+        row = int(snapshot.filters.head[agent])
+        while row >= 0:
+            if snapshot.filters.client[row] == client:
+                return True
+            row = int(snapshot.filters.next[row])
+        tight = any(
+            (self.bound_left[bound] < UNBOUNDED // 2).any() for bound in self.bounds(client)
+        )
+        return tight or bool(snapshot.bounds.required.any())
+
+    def amounts(self, client: int, agent: int) -> dict[str, np.ndarray]:
+        """What the client may have of what is left, by how a task may use it."""
+        specials = self.snapshot.specials
+        zeros = np.zeros((5, self.columns), np.int64)
+        found = dict(zip(("open", "revocable", "shared", "reserved", "beside"), zeros, strict=True))
+        found["open"] += self.free[agent]
+        for kind in range(len(specials.kind)):
+            if not self.has(specials.reach, kind, client):
+                continue
+            column, tier, left = (
+                specials.column[kind],
+                specials.tier[kind],
+                self.special[agent, kind],
+            )
+            if tier == Tier.SHARED:
+                mine = (client, agent, kind) in self.given
+                found["shared"][column] += self.before[agent, kind] if mine else left
+            elif tier == Tier.REVOCABLE:
+                found["revocable"][column] += left
+            elif tier < Tier.REVOCABLE:
+                found["open"][column] += left
+            if tier == Tier.RESERVED:
+                found["reserved"][column] += left
+            if not specials.bounded[kind]:
+                found["beside"][column] += left
+        return found
+
+    def could_be_offered(self, client: int, agent: int) -> bool:
+        """Whether more could be offered to a client; where that is in doubt it is not."""
+        if self.is_out(client, agent):
+            return False
+        snapshot, have = self.snapshot, self.amounts(client, agent)
+        if not (snapshot.characterised[client] and snapshot.demand[client].any()):
+            everything = have["open"] + np.maximum(have["beside"] - have["reserved"], 0)
+            return self.is_enough(client, everything)
+        demand = snapshot.demand[client]
+        needed = demand > 0
+        room = np.where(needed, have["open"] // np.maximum(demand, 1), 0)
+        other = np.where(needed, have["revocable"] // np.maximum(demand, 1), 0)
+        unlimited = have["shared"] >= demand
+        tasks = int(np.where(needed & ~unlimited, room + other, 10**6).min(initial=10**6))
+        if (client, agent) in self.offered:
+            consumes = bool((needed & ~unlimited).any())
+            return have["beside"].any() or (tasks > 0 and consumes)
+        kinds = snapshot.specials.whole & (self.special[agent] > 0)
+        if needed[snapshot.specials.column[kinds]].any():
+            tasks = min(tasks, 1)  # whether others fit beside what is indivisible is not looked at
+        if not tasks:
+            return False
+        used = np.minimum(np.minimum(tasks, 100), room) * demand
+        total = have["beside"] + np.maximum(used - have["reserved"], 0)
+        return self.is_enough(client, total)
+
+    def is_enough(self, client: int, amount: np.ndarray) -> bool:
+        first, end = self.snapshot.minimum_rows[client].tolist()
+        rows = self.snapshot.minimum[first:end]
+        return bool(amount.any()) and (not len(rows) or bool((amount >= rows).all(axis=1).any()))
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Pairs that could be offered something still."""
+        return [
+            (client, agent)
+            for client in self.snapshot.tree.client.tolist()
+            for agent in self.snapshot.agents.tolist()
+            if self.could_be_offered(client, agent)
+        ]
+
+
+def find_faults(numbers: range, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Play worlds; say what was dropped, or left though it could have been offered."""
+    faults = []
+    for number in numbers:
+        chance = random.Random(number)
+        world = make(chance, rules=True)
+        for at, seen in enumerate(play(world, chance, monkeypatch, 4)):
+            for what, pairs in (("dropped", dropped(seen)), ("left", Left(seen).pairs())):
+                if pairs:
+                    faults.append(f"world {number}, cycle {at}: {what} {pairs}")
+    return faults
+
+
+def find_waiting(numbers: range, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Play worlds in which nobody accepts anything; say who waited for too long."""
+    faults = []
+    for number in numbers:
+        chance = random.Random(number)
+        world = make(chance, rules=False)
+        clients = world.allocator.state.clients
+        most = PATIENCE + len(clients.framework)
+        for _ in range(2 * most + 2):
+            for offer in world.cycle():
+                world.decline(offer)
+            late = np.flatnonzero(clients.waited > most).tolist()
+            if late:
+                faults.append(f"world {number}: {late} waited for more than {most} cycles")
+                break
+    return faults
+
+
+def test_all_that_is_granted_is_offered_and_nothing_is_left(monkeypatch):
+    assert not find_faults(range(FEW), monkeypatch)
+
+
+def test_who_waits_is_served(monkeypatch):
+    assert not find_waiting(range(FEW // 2), monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(FEW, FEW + MANY, A_CHUNK))
+def test_so_it_is_in_many_worlds(first, monkeypatch):
+    assert not find_faults(range(first, first + A_CHUNK), monkeypatch)
+    assert not find_waiting(range(first, first + A_CHUNK // 3), monkeypatch)
+
+
+def one_task_each(patch: pytest.MonkeyPatch) -> None:
+    """As if one task were always an offer."""
+    patch.setattr(Snapshot, "opening", property(lambda self: np.ones(len(self.demand), np.int64)))
+
+
+def nothing_joins(patch: pytest.MonkeyPatch) -> None:
+    """As if each grant were an offer by itself."""
+    real = scene_builder._rule_of
+    patch.setattr(scene_builder, "_rule_of", lambda *given: real(*given)._replace(joins=False))
+
+
+@pytest.mark.parametrize("broken", [one_task_each, nothing_joins])
+def test_a_filling_that_does_not_know_the_rule_is_found_out(
+    broken: Callable[[pytest.MonkeyPatch], None], monkeypatch
+):
+    with monkeypatch.context() as patch:
+        broken(patch)
+        assert find_faults(range(40), monkeypatch)
+
+
+def test_and_so_is_one_that_lets_somebody_wait(monkeypatch):
+    with monkeypatch.context() as patch:
+        one_task_each(patch)
+        assert find_waiting(range(60), monkeypatch)

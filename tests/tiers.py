@@ -1,0 +1,28 @@
+"""Two tiers of tests: `make test` answers in minutes, `make test-all` also runs what takes long.
+
+A test of the second tier has the marker `long`. `long`, `seeds` and `examples` move some of the
+parameters or examples of a test there.
+"""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+EVERYTHING = os.environ.get("HYPOTHESIS_PROFILE", "quick") != "quick"
+"""Whether Hypothesis plays the second tier's number of examples."""
+
+
+def examples(quick: int, everything: int) -> settings:
+    """Settings for a property whose examples cost more than those of others."""
+    return settings(max_examples=everything if EVERYTHING else quick)
+
+
+def long(*values: object) -> list:
+    """Parameters of a test that belong to the second tier."""
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
+def seeds(quick: int, everything: int) -> list:
+    """Parameters 0, 1, ... of a test; those from `quick` on belong to the second tier."""
+    return [*range(quick), *long(*range(quick, everything))]
