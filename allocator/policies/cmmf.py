@@ -51,7 +51,7 @@ OFF_MAX = 0.1
 """So far from its share a client may be by whole agents, as a part of that."""
 
 _PAIRS_MAX = 20_000  # of clients and groups of agents; beyond, any optimal allocation will do
-_FEW = 10  # machines, or tasks: where nobody has so many, and some have none, they take turns
+_FEW = 3  # machines, or tasks: where nobody has so many, and some have none, they take turns
 _NEARER = 0.5  # of what has to change hands: where another plan leaves so little, it is gone by
 _FINE = 2**20  # parts of an agent, where neither tasks nor agents are counted
 

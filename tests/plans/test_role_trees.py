@@ -61,10 +61,10 @@ def test_cmmf_comes_within_a_task_of_the_optimum(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", FEW)
-def test_cmmf_comes_near_where_nobody_has_ten_tasks(seed: int) -> None:
-    """Where not everybody can have one clients take turns: whoever has none comes first."""
+def test_cmmf_comes_near_where_tasks_are_few(seed: int) -> None:
+    """Where not everybody can have one and nobody has three, whoever has none comes first."""
     off, with_none = off_max_min(seed, (1, 14))
-    assert off < 2 + with_none
+    assert off < 1 + with_none
 
 
 def quincy_misses(seed: int) -> float:
@@ -104,7 +104,7 @@ def test_many_more_role_trees() -> None:
     for seed in range(40, 440):
         assert off_max_min(seed, (20, 300))[0] < 1, seed
         off, with_none = off_max_min(seed, (1, 14))
-        assert off < 2 + with_none, seed
+        assert off < 1 + with_none, seed
         assert quincy_misses(seed) == pytest.approx(0, abs=1e-6), seed
     for seed in range(3, 60):
         assert percent_off("pf-exact", seed) < 0.5, seed

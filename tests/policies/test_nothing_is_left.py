@@ -259,7 +259,7 @@ def find_waiting(numbers: range, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         chance = random.Random(number)
         world = make(chance, rules=False)
         clients = world.allocator.state.clients
-        most = PATIENCE + len(clients.framework)
+        most = PATIENCE + 2 * int(clients.subscribed.sum())
         for _ in range(2 * most + 2):
             for offer in world.cycle():
                 world.decline(offer)

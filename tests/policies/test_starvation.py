@@ -91,3 +91,19 @@ def test_a_framework_that_hoards_offers_is_offered_no_more():
     assert session.cycle(2000) == []
     session.use(offers[0])
     assert [offer[2] for offer in session.cycle(3000)] == [2]
+
+
+def test_others_that_become_overdue_as_fast_as_they_are_served_are_not_always_first():
+    """One agent, and more clients than cycles of patience; the policy prefers the other role."""
+    session = Session(PolicySpec("drf", "listed"), patience_cycles=2)
+    session.agent(90, 64, 64)
+    session.agent(1, 4, 8)
+    session.framework(1)
+    for offer in session.cycle(1000):
+        (session.use if offer[2] == 90 else session.give_back)(offer)
+    for framework in range(2, 5):
+        session.framework(framework, 2)
+    waited = 0
+    while 1 not in decline_all(session, 2000 + 1000 * waited, keep=1):
+        waited += 1
+        assert waited <= 2 + 2 * 4

@@ -200,8 +200,8 @@ class Eligibility:
     def _fit(self, painted: _Painted) -> None:
         """Give the relation the size of what is told."""
         agents, words = self._told.shape
-        painted.excluded = grow(painted.excluded, agents, words)
-        painted.excluding = grow(painted.excluding, agents)
+        painted.excluded = grow(painted.excluded, agents, words)[:agents, :words]
+        painted.excluding = grow(painted.excluding, agents)[:agents]
         painted.index.columns.reserve(agents)
 
     def _paint(self, painted: _Painted) -> None:

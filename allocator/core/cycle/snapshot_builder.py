@@ -99,7 +99,7 @@ class SnapshotBuilder:
             classes=self._agent_classes(state, capacity),
             plan=self._plan(state, handle, excluded.shape[1]),
         )
-        return frozen(_without_hopeless(snapshot))
+        return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
     def problem(self, state: State, *, about_holders: bool) -> Problem:
         """Copy what a plan is about: who may be served, and where wanted who holds anything."""
@@ -272,14 +272,21 @@ def _overdue(state: State) -> Bools:
     return state.clients.waited >= patience
 
 
-def _without_hopeless(snapshot: Snapshot) -> Snapshot:
-    """Let only those come first whom some agent can serve: the others cost a stage for nothing."""
+def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:
+    """Let only those come first whom some agent can serve: the others cost a stage for nothing.
+
+    They are served in the policy's order, which may pass over one of them each time, where others
+    become overdue as fast as they are served. So who waited much too long comes before them.
+    """
     rows = np.flatnonzero(snapshot.overdue)
     if not len(rows):
         return snapshot
-    # Only those whom some agent could serve stay overdue.
     overdue = np.zeros_like(snapshot.overdue)
-    overdue[rows[servable(snapshot, rows)]] = True
+    rows = rows[servable(snapshot, rows)]
+    longest = int(waited[rows].max(initial=0))
+    if longest >= patience + len(rows):
+        rows = rows[waited[rows] == longest]
+    overdue[rows] = True
     return replace(snapshot, overdue=overdue)
 
 

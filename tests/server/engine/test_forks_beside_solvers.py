@@ -54,10 +54,9 @@ def _plan_and_fork(seconds: float) -> None:
     assert all(int(each) > 0 for each in said.split())
 
 
-@pytest.mark.slow
 def test_forks_beside_plans_come_back():
     """Of 16 MB of books and more."""
-    _plan_and_fork(3)
+    _plan_and_fork(2)
 
 
 @pytest.mark.long
