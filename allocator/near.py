@@ -2,7 +2,7 @@
 
 import difflib
 import heapq
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 
 FEW = 200
@@ -27,6 +27,18 @@ def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """
     near = nearest(text, known, cutoff)
     return f"; did you mean {near!r}?" if near else ""
+
+
+def meant_resource(name: str, known: Collection[str]) -> str:
+    """The same for the name of a resource, which may bear a role, as Mesos prints it.
+
+    Examples
+    --------
+    >>> meant_resource("cpu", ["cpus", "mem"]), meant_resource("cpus(prod)", ["cpus", "mem"])
+    ("; did you mean 'cpus'?", "; did you mean 'cpus'?")
+    """
+    plain = name.partition("(")[0].strip()
+    return f"; did you mean {plain!r}?" if plain in known else suggestion(name, known)
 
 
 def nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -27,6 +27,21 @@ def printable(text: str, also: str = "") -> str:
     return "".join(each if each.isprintable() or each in also else _STANDS_FOR for each in text)
 
 
+def how_many(frameworks: int, clients: int) -> str:
+    """Say how many frameworks there are, and as how many clients where some have several roles.
+
+    Examples
+    --------
+    >>> how_many(2, 2), how_many(2, 3), how_many(1, 2)
+    ('2 frameworks', '2 frameworks as 3 clients', '1 framework in 2 roles')
+    """
+    if frameworks == clients:
+        return f"{frameworks:,} framework" + "s" * (frameworks != 1)
+    if frameworks == 1:
+        return f"1 framework in {clients:,} roles"
+    return f"{frameworks:,} frameworks as {clients:,} clients"
+
+
 def json_text(value: object, **form: Any) -> str:  # noqa: ANN401 - as `json.dumps` takes them
     """Write JSON, which has no word for numbers that are not finite.
 

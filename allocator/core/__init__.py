@@ -35,6 +35,7 @@ from allocator.core.demand.own_words import (
 )
 from allocator.core.events import (
     REASONS,
+    UNKNOWN,
     ActivateAgent,
     ActivateFramework,
     AddAgent,
@@ -129,6 +130,7 @@ __all__ = [
     "ROWS_MAX",
     "ROW_TEXT_MAX",
     "UNBOUNDED",
+    "UNKNOWN",
     "WEIGHT_MAX",
     "WEIGHT_MIN",
     "ActivateAgent",

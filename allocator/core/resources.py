@@ -21,6 +21,9 @@ GPUS = "gpus"
 AMOUNT_MAX = 2**53
 """No amount is larger: every sum of a cluster stays exact in a float64, too."""
 
+UNRESERVED = "(*)"
+"""What Mesos prints behind the name of a resource that is reserved for no role."""
+
 _AMOUNT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 """A number as people write it. `Decimal` reads more, and fails at some of it in ways of its own."""
 
@@ -107,17 +110,19 @@ def format_amount(amount: int) -> str:
 def parse_quantities(text: str) -> dict[str, int]:
     """Read amounts by name, in Mesos's form.
 
+    A name may end in ``(*)``, as Mesos prints what is not reserved.
+
     Raises ValueError naming the part that is wrong.
 
     Examples
     --------
-    >>> parse_quantities("cpus:2;mem:3584")
-    {'cpus': 2000, 'mem': 3584000}
+    >>> parse_quantities("cpus:2;mem:3584"), parse_quantities("cpus(*):0.5")
+    ({'cpus': 2000, 'mem': 3584000}, {'cpus': 500})
     """
     quantities: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, colon, amount = part.partition(":")
-        name = name.strip()
+        name = name.strip().removesuffix(UNRESERVED).rstrip()
         if not colon or not name:
             message = f"{quoted(part)} is not of the form name:amount, as in 'cpus:2;mem:1024'"
             raise ValueError(message)

@@ -186,8 +186,8 @@ class Settings:
                 if change.limit is not None:
                     self.limits[change.role] = change.limit
             case SetDrain():
-                rest = self.drains - {change.agent}
-                self.drains = rest | {change.agent} if change.drained else rest
+                agent = {change.agent}
+                self.drains = self.drains | agent if change.drained else self.drains - agent
             case _:
                 rules = getattr(self, change.kind.plural)
                 rules.pop(change.key[1:], None)
@@ -213,8 +213,17 @@ class Settings:
 
     def before(self, change: OperatorChange) -> OperatorChange | None:
         """Find what stands where a change goes."""
-        found = (each for each in self.standing(change.kind) if each.key == change.key)
-        return next(found, None)
+        kind, (_, *parts) = change.kind, change.key
+        if not kind.is_rule:
+            return next(iter(self.standing(kind)), None)
+        # By its key: to go through thousands of rules for each change would be quadratic.
+        if kind is settable.LIMIT:
+            limit = self.limits.get(parts[0])
+            return None if limit is None else SetLimit(parts[0], limit)
+        if kind is settable.DRAIN:
+            return SetDrain(parts[0]) if parts[0] in self.drains else None
+        found: OperatorChange | None = getattr(self, kind.plural).get(tuple(parts))
+        return found
 
     def demand_rule(self, role: str, framework_name: str) -> SetDemand | None:
         """Find the operator's rule for a client."""

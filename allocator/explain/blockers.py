@@ -4,10 +4,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocator.core import Bools, Ints, bits, format_quantities, out_of_reach
+from allocator.core import (
+    NOWHERE,
+    Bools,
+    Ints,
+    Snapshot,
+    bits,
+    format_quantities,
+    out_of_reach,
+    quoted,
+    reaches,
+)
 from allocator.explain import cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
 from allocator.explain.picture import NEVER, Picture, Subject
+from allocator.near import meant_resource
 from allocator.v1.explain_pb2 import Blocker
 
 REASONS = (
@@ -39,6 +50,9 @@ _REVIVE = "wait until it ends, or let the framework REVIVE; the time is its own 
 TOO_LITTLE = (
     "one task may need more than any agent has, or what no agent has: the framework's own log says"
     " what it asks for; add such agents, or lower that, and tell it (mesos-allocator demand set)"
+)
+_LOWER = (
+    "lower the minimum: the framework's offer_filters, or --min_allocatable_resources of the master"
 )
 _RECONNECT = "the framework must connect to the master again"
 _RESUME = "wait: the master does so while it recovers after a failover, and goes on by itself"
@@ -198,7 +212,8 @@ def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: B
     picture, client, specials = work.picture, work.subject.client, checker.snapshot.specials
     role = picture.names.path[int(picture.names.role[client])]
     takes = int(picture.clients.takes[client])
-    agents = pairs.agent[barring.reserved]
+    below = _below_minimum(work, checker, pairs.agent, barring.reserved)
+    agents = pairs.agent[barring.reserved & ~below]
     causes: dict[str, list[int]] = {}
     for agent in agents.tolist():
         entries = np.arange(specials.start[agent], specials.start[agent + 1])
@@ -218,6 +233,43 @@ def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: B
         else:
             cause = f"what is free needs {why}"
             work.mark("capability", cause, flags, "add the capability to the framework")
+
+
+def _below_minimum(work: _Work, checker: PairChecker, agents: Ints, where: Bools) -> Bools:
+    """Mark agents that have something for the client, and enough for a task, but below its minimum.
+
+    What is reserved to others would make no offer there either: only both together would. So the
+    minimum is the reason, and no reservation.
+
+    `where` (n,): of the agents (rows, n of them) those to look at.
+    Returns (n,): those that were marked.
+    """
+    snapshot, client = checker.snapshot, work.subject.client
+    begin, end = snapshot.minimum_rows[client].tolist()
+    minimum, demand = snapshot.minimum[begin:end], snapshot.demand[client]
+    found = np.zeros(len(agents), np.bool_)
+    if begin == end or not where.any():
+        return found
+    mine, whole = _within_reach(snapshot, client)[agents], snapshot.free_by_column[agents]
+    found[:] = where & mine.any(axis=1) & (mine >= demand).all(axis=1)
+    found &= ~reaches(mine, minimum) & ~reaches(whole - mine, minimum)
+    if found.any():
+        most = _text(work.picture, mine[found].max(axis=0))
+        least = " or ".join(_text(work.picture, row) for row in minimum[:EXAMPLES])
+        cause = f"what is free for it there, {most} at most, is less than the minimum of an offer"
+        handles = work.by_handle(snapshot.handle[agents], found)
+        work.mark("minimum", f"{cause}, {least}", handles, _LOWER)
+    return found
+
+
+def _within_reach(snapshot: Snapshot, client: int) -> Ints:
+    """What is free of each agent, and a client may have of it, (A, R)."""
+    found, specials = snapshot.free_by_column.copy(), snapshot.specials
+    agent = np.repeat(np.arange(len(found)), np.diff(specials.start))
+    barred = ~bits(specials.reach, specials.row, np.full(len(specials.row), client))
+    column = specials.column[specials.row[barred]]
+    np.subtract.at(found, (agent[barred], column), specials.free[barred])
+    return found
 
 
 def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
@@ -269,7 +321,7 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
 def _of_minimum(work: _Work, where: Bools) -> None:
     """As many tasks as fit are less than the minimum of an offer."""
     cause = "all that would be given there is less than the minimum of an offer"
-    work.mark("minimum", cause, where, "lower the minimum, or state a larger demand")
+    work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
 
 
 def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
@@ -281,17 +333,31 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
     short = checker.short_of(_all(work), capacity)[where].any(axis=0)
     # Others may be large enough.
     every = bool(where[picture.agents.bound].all())
+    nowhere = _named_in_vain(picture, work.subject.unfit)
     largest = np.where(short, capacity[where].max(axis=0, initial=0), 0)
     if short.any():
-        one = _text(picture, np.where(short, picture.clients.demand[client], 0))
+        needed = picture.named(np.where(short, picture.clients.demand[client], 0))
+        needed.pop(NOWHERE, None)
         most = _text(picture, largest) or "nothing of it"
         whose = "the largest agent" if every else "the largest of these agents"
-        cause = f"one task needs {one}; {whose} has {most}"
+        one = f"one task needs {format_quantities(needed)}; {whose} has {most}" if needed else ""
+        cause = "; ".join(filter(None, (nowhere, one)))
         mend = "correct the demand (mesos-allocator demand set), or add larger agents"
     else:
-        cause = "all of the agent is less than the minimum of an offer"
-        mend = "lower the minimum"
+        less = "all of the agent is less than the minimum of an offer"
+        cause = "; ".join(filter(None, (nowhere, less)))
+        mend = _LOWER
     work.mark("too large", cause, where, mend)
+
+
+def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
+    """Name a few resources that are asked for and no agent has, and what was probably meant."""
+    if not names:
+        return ""
+    known = [each for each in picture.resources if each != NOWHERE]
+    told = [quoted(each) + meant_resource(each, known) for each in sorted(names)[:EXAMPLES]]
+    more = f" and {len(names) - EXAMPLES} more" if len(names) > EXAMPLES else ""
+    return f"it asks for what no agent has: {', '.join(told)}{more}"
 
 
 def _of_busy_agents(work: _Work, where: Bools) -> None:

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 import numpy as np
 
-from allocator.core import UNBOUNDED, Ints
+from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless
 from allocator.explain import blockers, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs
 from allocator.explain.picture import NEVER, Holding, Picture, Subject
+from allocator.plain import how_many
 from allocator.v1.explain_pb2 import (
     Blocker,
     ClientExplanation,
@@ -27,6 +29,11 @@ IN_FULL = 10
 
 REASONS_TOLD = 4
 """So many reasons are named in one sentence, the most frequent ones."""
+
+UNFIT_TOLD = 3
+"""Resources that no agent has of which the names are told, each in so few characters."""
+
+NAME_MAX = 40
 
 RECENTLY_MS = 60_000
 """An offer within this time is told of first."""
@@ -61,7 +68,8 @@ def explain(
         verdict = clients[0].verdict if len(clients) == 1 else _together(clients, whole)
         paths = {client.role for client in clients}
     else:
-        verdict, paths = _together(clients, _how_many(clients)), {name}
+        who = how_many(len({each.framework_id for each in clients}), len(clients))
+        verdict, paths = _together(clients, who), {name}
     untold = len(picture.subjects) - len(clients)
     return ExplainResponse(
         kind=kind,
@@ -133,7 +141,7 @@ def _client(
         verdict=_verdict(picture, client, ranked, found),
         share=float(share),
         offered_share=float(picture.offered_share[client]),
-        demand=picture.quantities(rows.demand[client]),
+        demand=write_quantities(_demand(picture, subject)),
         demand_source=rows.source[client],
         waited_cycles=int(rows.waited[client]),
         offered_ms=int(rows.offered_ms[client]) or NEVER,
@@ -148,6 +156,15 @@ def _client(
         else [fate for fate, _ in cycles.fates(picture, framework, role)],
         cycles=history,
     )
+
+
+def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
+    """What one task needs; what no agent has with the names that the framework gave."""
+    found = picture.named(picture.clients.demand[subject.client])
+    if NOWHERE in found and subject.unfit:
+        named = ", ".join(harmless(each, NAME_MAX) for each in sorted(subject.unfit)[:UNFIT_TOLD])
+        found[f"{named} {NOWHERE}"] = found.pop(NOWHERE)
+    return found
 
 
 def _outranked(history: list[CycleAccount]) -> list[Blocker]:
@@ -223,15 +240,6 @@ def _together(clients: list[ClientExplanation], who: str) -> str:
     return f"{who}: {', '.join(parts)}"
 
 
-def _how_many(clients: list[ClientExplanation]) -> str:
-    """Count frameworks, and clients where some of them are in several roles."""
-    frameworks = len({client.framework_id for client in clients})
-    if frameworks == len(clients):
-        return f"{frameworks} frameworks"
-    of_one = f"1 framework in {len(clients)} roles"
-    return of_one if frameworks == 1 else f"{frameworks} frameworks as {len(clients)} clients"
-
-
 def _top(client: ClientExplanation) -> tuple[str, str]:
     """What matters most to a client."""
     if client.open_agents:
@@ -242,11 +250,12 @@ def _top(client: ClientExplanation) -> tuple[str, str]:
 
 
 def _tallies(clients: list[ClientExplanation]) -> Iterable[Tally]:
-    found: dict[tuple[str, str], list[str]] = {}
+    # By id, for a framework in several roles is one framework.
+    found: dict[tuple[str, str], dict[str, str]] = {}
     for client in clients:
-        found.setdefault(_top(client), []).append(client.framework_name)
+        found.setdefault(_top(client), {})[client.framework_id] = client.framework_name
     for (reason, cause), who in sorted(found.items(), key=lambda each: -len(each[1])):
-        examples = who[: blockers.EXAMPLES]
+        examples = list(dict.fromkeys(who.values()))[: blockers.EXAMPLES]
         yield Tally(reason=reason, cause=cause, frameworks=len(who), examples=examples)
 
 
@@ -346,13 +355,11 @@ def _offerable(picture: Picture, checker: PairChecker, handle: int) -> tuple[str
     clients = snapshot.tree.client
     barring = checker.barring(Pairs(clients, np.full(len(clients), row)))
     counts = _by_barring(picture, clients, barring)
+    wants = len(np.unique(picture.names.framework[clients]))
     if barring.open.any():
-        count = int(barring.open.sum())
-        return (
-            f"{count} of {len(clients)} frameworks could be served: the next cycle decides",
-            counts,
-        )
-    wanting = f"of {len(clients)} frameworks that want offers none can be served"
+        count = counts[0].frameworks
+        return f"{count} of {wants} frameworks could be served: the next cycle decides", counts
+    wanting = f"of {wants} frameworks that want offers none can be served"
     first = counts[0]
     return f"{wanting}: {first.frameworks} {first.reason}: {first.cause}", counts
 
@@ -367,14 +374,13 @@ def _by_barring(picture: Picture, clients: Ints, barring: Barring) -> list[Tally
         ("full", "too little is free", barring.no_room & ~barring.reserved),
         ("minimum", "what would be given is less than the minimum of an offer", barring.minimum),
     ]
-    tallies = [
-        Tally(
-            reason=reason,
-            cause=cause,
-            frameworks=int(flags.sum()),
-            examples=map(picture.framework_name, clients[flags][: blockers.EXAMPLES].tolist()),
-        )
-        for reason, cause, flags in found
-        if flags.any()
-    ]
+    tallies = []
+    for reason, cause, flags in found:
+        # One client of each framework: one in several roles is one framework.
+        _, first = np.unique(picture.names.framework[clients[flags]], return_index=True)
+        if len(first):
+            names = map(picture.framework_name, clients[flags][np.sort(first)].tolist())
+            examples = islice(dict.fromkeys(names), blockers.EXAMPLES)
+            found_here = Tally(reason=reason, cause=cause, frameworks=len(first), examples=examples)
+            tallies.append(found_here)
     return sorted(tallies, key=lambda tally: (tally.reason != "open", -tally.frameworks))

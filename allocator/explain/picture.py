@@ -118,6 +118,7 @@ class Subject:
         constraints say so.
     `filter_agent`, `filter_expires_ms` (n,): its filters in force.
     `filters`: how many there are.
+    `unfit`: resources that it asks for and no agent has.
     """
 
     client: int
@@ -127,6 +128,7 @@ class Subject:
     filter_agent: Ints
     filter_expires_ms: Ints
     filters: int
+    unfit: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -352,6 +354,7 @@ def _subject(state: State, client: int) -> Subject:
         filter_agent=agent,
         filter_expires_ms=expires_ms,
         filters=int(filters.rows.per_client[client]),
+        unfit=state.clients.unfit.get(client, frozenset()),
     )
 
 

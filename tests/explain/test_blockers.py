@@ -263,6 +263,33 @@ def test_reserved_and_revocable_resources_are_out_of_reach():
     assert found["capability"].cause == "what is free needs REVOCABLE_RESOURCES"
 
 
+def test_reservations_below_the_minimum_are_no_fault_of_the_other_role():
+    """Only both together would reach the minimum; what the other role has would not, either."""
+    a = world()
+    a.agent("cpus(r1):3;cpus(r2):3")
+    a.framework("r1", name="f", minimum={"r1": ["cpus:4"]})
+    found = blockers(a)
+    assert list(found) == ["minimum"]
+    assert found["minimum"].cause == (
+        "what is free for it there, cpus:3 at most, is less than the minimum of an offer, cpus:4"
+    )
+    assert found["minimum"].mend.startswith("lower the minimum")
+
+
+def test_a_reservation_that_would_make_an_offer_is_blamed():
+    a = world()
+    a.agent("cpus(r1):3;cpus(r2):4")
+    a.framework("r1", name="f", minimum={"r1": ["cpus:4"]})
+    assert blockers(a)["reserved"].cause == "what is free is reserved to the role r2"
+
+
+def test_below_the_masters_minimum_is_said_so():
+    a = world(minimum=({"cpus": 10}, {"mem": 32_000}))
+    a.agent("cpus(r1):0.009;cpus(r2):0.009")
+    a.framework("r1", name="f")
+    assert blockers(a)["minimum"].cause.endswith("the minimum of an offer, cpus:0.01 or mem:32")
+
+
 def test_agents_that_are_offered_to_nobody():
     a = world()
     gone = a.agent("cpus:4;mem:4")
@@ -372,6 +399,20 @@ def test_a_framework_in_several_roles_is_one_framework():
     assert ask(a, "eng", "role").verdict == "1 framework in 2 roles: 2 suppressed"
     a.framework("eng", name="g", suppressed=["eng"])
     assert ask(a, "eng", "role").verdict == "2 frameworks as 3 clients: 3 suppressed"
+
+
+def test_frameworks_in_several_roles_are_counted_and_named_once():
+    """Of an agent that two frameworks in three roles each want."""
+    a = world()
+    a.agent("cpus:4;mem:4")
+    for name in ("tenant-6", "tenant-7"):
+        a.framework("r", "s", "t", name=name)
+    answer = ask(a, "host-1", "agent")
+    assert answer.verdict == "2 of 2 frameworks could be served: the next cycle decides"
+    (tally,) = answer.tallies
+    assert (tally.frameworks, list(tally.examples)) == (2, ["tenant-6", "tenant-7"])
+    (tally,) = ask(a, "tenant-6").tallies
+    assert (tally.frameworks, list(tally.examples)) == (1, ["tenant-6"])
 
 
 def test_nobody_of_that_name_is_an_error_that_knows_all_names():

@@ -80,6 +80,7 @@ def check_config(
 
         typer.echo(example_text(), nl=False)
         return
+    from allocator.server.operators.setting_rows import mistyped_names
     from allocator.server.views.status_warnings import OPEN_SESSIONS
 
     loaded = _load(file, _flags(assignments, {}))
@@ -87,6 +88,8 @@ def check_config(
         typer.echo(json_text(loaded.config.model_dump(mode="json"), indent=2))
     else:
         typer.echo(f"{file or 'configuration'}: ok")
+    for text in mistyped_names(loaded):
+        typer.echo(f"warning: {text}", err=True)
     if target := loaded.config.open_to_sessions():
         typer.echo(f"warning: {OPEN_SESSIONS.format(target)}", err=True)
 

@@ -122,7 +122,7 @@ def _head(shares: dict[str, Any], status: dict[str, Any], rate: str, problem: st
     )
     median, p99 = status["cycle_p50_ms"], status["cycle_p99_ms"]
     times = "" if median is None else f", median {median:.1f} ms, p99 {p99:.1f} ms"
-    waiting = sum(1 for each in shares["clients"] if each["waited_cycles"])
+    waiting = len({each["framework_id"] for each in shares["clients"] if each["waited_cycles"]})
     yield (
         f"{status['cycles']} cycles{rate}{times}; {status['outstanding_decisions']} decisions in"
         f" flight; {waiting} wait; Jain index {shares['jain_index']:.3f}"

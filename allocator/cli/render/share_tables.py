@@ -14,6 +14,7 @@ from allocator.cli.render.terminal import (
     name_of,
     print_rows,
 )
+from allocator.plain import how_many
 
 
 def arranged(
@@ -44,7 +45,9 @@ def arranged(
     clients.sort(key=orders[sort])
     most = limit or None
     shown = {**data, "clients": clients[:most], "roles": data["roles"][:most]}
-    return {**shown, "not_shown": len(data["clients"]) - len(shown["clients"])}
+    kept = set(map(id, shown["clients"]))
+    hidden = [each["framework_id"] for each in data["clients"] if id(each) not in kept]
+    return {**shown, "not_shown": len(hidden), "frameworks_not_shown": len(set(hidden))}
 
 
 def shares(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
@@ -55,7 +58,8 @@ def shares(data: dict[str, Any], *, wide: bool = False, **_options: object) -> N
     of_frameworks = {"framework": name_of, **of_roles, **(_MORE_WIDE if wide else _MORE)}
     print_rows(of_frameworks, data["clients"], "no frameworks")
     if data["not_shown"]:
-        console().print(f"{data['not_shown']} more frameworks are not shown")
+        hidden = how_many(data["frameworks_not_shown"], data["not_shown"])
+        console().print(f"not shown: {hidden}")
     _tell_of_fairness(data)
 
 

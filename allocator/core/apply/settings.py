@@ -186,9 +186,11 @@ def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
     """Who decides is asked anew in every cycle."""
 
 
-def _refresh_roles(state: State, _change: OperatorChange | None) -> None:
+def _refresh_roles(state: State, change: OperatorChange | None) -> None:
     """Take over what bounds roles; make columns for resources that only that names."""
-    for limit in state.settings.limits.values():
+    limits = state.settings.limits
+    # Of one change only its own limit can name a new resource: there may be thousands of others.
+    for limit in limits.values() if change is None else [limits.get(change.key[1], {})]:
         state.space.quantities(limit)
     state.reserve()
     state.quota_version += 1

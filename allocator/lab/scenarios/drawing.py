@@ -10,10 +10,17 @@ import numpy as np
 from allocator.core import Bools, parse_quantities
 from allocator.lab.frameworks.base import Framework, Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
-from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, SparkSettings
+from allocator.lab.frameworks.spark import CoarseSpark
 from allocator.lab.master.gates import GPU_CAPABILITY
 from allocator.lab.resources import AgentSpec
-from allocator.lab.scenarios.schema import Agents, Duration, Frameworks, ScenarioFile, Spark
+from allocator.lab.scenarios.schema import (
+    DRAWN,
+    Agents,
+    Duration,
+    Frameworks,
+    ScenarioFile,
+    Spark,
+)
 from allocator.lab.workloads.constraint_model import ConstraintModel
 from allocator.lab.workloads.spark_experiment import lognormal_ms, stops_ms
 
@@ -138,7 +145,7 @@ def _meets(scenario: ScenarioFile, rng: np.random.Generator) -> Bools:
 
 
 def _attribute(constraint: int) -> str:
-    return f"constraint-{constraint + 1}"
+    return f"{DRAWN}{constraint + 1}"
 
 
 def _agents(groups: Sequence[Agents], meets: Bools, rng: np.random.Generator) -> Iterator[Coming]:
@@ -228,14 +235,7 @@ def _work(group: Frameworks, rng: np.random.Generator) -> tuple[Work, ...]:
 def _spark_jobs(
     _scenario: ScenarioFile, group: Spark, rng: np.random.Generator, queue: str
 ) -> tuple[Job, ...]:
-    settings = SparkSettings(
-        executor_cores=group.executor_cores,
-        executor_memory_mib=group.executor_memory_mib,
-        cores_max=group.cores_max,
-        gpus_max=group.gpus_max,
-        constraints={name: frozenset(values) for name, values in group.allowed.items()},
-        dynamic=DynamicAllocation() if group.dynamic_allocation else None,
-    )
+    settings = group.settings
     jobs = []
     for number in range(group.jobs):
         stages = tuple(

@@ -6,12 +6,13 @@ Times are in seconds, amounts in Mesos's form (``cpus:2;mem:2048``).
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from allocator.core import parse_quantities
+from allocator.core import MILLI, format_quantities, parse_quantities
+from allocator.lab.frameworks.spark import DynamicAllocation, SparkSettings
 from allocator.near import suggestion
 
 Law: TypeAlias = Literal["constant", "exponential", "erlang", "lognormal", "pareto"]
@@ -129,6 +130,18 @@ class Frameworks(_Queues):
             _refuse("gang", "a gang has one size, and takes no whole offers; leave the others out")
         return self
 
+    @property
+    def needs(self) -> list[tuple[str, str]]:
+        """What its tasks need, each with the key that says it."""
+        if self.task:
+            return [("task", self.task)]
+        return [(f"sizes.{place}.need", size.need) for place, size in enumerate(self.sizes)]
+
+    @property
+    def uses_gpus(self) -> bool:
+        """Whether any of its tasks does."""
+        return any(GPUS in parse_quantities(need) for _, need in self.needs)
+
 
 class Stage(_Section):
     """One stage of a Spark job."""
@@ -150,6 +163,38 @@ class Spark(_Queues):
     start_s: Seconds = 2.5
     gap_s: Seconds = 4.5
     allowed: dict[str, list[str]] = {}
+    gang: ClassVar[int] = 1
+
+    @model_validator(mode="after")
+    def _check(self) -> "Spark":
+        cores = self.executor_cores or 1
+        if self.cores_max is not None and self.cores_max < cores:
+            message = f"{self.cores_max} is less than executor_cores ({cores}): no executor starts"
+            _refuse("cores_max", message)
+        return self
+
+    @property
+    def settings(self) -> SparkSettings:
+        """The same as Spark knows it."""
+        return SparkSettings(
+            executor_cores=self.executor_cores,
+            executor_memory_mib=self.executor_memory_mib,
+            cores_max=self.cores_max,
+            gpus_max=self.gpus_max,
+            constraints={name: frozenset(values) for name, values in self.allowed.items()},
+            dynamic=DynamicAllocation() if self.dynamic_allocation else None,
+        )
+
+    @property
+    def needs(self) -> list[tuple[str, str]]:
+        """What an executor needs at least, with the key that says it."""
+        least = {"cpus": MILLI * (self.executor_cores or 1), "mem": self.settings.memory}
+        key = "executor_cores" if self.executor_cores else "executor_memory_mib"
+        return [(key, format_quantities(least))]
+
+    @property
+    def uses_gpus(self) -> bool:
+        return self.gpus_max > 0
 
 
 class Constraints(_Section):
@@ -198,22 +243,64 @@ class ScenarioFile(_Section):
             if group.constrained and self.constraints is None:
                 message = "asks for random constraints, and there are none; add [constraints]"
                 _refuse(f"frameworks.{place}.constrained", message)
-        self._check_fit()
+        places = [f"frameworks.{place}" for place in range(len(self.frameworks))]
+        places += [f"spark.{place}" for place in range(len(self.spark))]
+        for place_of, each in zip(places, self.groups, strict=True):
+            if problem := self._problem_of(each):
+                key, message = problem
+                _refuse(f"{place_of}.{key}", message)
         return self
 
-    def _check_fit(self) -> None:
-        """See that each task fits on some empty agent: else it would wait for ever."""
-        capacities = [parse_quantities(each.capacity) for each in self.agents]
-        for place, group in enumerate(self.frameworks):
-            for need in [group.task] if group.task else [size.need for size in group.sizes]:
-                wanted = parse_quantities(need)
-                if not any(_fits(wanted, capacity) for capacity in capacities):
-                    message = f"{need!r} fits on none of the agents; make it smaller"
-                    _refuse(f"frameworks.{place}.task", message)
+    def _problem_of(self, group: "Frameworks | Spark") -> tuple[str, str] | None:
+        """Say why a group would wait for ever, even alone: which key, and the mend."""
+        allowed = [each for each in self.agents if _accepts(group.allowed, each)]
+        if not allowed:
+            return "allowed", f"{group.allowed!r} matches none of the agents; correct it"
+        if self.filter_gpus and not group.uses_gpus:
+            # Mesos keeps agents with GPUs for frameworks that can use them.
+            allowed = [each for each in allowed if not parse_quantities(each.capacity).get(GPUS)]
+        for key, text in group.needs:
+            need = parse_quantities(text)
+            at_once = sum(each.count * _tasks(need, each.capacity) for each in allowed)
+            which = " that it may use" if group.allowed else ""
+            if not at_once:
+                return key, f"{text!r} fits on none of the agents{which}; make it smaller"
+            for role in self.roles:
+                inside = f"{group.role}/".startswith(f"{role.path}/")
+                if inside and role.limit and not _tasks_within(need, role.limit):
+                    return key, f"{text!r} is more than the limit of the role {role.path}"
+            if group.gang > at_once:
+                mend = f"at most {at_once} fit at a time"
+                return "gang", f"{group.gang} tasks never run together: {mend}"
+        return None
 
 
-def _fits(need: dict[str, int], capacity: dict[str, int]) -> bool:
-    return all(capacity.get(name, 0) >= amount for name, amount in need.items())
+GPUS = "gpus"
+
+DRAWN = "constraint-"
+"""How attributes begin that agents are given by chance."""
+
+
+def _accepts(allowed: Mapping[str, list[str]], agents: Agents) -> bool:
+    """Whether agents have the attributes that are asked for; those that are drawn are not known."""
+    return all(
+        name in agents.attributes and (not values or agents.attributes[name] in values)
+        for name, values in allowed.items()
+        if name != "hostname" and not name.startswith(DRAWN)
+    )
+
+
+def _tasks(need: Mapping[str, int], capacity: str) -> int:
+    """How many tasks fit on an empty agent."""
+    has = parse_quantities(capacity)
+    return min((has.get(name, 0) // amount for name, amount in need.items() if amount), default=1)
+
+
+def _tasks_within(need: Mapping[str, int], limit: str) -> int:
+    """How many tasks a limit leaves room for; it bounds what it names."""
+    most = parse_quantities(limit)
+    bounded = ((name, need.get(name, 0)) for name in most)
+    return min((most[name] // amount for name, amount in bounded if amount), default=1)
 
 
 # From a scenario file to what it says, or to all that is wrong with it.

@@ -104,7 +104,7 @@ def compare_policies(
     `loop`: tells how allocators are made.
     `copied`: what `Allocator.copied` gave on the core's thread.
     Returns `forecasts`: clients for which something differs, the largest difference of fair shares
-        first; `unaffected`: clients for which nothing does.
+        first; `unaffected`: frameworks for which nothing does in any role.
     """
     now = _twin(loop, copied, before)
     books = report.read(now)
@@ -134,7 +134,9 @@ def compare_policies(
                 fair_then=float(other.fair[row]),
             )
         )
-    return found, int((~differs).sum())
+    framework = books.clients.framework
+    unaffected = np.setdiff1d(framework, framework[differs])
+    return found, len(unaffected)
 
 
 def _twin(loop: CoreLoop, copied: Copied, policy: PolicySpec) -> Allocator:

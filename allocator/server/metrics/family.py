@@ -20,7 +20,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from allocator.core import MILLI, Bools, Floats, Ints
+from allocator.core import MILLI, Bools, Floats, Ints, harmless
 from allocator.server.reports.report import Report
 
 PREFIX = "mesos_allocator_"
@@ -29,7 +29,7 @@ OTHER = "other"
 """Stands for everything that has no series of its own."""
 
 LABEL_LENGTH_MAX = 200
-"""Longer texts are cut and end in a digest, so that they stay apart."""
+"""Characters of a label's value."""
 
 _ENDINGS = {"counter": "_total", "info": "_info"}
 _MIB = 2**20
@@ -84,17 +84,18 @@ class Family(Generic[S]):
             if not self.labels:
                 return HistogramMetricFamily(name, self.text, *given)
             histograms = HistogramMetricFamily(name, self.text, labels=self.labels)
-            for each in given:
-                histograms.add_metric(*each)
+            for values, *numbers in given:
+                histograms.add_metric([label(value) for value in values], *numbers)
             return histograms
         if self.kind == "info":
             assert tuple(given) == self.labels, self.name
-            return InfoMetricFamily(name, self.text, given)
+            facts = {key: label(value) for key, value in given.items()}
+            return InfoMetricFamily(name, self.text, facts)
         make = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         made = make(name, self.text, labels=self.labels)
         for values, number in _rows(given):
             assert len(values) == len(self.labels), self.name
-            made.add_metric(values, number)
+            made.add_metric([label(value) for value in values], number)
         return made
 
 
@@ -147,11 +148,18 @@ def with_zeros(known: Iterable[str], counts: Mapping[str, int]) -> dict[str, flo
 
 
 def label(text: str) -> str:
-    """A text of any length as the value of a label."""
-    if len(text) <= LABEL_LENGTH_MAX:
+    r"""A text of any kind as the value of a label: short, and without control characters.
+
+    Whoever reads a scrape may do so on a terminal. What is replaced or cut ends in a digest, so
+    that texts stay apart.
+
+    >>> label("eng/ads"), label("a\x1b[2J")
+    ('eng/ads', 'a?[2J~3f365b4b5a23')
+    """
+    if len(text) <= LABEL_LENGTH_MAX and text.isprintable():
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return f"{text[: LABEL_LENGTH_MAX - 13]}~{digest}"
+    return f"{harmless(text[: LABEL_LENGTH_MAX - 13], LABEL_LENGTH_MAX)}~{digest}"
 
 
 def unit_of(resource: str) -> tuple[str, float]:

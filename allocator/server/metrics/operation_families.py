@@ -30,7 +30,6 @@ from allocator.server.metrics.family import (
     counter,
     gauge,
     histogram,
-    label,
     largest,
     with_zeros,
 )
@@ -172,7 +171,7 @@ class _Shown:
 
     def each(self, numbers: Floats) -> list[Series]:
         path = self.fairness.roles.path
-        return [([label(path[row])], float(numbers[row])) for row in self.roles.tolist()]
+        return [([path[row]], float(numbers[row])) for row in self.roles.tolist()]
 
 
 FAIRNESS: Families[_Shown] = (
@@ -399,7 +398,8 @@ SHADOW: Families[Reading] = (
     ),
     counter(
         "shadow_frameworks{only}",
-        "Frameworks that only one of the two offered anything in a cycle, cycle by cycle.",
+        "Clients (a framework in a role each) that only one of the two offered anything in a cycle,"
+        " cycle by cycle.",
         lambda now: {
             "policy": now.counts.clients_of_policy,
             "shadow": now.counts.clients_of_shadow,

@@ -31,7 +31,6 @@ from allocator.server.metrics.family import (
     gauge,
     histogram,
     info,
-    label,
     largest,
     with_zeros,
 )
@@ -134,10 +133,10 @@ def _frameworks(report: Report, limit: int) -> Selection:
 def _client(report: Report, row: int) -> list[str]:
     clients = report.clients
     info = clients.info[row]
-    role = label(report.roles.path[clients.role[row]])
+    role = report.roles.path[clients.role[row]]
     if info is None:
         return [role, f"handle {clients.framework[row]}", ""]
-    return [role, label(info.framework_id), label(info.name)]
+    return [role, info.framework_id, info.name]
 
 
 ASKED_MAX = 20
@@ -327,7 +326,10 @@ CLUSTER: Families[Scrape] = (
     gauge(
         "clients_overdue{kept_by}",
         "Clients that waited for an offer for starvation.patience_cycles.",
-        lambda now: vars(now.report.overdue),
+        lambda now: {
+            kept_by: getattr(now.report.overdue, kept_by)
+            for kept_by in ("filters", "limit", "nothing")
+        },
     ),
     gauge(
         "set_aside{reason}",
@@ -419,7 +421,7 @@ def _roles(report: Report, limit: int) -> Selection:
     # A role's numbers count those below it. So those right below the root that are not shown stand
     # for all that are not; one below a role that is shown counts there.
     rest = np.setdiff1d(np.flatnonzero(roles.bound & (roles.depth == 1)), top)
-    return Selection(report, top, rest, [[label(roles.path[row])] for row in top.tolist()], [OTHER])
+    return Selection(report, top, rest, [[roles.path[row]] for row in top.tolist()], [OTHER])
 
 
 _SOURCES = ("request", "label", "operator", "learned", "prior", "unknown")
@@ -500,9 +502,7 @@ def _quotas(report: Report, limit: int) -> Selection:
     top, _ = largest(shares, named, limit)
     # Roles below another one with a quota are counted there already.
     rest = np.setdiff1d(np.flatnonzero(quotas.outermost), top)
-    return Selection(
-        report, top, rest, [[label(quotas.path[row])] for row in top.tolist()], [OTHER]
-    )
+    return Selection(report, top, rest, [[quotas.path[row]] for row in top.tolist()], [OTHER])
 
 
 def _ruled(report: Report) -> Bools:

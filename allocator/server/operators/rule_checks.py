@@ -3,9 +3,10 @@
 The core's thread only copies lists; the rest is worked out on the thread of whoever asked.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple, assert_never
 
 import numpy as np
@@ -26,20 +27,42 @@ from allocator.core import (
     SetDrain,
     SetLimit,
     SetPolicy,
+    SetQuota,
     SetShadow,
     Settings,
     SortedRule,
     Subtree,
     attributes_of,
     format_quantities,
+    harmless,
     matches,
     parse_constraint,
     quoted,
     read_words,
 )
 from allocator.near import suggestion
+from allocator.plain import how_many
+from allocator.server.operators.unknown_names import (
+    unknown_attributes,
+    unknown_names,
+    unknown_resources,
+)
 from allocator.settable import Doubt, Scope, Value
 from allocator.v1 import settings_pb2 as pb
+
+
+class Client(NamedTuple):
+    """A framework in a role.
+
+    `role`: its path.
+    `framework`: its handle; in several roles the same one.
+    `request`: what a REQUEST call of it says.
+    """
+
+    role: str
+    framework: int
+    info: FrameworkInfo
+    request: Mapping[str, int] | None
 
 
 @dataclass(frozen=True)
@@ -50,12 +73,36 @@ class Cluster:
     capacity: Ints
     """(A, R) int64, thousandths; of the same agents."""
     resources: tuple[str, ...]
-    clients: list[tuple[str, FrameworkInfo, Mapping[str, int] | None]]
-    """Frameworks by role: the role's path, and what a REQUEST call of theirs says."""
+    clients: list[Client]
     roles: list[str]
     settings: Settings
     consumed: Mapping[str, int]
     """What the role that is asked about consumes, with those below it."""
+    quotas: list[SetQuota]
+    """The master's."""
+    minimum: Sequence[Mapping[str, int]]
+    """The master's min_allocatable_resources: any of them will do."""
+
+    @cached_property
+    def there(self) -> list[str]:
+        """The resources that some agent has."""
+        return [self.resources[each] for each in np.flatnonzero(self.capacity.any(axis=0)).tolist()]
+
+    @cached_property
+    def frameworks(self) -> int:
+        """How many there are, whatever number of roles they have."""
+        return len({each.framework for each in self.clients})
+
+    @cached_property
+    def below(self) -> dict[str, set[int]]:
+        """The frameworks of each role and of those below it."""
+        found: dict[str, set[int]] = {}
+        for each in self.clients:
+            path = each.role
+            while path:
+                found.setdefault(path, set()).add(each.framework)
+                path = path.rpartition("/")[0]
+        return found
 
     @cached_property
     def attributes(self) -> list[dict[str, str]]:
@@ -110,13 +157,15 @@ def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> 
         capacity=state.space.by_column(state.agents.capacity[agents]),
         resources=tuple(state.space.names),
         clients=[
-            (paths[role], each, request.get(framework))
+            Client(paths[role], framework, each, request.get(framework))
             for role, framework in rows
             if (each := info[framework]) is not None
         ],
         roles=[path for role, path in enumerate(paths) if role and state.roles.bound[role]],
         settings=allocator.settings.copied(),
         consumed=allocator.consumed_in(change.role) if isinstance(change, SetLimit) else {},
+        quotas=list(state.quotas.values()),
+        minimum=state.options.minimum,
     )
 
 
@@ -125,14 +174,13 @@ def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.Rule
 
     `after` has the rule in it.
     """
-    found = pb.RuleMatch(agents_total=len(cluster.agents), frameworks_total=len(cluster.clients))
+    found = pb.RuleMatch(agents_total=len(cluster.agents), frameworks_total=cluster.frameworks)
     match rule.kind.scope:
         case Scope.FRAMEWORKS:
             _match_frameworks(cluster, rule, after, found)
         case Scope.ROLE:
             _, path = rule.key
-            for role, _, _ in cluster.clients:
-                found.frameworks += role == path or role.startswith(f"{path}/")
+            found.frameworks = len(cluster.below.get(path, ()))
         case Scope.AGENT:
             _, agent = rule.key
             found.agents = sum(agent in (each.agent_id, each.hostname) for each in cluster.agents)
@@ -148,25 +196,51 @@ def _match_frameworks(
 ) -> None:
     if isinstance(rule, SetConstraint):
         found.agents = cluster.holding(parse_constraint(rule.expression or ""))
-    _, *patterns = rule.key
-    for role, info, request in _matched(cluster, *patterns):
-        found.frameworks += 1
-        if isinstance(rule, SetConstraint):
-            left = cluster.agents_left(_all_clauses(after, role, info))
-            found.frameworks_without_agents += not left
-        if isinstance(rule, SetDemand):
-            counts = after.demand_rule(role, info.name) == rule
-            stated = request or read_words(info).demand
-            own = stated is not None and not rule.override
-            found.frameworks_served_by += counts and not own
+    matched = list(_matched(cluster, *rule.key[1:]))
+    found.frameworks = len({each.framework for each in matched})
+    if isinstance(rule, SetConstraint):
+        without = {each.framework for each in matched if not _agents_left(cluster, after, each)}
+        found.frameworks_without_agents = len(without)
+    if isinstance(rule, SetDemand):
+        served = {each.framework for each in matched if _counts(rule, after, each)}
+        found.frameworks_served_by = len(served)
 
 
-def _matched(
-    cluster: Cluster, role_pattern: str, name_pattern: str
-) -> Iterator[tuple[str, FrameworkInfo, Mapping[str, int] | None]]:
-    for role, info, request in cluster.clients:
-        if matches(role_pattern, role) and matches(name_pattern, info.name):
-            yield role, info, request
+def named_in_vain(cluster: Cluster) -> Iterator[str]:
+    """Say which rules in force, and quotas of the master, name what no agent has."""
+    if not cluster.agents:
+        return
+    # To gather attributes takes a while, and only constraints name any.
+    attributes = cluster.known if cluster.settings.constraints else {}
+    for rule in cluster.settings.rules():
+        for text in unknown_names(rule, cluster.there, attributes):
+            yield f"the {rule.kind.name} of {rule.kind.scope_in_words(rule.key[1:])}: {text}"
+    for quota in cluster.quotas:
+        for what, amounts in (("guarantee", quota.guarantees), ("limit", quota.limits)):
+            for text in unknown_resources(amounts, cluster.there):
+                yield f"the master's quota ({what}) of role {harmless(quota.role, 80)}: {text}"
+    unreached = [unknown_resources(each, cluster.there) for each in cluster.minimum]
+    if all(unreached):  # one that can be reached is enough
+        for text in chain.from_iterable(unreached):
+            yield f"the master's min_allocatable_resources: {text}"
+
+
+def _matched(cluster: Cluster, role_pattern: str, name_pattern: str) -> Iterator[Client]:
+    for each in cluster.clients:
+        if matches(role_pattern, each.role) and matches(name_pattern, each.info.name):
+            yield each
+
+
+def _agents_left(cluster: Cluster, settings: Settings, client: Client) -> int:
+    """How many agents a client may use."""
+    return cluster.agents_left(_all_clauses(settings, client.role, client.info))
+
+
+def _counts(rule: SetDemand, settings: Settings, client: Client) -> bool:
+    """Whether the rule says the client's demand, and no other rule or the framework itself."""
+    if settings.demand_rule(client.role, client.info.name) != rule:
+        return False
+    return rule.override or not (client.request or read_words(client.info).demand)
 
 
 def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Clause, ...]:
@@ -212,10 +286,10 @@ def doubts_of(
             if value == replace(cluster.settings.policy, flat=False, subtrees={}):
                 yield Doubted("that is the policy in force: both would decide the same")
         case SetLimit():
-            yield from _about_names(cluster, value, "it would bound nothing")
+            yield from _about_resources(cluster, value, "it would bound nothing")
             yield from _about_what_is_left(cluster, rule, match)
         case _ if kind.value is Value.EXPRESSION:
-            yield from _about_agents(cluster, parse_constraint(value), match)
+            yield from _about_agents(cluster, rule, after, match)
 
 
 def _about_patterns(cluster: Cluster, role: str, match: pb.RuleMatch) -> Iterator[Doubted]:
@@ -225,46 +299,41 @@ def _about_patterns(cluster: Cluster, role: str, match: pb.RuleMatch) -> Iterato
 
 
 def _about_agents(
-    cluster: Cluster, clauses: tuple[Clause, ...], match: pb.RuleMatch
+    cluster: Cluster, rule: OperatorChange, after: Settings, match: pb.RuleMatch
 ) -> Iterator[Doubted]:
     if not cluster.agents:
         return
-    for clause in clauses:
-        values = cluster.known.get(clause.attribute)
-        if values is None:
-            near = suggestion(clause.attribute, cluster.known)
-            yield Doubted(f"no agent has an attribute {clause.attribute!r}{near}")
-            continue
-        for value in sorted(clause.values - values):
-            near = suggestion(value, values)
-            yield Doubted(f"no agent has {clause.attribute}={value}{near}")
+    clauses = parse_constraint(getattr(rule, rule.kind.field))
+    yield from map(Doubted, unknown_attributes(clauses, cluster.known))
     without, of = match.frameworks_without_agents, match.frameworks
     if not match.agents:
         text = f"no agent satisfies it: {_whoever(match)} would be offered nothing"
         yield Doubted(text, Doubt.NO_AGENT_LEFT)
     elif without:
+        matched = _matched(cluster, *rule.key[1:])
+        some = any(_agents_left(cluster, after, each) for each in matched)
         text = f"with their other rules, {without} of {of} frameworks would have no agent left"
-        yield Doubted(text, Doubt.NO_AGENT_LEFT if without == of else None)
+        if some and without == of:  # in other roles they have
+            text += " in one of their roles"
+        yield Doubted(text, None if some else Doubt.NO_AGENT_LEFT)
 
 
 def _whoever(match: pb.RuleMatch) -> str:
     """Say whom a rule is for."""
-    return f"{match.frameworks} frameworks" if match.frameworks else "whoever it is for"
+    count = match.frameworks
+    return how_many(count, count) if count else "whoever it is for"
 
 
 NAMES_TOLD = 3
 """So many resources that there are not are named; the others are counted."""
 
 
-def _about_names(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:
+def _about_resources(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:
     """Name the resources that there are not; `then` is what would come of it."""
     if not cluster.agents:
         return
-    has = np.flatnonzero(cluster.capacity.any(axis=0)).tolist()
-    there = [cluster.resources[column] for column in has]
-    wrong = [name for name, amount in amounts.items() if amount and name not in there]
-    for name in wrong[:NAMES_TOLD]:
-        text = f"no agent has any {quoted(name)}, {then}{suggestion(name, there)}"
+    wrong = unknown_resources(amounts, cluster.there, then)
+    for text in wrong[:NAMES_TOLD]:
         yield Doubted(text, Doubt.NO_SUCH_RESOURCE)
     if more := len(wrong[NAMES_TOLD:]):
         yield Doubted(f"and {more:,} more", Doubt.NO_SUCH_RESOURCE)
@@ -279,7 +348,8 @@ def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -
     over = {name: amount for name, amount in over.items() if amount > 0}
     if over:
         yield Doubted(
-            f"that is less than is held there now: {_whoever(match)} are offered no"
+            f"that is less than is held there now: {_whoever(match)}"
+            f" {'is' if match.frameworks == 1 else 'are'} offered no"
             f" {' and no '.join(over)} until they give back {format_quantities(over)}"
         )
 
@@ -288,7 +358,7 @@ def _about_amounts(
     cluster: Cluster, demand: Mapping[str, int], match: pb.RuleMatch
 ) -> Iterator[Doubted]:
     then = f"{_whoever(match)} would be offered nothing"
-    lacking = list(_about_names(cluster, demand, then))
+    lacking = list(_about_resources(cluster, demand, then))
     yield from lacking
     if lacking or not cluster.agents or not demand:
         return
@@ -303,9 +373,9 @@ def _about_own_demands(rule: SetDemand, match: pb.RuleMatch) -> Iterator[Doubted
     others = match.frameworks - match.frameworks_served_by
     if others and not rule.override:
         yield Doubted(
-            f"{others} of the {match.frameworks} frameworks state their own demand (REQUEST call or"
-            " label), or a later rule counts; --override lets this rule count before what they"
-            " state"
+            f"{others} of {how_many(match.frameworks, match.frameworks)} state their own demand"
+            " (REQUEST call or label), or a later rule counts; --override lets this rule count"
+            " before what they state"
         )
 
 

@@ -14,6 +14,7 @@ from allocator.server.config.problems import Key as ConfigKey
 from allocator.server.config.problems import Origins
 from allocator.server.config.schema import is_rules, model_of, toml_value
 from allocator.server.config.sections import change_of
+from allocator.server.operators.unknown_names import probably_mistyped
 from allocator.settable import KINDS, RULES, SettingKind, Value, policy_in_words
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.settings.overlay import Key, Overlay
@@ -65,6 +66,26 @@ def rows(
         row = pb.Setting(key=rule.kind.name, scope=scope_of(rule.key), value=value_of(rule))
         _say_where(row, rule.key, overlay, places.get(rule.key, ""))
         yield row, rule
+
+
+MISTYPED_LOGGED = 20
+"""Rules that the log names at most."""
+
+
+def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[str]:
+    """Say which rules name a resource that looks mistyped, before any agent is known.
+
+    `overlay`: what operators set, as a state file keeps it.
+    """
+    places = _places_of_rules(*loaded)
+    kept = [each.change for each in overlay.changes.values()] if overlay else []
+    replaced = {each.key for each in kept}
+    own = [rule for rule in loaded.config.settings().rules() if rule.key not in replaced]
+    for rule in (*own, *kept):
+        for text in probably_mistyped(rule):
+            place = places.get(rule.key, "") if rule.key not in replaced else "set by an operator"
+            what = f"{rule.kind.name} of {scope_of(rule.key)}"
+            yield f"{place}: {what}: {text}" if place else f"{what}: {text}"
 
 
 def taken_back(overlay: Overlay) -> Iterator[pb.Setting]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
+from itertools import islice
 from types import FrameType
 
 import grpc
@@ -32,9 +33,11 @@ from allocator.server.metrics.scraping import start_http
 from allocator.server.operators.audit import Audit
 from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators, settings_in_force
+from allocator.server.operators.setting_rows import MISTYPED_LOGGED, mistyped_names
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.process import logs
+from allocator.server.process.names_watch import NamesWatch
 from allocator.server.process.reloading import Reloader
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
 from allocator.server.system import loop_cache
@@ -269,6 +272,8 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
         server.start()
+        for text in islice(mistyped_names(loaded, server.operators.overlay), MISTYPED_LOGGED):
+            _log.warning("a rule names what is probably no resource", rule=text)
         if target := config.open_to_sessions():
             _log.warning(OPEN_SESSIONS.format(target))
         _log.info(
@@ -304,6 +309,7 @@ def _serve_until_signalled(
     inbox: "SignalInbox", compilation: Compilation, server: Server, load: Callable[[], Loaded]
 ) -> None:
     reloader, failure = Reloader(load, server.operators), ""
+    names = NamesWatch(server.loop, server.operators)
     while not inbox.to_end:
         try:
             compilation.look(server.loop.call)
@@ -311,6 +317,10 @@ def _serve_until_signalled(
             if failure != repr(error):  # each once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
+        try:
+            names.look()
+        except Exception:  # noqa: BLE001 - no more than a line of the log is lost.
+            _log.exception("names in rules could not be looked at")
         if inbox.wait(0.1 if compilation.state == "compiling" else LOOK_S):
             reloader.ask()
 

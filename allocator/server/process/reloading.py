@@ -6,6 +6,7 @@ The log names the others, which wait for a restart. What operators set still cou
 
 import queue
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import structlog
@@ -14,6 +15,7 @@ from allocator.policies import POLICIES
 from allocator.server.config import Config, ConfigError, Loaded
 from allocator.server.config.schema import Section, is_live, live_sections
 from allocator.server.operators.operators import Operators
+from allocator.server.operators.setting_rows import MISTYPED_LOGGED, mistyped_names
 from allocator.server.system.disk import reason
 from allocator.server.system.lasting import LastingThread
 
@@ -76,6 +78,8 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
         problems = [f"{type(error).__name__}: {error}"]
     else:
         operators.reloads["done"] += 1
+        for text in islice(mistyped_names(operators.loaded), MISTYPED_LOGGED):
+            _log.warning("a rule names what is probably no resource", rule=text)
         _log.info(
             "configuration read again",
             changed={key: {"old": old, "new": new} for key, (old, new) in found.live.items()},

@@ -4,7 +4,7 @@ The thread of the core makes the copy; whoever asked computes shares from it on 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -14,6 +14,7 @@ import numpy as np
 
 from allocator import measures
 from allocator.core import (
+    UNKNOWN,
     Allocator,
     AskedRow,
     Bools,
@@ -108,12 +109,13 @@ class Overdue:
 
     `filters`: those with filters on some agents at least.
     `limit`: of the others, those in a role that has reached a limit.
-    `nothing`: all others.
+    `nothing`: all others; `frameworks`: how many frameworks these are.
     """
 
     filters: int = 0
     limit: int = 0
     nothing: int = 0
+    frameworks: int = 0
 
 
 def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
@@ -146,10 +148,12 @@ def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:
     refuses = state.filters.rows.per_client[late] > 0
     quota = of_role[clients.role[late]]
     limited = (quota >= 0) & np.append(reached, False)[quota] & ~refuses
+    nothing = late[~refuses & ~limited]
     return Overdue(
         filters=int(refuses.sum()),
         limit=int(limited.sum()),
-        nothing=int((~refuses & ~limited).sum()),
+        nothing=len(nothing),
+        frameworks=len(np.unique(clients.framework[nothing])),
     )
 
 
@@ -223,7 +227,8 @@ class AgentCounts:
 class AsideCounts:
     """Whose words are set aside now.
 
-    `reasons`: rows, by reason.
+    `frameworks`: without those of which only a demand for what no agent has stands there.
+    `reasons`: all rows, by reason.
     `example`: name or id of one of the frameworks; else the host of an agent.
     """
 
@@ -231,6 +236,21 @@ class AsideCounts:
     agents: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     example: str = ""
+
+
+@dataclass(frozen=True)
+class UnfitCounts:
+    """Who asks for what no agent has.
+
+    `example`: name or id of one of the frameworks.
+    `names`: a few resources that it asks for and no agent has.
+    `resources`: those that agents have.
+    """
+
+    frameworks: int = 0
+    example: str = ""
+    names: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -261,6 +281,7 @@ class Report:
     overdue: Overdue
     remembered: RememberedDemands
     aside: AsideCounts = field(default_factory=AsideCounts)
+    unfit: UnfitCounts = field(default_factory=UnfitCounts)
     asked: tuple[AskedRow, ...] = ()
 
     @property
@@ -401,6 +422,7 @@ def read(allocator: Allocator) -> Report:
         overdue=overdue,
         remembered=read_remembered(state),
         aside=_aside(state),
+        unfit=_unfit(state),
         asked=asked_rows(state),
     )
 
@@ -408,6 +430,14 @@ def read(allocator: Allocator) -> Report:
 def _aside(state: State) -> AsideCounts:
     frameworks, agents = state.frameworks.aside, state.agents.aside
     every = chain(chain.from_iterable(frameworks.values()), chain.from_iterable(agents.values()))
+    reasons = Counter(row.reason for row in every)
+    # What asks for a resource that no agent has is taken, see `_unfit`.
+    unfit = set(_frameworks_of(state, state.clients.unfit))
+    frameworks = {
+        handle: rows
+        for handle, rows in frameworks.items()
+        if handle not in unfit or any(row.reason != UNKNOWN for row in rows)
+    }
     example = ""
     for handle in frameworks:
         info = state.frameworks.info[handle]
@@ -417,8 +447,31 @@ def _aside(state: State) -> AsideCounts:
         agent = state.agents.info[handle]
         example = (agent.hostname or agent.agent_id) if agent else ""
         break
-    reasons = Counter(row.reason for row in every)
     return AsideCounts(len(frameworks), len(agents), reasons, example)
+
+
+UNFIT_NAMES = 3
+"""Resources that are named of a framework that asks for what no agent has."""
+
+
+def _unfit(state: State) -> UnfitCounts:
+    unfit = state.clients.unfit
+    if not unfit:
+        return UnfitCounts()
+    client, names = next(iter(unfit.items()))
+    info = state.frameworks.info[int(state.clients.framework[client])]
+    return UnfitCounts(
+        frameworks=len(set(_frameworks_of(state, unfit))),
+        example=(info.name or info.framework_id) if info else "",
+        names=tuple(sorted(names)[:UNFIT_NAMES]),
+        resources=tuple(state.space.names),
+    )
+
+
+def _frameworks_of(state: State, clients: Iterable[int]) -> list[int]:
+    """The frameworks of clients; one in several roles comes several times."""
+    found: list[int] = state.clients.framework[list(clients)].tolist()
+    return found
 
 
 def _common(state: State) -> Bools:

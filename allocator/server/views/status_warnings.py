@@ -8,10 +8,13 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 
-from allocator.core import harmless
+from allocator.core import harmless, quoted
+from allocator.near import meant_resource
+from allocator.plain import how_many
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.reports.report import AsideCounts, Report
+from allocator.server.operators.rule_checks import Cluster, named_in_vain
+from allocator.server.reports.report import AsideCounts, Report, UnfitCounts
 from allocator.server.system.compilation import PARTS, Progress
 from allocator.server.system.disk import reason
 from allocator.server.system.lasting import failures
@@ -77,15 +80,18 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
             text=f"decisions go on, and are not recorded: {why_off}",
             mend="it is tried again within a minute",
         )
-    if state.overdue.nothing:
+    overdue = state.overdue
+    if overdue.nothing:
         patience = loop.allocator.settings.patience_cycles
+        who = how_many(overdue.frameworks, overdue.nothing)
         yield pb.StatusWarning(
             what="starvation",
-            text=f"{state.overdue.nothing} frameworks were offered nothing in {patience} cycles or"
-            " more that could have served them, though they refuse nothing and no limit keeps them",
+            text=f"{who} were offered nothing in {patience} cycles or more that could have served"
+            " them, though they refuse nothing and no limit keeps them",
             mend="mesos-allocator explain framework NAME says why",
         )
     yield from _set_aside(state.aside)
+    yield from _unfit(state.unfit)
     for what, largest in books.beyond.items():
         if largest:
             yield pb.StatusWarning(
@@ -130,6 +136,22 @@ def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
     )
 
 
+def _unfit(unfit: UnfitCounts) -> Iterator[pb.StatusWarning]:
+    """Say who asks for what no agent has."""
+    if not unfit.frameworks:
+        return
+    name = harmless(unfit.example, NAME_MAX)
+    asked = ", ".join(
+        f"{quoted(each)}{meant_resource(each, unfit.resources)}" for each in unfit.names
+    )
+    yield pb.StatusWarning(
+        what="fits nowhere",
+        text=f"{how_many(unfit.frameworks, unfit.frameworks)} asked for what no agent has, such as"
+        f" {name} for {asked}; no task that needs it fits, and no offer reaches a minimum of it",
+        mend=f"mesos-allocator explain framework {shlex.quote(name)} says what",
+    )
+
+
 def of_settings(
     settings: Iterable[settings_pb2.Setting], state_problem: str
 ) -> Iterator[pb.StatusWarning]:
@@ -153,6 +175,23 @@ def of_settings(
                 f" {found.frameworks_without_agents} frameworks without an agent",
                 mend="mesos-allocator constraint set or remove",
             )
+
+
+NAMED_MAX = 3
+"""Rules that are named in one warning; the others are counted."""
+
+
+def of_names(cluster: Cluster) -> Iterator[pb.StatusWarning]:
+    """Say which rules, and quotas of the master, name a resource or attribute that no agent has."""
+    found = list(named_in_vain(cluster))
+    if not found:
+        return
+    more = f"; and {len(found) - NAMED_MAX:,} more" if len(found) > NAMED_MAX else ""
+    yield pb.StatusWarning(
+        what="unknown name",
+        text=f"{'; '.join(found[:NAMED_MAX])}{more}",
+        mend="correct the rule, or add agents that have it",
+    )
 
 
 def _session(loop: CoreLoop) -> Iterator[pb.StatusWarning]:

@@ -131,11 +131,13 @@ class Views:
 
     def status(self, ask: Ask, _: pb.GetStatusRequest) -> pb.GetStatusResponse:
         status = ask(lambda: _status(self.loop, self._progress()))
-        status.settings.extend(self.settings(ask, every=False))
+        read = ask(self.read_settings)
+        status.settings.extend(shown_settings(read, every=False))
         status.state_directory = self.operators.directory
         status.state_problem = self.operators.problem
         status.warnings.extend(status_warnings.of_config(self.operators.loaded.config))
         status.warnings.extend(status_warnings.of_settings(status.settings, status.state_problem))
+        status.warnings.extend(status_warnings.of_names(read[0]))
         return status
 
     def settings(self, ask: Ask, *, every: bool) -> list[settings_pb2.Setting]:

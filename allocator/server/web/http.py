@@ -1,7 +1,8 @@
 """One small HTTP listener: uvicorn serves, Starlette finds who answers.
 
 It only gives: no method that changes anything. It holds few requests at a time, and none for long:
-whoever drips bytes, or sends many, is cut off. Who connects and says nothing keeps nobody away.
+whoever drips bytes, or sends many, is cut off. Who connects and says nothing keeps nobody away. A
+request that is not answered in time gets a 503.
 
 It is asked by known names alone: a browser may be led here by a page of somebody else's. Such a
 page has a name of its own on the internet, leads it to this machine once it is loaded, and
@@ -156,6 +157,9 @@ SILENT_MAX = 32
 REQUEST_TIMEOUT_S = 10.0
 """A connection, which is for one request, lasts so long at most."""
 
+ANSWER_TIMEOUT_S = 8.0
+"""A request that has no answer after this time gets a 503; the rest of the time is for sending."""
+
 HEAD_BYTES_MAX = 16 * 1024
 """A request's first line and headers."""
 
@@ -303,6 +307,8 @@ class _Brief(H11Protocol):
     _crowd: ClassVar[_Crowd]
     _deadline: asyncio.TimerHandle
     _place: dict[asyncio.Transport, bool] | None = None
+    _users = 2
+    """Of the place: the connection, and the work for its answer, which may outlast it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, with a deadline; where too many say nothing, the oldest of them ends."""
@@ -325,26 +331,53 @@ class _Brief(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._deadline.cancel()
         self._crowd.silent.pop(self.transport, None)
-        if self._place is not None:
-            self._place.pop(self.transport, None)
+        self._leave_place()
         super().connection_lost(exc)
+
+    def _leave_place(self, _: object = None) -> None:
+        """Make room for another request once neither the connection nor the work is left."""
+        self._users -= 1
+        if self._place is not None and not self._users:
+            self._place.pop(self.transport, None)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         place = None if self.transport.is_closing() else self._crowd.place_for(scope["path"])
         if place is None:
-            response = plain_text(503, "too many requests at a time; ask again in a moment\n")
-            response.headers["Retry-After"] = "1"
-            await response(scope, receive, send)
+            await busy("too many requests at a time")(scope, receive, send)
             return
         self._place = place
         place[self.transport] = False
+        late = False
 
-        async def send_and_note(message: Message) -> None:
+        async def send_in_time(message: Message) -> None:
+            if late:
+                return
             if self.transport in place:
                 place[self.transport] = True
             await send(message)
 
-        await self.config.loaded_app(scope, receive, send_and_note)
+        work = asyncio.ensure_future(self.config.loaded_app(scope, receive, send_in_time))
+        work.add_done_callback(self._leave_place)
+        await asyncio.wait({work}, timeout=ANSWER_TIMEOUT_S)
+        if not work.done() and place.get(self.transport) is False:
+            late = True
+            # Whatever comes of it now, nobody waits for it any more.
+            work.add_done_callback(_log_failure)
+            await busy(f"no answer within {ANSWER_TIMEOUT_S:g} s")(scope, receive, send)
+            return
+        await work
+
+
+def _log_failure(work: asyncio.Future[None]) -> None:
+    if not work.cancelled() and (error := work.exception()) is not None:
+        _log.error("an answer that came too late failed", exc_info=error)
+
+
+def busy(why: str) -> Response:
+    """Say that a request is not answered now, and may be later."""
+    response = plain_text(503, f"{why}; ask again in a moment\n")
+    response.headers["Retry-After"] = "1"
+    return response
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -73,9 +73,9 @@ class Overlay:
         settings is what of it is not possible any more, and why; that is left out.
         """
         trial = Allocator(build, base.copied(), limits)
-        refused = {}
+        refused, known = {}, configured(base)
         for key, kept in self.changes.items():
-            if kept.change.takes_back and key not in configured(base):
+            if kept.change.takes_back and key not in known:
                 continue
             try:
                 trial.step(kept.change)

@@ -67,7 +67,7 @@ def test_a_constraint_says_what_it_matches_and_what_it_would_stop(session):
     stopped = ask(session.process, *mistyped, "--force")["change"]
     assert stopped["warnings"] == [
         "no agent has an attribute 'zoen'; did you mean 'zone'?",
-        "no agent satisfies it: 1 frameworks would be offered nothing",
+        "no agent satisfies it: 1 framework would be offered nothing",
     ]
     both = ["constraint", "set", "zone=b", "--framework-name", "spark", "--force"]
     assert ask(session.process, *both)["change"]["warnings"] == [
@@ -80,7 +80,7 @@ def test_a_constraint_says_what_it_matches_and_what_it_would_stop(session):
 SENSELESS = [
     ("constraint", "zoen=a --role eng", "no agent has an attribute 'zoen'; did you mean 'zone'?"),
     ("constraint", "zone=c --all", "no agent satisfies it: 2 frameworks would be offered nothing"),
-    ("demand", "cpu:2 --role eng", "no agent has any 'cpu', 1 frameworks would be offered nothing"),
+    ("demand", "cpu:2 --role eng", "no agent has any 'cpu', 1 framework would be offered nothing"),
     ("demand", "cpus:9 --all", "no agent is large enough for cpus:9, 2 frameworks would be"),
     ("limit", "eng cpu:1", "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?"),
     ("limit", "eng cpus:0", "no cpus would be granted in 'eng' and below it any more"),

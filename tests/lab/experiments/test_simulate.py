@@ -19,6 +19,9 @@ from allocator.lab.workloads.constraint_model import ConstraintModel, eligible
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "scenarios").glob("*.toml"))
 
 
+SPARK = {"name": "spark", "role": "r", "stages": [{"tasks": 4, "mean_s": 1.0}]}
+
+
 def minimal(**more):
     """A scenario of one agent and one job of four tasks, and what a test adds."""
     group = {"name": "job", "role": "r", "tasks": 4, "task": "cpus:1;mem:512"}
@@ -67,6 +70,30 @@ def small(path):
         (
             {"group": {"task": "cpus:5"}},
             "frameworks[0].task: 'cpus:5' fits on none of the agents; make it smaller",
+        ),
+        (
+            {"spark": [{**SPARK, "executor_memory_mib": 100_000}]},
+            "spark[0].executor_memory_mib: 'cpus:1;mem:110000' fits on none of the agents; make",
+        ),
+        (
+            {"spark": [{**SPARK, "executor_cores": 3, "cores_max": 2}]},
+            "spark[0].cores_max: 2 is less than executor_cores (3): no executor starts",
+        ),
+        (
+            {"group": {"allowed": {"zone": ["c"]}}},
+            "frameworks[0].allowed: {'zone': ['c']} matches none of the agents; correct it",
+        ),
+        (
+            {"spark": [{**SPARK, "allowed": {"zone": ["c"]}}]},
+            "spark[0].allowed: {'zone': ['c']} matches none of the agents; correct it",
+        ),
+        (
+            {"group": {"task": "cpus:4", "tasks": 30, "gang": 3}},
+            "frameworks[0].gang: 3 tasks never run together: at most 1 fit at a time",
+        ),
+        (
+            {"roles": [{"path": "r", "limit": "cpus:1"}], "group": {"task": "cpus:2"}},
+            "frameworks[0].task: 'cpus:2' is more than the limit of the role r",
         ),
         (
             {"group": {"duration": {"law": "normal", "mean_s": 1.0}}},
@@ -189,9 +216,11 @@ def test_a_gang_begins_when_it_is_complete(mode):
 
 
 def test_a_gang_that_never_fits_gives_its_offers_back():
-    """Its agents go to somebody else once it held them long enough."""
+    """The agent that it lacks comes too late; the other one is offered to others again."""
     other = minimal()["frameworks"][0] | {"name": "other", "arrives_s": 1.0}
+    late = minimal()["agents"][0] | {"name": "late", "arrives_s": 1000.0}
     data = minimal(group={"gang": 6, "tasks": 6, "holds_s": 5.0}, until_s=60.0)
+    data["agents"].append(late)
     data["frameworks"].append(other)
     result = run(check(data, "test"), Cell("drf", "oblivious", 0))
     assert [group.never_started for group in result.groups] == [1, 0]

@@ -264,7 +264,7 @@ def test_constraints_are_set_and_removed_and_count_at_once(loop, stub):
     tell(loop, *CLUSTER)
     rule = spb.Constraint(framework_name="spark", expression="zone=b")
     request = spb.SetConstraintRequest(constraint=rule)
-    with pytest.raises(grpc.RpcError, match="1 frameworks would be offered nothing"):
+    with pytest.raises(grpc.RpcError, match="1 framework would be offered nothing"):
         stub.SetConstraint(request)
     request.force = True
     assert list(stub.SetConstraint(request).constraints) == [rule]
@@ -280,7 +280,7 @@ def test_a_limit_below_what_is_held_warns_until_when_it_keeps_offers_back(loop, 
     request = spb.SetLimitRequest(limit=spb.Limit(role="eng", limit=limit), dry_run=True)
     (warning,) = stub.SetLimit(request).change.warnings
     assert warning == (
-        "that is less than is held there now: 1 frameworks are offered no cpus until they give"
+        "that is less than is held there now: 1 framework is offered no cpus until they give"
         " back cpus:2"
     )
     limit.amount[0] = 3000

@@ -31,6 +31,7 @@ from allocator.wire import Counts
 from tests.server.metrics.metering import GIB, crowd, nsdi, scrape
 from tests.server.metrics.scraping import series, value
 from tests.world.rows import holdings
+from tests.world.world import World
 
 
 def test_amounts_are_in_base_units():
@@ -205,6 +206,19 @@ def test_long_names_are_cut_but_stay_apart():
     assert label(long) != label(long + "y")
     assert len(label(long)) == LABEL_LENGTH_MAX
     assert label("short") == "short"
+
+
+def test_names_of_roles_and_frameworks_tell_a_terminal_nothing():
+    """Roles that differ in control characters alone keep series of their own."""
+    world = World()
+    world.agent("cpus:4;mem:1024")
+    for number, sign in enumerate("\x1b\x07\u202e"):
+        world.framework(f"r{sign}", framework_id=f"id{number}{sign}[2J", name=f"{sign}]0;title")
+    found = scrape(world.allocator)
+    values = {text for _, labels in found for _, text in labels}
+    assert all(text.isprintable() for text in values)
+    assert len({text for text in values if text.startswith("r?~")}) == 3
+    assert len({text for text in values if text.startswith("id")}) == 3
 
 
 def test_counters_are_there_before_anything_happens():

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import structlog
+from starlette.responses import Response
 from starlette.routing import Route
 
 from allocator import policies
@@ -270,6 +271,35 @@ def test_silence_is_cut_off(server, monkeypatch):
         silent.settimeout(30)
         with contextlib.suppress(ConnectionError):
             assert silent.recv(1) == b""
+
+
+def test_a_slow_answer_is_a_503_and_no_cut_connection(loop, monkeypatch):
+    """The work goes on, and keeps its place: more of it would keep everybody waiting."""
+    monkeypatch.setattr(listener, "ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(listener, "OTHERS_MAX", 1)
+    go_on = threading.Event()
+
+    def slow(_request: object) -> Response:
+        assert go_on.wait(60)
+        raise ZeroDivisionError
+
+    quick = Route("/quick", lambda _request: plain_text(200, "ok"))
+    server = start_http(CONFIG, loop, pages=[Route("/slow", slow), quick])
+    try:
+        with structlog.testing.capture_logs() as logged:
+            status, text, headers = get(server, "/slow")
+            assert (status, headers["Retry-After"]) == (503, "1")
+            assert text == "no answer within 0.2 s; ask again in a moment\n"
+            status, text, _ = get(server, "/quick")
+            assert (status, text[:17]) == (503, "too many requests")
+            assert get(server, "/healthz")[0] == 200
+            go_on.set()
+            while get(server, "/quick")[0] != 200:
+                time.sleep(0.01)
+        assert "an answer that came too late failed" in [each["event"] for each in logged]
+    finally:
+        go_on.set()
+        server.close()
 
 
 def test_a_port_that_is_taken_is_named(server, loop):

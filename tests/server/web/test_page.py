@@ -8,13 +8,17 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from html.parser import HTMLParser
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from starlette.requests import Request
 
 from allocator import policies
 from allocator.core import (
+    AddAgent,
     AddAgents,
     AddFramework,
     AgentInfo,
@@ -194,6 +198,61 @@ def test_an_explanation_is_found_by_name_and_by_id(loop, server):
     assert "offered to nobody" in page(server, "/explain?kind=agent&name=agent-29")
     assert "frameworks:" in page(server, "/explain?kind=role&name=eng")
     assert ask(server, "/explain?kind=role&name=")[0] == 303
+
+
+ODD = (
+    "ends with a line separator\u2028",
+    "\u2028begins\u00a0with one ",
+    " blanks ",
+    "a/b//c/",
+    "100%25 & more=1;x+y#z?q",
+    "quotes ' \" ` <b>",
+    "escape \x1b[2J bell \x07",
+    "turned \u202e round, tab\t, line\n",
+    "\N{PILE OF POO} \u0130",
+)
+
+
+ROLES = tuple(f"r{number}{name.replace('/', '|')}" for number, name in enumerate(ODD))
+
+
+def links_to(server: MetricsServer, path: str, begins: str) -> list[str]:
+    found = (attributes.get("href") for _, attributes in Elements(page(server, path)).found)
+    return [each for each in found if each and each.startswith(begins)]
+
+
+def test_links_lead_to_whatever_bears_the_name(loop, server):
+    tell(
+        loop,
+        Options(),
+        Define({0: Kind("cpus")}, {1 + each: role for each, role in enumerate(ROLES)}),
+        *(AddAgent(1 + n, AgentInfo(f"a{n}", hostname=name), {0: 1}) for n, name in enumerate(ODD)),
+        *(
+            AddFramework(1 + number, FrameworkInfo(name, name=name), (1 + number,))
+            for number, name in enumerate(ODD)
+        ),
+    )
+    links = links_to(server, "/?refresh=0", "/explain?kind=")
+    links += links_to(server, "/?refresh=0", "/shares?role=")
+    assert len(links) >= 3 * len(ODD)
+    asked = {kind: set[str]() for kind in ("framework", "agent", "role")}
+    for link in links:
+        query = parse_qs(urlsplit(link).query, strict_parsing=True)
+        name, kind = query.get("name", query.get("role", []))[0], query.get("kind", ["role"])[0]
+        asked[kind].add(name)
+        assert ask(server, link)[0] == 200, link
+    assert asked["framework"] >= set(ODD)
+    assert asked["agent"] >= set(ODD)
+    assert asked["role"] >= set(ROLES)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text())
+def test_any_name_survives_an_address(name):
+    link = str(tables.url(name))
+    assert link.isascii()
+    assert not set(link) & set("\"'<>&=?#/+ \n")
+    assert parse_qs(f"name={link}", keep_blank_values=True) == {"name": [name]}
 
 
 @pytest.mark.parametrize(
@@ -406,7 +465,7 @@ def test_a_cluster_of_many_agents_and_frameworks_makes_a_page_of_bounded_size(lo
     assert text.count('class="u0" href') == len(
         agent_map.draw(loop.call(lambda: agent_map.take(loop.allocator)).result(60)).cells()
     )
-    assert "275 more frameworks" in text
+    assert "not shown: 275 frameworks" in text
 
 
 def test_a_long_text_is_cut_and_markup_is_not():

@@ -37,7 +37,7 @@ def test_a_drained_agent_is_shown_with_who_still_holds_something(loop, server):
     tell(loop, Hold(holdings((1, 2, 10, eighth, 0), (3, 4, 10, eighth, 0))))
     tell(loop, SetDrain("rack00-node-5"), SetDrain("agent-10"))
     found = loop.call(lambda: drained.take(loop.allocator)).result(60)
-    assert [(each.name, each.clients, each.used) for each in found.rows] == [
+    assert [(each.name, each.frameworks, each.used) for each in found.rows] == [
         ("rack00-node-10", 2, pytest.approx(0.25)),
         ("rack00-node-5", 0, 0.0),
     ]

@@ -1,10 +1,15 @@
 """What outlives the process: read as it was written, over any configuration."""
 
+import sys
+from collections.abc import Callable
+from itertools import count
+
 import pytest
 
 from allocator.core import (
     Allocator,
     DemandMemory,
+    OperatorChange,
     PolicySpec,
     Remembered,
     SessionLimits,
@@ -149,3 +154,46 @@ def test_what_was_learnt_comes_back_older():
     assert list(read_learnt(message, 1_000_000, 1).entries) == [ops], "the latest are kept"
     backwards = read_learnt(message, 0, 10)
     assert backwards.weight(settings, eng) == 8, "a clock that was set back"
+
+
+MANY: dict[str, Callable[[int], OperatorChange]] = {
+    "limits": lambda number: SetLimit(f"role{number}", {"cpus": 1000}),
+    "limits taken back": lambda number: SetLimit(f"role{number}", None),
+    "demands": lambda number: SetDemand(f"role{number}", "", {"cpus": 1000}),
+    "demands taken back": lambda number: SetDemand(f"role{number}", "", None),
+    "constraints": lambda number: SetConstraint(f"role{number}", "", "zone=a"),
+    "weights": lambda number: SetWeight(f"role{number}", "", 2.0),
+    "drains": lambda number: SetDrain(f"host-{number}"),
+    "drains taken back": lambda number: SetDrain(f"host-{number}", drained=False),
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_the_cost_of_a_change_does_not_grow_with_the_number_of_changes(what):
+    """A state file with 20,000 limits once kept a sidecar from starting."""
+
+    def calls(many: int) -> int:
+        base, kept = Settings(), Overlay()
+        for number in range(many):
+            base.put(SetLimit(f"role{number}", {"cpus": 1}))
+            base.put(SetDemand(f"role{number}", "", {"cpus": 1}))
+            base.put(SetDrain(f"host-{number}"))
+            change = MANY[what](number)
+            kept.changes[change.key] = KeptChange(change, "somebody", number)
+        return calls_in(lambda: over(base, kept))
+
+    calls(50)  # what is done once is done
+    few, twice, four_times = calls(50), calls(100), calls(200)
+    assert four_times - twice <= 2.2 * (twice - few)
+
+
+def calls_in(work: Callable[[], object]) -> int:
+    """Count the calls of functions that some work makes."""
+    made = count()
+    before = sys.getprofile()
+    sys.setprofile(lambda *_: next(made) and None)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return next(made)

@@ -17,13 +17,13 @@ class DrainedAgent(NamedTuple):
 
     `name`: host, or id.
     `names`: by which a drain may name it.
-    `clients`: frameworks in roles that still hold something on it.
+    `frameworks`: how many still hold something on it.
     `used`: part of its fullest resource that is held, 0 to 1.
     """
 
     name: str
     names: frozenset[str]
-    clients: int
+    frameworks: int
     used: float
 
 
@@ -48,9 +48,10 @@ def take(allocator: Allocator) -> DrainedAgents:
     for place in np.argsort(-used, kind="stable")[:SHOWN_MAX].tolist():
         row, info = int(rows[place]), agents.info[rows[place]]
         of_agent = ledger.rows_of_agent(row)
-        clients = len(np.unique(ledger.books.client[of_agent]))
+        clients = ledger.books.client[of_agent]
+        frameworks = len(np.unique(state.clients.framework[clients]))
         names = frozenset((info.agent_id, info.hostname)) if info else frozenset[str]()
-        found.append(DrainedAgent(agent_name(info, row), names, clients, float(used[place])))
+        found.append(DrainedAgent(agent_name(info, row), names, frameworks, float(used[place])))
     return DrainedAgents(tuple(found), len(rows) - len(found), int((held == 0).all(axis=1).sum()))
 
 

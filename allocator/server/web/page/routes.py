@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from allocator.server.engine.commands import AnswerLock
 from allocator.server.views.views import RejectedError, Views
-from allocator.server.web.http import is_from_here, plain_text
+from allocator.server.web.http import busy, is_from_here, plain_text
 from allocator.server.web.page import agent_map, drained, look, tables
 from allocator.server.web.page.look import (
     FAIR_FRESH_S,
@@ -95,9 +95,7 @@ class Pages:
         if self._local_only and not is_from_here(request):
             return plain_text(403, _CLOSED)
         if not self._places.acquire(blocking=False):
-            response = plain_text(503, "too many pages at a time; ask again in a moment\n")
-            response.headers["Retry-After"] = "1"
-            return response
+            return busy("too many pages at a time")
         try:
             with self._answer_lock.within(QUESTION_S):
                 return page(request)
@@ -122,7 +120,7 @@ class Pages:
             depth=tables.depth,
             frameworks=tables.frameworks(clients, tables.FRAMEWORKS_MAX),
             offers=tables.on_offer(clients),
-            waiting=sum(1 for each in clients if each.waited_cycles),
+            waiting=len({each.framework_id for each in clients if each.waited_cycles}),
             map=agents,
             cells=agents.cells(),
             bands=tables.bars(agents.bands()),
@@ -179,16 +177,10 @@ class Pages:
     def explain(self, request: Request) -> Response:
         """Say why a framework, those of a role, or those that want an agent get nothing."""
         kind = _choice(request, "kind", KINDS)
-        name = request.query_params.get("name", "").strip()
+        name = request.query_params.get("name", "")
         if not name:
             return RedirectResponse("/#explain", 303)
-        question = explain_pb2.ExplainRequest()
-        setattr(question, kind, name)
-        problem, answer = "", None
-        try:
-            answer = self._views.explain(self._ask, question)
-        except RejectedError as error:
-            problem = str(error)
+        answer, problem = self._explained(kind, name)
         return _render(
             "explain.html",
             404 if problem else 200,
@@ -199,6 +191,19 @@ class Pages:
             answer=answer,
             problem=problem,
         )
+
+    def _explained(self, kind: str, name: str) -> tuple[explain_pb2.ExplainResponse | None, str]:
+        """Explain, or say why that is not possible."""
+        problem = ""
+        # First the name as it is, as links have it, then without the blanks that people type.
+        for each in dict.fromkeys((name, name.strip())):
+            try:
+                question = explain_pb2.ExplainRequest()
+                setattr(question, kind, each)
+                return self._views.explain(self._ask, question), ""
+            except RejectedError as error:
+                problem = problem or str(error)
+        return None, problem
 
     def _ask(self, work: Callable[[], _T]) -> _T:
         return asking(self._views.loop, QUESTION_S, work)

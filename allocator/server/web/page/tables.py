@@ -191,13 +191,15 @@ LISTED_MAX = 500
 class Shown(NamedTuple):
     """Some of many rows.
 
-    `more`: so many are not shown.
+    `more`: how many are not shown.
     `largest`: the largest share of the rows, for bars; not 0.
+    `hidden`: the same as `more` in words, of clients: those may be several of one framework.
     """
 
     rows: Sequence[pb.Share]
     more: int
     largest: float
+    hidden: str = ""
 
 
 def tree(roles: Iterable[pb.Share], most: int = ROLES_MAX) -> Shown:
@@ -240,14 +242,20 @@ def frameworks(clients: Iterable[pb.Share], most: int, sort: str = "waiting") ->
                 each.weighted_share if each.waited_cycles else -each.weighted_share,
             )
         )
-    return _shown(found[:most], len(found))
+    return _shown_clients(found, most)
 
 
 def on_offer(clients: Iterable[pb.Share], most: int = OFFERS_MAX) -> Shown:
     """Those that something is on offer to and not in use, for longest first."""
     found = [each for each in clients if each.offered_share > 0]
     found.sort(key=lambda each: -each.offer_age_s)
-    return _shown(found[:most], len(found))
+    return _shown_clients(found, most)
+
+
+def _shown_clients(found: Sequence[pb.Share], most: int) -> Shown:
+    hidden = found[most:]
+    text = plain.how_many(len({each.framework_id for each in hidden}), len(hidden))
+    return _shown(found[:most], len(found))._replace(hidden=text)
 
 
 def _shown(rows: Sequence[pb.Share], of: int) -> Shown:

@@ -1,0 +1,73 @@
+"""Resources and attributes that a rule names, and that no agent has: probably mistyped.
+
+The same is said of a change that an operator asks for, of rules of the configuration and the state
+file, and in the status.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from allocator.core import Clause, OperatorChange, SetConstraint, parse_constraint, quoted
+from allocator.near import meant_resource, suggestion
+from allocator.settable import Value
+
+OWN_RESOURCES = ("cpus", "mem", "disk", "gpus", "ports")
+"""Resources that Mesos finds on agents by itself. Operators of a cluster may add others."""
+
+
+def unknown_resources(
+    amounts: Mapping[str, int], resources: Collection[str], then: str = ""
+) -> list[str]:
+    """Name the resources of which no agent has any, with those that were probably meant.
+
+    `then`: what would come of it.
+    """
+    return [
+        f"no agent has any {quoted(name)}{then and ', ' + then}{meant_resource(name, resources)}"
+        for name, amount in amounts.items()
+        if amount and name not in resources
+    ]
+
+
+def unknown_attributes(
+    clauses: Collection[Clause], attributes: Mapping[str, Collection[str]]
+) -> Iterator[str]:
+    """Name the attributes, and the values of attributes, that no agent has.
+
+    `attributes`: the values that each has.
+    """
+    for clause in clauses:
+        values = attributes.get(clause.attribute)
+        if values is None:
+            near = suggestion(clause.attribute, attributes)
+            yield f"no agent has an attribute {quoted(clause.attribute)}{near}"
+            continue
+        for value in sorted(clause.values.difference(values)):
+            yield f"no agent has {clause.attribute}={value}{suggestion(value, values)}"
+
+
+def unknown_names(
+    rule: OperatorChange, resources: Collection[str], attributes: Mapping[str, Collection[str]]
+) -> list[str]:
+    """Say which resources or attributes that a rule asks for no agent has.
+
+    A clause that excludes agents may name what is not there, and a value may come and go.
+    """
+    if rule.takes_back:
+        return []
+    if rule.kind.value is Value.AMOUNTS:
+        return unknown_resources(getattr(rule, rule.kind.field), resources)
+    if isinstance(rule, SetConstraint):
+        clauses = parse_constraint(rule.expression or "")
+        asked = [each for each in clauses if not each.negated]
+        unknown = [each for each in asked if each.attribute not in attributes]
+        return list(unknown_attributes(unknown, attributes))
+    return []
+
+
+def probably_mistyped(rule: OperatorChange) -> Iterator[str]:
+    """Say which resources of a rule look mistyped, when no agent is known yet."""
+    if rule.kind.value is not Value.AMOUNTS or rule.takes_back:
+        return
+    for name in getattr(rule, rule.kind.field):
+        if name not in OWN_RESOURCES and (near := meant_resource(name, OWN_RESOURCES)):
+            yield f"{quoted(name)} is none of Mesos's own resources{near}"

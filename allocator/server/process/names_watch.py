@@ -1,0 +1,53 @@
+"""Logs rules that name what no agent has, once a session has agents to compare them with.
+
+The status says the same at any time; the log is where whoever starts a sidecar looks first.
+"""
+
+from concurrent.futures import Future
+from itertools import islice
+
+import structlog
+
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.operators.operators import Operators
+from allocator.server.operators.rule_checks import Cluster, copy_cluster, named_in_vain
+from allocator.server.operators.setting_rows import MISTYPED_LOGGED
+
+_log = structlog.get_logger()
+
+_NEVER = (-1, -1)
+
+
+class NamesWatch:
+    """Looks once in each session, and once after the configuration was read again."""
+
+    def __init__(self, loop: CoreLoop, operators: Operators) -> None:
+        """Watch this loop's settings; nothing is asked yet."""
+        self._loop, self._operators = loop, operators
+        self._looked = _NEVER
+        self._pending: Future[Cluster | None] | None = None
+        self._told: set[str] = set()
+
+    def look(self) -> None:
+        """Ask, or log what came of it; called now and then, and waits for nobody."""
+        if self._pending is None:
+            now = (self._loop.counts.sessions_opened, self._operators.reloads["done"])
+            if self._loop.session is not None and now != self._looked:
+                self._looked, self._pending = now, self._loop.ask(self._copy)
+            return
+        if not self._pending.done():
+            return
+        pending, self._pending = self._pending, None
+        cluster = pending.result()
+        if cluster is None:
+            self._looked = _NEVER
+            return
+        new = (text for text in named_in_vain(cluster) if text not in self._told)
+        for text in islice(new, MISTYPED_LOGGED):
+            self._told.add(text)
+            _log.warning("a rule names what no agent has", rule=text)
+
+    def _copy(self) -> Cluster | None:
+        """Copy what rules are compared with; None while agents are still to come."""
+        state = self._loop.allocator.state
+        return None if state.paused or not len(state.agents) else copy_cluster(self._loop.allocator)
