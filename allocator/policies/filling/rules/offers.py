@@ -111,7 +111,6 @@ def _begin(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None:
         offer.bounded[r] = 0
     for i in range(len(offer.special)):
         offer.special[i] = 0
-    _keep(offer)
 
 
 @compiled
@@ -318,8 +317,7 @@ def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
         return False
     enough = joined
     while offer.tasks[0] == 0 or (not enough and offer.tasks[0] < OPENING_MAX):
-        if offer.tasks[0] > 0:
-            _keep(offer)
+        _keep(offer)
         if not _take_task(places, agents, kinds, offer, place, agent):
             for r in range(len(offer.plain)):
                 _drop_column(agents, kinds, offer, agent, r)
