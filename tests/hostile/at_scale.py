@@ -95,10 +95,10 @@ def comes_with_large_rules(allocator: Allocator, _: int) -> Iterator[None]:
     yield
 
 
-def comes_back_to_large_rules(allocator: Allocator, _: int) -> Iterator[None]:
+def comes_back_to_large_rules(allocator: Allocator, agents: int) -> Iterator[None]:
     """A hundred agents come back as others, one an interval, beside these."""
-    yield from comes_with_large_rules(allocator, _)
-    for number in range(100):
+    yield from comes_with_large_rules(allocator, agents)
+    for number in range(min(100, agents - 5)):
         allocator.step(RemoveAgent(5 + number))
         allocator.step(_agent(5 + number, 100_000 + 7 * number))
         yield
