@@ -362,7 +362,8 @@ class Pair:
             return
         shot = self.snapshots.build(self.core.state, None)
         shown, agents = shot.filters, len(shot.free)
-        covered = covered_bits(shown, shot.free, shot.specials, shot.demand, shot.characterised)
+        terms = shot.demand, shot.characterised, shot.minimum, shot.minimum_rows
+        covered = covered_bits(shown, shot.free, shot.specials, *terms)
         words = covered.shape[1]
         assert (shown.covered[:agents, :words] == covered[:, : shown.covered.shape[1]]).all()
 

@@ -102,7 +102,8 @@ def test_a_cycle_over_some_agents_shows_of_them_what_a_full_one_does(
         assert shown_agent(some, agent) == shown_agent(whole, agent)
     for agent in range(1, AGENTS + 1):
         assert shown_agent(later, agent) == shown_agent(whole, agent)
-    bits = covered_bits(some.filters, some.free, some.specials, some.demand, some.characterised)
+    terms = some.demand, some.characterised, some.minimum, some.minimum_rows
+    bits = covered_bits(some.filters, some.free, some.specials, *terms)
     # Which of the two has a word more depends on how many rows they have room for.
     words = min(bits.shape[1], some.filters.covered.shape[1])
     assert (some.filters.covered[:, :words] == bits[:, :words]).all()
