@@ -160,10 +160,14 @@ def covered_bits(
     specials: Specials,
     demand: np.ndarray,
     characterised: np.ndarray,
-    minimum: list[list[list[int]]],
+    minimum: np.ndarray,
+    minimum_rows: np.ndarray,
 ) -> np.ndarray:
-    """The bits of `Filters.covered`, pair by pair; `minimum`: of each client."""
-    opening = [opening_of(*each) for each in zip(demand.tolist(), minimum, strict=True)]
+    """The bits of `Filters.covered`, pair by pair."""
+    opening = [
+        opening_of(needs, minimum[first:end].tolist())
+        for needs, (first, end) in zip(demand.tolist(), minimum_rows.tolist(), strict=True)
+    ]
     covered = np.zeros((len(free), len(demand)), np.bool_)
     for agent in range(len(free)):
         rows = range(specials.start[agent], specials.start[agent + 1])
@@ -186,14 +190,14 @@ def covered_bits(
 
 def bits_of_filters(snapshot: Snapshot) -> np.ndarray:
     """The bits of `Filters.covered` that a snapshot should have."""
-    minimum = [snapshot.minimum[first:end].tolist() for first, end in snapshot.minimum_rows]
     return covered_bits(
         snapshot.filters,
         snapshot.free,
         snapshot.specials,
         snapshot.demand,
         snapshot.characterised,
-        minimum,
+        snapshot.minimum,
+        snapshot.minimum_rows,
     )
 
 
@@ -237,7 +241,6 @@ def snapshots(
     demand, characterised = _after(absent, demand), _after(absent, characterised)
     characterised &= (demand > 0).any(axis=1)
     minimum_rows = draw(snapshot_minimum_rows(absent + clients, len(minimum)))
-    minimum_of = [minimum[first:end].tolist() for first, end in minimum_rows]
     return make_snapshot(
         capacity=capacity,
         free=free,
@@ -257,7 +260,9 @@ def snapshots(
         overdue=_after(absent, draw(flags(clients, (False, False, True)))),
         excluded=excluded_words(_after(absent, barred)),
         filters=filters._replace(
-            covered=covered_bits(filters, free, specials, demand, characterised, minimum_of)
+            covered=covered_bits(
+                filters, free, specials, demand, characterised, minimum, minimum_rows
+            )
         ),
         **shifted,
     )
