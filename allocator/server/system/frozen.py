@@ -62,6 +62,10 @@ class _Solving:
     """
 
     def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """In a forked process there is neither a solver nor the fork that made it."""
         self._changed = threading.Condition(threading.Lock())
         self._threads = 0
 
@@ -111,6 +115,7 @@ def frozen(make: Callable[[], Iterator[bytes]], files: Collection[int] = ()) -> 
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
             if not child:
+                _SOLVING.begin_anew()
                 _write(make, writes, files)
     except OSError:
         os.close(reads)
