@@ -221,6 +221,7 @@ def test_the_report_of_the_unconstrained_network_has_what_the_page_shows(open_ne
     assert all(cell.half is not None for cell in claims)
 
 
+@pytest.mark.long
 def test_the_departures_are_made_one_at_a_time():
     report = departures(trials=2, shrink=12)
     assert [row.name for row in report.rows] == list(CHOICES)

@@ -539,6 +539,7 @@ def test_no_server_makes_the_ledger_wrong(manner, tmp_path):
         assert ends[causes.get(manner, "malformed")] >= 2, ends
 
 
+@pytest.mark.long
 def test_after_all_of_them_a_good_sidecar_finds_the_books_in_order(tmp_path):
     target = f"unix:{tmp_path}/session.sock"
     manners = BELIEVED + ENDED

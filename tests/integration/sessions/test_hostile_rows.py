@@ -1,9 +1,12 @@
 """The hostile sidecar of the cluster tests is worth its time: much of what it says is offered."""
 
+import pytest
+
 from tests.cluster.hostile import HostileSidecar
 from tests.integration.sessions.live_brain import LiveBrain
 
 
+@pytest.mark.long
 def test_a_fifth_of_a_hostile_sidecars_rows_become_offers(tmp_path, brain_library):
     """Of the module's brain, so that what comes after its gates is tried as well."""
     target = f"unix:{tmp_path}/hostile.sock"

@@ -206,10 +206,15 @@ def play(module: Witnessed, mirror: Mirror, master: Master, cycles: int) -> int:
     return decided
 
 
-SPECS = [PolicySpec("drf"), PolicySpec("rps-dsf", "joint", "characterised")]
+SPECS = [
+    pytest.param(PolicySpec("drf"), id="drf"),
+    pytest.param(
+        PolicySpec("rps-dsf", "joint", "characterised"), id="rps-dsf", marks=pytest.mark.long
+    ),
+]
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", SPECS)
 def test_the_process_decides_as_the_core_does_and_keeps_it(tmp_path: Path, spec: PolicySpec):
     journal = tmp_path / "journal"
     flags = [

@@ -13,6 +13,7 @@ import pytest
 from tests.integration.operators.test_lasting_settings import ask, command, settings
 from tests.integration.sessions.live_brain import LiveBrain
 from tests.server.sidecar_process import SidecarProcess
+from tests.tiers import long
 
 SETTINGS = (
     ("policy", "set", "tsf", "--mode", "characterised"),
@@ -21,7 +22,7 @@ SETTINGS = (
 )
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("end", [signal.SIGTERM, *long(signal.SIGKILL)])
 def test_a_sidecar_is_upgraded_under_load_with_no_gap_in_offers(tmp_path, brain_library, end):
     target = f"unix:{tmp_path}/sidecar.sock"
 
