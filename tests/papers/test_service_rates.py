@@ -102,7 +102,7 @@ def test_light_traffic_under_pf_is_not_as_printed_but_its_conclusion_stands(prof
     assert pf[0, 1] > drf[0, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_heavy_traffic_is_as_derived_and_not_as_printed() -> None:
     """(1 - rho) / beta: 0.2 at 0.9; printed is (1 - rho) / alpha, which is 1."""
     report = paper.heavy_traffic()
