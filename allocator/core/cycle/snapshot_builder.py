@@ -71,6 +71,8 @@ class SnapshotBuilder:
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
         demand = self._demand(state, capacity)
         known = steady("characterised", self._characterised(state, demand))
+        opening = opening_tasks(demand, minimum, minimum_rows)
+        first_grant = demand * np.maximum(opening, 1)[:, None]
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
@@ -83,7 +85,7 @@ class SnapshotBuilder:
             handle=handle,
             minimum=minimum,
             minimum_rows=minimum_rows,
-            bounds=bounds_of(state, self.quota_tree(state), demand),
+            bounds=bounds_of(state, self.quota_tree(state), first_grant),
             held=state.held_by_column(),
             agents_held=state.ledger.books.agents_held,
             demand=demand,
