@@ -33,7 +33,8 @@ class NamesWatch:
         if self._pending is None:
             now = (self._loop.counts.sessions_opened, self._operators.reloads["done"])
             if self._loop.session is not None and now != self._looked:
-                self._looked, self._pending = now, self._loop.ask(self._copy)
+                self._looked = now
+                self._pending = self._loop.ask(self._copy)
             return
         if not self._pending.done():
             return
