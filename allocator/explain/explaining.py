@@ -31,9 +31,10 @@ REASONS_TOLD = 4
 """So many reasons are named in one sentence, the most frequent ones."""
 
 UNFIT_TOLD = 3
-"""Resources that no agent has of which the names are told, each in so few characters."""
+"""At most this many of the resources that no agent has are named."""
 
 NAME_MAX = 40
+"""Characters of such a name."""
 
 RECENTLY_MS = 60_000
 """An offer within this time is told of first."""

@@ -221,8 +221,8 @@ def available(state: State) -> Ints:
 def _cap(state: State) -> Ints:
     """What one framework may have on offer at most, (R,), thousandths.
 
-    Of what is counted in pieces it is whole pieces, and of what there is one at least: ports,
-    GPUs, and disks that are given whole.
+    Ports, GPUs, and disks that are given whole are counted in whole pieces: at least one, where
+    there is any.
     """
     space = state.space
     total = state.total_by_column()

@@ -277,8 +277,8 @@ def _overdue(state: State) -> Bools:
 def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:
     """Let only those come first whom some agent can serve: the others cost a stage for nothing.
 
-    They are served in the policy's order, which may pass over one of them each time, where others
-    become overdue as fast as they are served. So who waited much too long comes before them.
+    They are served in the policy's order. If others become overdue as fast as they are served, it
+    may pass over the same one each time. So those that have waited far too long come first.
     """
     rows = np.flatnonzero(snapshot.overdue)
     if not len(rows):
