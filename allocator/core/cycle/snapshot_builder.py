@@ -278,17 +278,16 @@ def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:
     """Let only those come first whom some agent can serve: the others cost a stage for nothing.
 
     They are served in the policy's order. If others become overdue as fast as they are served, it
-    may pass over the same one each time. So those that have waited far too long come first.
+    may pass over the same one each time. So those that have waited for a cycle more for each of
+    them come alone. Not only the one that waited longest: a limit may keep it back for ever.
     """
     rows = np.flatnonzero(snapshot.overdue)
     if not len(rows):
         return snapshot
     overdue = np.zeros_like(snapshot.overdue)
     rows = rows[servable(snapshot, rows)]
-    longest = int(waited[rows].max(initial=0))
-    if longest >= patience + len(rows):
-        rows = rows[waited[rows] == longest]
-    overdue[rows] = True
+    late = rows[waited[rows] >= patience + len(rows)]
+    overdue[late if len(late) else rows] = True
     return replace(snapshot, overdue=overdue)
 
 
