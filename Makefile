@@ -82,7 +82,8 @@ lint: $(STAMP) ## style, import contracts, rules about the code itself
 types: $(STAMP) ## mypy
 	mypy
 
-PYTEST := pytest --numprocesses auto --dist worksteal --ignore tests/test_tidy.py
+# Many tests wait for processes, so there is a worker more than there are processors.
+PYTEST := pytest --numprocesses $(shell expr $$(nproc) + 1) --dist worksteal --ignore tests/test_tidy.py
 
 # ARGS names tests in Python, of either tier: the C++ stays as it was built before.
 .PHONY: test

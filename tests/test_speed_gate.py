@@ -45,10 +45,12 @@ def planted(recorded, monkeypatch):
     return find
 
 
+@pytest.mark.long
 def test_what_costs_the_same_passes(planted):
     assert planted(lambda _: None) == []
 
 
+@pytest.mark.long
 def test_counts_are_the_same_in_every_process():
     def run(seed: str) -> subprocess.Popen[str]:
         environment = os.environ | {"PYTHONHASHSEED": seed}

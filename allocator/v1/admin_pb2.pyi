@@ -170,7 +170,8 @@ class StatusWarning(_message.Message):
     what: _builtins.str
     """In a few words: "no session", "silent master", "recovery" (the master holds all offers back),
     "policy failed", "interpreted", "journal off", "starvation",
-    "refusals forgotten", "not kept", "no agent left", "asked to leave".
+    "refusals forgotten", "not kept", "no agent left", "asked to leave", "unknown name",
+    "fits nowhere".
     """
     text: _builtins.str
     """In a sentence."""
@@ -470,7 +471,7 @@ class SetPolicyResponse(_message.Message):
     FORECASTS_FIELD_NUMBER: _builtins.int
     UNAFFECTED_FIELD_NUMBER: _builtins.int
     unaffected: _builtins.int
-    """Of a dry run: clients for which nothing would."""
+    """Of a dry run: frameworks for which nothing would, in any role."""
     @_builtins.property
     def policy(self) -> _settings_pb2.Policy: ...
     @_builtins.property

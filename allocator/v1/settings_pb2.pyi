@@ -456,13 +456,13 @@ class RuleMatch(_message.Message):
     """Agents that the expression holds for, of a constraint; or that are drained."""
     agents_total: _builtins.int
     frameworks: _builtins.int
-    """Frameworks (by role) that the patterns match."""
+    """Frameworks that the patterns match, in whatever number of roles."""
     frameworks_total: _builtins.int
     frameworks_without_agents: _builtins.int
-    """Those of them that no agent is left for, by all their rules together."""
+    """Those of them that no agent is left for in one of these roles, by all their rules together."""
     frameworks_served_by: _builtins.int
-    """Those of them for which the rule says the demand; the others state their own, or another rule
-    counts. Of demands only.
+    """Those of them for which the rule says the demand in one of these roles; the others state their
+    own, or another rule counts. Of demands only.
     """
     def __init__(
         self,

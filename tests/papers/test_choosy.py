@@ -180,6 +180,7 @@ def test_theorem_4_on_a_staircase() -> None:
     assert sorted(ended.machines.tolist()) >= sorted(start.tolist())
 
 
+@pytest.mark.long
 def test_the_report_on_theorem_4_holds() -> None:
     report = choosy.theorem_4(seed=100, trials=1)
     assert report.holds
@@ -225,6 +226,7 @@ def test_figure_6_under_twice_the_mean_task_time() -> None:
     assert choosy_ramp_up.ramp_up(0.95, 1.9) > 2
 
 
+@pytest.mark.long
 def test_figure_6_simulation_confirms_the_formula() -> None:
     report = choosy_ramp_up.figure_6(seed=1, trials=4)
     assert report.holds
@@ -256,6 +258,7 @@ def test_figure_14_offline_shares() -> None:
     assert without == {"Hadoop": 60.0, "Spark": 40.0, "MPI": 60.0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("from_s", "to_s", "cores"),
     [

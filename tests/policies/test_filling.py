@@ -206,10 +206,10 @@ def test_who_came_no_nearer_to_a_guarantee_does_so_once_what_is_reserved_is_gone
 
 
 @pytest.mark.parametrize("selection", ["joint", "best_fit"])
-def test_who_used_a_quota_up_is_offered_a_kind_that_counts_against_none(selection):
-    """The client refused a plain task on agent 1, and used its limit up on agent 2.
+def test_a_refused_task_is_offered_with_a_kind_that_was_not_refused(selection):
+    """The client refused a plain task on agent 1; another kind there makes it a new offer.
 
-    Only then it would get its task on agent 1 from the other kind, which it did not refuse.
+    The task uses the limit up, so nothing is left for agent 2. The other kind counts against none.
     """
     cluster = static_snapshot(capacity=[[1], [1]], demand=[[1]])
     kinds = Specials(
@@ -234,7 +234,9 @@ def test_who_used_a_quota_up_is_offered_a_kind_that_counts_against_none(selectio
     )
     cluster = with_refusals(replace(cluster, specials=kinds, bounds=limit), [0], [1], [[1, 0]])
     grants = rows(policy("drf", "", selection).allocate(cluster, 0))
-    assert [(grant.agent, grant.special) for grant in grants] == [(2, ()), (1, ((0, 1000),))]
+    assert [(grant.agent, grant.amount, grant.special) for grant in grants] == [
+        (1, (1000,), ((0, 1000),))
+    ]
     assert grants == oracles.fill(cluster, "drf", selection, 0)
 
 

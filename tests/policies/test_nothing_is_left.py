@@ -8,6 +8,7 @@ name, and nothing of the rules of the filling.
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ DEMANDS = (
         "gpus:1;cpus:1",
     ),
 )
-MINIMUMS = (
+MINIMUMS: tuple[list[str], ...] = (
     *(["cpus:2"], ["cpus:4"], ["cpus:1;mem:1024"], ["cpus:3", "mem:2048"], ["disk:1000"], []),
     *(["cpus:2;disk:1000"], ["mem:700;cpus:1", "ports:3"], ["cpus:100"]),
 )
@@ -60,7 +61,7 @@ def make(chance: random.Random, *, rules: bool) -> World:
         flat=chance.random() < 0.3,
     )
     settings = {"patience_cycles": PATIENCE if not rules else chance.choice([0, PATIENCE])}
-    options = {} if chance.random() < 0.6 else {"minimum": ()}
+    options: dict[str, Any] = {} if chance.random() < 0.6 else {"minimum": ()}
     world = World(spec, settings=settings, **options)
     world.allocator.plan_source = PlanSource(None, plans_here=chance.random() < 0.7)
     for _ in range(chance.randint(1, 5)):
@@ -214,7 +215,7 @@ class Left:
         tasks = int(np.where(needed & ~unlimited, room + other, 10**6).min(initial=10**6))
         if (client, agent) in self.offered:
             consumes = bool((needed & ~unlimited).any())
-            return have["beside"].any() or (tasks > 0 and consumes)
+            return bool(have["beside"].any()) or (tasks > 0 and consumes)
         kinds = snapshot.specials.whole & (self.special[agent] > 0)
         if needed[snapshot.specials.column[kinds]].any():
             tasks = min(tasks, 1)  # whether others fit beside what is indivisible is not looked at

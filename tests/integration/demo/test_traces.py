@@ -42,6 +42,7 @@ def watched(scenario, policy, sidecar):
     return scene, played
 
 
+@pytest.mark.long
 def test_the_facebook_hour_starves_nobody(traces, sidecar):
     """Hour 21 on so few agents that jobs have to wait for each other."""
     scenario, source = catalogue.swim(seed=0, agents=3, hour=21, scale=0.1)

@@ -18,8 +18,9 @@ import grpc
 
 from tests.server.sidecar_process import METHOD
 from tests.simulation.amounts import contains, parse, subtract, write
-from tests.simulation.master import Agent, Framework, Held, Master
+from tests.simulation.master import Agent, Framework, Master
 from tests.simulation.simulation import Faults, Simulation
+from tests.simulation.world import Held
 
 INTERVAL_MS = 1000
 FALLBACK_AFTER_MS = 500

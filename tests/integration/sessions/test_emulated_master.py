@@ -95,6 +95,7 @@ def test_a_sidecar_that_is_killed_and_comes_back_is_told_everything(tmp_path):
     assert len(played.progress.ended_ms) == 30
 
 
+@pytest.mark.long
 def test_a_sidecar_that_shuts_down_is_called_again(tmp_path):
     process = SidecarProcess(tmp_path, {"log.level": "warning"})
     process.start()

@@ -127,6 +127,7 @@ def process_of(_argument):
     return os.getpid(), os.environ["NUMBA_CACHE_DIR"]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 @pytest.mark.parametrize("backend", list(engines.ENGINES))
 def test_a_cluster_gives_what_this_process_gives(tmp_path, monkeypatch, backend):
