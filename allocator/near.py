@@ -30,7 +30,7 @@ def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def meant_resource(name: str, known: Collection[str]) -> str:
-    """The same for the name of a resource, which may bear a role, as Mesos prints it.
+    """The same for the name of a resource, which may have a role behind it, as Mesos prints it.
 
     Examples
     --------

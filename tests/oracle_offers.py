@@ -9,7 +9,7 @@ from allocator.core.snapshot import UNBOUNDED, Snapshot, Tier
 from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER
 
 TASKS_MAX = 128
-"""An offer begins with at most so many tasks."""
+"""An offer begins with at most this many tasks."""
 
 
 class Offer(NamedTuple):

@@ -95,12 +95,11 @@ _BARE = {
     for must_be in (False, True)
     for must_lack in (False, True)
 }
-"""Conditions that name no value. They are all alike, and most of a long label: so they take
-nothing."""
+"""Conditions that name no value. Most of a long label are such: sharing them saves memory."""
 
 
 def conditions(clauses: Iterable[Clause]) -> dict[str, Condition]:
-    """Put clauses together by attribute. Nobody may change the conditions."""
+    """Group clauses by attribute. The conditions may be shared: do not change them."""
     found: dict[str, Condition] = {}
     for clause in clauses:
         before = found.get(clause.attribute, _BARE[False, False])

@@ -237,11 +237,16 @@ def of_clients(
     return found
 
 
-def of_agent(picture: Picture, agent: int, most: int) -> list[CycleAccount]:
-    """Say who got what of an agent in the last cycles that were about it, the latest first."""
+def of_agent(
+    picture: Picture, agent: int, most: int, goes_on: Callable[[], bool] = lambda: True
+) -> list[CycleAccount]:
+    """Say who got what of an agent in the last cycles that were about it, the latest first.
+
+    `most`, `goes_on`: as in `of_clients`.
+    """
     accounts: list[CycleAccount] = []
     for record in reversed(picture.cycles):
-        if len(accounts) == most:
+        if len(accounts) == most or not goes_on():
             break
         rows = np.flatnonzero(record.decisions.agent == agent)
         seen = record.snapshot is not None and agent in record.snapshot.handle

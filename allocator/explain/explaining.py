@@ -31,9 +31,10 @@ REASONS_TOLD = 4
 """So many reasons are named in one sentence, the most frequent ones."""
 
 UNFIT_TOLD = 3
-"""Resources that no agent has of which the names are told, each in so few characters."""
+"""At most this many of the resources that no agent has are named."""
 
 NAME_MAX = 40
+"""Characters of such a name."""
 
 RECENTLY_MS = 60_000
 """An offer within this time is told of first."""
@@ -55,7 +56,7 @@ def explain(
     """
     checker = None if picture.snapshot is None else PairChecker(picture.snapshot)
     if kind == "agent":
-        return _agent(picture, name, checker, cycles_told)
+        return _agent(picture, name, checker, cycles_told, goes_on)
     clients: list[ClientExplanation] = []
     histories = _histories(picture, cycles_told, goes_on)
     for number, subject in enumerate(picture.subjects):
@@ -298,7 +299,11 @@ def _holder(picture: Picture, holding: Holding, share: float) -> Holder:
 
 
 def _agent(
-    picture: Picture, name: str, checker: PairChecker | None, cycles_told: int
+    picture: Picture,
+    name: str,
+    checker: PairChecker | None,
+    cycles_told: int,
+    goes_on: Callable[[], bool],
 ) -> ExplainResponse:
     handle, agents = picture.agent, picture.agents
     capacity = agents.capacity[handle]
@@ -331,7 +336,7 @@ def _agent(
             _holder(picture, each, share(each.held))
             for each in sorted(picture.holdings, key=lambda each: -share(each.held))
         ],
-        cycles=cycles.of_agent(picture, handle, cycles_told),
+        cycles=cycles.of_agent(picture, handle, cycles_told, goes_on),
         set_aside=_set_aside(picture),
     )
 

@@ -554,3 +554,19 @@ def test_what_was_found_is_told_when_the_time_is_up():
     assert note.startswith(f"there was time to look at {len(part.clients)} of 8;")
     # Something is always told.
     assert len(explain(picture, "framework", "f", 10, lambda: False).clients) == 1
+
+
+def test_the_cycles_of_an_agent_are_told_as_long_as_there_is_time():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    for _ in range(3):
+        for offer in a.cycle():
+            a.decline(offer)
+    picture = take(a.allocator, "agent", "host-1")
+    whole = explain(picture, "agent", "host-1")
+    looks = iter([True])
+    part = explain(picture, "agent", "host-1", 10, lambda: next(looks, False))
+    assert (len(whole.cycles), len(part.cycles)) == (3, 1)
+    assert part.cycles[0] == whole.cycles[0]
+    assert part.verdict == whole.verdict

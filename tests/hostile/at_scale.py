@@ -37,7 +37,7 @@ from tests.world.rows import given_back, holdings_of, settled
 
 AGENTS, FRAMEWORKS, ROLES, ATTRIBUTES = 50_000, 3000, 1024, 8
 UPDATES = 8000
-"""So many changes of one tenant a module lets through in an interval."""
+"""A module lets through this many changes of one tenant in an interval."""
 
 HONEST, HOSTILE = 1, 2
 INTERVAL_MS = 1000
@@ -105,7 +105,7 @@ def comes_back_to_large_rules(allocator: Allocator, agents: int) -> Iterator[Non
 
 
 def is_asked_about(allocator: Allocator, agents: int) -> Iterator[None]:
-    """Somebody asks about a tenant that excludes every agent in ten roles, in each interval."""
+    """An explanation of a tenant that excludes every agent in ten roles, in each interval."""
     barring = ";".join(f"a0!=v{value}" for value in range(8))
     info = _tenant("barred", f"{barring};{';'.join(f'x{name}' for name in range(120))}")
     allocator.step(AddFramework(HOSTILE, info, tuple(range(2, 12))))

@@ -130,6 +130,20 @@ def test_a_task_that_is_larger_than_the_bound_is_offered_one_at_a_time():
     assert len(world.cycle()) == 1
 
 
+def test_the_tasks_that_reach_the_minimum_are_offered_together():
+    """One task is within the bound, but no offer: without the others it would wait for ever."""
+    world = World(PolicySpec("drf", mode="characterised"), settings={"outstanding_max": 0.1})
+    for _ in range(4):
+        world.agent("cpus:4;mem:4096")
+    labels = {DEMAND_LABEL: "cpus:1;mem:256"}
+    framework = world.framework("a", labels=labels, minimum={"a": ["cpus:3"]})
+    (offer,) = world.cycle()
+    assert on_offer(world, framework) == {"cpus": 3 * MILLI, "mem": 768 * MILLI}
+    assert world.cycle() == []
+    world.use(offer)
+    assert len(world.cycle()) == 1
+
+
 def test_a_disk_that_is_given_whole_is_given():
     world = World(PolicySpec("drf"), settings={"outstanding_max": 0.1})
     for _ in range(2):

@@ -4,9 +4,11 @@ The bound is `patience_cycles`, and then as many cycles more as there are client
 over how many of them a cycle can serve. It holds for every policy, for the wait is counted outside.
 """
 
+from itertools import pairwise
+
 import pytest
 
-from allocator.core import DEMAND_LABEL, PolicySpec
+from allocator.core import DEMAND_LABEL, PolicySpec, SetQuota
 from allocator.policies import POLICIES, SELECTIONS
 from tests.core.session import Session
 
@@ -93,9 +95,11 @@ def test_a_framework_that_hoards_offers_is_offered_no_more():
     assert [offer[2] for offer in session.cycle(3000)] == [2]
 
 
-def test_others_that_become_overdue_as_fast_as_they_are_served_are_not_always_first():
-    """One agent, and more clients than cycles of patience; the policy prefers the other role."""
-    session = Session(PolicySpec("drf", "listed"), patience_cycles=2)
+def behind_another_role() -> Session:
+    """One agent, and more clients than cycles of patience; the policy prefers those of role 2."""
+    session = Session(
+        PolicySpec("drf", "listed"), roles={1: "a", 2: "b", 3: "c"}, patience_cycles=2
+    )
     session.agent(90, 64, 64)
     session.agent(1, 4, 8)
     session.framework(1)
@@ -103,7 +107,23 @@ def test_others_that_become_overdue_as_fast_as_they_are_served_are_not_always_fi
         (session.use if offer[2] == 90 else session.give_back)(offer)
     for framework in range(2, 5):
         session.framework(framework, 2)
+    return session
+
+
+def test_others_that_become_overdue_as_fast_as_they_are_served_are_not_always_first():
+    session = behind_another_role()
     waited = 0
     while 1 not in decline_all(session, 2000 + 1000 * waited, keep=1):
         waited += 1
         assert waited <= 2 + 2 * 4
+
+
+def test_one_that_its_limit_keeps_back_does_not_keep_the_others_waiting():
+    """What is free would do for it, so it waits, and longer than anybody."""
+    session = behind_another_role()
+    session.allocator.step(SetQuota("c", {}, {"cpus": 0, "mem": 0}))
+    session.framework(5, 3)
+    offered = [decline_all(session, 2000 + 1000 * cycle, keep=0) for cycle in range(100)]
+    assert not any(5 in each for each in offered)
+    cycles = [0, *(cycle for cycle, each in enumerate(offered) if 1 in each), len(offered)]
+    assert max(after - before for before, after in pairwise(cycles)) <= 2 + 2 * 5

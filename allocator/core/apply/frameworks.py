@@ -213,7 +213,7 @@ def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
         for client in sorted(state.frameworks.clients[framework])
         if clients.subscribed[client] and int(clients.role[client]) not in served
     ]
-    # At once, for each look at all agents is dear.
+    # All at once: each pass over all agents is expensive.
     state.eligibility.forget(left)
     for client in left:
         clients.subscribed[client] = False

@@ -4,9 +4,9 @@ Three sources bar a pair: exclusions that the host told us of, rules on attribut
 label), and capabilities. The host's exclusions are kept bit by bit. The other two depend on the
 client's *rule* and on what the agent is like, see `rule_index`.
 
-The relation is painted when it is asked for, so it costs what has changed since then, however often
-it changed: of a framework that says another constraint a thousand times between two cycles the last
-one counts.
+The relation is painted when it is read. So the cost depends on what has changed since then, not on
+how often: if a constraint changes a thousand times between two cycles, only its last version is
+evaluated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +21,11 @@ from allocator.core.numba.array_structures import grow
 from allocator.core.snapshot import Bools, Ints, Words
 
 _FEW = 64
-"""So few agents are judged one by one."""
+"""Up to this many agents are evaluated one by one."""
 _BLOCK = 16
-"""Columns of so many words are painted at a time."""
+"""This many words of each agent are painted at a time."""
 _AGENTS_A_CLIENT = 16
-"""To judge so many agents costs about as much as to judge one client."""
+"""Evaluating this many agents costs about as much as evaluating one client."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,8 +34,8 @@ class _Painted:
 
     `excluded`, `excluding`: as of `Eligibility`.
     `some`: clients that may be excluded somewhere.
-    `agents`, `rules`: agents that are others than before; clients whose rule may be another one.
-    `clients`: of whom all is to be painted anew, whatever their rule.
+    `agents`, `rules`: agents that have changed; clients whose rule may have changed.
+    `clients`: those to be painted anew even if their rule has not changed.
     """
 
     index: RuleIndex
@@ -211,7 +211,7 @@ class Eligibility:
         changed, entries = index.set_rules(
             {client: self._rule.get(client) for client in painted.rules}
         )
-        # The usual newcomer: nobody barred it so far, and nothing bars it now.
+        # The common case, a new client: it was barred nowhere, and still is not.
         wanted = painted.some | painted.clients
         for entry in entries:
             if index.may_bar(entry):

@@ -161,13 +161,14 @@ def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
     )
 
 
-def bounds_of(state: State, tree: QuotaTree, demand: Ints) -> Bounds:
+def bounds_of(state: State, tree: QuotaTree, first_grant: Ints) -> Bounds:
     """Work out what quotas leave, and how much more each framework may have on offer.
 
-    `demand` (C, R), in thousandths: what one grant to each client is made of; zeros where unknown.
+    `first_grant` (C, R), in thousandths: the tasks that an offer to each client begins with; zeros
+        where its demand is unknown.
     """
     bounds = _of_quotas(state, tree)
-    return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds, demand)
+    return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds, first_grant)
 
 
 def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
@@ -220,8 +221,8 @@ def available(state: State) -> Ints:
 def _cap(state: State) -> Ints:
     """What one framework may have on offer at most, (R,), thousandths.
 
-    Of what is counted in pieces it is whole pieces, and of what there is one at least: ports,
-    GPUs, and disks that are given whole.
+    Ports, GPUs, and disks that are given whole are counted in whole pieces: at least one, where
+    there is any.
     """
     space = state.space
     total = state.total_by_column()
@@ -262,18 +263,18 @@ def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[
     return limit, guarantee
 
 
-def _with_caps(state: State, bounds: Bounds, demand: Ints) -> Bounds:
+def _with_caps(state: State, bounds: Bounds, first_grant: Ints) -> Bounds:
     """Add a bound for each framework: what it may have on offer and not in use, in all its roles.
 
     What it has been offered of anything counts; what is offered in the cycle counts as for quotas.
     """
     clients, frameworks = state.clients, len(state.frameworks.bound)
     # What each framework has on offer in all its roles, and how much that may be at most: its
-    # part of the cluster, and in any case one task.
+    # part of the cluster, and in any case what one offer begins with.
     offered = np.zeros((frameworks, len(state.space.names)), np.int64)
     np.add.at(offered, clients.framework, state.offered_by_column())
     most = np.tile(_cap(state), (frameworks, 1))
-    np.maximum.at(most, clients.framework, demand)
+    np.maximum.at(most, clients.framework, first_grant)
     left = most - offered
     # A role's bound and a framework's are not one below the other: so a client is under both.
     return bounds._replace(

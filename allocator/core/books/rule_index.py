@@ -1,11 +1,11 @@
 """Rules by what they ask for: which clients each value of an attribute bars.
 
-A rule is judged in two ways. Of an agent that comes, each attribute is looked up once, whatever
-number of rules there are: rules that say the same of a value are kept together. Of a rule that is
-new, each *value* of an attribute is looked at once, whatever number of agents has it. So nothing
-here costs rules times agents, but the result itself, which has a bit for each pair.
+Rules are evaluated in two ways. For a new agent, each attribute is looked up once, however many
+rules there are: rules that say the same of a value are kept together. For a new rule, each *value*
+of an attribute is looked at once, however many agents have it. So nothing here costs rules times
+agents, except the result, which has a bit for each pair.
 
-Sets of clients are whole numbers with a bit for each.
+Sets of clients are integers with a bit for each client.
 """
 
 from collections import Counter
@@ -22,9 +22,9 @@ from allocator.core.snapshot import Ints, Words
 
 BITS = 64
 _KEPT = 64
-"""Of so many values of an attribute it is kept which clients they bar."""
+"""For at most this many values of an attribute, the clients that they bar are cached."""
 _MANY = 64
-"""Where so many rules change at a time, what is kept is forgotten, which costs less."""
+"""If more rules than this change at a time, the caches are dropped: that costs less."""
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +149,7 @@ class _Asked:
 
 
 def to_words(rows: Sequence[int], words: int) -> Words:
-    """Whole numbers as rows of so many words, (n, words); nobody may write to it."""
+    """Integers as rows of this many words, (n, words); the result is read-only."""
     text = b"".join(row.to_bytes(8 * words, "little") for row in rows)
     return np.frombuffer(text, np.uint64).reshape(len(rows), words)
 
@@ -177,7 +177,7 @@ class RuleIndex:
         self._classes: dict[Rule, RuleClass] = {}
         self._of_client: dict[int, RuleClass] = {}
         self._asked: dict[str, _Asked] = {}
-        self._asking: Counter[str] = Counter()  # rules that ask for a name, whoever has it
+        self._asking: Counter[str] = Counter()  # rules by each name that they ask for
         self._lost = 0
         self._incapable = [0] * len(_FLAGS)
 
@@ -213,7 +213,7 @@ class RuleIndex:
         for entry, clients in came.items():
             self._change(entry, 0, clients)
             changed |= clients
-        # Nobody may be left of a rule that was met, and of one that all its clients left.
+        # Forget rules without clients: those that all have left, and new ones that were not joined.
         for entry in [*gone, *met.values()]:
             if not entry.clients and self._classes.get(entry.rule.rule) is entry:
                 self._remove(entry)
@@ -389,7 +389,7 @@ def _at(array: np.ndarray, rows: Ints | None) -> np.ndarray:
 
 
 def _places(rows: Ints | None, count: int) -> Ints:
-    """Where each of so many agents stands among rows (n,); -1: nowhere."""
+    """Where each of `count` agents stands among rows (n,); -1: nowhere."""
     if rows is None:
         return np.arange(count)
     place = np.full(count, -1)

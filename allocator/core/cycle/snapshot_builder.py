@@ -71,6 +71,8 @@ class SnapshotBuilder:
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
         demand = self._demand(state, capacity)
         known = steady("characterised", self._characterised(state, demand))
+        opening = opening_tasks(demand, minimum, minimum_rows)
+        first_grant = demand * np.maximum(opening, 1)[:, None]
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
@@ -83,7 +85,7 @@ class SnapshotBuilder:
             handle=handle,
             minimum=minimum,
             minimum_rows=minimum_rows,
-            bounds=bounds_of(state, self.quota_tree(state), demand),
+            bounds=bounds_of(state, self.quota_tree(state), first_grant),
             held=state.held_by_column(),
             agents_held=state.ledger.books.agents_held,
             demand=demand,
@@ -275,18 +277,17 @@ def _overdue(state: State) -> Bools:
 def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:
     """Let only those come first whom some agent can serve: the others cost a stage for nothing.
 
-    They are served in the policy's order, which may pass over one of them each time, where others
-    become overdue as fast as they are served. So who waited much too long comes before them.
+    They are served in the policy's order. If others become overdue as fast as they are served, it
+    may pass over the same one each time. So those that have waited for a cycle more for each of
+    them come alone. Not only the one that waited longest: a limit may keep it back for ever.
     """
     rows = np.flatnonzero(snapshot.overdue)
     if not len(rows):
         return snapshot
     overdue = np.zeros_like(snapshot.overdue)
     rows = rows[servable(snapshot, rows)]
-    longest = int(waited[rows].max(initial=0))
-    if longest >= patience + len(rows):
-        rows = rows[waited[rows] == longest]
-    overdue[rows] = True
+    late = rows[waited[rows] >= patience + len(rows)]
+    overdue[late if len(late) else rows] = True
     return replace(snapshot, overdue=overdue)
 
 

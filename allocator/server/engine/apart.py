@@ -4,8 +4,8 @@ Such a process has all memory as it was when it was forked. So the core waits fo
 Nothing that the process does changes this one, and its result is read on the thread of whoever
 asked. In a small cluster, or where no process can be forked, the core's thread does the work.
 
-No process is forked while a solver is at work. A question waits for it on the thread of whoever
-asked, up to `SOLVER_S`.
+No process is forked while a solver is at work. In a large cluster a question waits for it on the
+thread of whoever asked, up to `SOLVER_S`.
 """
 
 import threading
@@ -59,7 +59,8 @@ class Apart:
         `may`: whether it can be done apart from the core's thread, on which it is called.
         """
         with self._place:
-            may_fork(SOLVER_S)
+            if self._is_large:
+                may_fork(SOLVER_S)
             moment, found = ask(lambda: self._begun(work, may))
             if moment is None:
                 return cast("_T", found)
@@ -68,6 +69,11 @@ class Apart:
             except OSError as error:
                 self.fail(error)
         return ask(work)
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether a process was worth its fork when that was last looked at; on any thread."""
+        return self._size is not None and self._size[1] >= LARGE
 
     # The core's thread.
 
@@ -105,4 +111,4 @@ class Apart:
             return False
         if self._size is None or now_s - self._size[0] >= SIZE_S:
             self._size = now_s, nbytes_of(self._allocator().kept())
-        return self._size[1] >= LARGE
+        return self._is_large

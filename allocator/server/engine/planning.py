@@ -151,7 +151,7 @@ class PlanningThread:
         # Once a cycle, for what happens in between may take several messages.
         if planning_policy is None or allocator.cycle == self._cycle or now_s < self._next_s:
             return
-        # While a question is solved no process can be forked for the problem: it is copied later.
+        # While a solver is at work no process can be forked for the problem: it is copied later.
         if self._may_begin() and may_fork():
             with self._loop.holds.of("plan"):
                 self._look_at_problem(allocator, planning_policy, now_s)

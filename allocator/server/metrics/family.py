@@ -150,8 +150,8 @@ def with_zeros(known: Iterable[str], counts: Mapping[str, int]) -> dict[str, flo
 def label(text: str) -> str:
     r"""A text of any kind as the value of a label: short, and without control characters.
 
-    Whoever reads a scrape may do so on a terminal. What is replaced or cut ends in a digest, so
-    that texts stay apart.
+    A scrape may be read on a terminal. A text that is changed ends in a digest, so that different
+    texts stay different.
 
     >>> label("eng/ads"), label("a\x1b[2J")
     ('eng/ads', 'a?[2J~3f365b4b5a23')

@@ -69,7 +69,7 @@ def rows(
 
 
 MISTYPED_LOGGED = 20
-"""Rules that the log names at most."""
+"""At most this many rules are logged."""
 
 
 def mistyped_names(loaded: Loaded, overlay: Overlay | None = None) -> Iterator[str]:

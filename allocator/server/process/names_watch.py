@@ -1,6 +1,6 @@
 """Logs rules that name what no agent has, once a session has agents to compare them with.
 
-The status says the same at any time; the log is where whoever starts a sidecar looks first.
+The status says the same at any time; the log is where operators look first after a start.
 """
 
 from concurrent.futures import Future
@@ -29,11 +29,12 @@ class NamesWatch:
         self._told: set[str] = set()
 
     def look(self) -> None:
-        """Ask, or log what came of it; called now and then, and waits for nobody."""
+        """Ask, or log the answer; called now and then, and never waits."""
         if self._pending is None:
             now = (self._loop.counts.sessions_opened, self._operators.reloads["done"])
             if self._loop.session is not None and now != self._looked:
-                self._looked, self._pending = now, self._loop.ask(self._copy)
+                self._looked = now
+                self._pending = self._loop.ask(self._copy)
             return
         if not self._pending.done():
             return

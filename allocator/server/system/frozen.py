@@ -105,7 +105,7 @@ def frozen(make: Callable[[], Iterator[bytes]], files: Collection[int] = ()) -> 
     The child ends where nobody holds the iterator any more.
 
     `files`: descriptors that the child needs.
-    Raises OSError: at once where there can be no child, later where it failed. A ForkLaterError:
+    Raises OSError: at once where there can be no child, later where it failed. ForkLaterError where
     there can be none yet.
     """
     reads, writes = os.pipe()

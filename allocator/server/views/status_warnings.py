@@ -125,8 +125,8 @@ def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
     if not aside.example:
         return
     of = "framework" if aside.frameworks else "agent"
-    who = [f"{aside.frameworks} frameworks"] * bool(aside.frameworks)
-    who += [f"{aside.agents} agents"] * bool(aside.agents)
+    who = [how_many(aside.frameworks, aside.frameworks)] * bool(aside.frameworks)
+    who += [f"{aside.agents:,} agent" + "s" * (aside.agents != 1)] * bool(aside.agents)
     name = harmless(aside.example, NAME_MAX)
     yield pb.StatusWarning(
         what="words set aside",

@@ -76,7 +76,7 @@ _OF: dict[str, Callable[[Allocator], Iterable[str]]] = {
 CYCLES_MAX = 256
 
 EXPLAIN_S = 3.0
-"""An explanation takes so long, and tells what was found by then: others wait for their turn."""
+"""An explanation ends after this time with what was found: others wait for their turn."""
 
 NAME_SHOWN = 200
 """Characters of a name that there is not, which may be as long as a message."""

@@ -361,7 +361,7 @@ class _Brief(H11Protocol):
         await asyncio.wait({work}, timeout=ANSWER_TIMEOUT_S)
         if not work.done() and place.get(self.transport) is False:
             late = True
-            # Whatever comes of it now, nobody waits for it any more.
+            # From now on its peer does not wait for it: a failure is logged.
             work.add_done_callback(_log_failure)
             await busy(f"no answer within {ANSWER_TIMEOUT_S:g} s")(scope, receive, send)
             return
@@ -374,7 +374,7 @@ def _log_failure(work: asyncio.Future[None]) -> None:
 
 
 def busy(why: str) -> Response:
-    """Say that a request is not answered now, and may be later."""
+    """A 503: the request is not answered now, and may be sent again."""
     response = plain_text(503, f"{why}; ask again in a moment\n")
     response.headers["Retry-After"] = "1"
     return response

@@ -1,4 +1,4 @@
-"""What operators are told of names that nobody has, of how many a change is for, and of odd names.
+"""What operators are told: unknown names, how many frameworks a change is for, and odd names.
 
 All tests look at one sidecar.
 """

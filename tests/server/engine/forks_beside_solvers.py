@@ -53,11 +53,19 @@ def main(seconds: float) -> None:
     planning.start()
     until_s, counts = time.monotonic() + seconds, dict.fromkeys(("copies", "cycles"), 0)
 
+    def done() -> tuple[int, ...]:
+        made = planning.counts.adopted, watch.counts.done
+        return counts["copies"], counts["cycles"], loop.apart.begun, *made
+
+    def goes_on() -> bool:
+        """Whether there is time, or something has not happened yet on a busy machine."""
+        return time.monotonic() < until_s or not all(done())
+
     def ask(work: Callable[[], Any]) -> Any:
         return loop.call(work).result(WAIT_S)
 
     def again(name: str, work: Callable[[], object]) -> None:
-        while time.monotonic() < until_s or not counts[name]:
+        while goes_on():
             work()
             counts[name] += 1
 
@@ -67,16 +75,14 @@ def main(seconds: float) -> None:
     }
     with ThreadPoolExecutor(len(works)) as pool:
         begun = [pool.submit(again, *each) for each in works.items()]
-        while time.monotonic() < until_s or not watch.counts.done:
+        while goes_on():
             watch.sample()
         for each in begun:
             each.result()
     while planning.running_s:
         time.sleep(0.01)
-    made = planning.counts
-    assert not made.failed + watch.counts.failed + loop.apart.failed
-    done = counts["copies"], counts["cycles"], loop.apart.begun, made.adopted, watch.counts.done
-    sys.stdout.write(" ".join(map(str, done)))
+    assert not planning.counts.failed + watch.counts.failed + loop.apart.failed
+    sys.stdout.write(" ".join(map(str, done())))
     planning.stop()
     loop.stop()
 

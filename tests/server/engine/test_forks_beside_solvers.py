@@ -99,6 +99,18 @@ def test_a_question_waits_for_a_solver_and_then_the_core_answers_it(monkeypatch)
     loop.stop()
 
 
+def test_in_a_small_cluster_no_question_waits_for_a_solver(monkeypatch):
+    """The core's thread answers it anyway."""
+    waits: list[float] = []
+    monkeypatch.setattr(module, "may_fork", waits.append)
+    loop = CoreLoop(Config(), build_policy=build)
+    loop.start()
+    for _ in range(2):
+        assert loop.apart.ask(lambda work: loop.call(work).result(WAIT_S), is_child) is False
+    assert not waits
+    loop.stop()
+
+
 def test_a_solver_does_not_wait_for_the_process_that_was_forked():
     pieces = frozen(lambda: iter([b"made"]))
     with solving():

@@ -290,6 +290,8 @@ def test_a_slow_answer_is_a_503_and_no_cut_connection(loop, monkeypatch):
             status, text, headers = get(server, "/slow")
             assert (status, headers["Retry-After"]) == (503, "1")
             assert text == "no answer within 0.2 s; ask again in a moment\n"
+            # A busy machine may take longer for the requests that follow.
+            monkeypatch.setattr(listener, "ANSWER_TIMEOUT_S", 60.0)
             status, text, _ = get(server, "/quick")
             assert (status, text[:17]) == (503, "too many requests")
             assert get(server, "/healthz")[0] == 200
