@@ -22,7 +22,7 @@ from allocator.server.system.frozen import LARGE, ForkLaterError, Moment, may_fo
 RETRY_S = 60.0
 """After a process has failed, so long none is forked."""
 
-SOLVER_S = 5.0
+SOLVER_S = 1.0
 """A question waits so long for a solver; after that the core's thread answers it."""
 
 SIZE_S = 10.0
