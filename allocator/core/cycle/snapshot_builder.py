@@ -71,8 +71,10 @@ class SnapshotBuilder:
         excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
         demand = self._demand(state, capacity)
         known = steady("characterised", self._characterised(state, demand))
-        opening = opening_tasks(demand, minimum, minimum_rows)
-        first_grant = demand * np.maximum(opening, 1)[:, None]
+        first_grant = demand
+        if state.settings.outstanding_max < 1:  # else nothing looks at it
+            opening = opening_tasks(demand, minimum, minimum_rows)
+            first_grant = demand * np.maximum(opening, 1)[:, None]
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
