@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ def arrays_of(shape: tuple[int, ...] | int, values: Sequence[Any], dtype: type =
     They are drawn as bytes: one draw for an array, where a draw for each entry took most of the
     time of the tests.
     """
+    return _arrays_of(shape, tuple(values), dtype)
+
+
+@cache  # Hypothesis validates each new strategy, which costs more than a draw.
+def _arrays_of(shape: tuple[int, ...] | int, values: tuple[Any, ...], dtype: type):
     size = int(np.prod(shape))
     options: np.ndarray = np.array(values, dtype)
 
@@ -41,6 +47,7 @@ def flags(shape: tuple[int, ...] | int, values: Sequence[bool] = (False, True)):
     return arrays_of(shape, values, np.bool_)
 
 
+@cache
 @st.composite
 def snapshot_trees(draw, clients: int) -> dict[str, Any]:
     """Roles up to three deep, with weights, past grants, and clients that are not served."""
@@ -60,6 +67,7 @@ def snapshot_trees(draw, clients: int) -> dict[str, Any]:
     )
 
 
+@cache
 @st.composite
 def snapshot_filters(draw, agents: int, clients: int, resources: int, kinds: int) -> Filters:
     """Refusals, as lists of agents 1 to A-1."""
@@ -88,6 +96,7 @@ def snapshot_filters(draw, agents: int, clients: int, resources: int, kinds: int
     )
 
 
+@cache
 @st.composite
 def snapshot_specials(draw, agents: int, clients: int, resources: int) -> Specials:
     """Reserved, revocable, shared and indivisible resources, mostly none."""
@@ -136,6 +145,7 @@ def snapshot_bounds(draw, free: np.ndarray, clients: int) -> Bounds:
     )
 
 
+@cache
 @st.composite
 def snapshot_minimum_rows(draw, clients: int, rows: int) -> np.ndarray:
     """Which rows of the minimum are whose: mostly all of them everybody's."""
