@@ -1,5 +1,6 @@
 """What every test shares: Hypothesis profiles, where compiled loops are cached, needed tools."""
 
+import functools
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from allocator.server.system import loop_cache
@@ -24,6 +26,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # Hundreds of processes that tests start would each compile the package's source anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# The runner makes the tree of commands anew for each call, which costs more than most calls.
+typer.testing._get_command = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 # Before anything imports numba, and inherited by the processes that tests start.
 loop_cache.prepare()

@@ -70,11 +70,13 @@ def test_more_calls_are_seen(planted):
     assert any(": calls " in each for each in found), found
 
 
+@pytest.mark.long
 def test_a_loop_over_all_agents_is_seen(planted):
     found = planted(lambda allocator: [each > 0 for each in allocator.state.free])
     assert any(each.startswith("twice the agents: steps ") for each in found), found
 
 
+@pytest.mark.long
 def test_a_copy_of_the_book_is_seen(planted):
     found = planted(lambda allocator: allocator.state.ledger.books.held.copy())
     assert any(each.startswith("twice the agents: allocated ") for each in found), found

@@ -281,6 +281,7 @@ class Pair:
 
     def set_policy(self, policy: PolicySpec) -> None:
         self.core.step(SetPolicy(policy))
+        self.compares_offers &= policy == BUILT_IN
 
     def set_quota(self, role: str, quota: Quota) -> None:
         self.core.step(SetQuota(role, quota.guarantees, quota.limits))

@@ -9,8 +9,9 @@ from tests.plans import clusters
 from tests.plans.clusters import Cluster
 from tests.plans.measures import MEASURES
 from tests.plans.turnover import SETTINGS, await_compiled, mended, planned
+from tests.tiers import long, seeds
 
-SEEDS = range(8)
+SEEDS = seeds(2, 8)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_a_cluster_that_turns_over_comes_to_its_plan(sidecar, name: str, seed: i
     assert measure.off(cluster, tasks) < measure.bound
 
 
-@pytest.mark.parametrize("seed", [15, 16, 19, 27, 51])
+@pytest.mark.parametrize("seed", [15, *long(16, 19, 27, 51)])
 def test_what_falls_free_in_smaller_pieces_than_a_task_is_put_together(sidecar, seed: int) -> None:
     """Else whoever gave it back takes it again, for ever: these stood 2 to 17 % off."""
     measure = MEASURES["ps-dsf-exact"]

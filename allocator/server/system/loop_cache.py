@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -148,6 +149,7 @@ def _is_writable(directory: Path) -> bool:
         return False
 
 
+@cache
 def _state() -> str:
     """Name what compiled loops depend on."""
     digest = hashlib.sha256()

@@ -29,6 +29,8 @@ namespace allocator {
 namespace session {
 namespace {
 
+constexpr Duration kStatsEvery(100);
+
 struct Settings
 {
   TransportOptions transport;
@@ -145,7 +147,7 @@ public:
   void run()
   {
     TimePoint next = Clock::now();
-    TimePoint say = next + Duration(1000);
+    TimePoint say = next + kStatsEvery;
 
     while (!stopping) {
       next += settings.interval;
@@ -154,7 +156,7 @@ public:
 
       if (Clock::now() >= say) {
         sayStats();
-        say += Duration(1000);
+        say += kStatsEvery;
       }
     }
 

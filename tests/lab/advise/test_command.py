@@ -141,15 +141,29 @@ def test_a_journal_of_a_real_sidecar_is_read_with_its_rotated_files(tmp_path):
     assert "2 agents, 2 frameworks, 12 tasks" in done.stdout
 
 
-def test_names_of_frameworks_do_no_harm_to_the_page(tmp_path):
-    evil = "<script>alert(1)</script>\x1b[2J$x"
-    work = (Job(0, evil, "red", "cpus:1;mem:512", (8.0,) * 3), WORK[1])
-    journal = MadeDay(SMALL.agents, work).write(tmp_path / "journal")
-    done = advise(journal, "--seeds", 2, "--jobs", 1, "--out", tmp_path)
+EVIL = "<script>alert(1)</script>\x1b[2J$x"
+
+
+@pytest.fixture(scope="module")
+def torn(tmp_path_factory):
+    """What is printed of a journal that was cut off, with an evil name in it; and the page."""
+    directory = tmp_path_factory.mktemp("torn")
+    work = (Job(0, EVIL, "red", "cpus:1;mem:512", (8.0,) * 3), WORK[1])
+    data = MadeDay(SMALL.agents, work).write(directory / "journal").read_bytes()
+    (directory / "cut").write_bytes(data[: len(data) - 3])
+    done = advise(directory / "cut", "--seeds", 2, "--jobs", 1, "--out", directory)
     assert done.exit_code == 0, done.output
-    text = (tmp_path / "advice.html").read_text()
+    return done, (directory / "advice.html").read_text()
+
+
+def test_names_of_frameworks_do_no_harm_to_the_page(torn):
+    done, text = torn
     assert "<script" not in text
     assert "\x1b" not in text + done.stdout
+
+
+def test_what_is_left_of_a_journal_that_was_cut_off_is_played(torn):
+    assert "is cut off at byte" in torn[0].stdout
 
 
 # What is no day.
@@ -185,14 +199,6 @@ def test_a_day_on_which_nothing_was_launched_is_no_day(tmp_path):
     journal = MadeDay(SMALL.agents, work).write(tmp_path / "journal", until_s=30)
     told = refused(journal, "--out", tmp_path)
     assert "no task was launched in it, by 1 framework" in told
-
-
-def test_what_is_left_of_a_journal_that_was_cut_off_is_played(journal, tmp_path):
-    data = journal.read_bytes()
-    (tmp_path / "cut").write_bytes(data[: len(data) - 3])
-    done = advise(tmp_path / "cut", "--seeds", 2, "--jobs", 1, "--out", tmp_path)
-    assert done.exit_code == 0, done.output
-    assert "is cut off at byte" in done.stdout
 
 
 def test_a_journal_that_was_cut_off_before_anything_happened_is_no_day(journal, tmp_path):
