@@ -65,6 +65,7 @@ def test_counts_are_the_same_in_every_process():
         assert one.allocated == pytest.approx(other.allocated, abs=2000)
 
 
+@pytest.mark.long
 def test_more_calls_are_seen(planted):
     found = planted(lambda _: [len(()) for _ in range(1200)])
     assert any(": calls " in each for each in found), found

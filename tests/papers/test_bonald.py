@@ -8,9 +8,12 @@ import pytest
 from allocator.lab.papers.bonald import tasks, traffic
 from allocator.lab.papers.bonald.examples import zero_load_rate
 from allocator.solvers.fluid import proportional_fairness
+from tests.tiers import long
+
+EACH = ["drf", *long(*(each for each in traffic.POLICIES if each != "drf"))]
 
 
-@pytest.mark.parametrize("policy", traffic.POLICIES)
+@pytest.mark.parametrize("policy", EACH)
 def test_the_simulated_process_has_the_rates_of_the_stationary_distribution(policy):
     demand = traffic.demand_at(0.5, traffic.FIG_2, (1.0, 1.0))
     drawn = np.mean(
@@ -29,7 +32,7 @@ def test_four_classes_are_served_by_pf_at_least_as_fast():
     assert (pf[2:] > drf[2:]).all()
 
 
-@pytest.mark.parametrize("policy", traffic.POLICIES)
+@pytest.mark.parametrize("policy", EACH)
 def test_traffic_beyond_the_capacity_region_grows_without_bound(policy):
     """At a load of 1.2 a sixth of what comes is left over."""
     over = traffic.demand_at(1.2, traffic.FIG_2, (1.0, 1.0))

@@ -276,6 +276,7 @@ def test_figure_14_online_shares(timeline, from_s, to_s, cores) -> None:
     assert (np.abs(timeline.cores[during].mean(axis=0) - cores) <= 3).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("joined_s", "job", "cores", "seconds"),
     [(30, 1, 40, 5), (65, 2, 40, 5), (100, 3, 40, 4), (305, 3, 60, 4)],
@@ -286,6 +287,7 @@ def test_figure_14_ramp_up(timeline, joined_s, job, cores, seconds) -> None:
     assert timeline.cores[late][0, job] >= cores - 3
 
 
+@pytest.mark.long
 def test_figure_14_no_core_is_used_twice_and_none_is_idle_for_long(timeline) -> None:
     used = timeline.cores.sum(axis=1)
     assert used.max() <= choosy_jobs.CORES

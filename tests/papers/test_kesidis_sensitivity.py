@@ -111,6 +111,7 @@ def test_times_of_drivers_are_scaled_and_nothing_else_changes(part, drivers):
 
 
 @pytest.mark.parametrize("variation", paper.VARIATIONS, ids=lambda each: each.name)
+@pytest.mark.long
 def test_every_variation_changes_one_thing_and_plays_to_its_end(variation):
     wide, staged = paper.settings_of(variation)
     fields = ("drivers", "selection", "flat", "answer_ms", "interval_ms")

@@ -162,6 +162,7 @@ def test_the_policy_is_switched_on_a_running_sidecar(sidecar):
     assert makespans["drf"] != makespans["rps-dsf"]
 
 
+@pytest.mark.long
 def test_memory_stays_bounded_from_run_to_run(sidecar):
     """From the second run on: in the first the compiled loops may still be on their way."""
     sizes = []

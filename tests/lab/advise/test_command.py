@@ -124,6 +124,7 @@ def test_what_is_to_be_pasted_is_a_configuration(advised, tmp_path):
     assert checked.exit_code == 0, checked.output
 
 
+@pytest.mark.long
 def test_a_journal_of_a_real_sidecar_is_read_with_its_rotated_files(tmp_path):
     """Its directory is one day."""
     from allocator.lab.links.stream import StreamLink

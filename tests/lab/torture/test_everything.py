@@ -109,6 +109,7 @@ def test_books_agree_after_sessions_that_are_cut():
     assert not record.defects
 
 
+@pytest.mark.long
 def test_everything_occurs():
     """A scenario in which something never happened would promise too much."""
     scenario, record = run(FIRST, size=12, duration_ms=90_000)

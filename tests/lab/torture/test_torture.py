@@ -31,13 +31,15 @@ from allocator.lab.torture.report import Findings
 from allocator.lab.torture.rig import LogMeter, TorturedSidecar
 from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
 from tests.server.metrics.scraping import samples
+from tests.tiers import long
 
 QUIET = (questions,)
 
 
-@pytest.mark.long
-def test_a_short_torture_finds_nothing(tmp_path):
-    report = torture(Plan(duration_s=10.0, seed=3, out=tmp_path, cycles_min=100))
+@pytest.mark.parametrize("duration_s", [4.0, *long(10.0)])
+def test_a_short_torture_finds_nothing(tmp_path, duration_s):
+    cycles_min = int(duration_s * 5)
+    report = torture(Plan(duration_s, seed=3, out=tmp_path, cycles_min=cycles_min))
     assert not report.violations, text(report)
     findings = report.findings
     assert findings.counts["cycles"]
