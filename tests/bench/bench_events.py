@@ -196,7 +196,7 @@ def start() -> tuple[float, float]:
     """Seconds from the start of a process to its readiness, and to its first answers."""
     with tempfile.TemporaryDirectory() as directory:
         target = f"unix:{Path(directory) / 'bench.sock'}"
-        with SidecarProcess(listen=[target]) as sidecar:
+        with SidecarProcess(listen=[target], compiled=True) as sidecar:
             return sidecar.ready_s, Peer(target, 1).begin(cluster())
 
 
@@ -210,7 +210,7 @@ def main() -> None:
     print("|---|---|---|---|")
     with tempfile.TemporaryDirectory() as directory:
         target = f"unix:{Path(directory) / 'bench.sock'}"
-        with SidecarProcess(listen=[target]):
+        with SidecarProcess(listen=[target], compiled=True):
             number = itertools.count(1)
             for name, (_, sizes) in WORKLOADS.items():
                 for size in sizes:

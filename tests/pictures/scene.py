@@ -49,7 +49,7 @@ def at_work() -> Iterator[Scene]:
     """Have the cluster work in the background, from the moment of the pictures on."""
     with tempfile.TemporaryDirectory() as state:
         settings = (*SETTINGS, f"state.directory={state}")
-        with SidecarProcess(*settings) as sidecar:
+        with SidecarProcess(*settings, compiled=True) as sidecar:
             player = _Player(sidecar.targets[0])
             player.start()
             try:

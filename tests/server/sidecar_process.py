@@ -31,6 +31,9 @@ READY_S = 240.0
 class SidecarProcess:
     """``python -m allocator serve`` as a child; ends with the context.
 
+    `compiled`: with compiled loops. Loading them costs more than all else that most tests do, and
+        plain Python decides the same.
+
     Attributes
     ----------
     targets : list of str
@@ -44,11 +47,13 @@ class SidecarProcess:
         *flags: str,
         listen: Sequence[str] = ("127.0.0.1:0",),
         config: Path | None = None,
+        compiled: bool = False,
     ) -> None:
         addresses = [word for target in listen for word in ("--listen", target)]
         settings = [word for flag in flags for word in ("--set", flag)]
         command = [sys.executable, "-m", "allocator", "serve", "--http-port", "0"]
         command += ["--config", str(config)] if config else []
+        environment = {"PYTHONUNBUFFERED": "1"} | ({} if compiled else {"NUMBA_DISABLE_JIT": "1"})
         self.begun_s = time.monotonic()
         self.process = subprocess.Popen(
             [*command, *addresses, *settings],
@@ -56,7 +61,7 @@ class SidecarProcess:
             stdin=subprocess.DEVNULL,
             text=True,
             cwd=Path(__file__).resolve().parents[2],
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env=os.environ | environment,
         )
         self.log: list[dict] = []
         self.raw: list[str] = []

@@ -148,7 +148,7 @@ def same_books(driver: Driver, sidecar: SidecarProcess) -> int:
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", *long("unix:{}/session.sock")])
 def test_the_books_agree_while_everything_comes_and_goes(listen, tmp_path):
-    with SidecarProcess(listen=[listen.format(tmp_path)]) as sidecar:
+    with SidecarProcess(listen=[listen.format(tmp_path)], compiled=True) as sidecar:
         with Driver(sidecar.targets[0], agents=60, frameworks=8) as driver:
             driver.wait("connected")
             rows = 0
@@ -166,7 +166,7 @@ def test_the_books_agree_while_everything_comes_and_goes(listen, tmp_path):
 
 def test_what_the_module_counts_is_in_the_scrape():
     """Figures go with its batches, every 200 ms here: the session is the first one, and is up."""
-    with SidecarProcess() as sidecar, Driver(sidecar.targets[0]) as driver:
+    with SidecarProcess(compiled=True) as sidecar, Driver(sidecar.targets[0]) as driver:
         driver.wait("connected")
         driver.decides()
         offered: dict[Any, float] = {}
@@ -204,7 +204,7 @@ def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
     known: dict[str, Any] = {"tls_ca": tmp_path / "sidecar.crt", "tls_name": "sidecar.test"}
     module = {"tls_cert": tmp_path / "module.crt", "tls_key": tmp_path / "module.key"}
     stranger = {"tls_cert": tmp_path / "stranger.crt", "tls_key": tmp_path / "stranger.key"}
-    with SidecarProcess(*flags) as sidecar:
+    with SidecarProcess(*flags, compiled=True) as sidecar:
         (target,) = sidecar.targets
         with Driver(target, **known, **module) as driver:
             driver.wait("connected")
@@ -231,7 +231,7 @@ def test_a_sidecar_that_is_killed_or_ends_comes_back(signals, tmp_path):
         driver.wait("ended", cause="unreachable")  # Nobody is there at first.
         for round_, number in enumerate(signals):
             place = len(driver.lines)
-            with SidecarProcess(listen=[target]) as sidecar:
+            with SidecarProcess(listen=[target], compiled=True) as sidecar:
                 driver.wait("connected", place)
                 driver.decides()
                 same_books(driver, sidecar)
@@ -249,7 +249,10 @@ def test_a_sidecar_that_is_killed_or_ends_comes_back(signals, tmp_path):
 def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(rounds, tmp_path):
     target = f"unix:{tmp_path}/session.sock"
     options = {"answer_ms": 1000, "welcome_ms": 500, "agents": 60, "frameworks": 8}
-    with SidecarProcess(listen=[target]) as sidecar, Driver(target, **options) as driver:
+    with (
+        SidecarProcess(listen=[target], compiled=True) as sidecar,
+        Driver(target, **options) as driver,
+    ):
         driver.wait("connected")
         for _ in range(rounds):
             driver.decides()
@@ -269,7 +272,10 @@ def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(rounds, tmp_path):
 
 def test_a_full_queue_means_a_resync_and_makes_nobody_wait(tmp_path):
     target = f"unix:{tmp_path}/session.sock"
-    with SidecarProcess(listen=[target]) as sidecar, Driver(target, queue=20) as driver:
+    with (
+        SidecarProcess(listen=[target], compiled=True) as sidecar,
+        Driver(target, queue=20) as driver,
+    ):
         driver.wait("connected")
         driver.decides()
         place = len(driver.lines)
@@ -289,7 +295,7 @@ def test_a_full_queue_means_a_resync_and_makes_nobody_wait(tmp_path):
 
 
 def test_refusals_of_a_snapshot_reach_the_sidecar():
-    with SidecarProcess() as sidecar:
+    with SidecarProcess(compiled=True) as sidecar:
         (target,) = sidecar.targets
         options = {"agents": 100, "frameworks": 200, "filters": 20_000, "churn": 0}
         with Driver(target, **options, interval_ms=10_000) as driver:
@@ -302,7 +308,7 @@ def test_refusals_of_a_snapshot_reach_the_sidecar():
 
 
 def test_the_older_of_two_masters_yields():
-    with SidecarProcess() as sidecar:
+    with SidecarProcess(compiled=True) as sidecar:
         (target,) = sidecar.targets
         with Driver(target, instance="old", started_us=1) as old:
             old.wait("connected")
@@ -557,7 +563,7 @@ def test_after_all_of_them_a_good_sidecar_finds_the_books_in_order(tmp_path):
         for manner in manners:
             endure(driver, manner, target, seed=2, streams=2)
         place = len(driver.lines)
-        with SidecarProcess(listen=[target]) as sidecar:
+        with SidecarProcess(listen=[target], compiled=True) as sidecar:
             driver.wait("connected", place)
             driver.decides()
             same_books(driver, sidecar)

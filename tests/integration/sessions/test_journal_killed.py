@@ -56,7 +56,10 @@ def run_and_kill(journal: Path, seed: int) -> list[bytes]:
     flags = [f"journal.path={journal}", f"journal.bytes_max={2**20}", "journal.files=100"]
     flags.append(f"journal.compression={'zstd' if seed else 'none'}")
     socket = f"unix:{journal.parent.parent}/{seed}.sock"
-    with SidecarProcess(*flags, listen=[socket]) as sidecar, sidecar.channel() as channel:
+    with (
+        SidecarProcess(*flags, listen=[socket], compiled=True) as sidecar,
+        sidecar.channel() as channel,
+    ):
         module = Witness(channel)
         module.begin([*STATE, *agents])
         module.say(module.next_batch(None))

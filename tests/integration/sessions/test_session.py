@@ -224,7 +224,7 @@ def test_the_process_decides_as_the_core_does_and_keeps_it(tmp_path: Path, spec:
         "policy.seed=7",
         f"journal.path={journal}",
     ]
-    with SidecarProcess(*flags, listen=[f"unix:{tmp_path}/a.sock"]) as sidecar:
+    with SidecarProcess(*flags, listen=[f"unix:{tmp_path}/a.sock"], compiled=True) as sidecar:
         with sidecar.channel() as channel:
             module = Witnessed(channel)
             module.begin(opening(), sequence=100)

@@ -47,7 +47,7 @@ def cold(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, *long(signal.SIGINT)])
 def test_it_takes_sessions_before_anything_is_compiled_and_leaves_no_children(cold, number):
-    with SidecarProcess() as sidecar, sidecar.channel() as channel:
+    with SidecarProcess(compiled=True) as sidecar, sidecar.channel() as channel:
         sidecar.await_said(
             "compiling the loops; until then they run interpreted, which decides the same, slowly"
         )
@@ -73,7 +73,7 @@ def test_compiled_loops_take_over_from_interpreted_ones(complete_cache, cold):
     """The children find their loops in the cache, so this takes no time."""
     shutil.copytree(complete_cache, cold / complete_cache.name)
     (cold / complete_cache.name / loop_cache.COMPLETE).unlink()
-    with SidecarProcess() as sidecar, sidecar.channel() as channel:
+    with SidecarProcess(compiled=True) as sidecar, sidecar.channel() as channel:
         module = GrpcModule(channel).begin()
         first = module.batch(cycle=True)
         sidecar.await_said("the compiled loops have taken over")

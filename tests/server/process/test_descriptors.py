@@ -21,7 +21,9 @@ KNOCKS = 20
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory) -> Iterator[SidecarProcess]:
-    with SidecarProcess(listen=[f"unix:{tmp_path_factory.mktemp('s')}/s"]) as running:
+    with SidecarProcess(
+        listen=[f"unix:{tmp_path_factory.mktemp('s')}/s"], compiled=True
+    ) as running:
         # Loading them needs files, too; pytest-timeout bounds it.
         while not running.said("the compiled loops have taken over"):
             time.sleep(0.1)
@@ -92,7 +94,7 @@ def test_a_configuration_that_cannot_be_read_ends_nothing(sidecar):
 
 
 def test_the_first_request_by_http_needs_no_import():
-    with SidecarProcess() as fresh:
+    with SidecarProcess(compiled=True) as fresh:
         host, _, port = fresh.http.rpartition(":")
         with socket.create_connection((host, int(port)), 60) as connection:
             time.sleep(0.5)  # until it is accepted
@@ -105,7 +107,7 @@ def test_the_first_request_by_http_needs_no_import():
 @pytest.mark.long
 def test_the_first_cycle_needs_no_descriptor():
     """Nothing is imported in the middle of a session, which would end with the failure."""
-    with SidecarProcess() as fresh, fresh.channel() as channel:
+    with SidecarProcess(compiled=True) as fresh, fresh.channel() as channel:
         module = GrpcModule(channel).begin()
         module.batch()
         with no_descriptors(fresh):

@@ -49,7 +49,7 @@ def test_the_end_waits_for_no_long_cycle(tmp_path):
         f"state.directory={tmp_path}/state",
         f"journal.path={tmp_path}/journal",
     )
-    with SidecarProcess(*flags) as process, process.channel() as channel:
+    with SidecarProcess(*flags, compiled=True) as process, process.channel() as channel:
         module = GrpcModule(channel).begin()
         go.touch()
         module.say(module.client.batch(2000, (), cycle=True))
