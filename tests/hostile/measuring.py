@@ -156,7 +156,7 @@ def look(loop: CoreLoop, figures: Figures, tenant: str) -> None:
 
 
 def _asked(url: str) -> str:
-    """Ask until there is an answer: on a busy machine the server says first that it takes longer."""
+    """Ask until there is an answer; a busy machine may say first that it takes longer."""
     while True:  # pytest-timeout bounds it
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
