@@ -18,13 +18,12 @@ def test_taking_the_agent_first_exceeds_it() -> None:
     assert max(each.while_all_can for each in paper.found("random", 5, 0, 20)) > 1
 
 
-def test_at_the_end_small_tasks_fill_the_rest() -> None:
-    """A needs (1, 1), B (2, 1): at (5, 5) both have room; later 1 CPU on each agent is A's."""
+def test_shares_are_followed_grant_by_grant() -> None:
+    """A needs (1, 1), B (2, 1): on agents of (3, 9) one task of each fills the CPUs."""
     cluster = paper.Cluster(np.array([[1, 1], [2, 1]]), np.array([[3, 9], [3, 9]]))
     order = [(0, 0), (1, 0), (0, 1), (1, 1)]
     found = paper.follow(cluster, order)
-    # Shares of CPU: 2 of 6 and 4 of 6; the maximal task has 2 of 6. At the third grant B's task
-    # fits on agent 2 only, before the fourth, too.
+    # Of 6 CPUs in all A ends with 2, and B with 4; the maximal task has 2. Both fit until the end.
     assert found.while_all_can == pytest.approx(1)
     assert found.at_the_end == pytest.approx(1)
 

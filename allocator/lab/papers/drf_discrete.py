@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import Floats, Ints, PolicySpec
+from allocator.core import Bools, Floats, Ints, PolicySpec
 from allocator.lab.papers.drf import drf
 from allocator.lab.papers.report import Cell, Report, Row, paragraphs
 from allocator.policies import build
@@ -96,9 +96,9 @@ def follow(cluster: Cluster, given: list[tuple[int, int]]) -> Found:
     return Found(*(each / cluster.maximal_share for each in (most, *ends)))
 
 
-def _fits(demand: Ints, free: Ints) -> np.ndarray:
+def _fits(demand: Ints, free: Ints) -> Bools:
     """Whether each user's task fits on some agent, (U,)."""
-    return (demand[:, None, :] <= free[None]).all(axis=2).any(axis=1)
+    return np.asarray((demand[:, None, :] <= free[None]).all(axis=2).any(axis=1))
 
 
 _REST = (
