@@ -20,10 +20,9 @@ def test_what_is_proved_holds(name: str, policy: str) -> None:
 @pytest.mark.parametrize("policy", ["max-min", "alpha 1/2", "alpha 2"])
 def test_other_allocations_are_neither_scale_invariant_nor_locally_fair(policy: str) -> None:
     rng = np.random.default_rng(1)
-    for _ in range(3):
-        case = draw(rng)
-        assert paper.scale_invariance(paper.POLICIES[policy], case) > 0.01
-        assert paper.local_fairness(paper.POLICIES[policy], case) > 0.01
+    cases = [draw(rng) for _ in range(10)]
+    assert max(paper.scale_invariance(paper.POLICIES[policy], case) for case in cases) > 0.01
+    assert max(paper.local_fairness(paper.POLICIES[policy], case) for case in cases) > 0.01
 
 
 @pytest.mark.parametrize("size", paper.SIZES)
