@@ -171,7 +171,10 @@ def it_is_the_wheel_that_runs(installed: Installed, wheel: Path) -> None:
 
 
 def it_compiles_its_loops_once(installed: Installed) -> None:
-    """Ahead: a sidecar that compiles beside would end before it is done."""
+    """Ahead, as in an image."""
+    if "NUMBA_DISABLE_JIT" in installed.environment:
+        assert "none is compiled" in installed.run("warm")
+        return
     assert "all loops are compiled" in installed.run("warm")
     assert installed.run("warm").startswith("compiled already: ")
 

@@ -31,6 +31,8 @@ READY_S = 240.0
 class SidecarProcess:
     """``python -m allocator serve`` as a child; ends with the context.
 
+    It is waited for until its log says `until`: by default until it takes sessions.
+
     Attributes
     ----------
     targets : list of str
@@ -44,12 +46,14 @@ class SidecarProcess:
         *flags: str,
         listen: Sequence[str] = ("127.0.0.1:0",),
         config: Path | None = None,
+        until: str = "ready",
     ) -> None:
         addresses = [word for target in listen for word in ("--listen", target)]
         settings = [word for flag in flags for word in ("--set", flag)]
         command = [sys.executable, "-m", "allocator", "serve", "--http-port", "0"]
         command += ["--config", str(config)] if config else []
         self.begun_s = time.monotonic()
+        self._until = until
         self.process = subprocess.Popen(
             [*command, *addresses, *settings],
             stderr=subprocess.PIPE,
@@ -69,10 +73,10 @@ class SidecarProcess:
 
     def __enter__(self) -> Self:
         assert self._ready.wait(READY_S), self.raw
-        if not self.said("ready"):
+        if not self.said(self._until):
             self.process.wait()
             raise AssertionError("".join(self.raw))
-        ready = self.said("ready")[0]
+        ready = self.said(self._until)[0]
         self.targets, self.http = ready["targets"], ready["http"]
         return self
 
@@ -133,7 +137,7 @@ class SidecarProcess:
             except ValueError:
                 continue
             self.log.append(entry)
-            if entry.get("event") == "ready":
+            if entry.get("event") == self._until:
                 self.ready_s = time.monotonic() - self.begun_s
                 self._ready.set()
         self._ready.set()
