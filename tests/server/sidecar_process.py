@@ -92,9 +92,9 @@ class SidecarProcess:
         """Entries of the log with this event."""
         return [entry for entry in self.log if entry.get("event") == event]
 
-    def await_said(self, event: str, **fields: object) -> dict:
+    def await_said(self, event: str, within_s: float = 60.0, **fields: object) -> dict:
         """Wait for an entry of the log."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
             for entry in self.said(event):
                 if fields.items() <= entry.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sessions.test_cpp_session import DRIVER, Driver
-from tests.server.sidecar_process import SidecarProcess
+from tests.server.sidecar_process import READY_S, SidecarProcess
 
 LONGEST_S = 1.0
 """From one attempt of the module to the next, where nobody answers."""
@@ -20,7 +20,7 @@ def test_a_module_is_welcome_within_a_second_of_readiness_and_decided_for_by_nob
     with SidecarProcess(until="listening") as sidecar, Driver(sidecar.targets[0]) as driver:
         ended = driver.wait("ended")
         assert "loading the compiled loops" in ended["reason"]
-        sidecar.await_said("ready")
+        sidecar.await_said("ready", within_s=READY_S)
         ready_s = time.monotonic()
         driver.wait("connected")
         assert time.monotonic() - ready_s < LONGEST_S + BUSY_S

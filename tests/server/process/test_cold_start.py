@@ -23,7 +23,7 @@ from allocator.server.system import compilation, loop_cache
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.server.metrics.scraping import value
-from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.server.sidecar_process import READY_S, GrpcModule, SidecarProcess
 from tests.tiers import long
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -109,7 +109,7 @@ def test_once_the_loops_are_loaded_sessions_begin_and_the_first_cycle_has_a_plan
         sidecar.channel() as channel,
     ):
         assert refusal(channel).code() is grpc.StatusCode.UNAVAILABLE
-        sidecar.await_said("ready")
+        sidecar.await_said("ready", within_s=READY_S)
         module = GrpcModule(channel).begin()
         assert len(module.batch(cycle=True)) > 0
         found = sidecar.scraped()
