@@ -84,7 +84,7 @@ def follow(cluster: Cluster, given: list[tuple[int, int]]) -> Found:
     share, free = np.zeros(len(cluster.demand)), cluster.capacity.copy()
     most, all_can = 0.0, True
     for user, agent in given:
-        all_can = all_can and _fits(cluster.demand, free).all()
+        all_can = all_can and bool(_fits(cluster.demand, free).all())
         share[user] += task_share[user]
         free[agent] -= cluster.demand[user]
         if all_can:
@@ -98,7 +98,7 @@ def follow(cluster: Cluster, given: list[tuple[int, int]]) -> Found:
 
 def _fits(demand: Ints, free: Ints) -> Bools:
     """Whether each user's task fits on some agent, (U,)."""
-    return np.asarray((demand[:, None, :] <= free[None]).all(axis=2).any(axis=1))
+    return np.asarray(np.any(np.all(demand[:, None, :] <= free[None], axis=2), axis=1))
 
 
 _REST = (

@@ -70,7 +70,7 @@ def most_gained(given: Problem, tasks: Floats) -> float:
     """The largest sum of the corollary over all feasible allocations, of the priorities' sum."""
     price = given.worth.T @ (given.priority / (given.worth @ tasks))
     best = linprog(-price, A_ub=given.need, b_ub=np.ones(len(given.need)), method="highs")
-    assert best.status == 0, best.message
+    assert best.fun is not None, best.message
     return float(-best.fun / given.priority.sum() - 1)
 
 
@@ -89,8 +89,10 @@ def elsewhere(given: Problem, tasks: Floats, rng: np.random.Generator) -> float:
         )
         for sign in (1, -1)
     ]
-    assert all(end.status == 0 for end in ends)
-    return float((np.abs(ends[0].x - ends[1].x) * largest).max())
+    one, other = (end.x for end in ends)
+    assert one is not None
+    assert other is not None
+    return float((np.abs(one - other) * largest).max())
 
 
 def server_specific(cluster: Cluster, _rng: np.random.Generator) -> Floats:
@@ -133,7 +135,7 @@ def corollary_1(seed: int = 0, trials: int = 50) -> Report:
             again = solve(_turned(given, turned))
             apart.append(_apart(utility, given.worth[:, turned] @ again))
             if criterion is of_framework:
-                tasks = np.bincount(given.of, best, len(utility))
+                tasks = np.bincount(given.of, best, len(utility)).astype(np.float64)
                 other.append(_apart(tasks, optimum(cluster, 1.0).sum(axis=1)))
         cells = [Cell(max(each), 0.0, SLACK, at_most=True) for each in (gained, apart)]
         percent = 100 * float(np.mean(moved))
