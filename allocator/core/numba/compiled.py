@@ -6,7 +6,6 @@ books of a sidecar that loads them still (`interpret`), in trials of a policy (`
 and in tests (NUMBA_DISABLE_JIT=1).
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -18,13 +17,10 @@ import numpy as np
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-_PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
-
-
 class _Mode:
     """How loops run in this process."""
 
-    interpreted = _PLAIN
+    interpreted = False
     cache_may_fail = False
 
 
@@ -117,7 +113,7 @@ def loop_view(array: np.ndarray) -> np.ndarray:
 
 def interpret(wanted: bool) -> None:
     """Run all loops of the process as plain Python from now on, or compiled."""
-    _Mode.interpreted = wanted or _PLAIN
+    _Mode.interpreted = wanted
 
 
 def tolerate_cache_errors() -> None:

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, codegen, types
 from numba.core.imputils import impl_ret_borrowed
@@ -49,6 +50,8 @@ def njit(
     if not options.get("no_cpython_wrapper"):
         _entries.add(function.__qualname__)
     dispatcher = numba.njit(**options)(function)
+    if dispatcher is function:  # NUMBA_DISABLE_JIT is set
+        return np.errstate(all="ignore")(function)  # as in compiled code
     compiler = getattr(dispatcher, "_compiler", None)
     if compiler is not None:
         compiler.compile = _ours(compiler.compile)
