@@ -284,7 +284,7 @@ def test_all_that_is_granted_is_offered_and_nothing_is_left(monkeypatch):
 
 
 def test_who_waits_is_served():
-    assert not [*find_waiting(range(FEW // 3))]
+    assert not [*find_waiting(range(FEW // 2))]
 
 
 @pytest.mark.long

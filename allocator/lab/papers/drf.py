@@ -190,7 +190,11 @@ def _spread(amounts: Floats) -> float:
     return float(amounts.max() / amounts.min() - 1)
 
 
-PROPERTIES: Mapping[str, tuple[Callable[[Policy, Case], float], frozenset[str]]] = {
+Properties = Mapping[str, tuple[Callable[[Policy, Case], float], frozenset[str]]]
+"""Each property's test, which says by how much it fails, and the policies that are said to lack
+it."""
+
+PROPERTIES: Properties = {
     "sharing incentive": (sharing_incentive, frozenset({"asset"})),
     "strategy-proofness": (strategy_proofness, frozenset({"CEEI"})),
     "envy-freeness": (envy_freeness, frozenset()),
@@ -203,26 +207,37 @@ PROPERTIES: Mapping[str, tuple[Callable[[Policy, Case], float], frozenset[str]]]
 """Each property's test, and the policies that Table 2 refuses it."""
 
 
+def property_rows(
+    tests: Properties,
+    policies: Mapping[str, Policy],
+    seed: int,
+    trials: int,
+    slack: float = _SLACK,
+) -> tuple[Row, ...]:
+    """In how many percent of random clusters each property fails; all meet the same clusters.
+
+    `slack`: a violation that is no larger is rounding.
+    """
+    rows = []
+    for name, (test, refused) in tests.items():
+        cells = []
+        for policy, allocate in policies.items():
+            rng = np.random.default_rng(seed)
+            failed = [test(allocate, draw(rng)) > slack for _ in range(trials)]
+            percent = 100 * float(np.mean(failed))
+            cells.append(counter_examples(percent) if policy in refused else Cell(percent, 0.0))
+        rows.append(Row(name, tuple(cells)))
+    return tuple(rows)
+
+
 def properties(seed: int = 0, trials: int = 200) -> Report:
     """Table 2: in how many percent of the clusters each property fails."""
-    rows = []
-    for name, (test, refused) in PROPERTIES.items():
-        cells = []
-        for policy, allocate in POLICIES.items():
-            rng = np.random.default_rng(seed)
-            failed = [test(allocate, draw(rng)) > _SLACK for _ in range(trials)]
-            percent = 100 * float(np.mean(failed))
-            if policy in refused:
-                cells.append(counter_examples(percent))
-            else:
-                cells.append(Cell(percent, 0.0))
-        rows.append(Row(name, tuple(cells)))
     return Report(
         name="drf-properties",
         title="Properties: in how many percent of random clusters each fails",
         source="Ghodsi et al., NSDI 2011, sec. 3 and 5, Table 2",
         columns=tuple(POLICIES),
-        rows=tuple(rows),
+        rows=property_rows(PROPERTIES, POLICIES, seed, trials),
         notes=paragraphs(f"""
             {trials} random clusters of two to four users and two or three resources, fluid optima.
             Published 0: the table promises the property. 'Refused': the table says that the policy

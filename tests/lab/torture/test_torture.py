@@ -31,7 +31,7 @@ from allocator.lab.torture.report import Findings
 from allocator.lab.torture.rig import LogMeter, TorturedSidecar
 from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
 from tests.server.metrics.scraping import samples
-from tests.tiers import EVERYTHING, long
+from tests.tiers import long
 
 QUIET = (questions,)
 
@@ -43,7 +43,7 @@ def test_a_short_torture_finds_nothing(tmp_path, duration_s):
     assert not report.violations, text(report)
     findings = report.findings
     assert findings.counts["cycles"] >= cycles_min
-    if EVERYTHING:  # it is long enough for each
+    if duration_s >= 10:  # long enough for each, however busy the machine is
         assert findings.counts["facts_compared"]
         assert findings.faults
         assert findings.samples

@@ -16,13 +16,14 @@ from allocator.core import Floats
 from allocator.lab.papers.drf import (
     Case,
     Policy,
+    Properties,
     ceei,
-    draw,
     drf,
     pareto_efficiency,
+    property_rows,
     sharing_incentive,
 )
-from allocator.lab.papers.report import Cell, Report, Row, beside, counter_examples, paragraphs
+from allocator.lab.papers.report import Cell, Report, Row, beside, paragraphs
 from allocator.solvers.fluid import proportional_fairness_agents, water_filling
 
 SOURCE = "Bonald and Roberts, Performance Evaluation 2014"
@@ -86,7 +87,7 @@ def strategy_proofness(policy: Policy, case: Case) -> float:
     return most
 
 
-PROPERTIES: Mapping[str, tuple[Callable[[Policy, Case], float], frozenset[str]]] = {
+PROPERTIES: Properties = {
     "Pareto efficiency": (pareto_efficiency, frozenset()),
     "sharing incentive (Prop. 1, 4)": (sharing_incentive, _OTHERS),
     "strategy-proofness (Prop. 2, 5)": (strategy_proofness, _OTHERS | {"PF"}),
@@ -98,21 +99,12 @@ PROPERTIES: Mapping[str, tuple[Callable[[Policy, Case], float], frozenset[str]]]
 
 def properties(seed: int = 0, trials: int = 100) -> Report:
     """Section 2: in how many percent of random clusters each property fails."""
-    rows = []
-    for name, (test, refused) in PROPERTIES.items():
-        cells = []
-        for policy, allocate in POLICIES.items():
-            rng = np.random.default_rng(seed)
-            failed = [test(allocate, draw(rng)) > SLACK for _ in range(trials)]
-            percent = 100 * float(np.mean(failed))
-            cells.append(counter_examples(percent) if policy in refused else Cell(percent, 0.0))
-        rows.append(Row(name, tuple(cells)))
     return Report(
         name="pf-properties",
         title="Properties of allocations: in how many percent of random clusters each fails",
         source=f"{SOURCE}, sec. 2.2 to 2.5, Propositions 1 to 7, Remark 1",
         columns=tuple(POLICIES),
-        rows=tuple(rows),
+        rows=property_rows(PROPERTIES, POLICIES, seed, trials, SLACK),
         notes=paragraphs(f"""
             {trials} random clusters of two to four jobs and two or three resources, fluid optima.
             Published 0: the text proves the property. 'Refused': it says that the allocation lacks
