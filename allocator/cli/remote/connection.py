@@ -38,9 +38,6 @@ _LOOK = (
     " --timeout waits longer"
 )
 
-_NOT_BELIEVED = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:)]+)")
-
-
 TimeoutOption: TypeAlias = Annotated[
     float, typer.Option(min=0.001, max=1e6, help="Seconds to wait.")
 ]
@@ -84,13 +81,16 @@ class Connection:
         token = self._read(self.token_file)
         if token is None:
             return self._open()
+        text = token.decode("utf-8", "replace").strip()
+        if not text:
+            fail(Exit.USAGE, f"--token-file {self.token_file}: is empty; write a token into it")
         self._check_that_hidden()
         channel = self._open()
         import grpc
 
         from allocator.lab.links.sidecar_process import Bearer
 
-        return grpc.intercept_channel(channel, Bearer(token.decode("utf-8", "replace").strip()))
+        return grpc.intercept_channel(channel, Bearer(text))
 
     def _open(self) -> "grpc.Channel":
         import grpc
@@ -157,16 +157,15 @@ class Connection:
 
     def _unavailable(self, details: str) -> str:
         """Tell apart who is not there, who cannot be believed, and who does not want us."""
-        if refused := _NOT_BELIEVED.search(details):
-            mend = "--tls-ca names whom to believe, and the sidecar's log what it has"
-            return f"the certificate of the sidecar at {self.target}: {refused[1]}; {mend}"
-        if "Socket closed" in details:
-            mend = "it may want TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)"
-            return f"the sidecar at {self.target} closed the connection; {mend}"
-        mend = "is it running? --target or MESOS_ALLOCATOR_TARGET names another"
-        # gRPC tells the whole way down; what happened stands at its end.
-        why = details.rpartition(": ")[2].rstrip(")")
-        return f"no sidecar answers at {self.target}; {mend} ({why})"
+        from allocator.lab.links.unreachable import why_unavailable
+
+        return why_unavailable(
+            self.target,
+            details,
+            start="is it running? --target or MESOS_ALLOCATOR_TARGET names another",
+            trust="--tls-ca names whom to believe, and the sidecar's log what it has",
+            tls="it may want TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)",
+        )
 
     def explain(self, error: "grpc.RpcError", *, changes: bool = False) -> NoReturn:
         """Say what went wrong, and end; a command that changes something says what is not known."""
