@@ -37,6 +37,8 @@ class Exit(IntEnum):
     """No sidecar at the target, or no answer in time."""
     REFUSED = 4
     """The sidecar says that the request is wrong, or cannot be met now."""
+    NOT_SAVED = 5
+    """The change counts, and could not be saved: it ends with the sidecar's process."""
     CONFIG = 78
     """The configuration is wrong (EX_CONFIG of sysexits.h)."""
 

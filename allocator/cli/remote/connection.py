@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from allocator.cli.remote.examples import EXAMPLES
 from allocator.cli.remote.output import Form, FormOption, JsonOption, form_of, written
-from allocator.cli.tree import PLAIN, Exit, fail, shown_example
+from allocator.cli.tree import JSON_WANTED, PLAIN, Exit, fail, shown_example
 from allocator.plain import printable
 
 if TYPE_CHECKING:
@@ -336,6 +336,17 @@ def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
     return commands
 
 
+def _end_unless_saved(response: Any) -> None:  # noqa: ANN401 - of any RPC
+    """End with a warning where what was changed could not be saved."""
+    if "change" not in response.DESCRIPTOR.fields_by_name or not response.change.save_failed:
+        return
+    if not JSON_WANTED.get():  # there it is in the answer
+        why = printable(response.change.lasts_not)
+        text = f"the change counts, but is not saved: {why}; it ends with the sidecar's process"
+        typer.echo(f"warning: {text} unless that is mended", err=True)
+    raise typer.Exit(int(Exit.NOT_SAVED))
+
+
 def printed_by(module: str, name: str, *more: str) -> Callable[..., Any]:
     """Print a response with the function `name` of a module, which is imported only then.
 
@@ -391,6 +402,7 @@ def remote(
                     typer.echo(printable(each))
             else:
                 show(data, **options)
+            _end_unless_saved(response)
 
         example = shown_example(EXAMPLES.get(function.__name__, ""))
         app.command(name, cls=RemoteCommand, epilog=example)(command)
