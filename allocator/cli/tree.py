@@ -113,6 +113,18 @@ def expect(option: str, word: str, known: Iterable[str]) -> None:
         fail(Exit.USAGE, f"{option}: {word!r}; {choose([word], known)}")
 
 
+def check_there(path: Path | None) -> None:
+    """End where a file to read is not there, with the same code in every command."""
+    if path is None:
+        return
+    try:
+        path.stat()
+    except FileNotFoundError as error:
+        fail(Exit.USAGE, f"{path}: {error.strerror}; name a file that is there")
+    except OSError:
+        pass  # What is wrong with it is said where it is read.
+
+
 def directory(context: typer.Context, path: Path | None) -> Path | None:
     """Refuse where nothing can be written, before anything is played for it.
 
