@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -17,7 +18,7 @@ def check(target: str, *words: str) -> Result:
     return CliRunner().invoke(app, ["status", "--check", "--target", target, *words])
 
 
-STATUS = {
+STATUS: dict[str, Any] = {
     **dict.fromkeys(("agents", "active_agents", "frameworks", "active_frameworks", "roles"), 2),
     **dict.fromkeys(("filters", "outstanding_decisions", "sessions"), 3),
     **dict.fromkeys(("cycles", "decisions", "events"), 4),
@@ -52,8 +53,8 @@ def test_a_sidecar_is_judged_by_what_it_says_of_itself():
         await_true(lambda: check(target).exit_code == Check.OK)  # the loops are loaded by then
         line, bar, numbers = one_line(check(target)).partition(" | ")
         assert (line, bar) == ("OK: in session with master master", " | ")
-        found = dict(each.split("=") for each in shlex.split(numbers))
-        assert (found["agents"], found["sessions"], found["warnings"]) == ("0", "1c", "0")
+        told = dict(each.split("=") for each in shlex.split(numbers))
+        assert (told["agents"], told["sessions"], told["warnings"]) == ("0", "1c", "0")
         found = check(target, "--json")
         assert (found.exit_code, json.loads(found.stdout)["in_session"]) == (Check.OK, True)
 

@@ -267,11 +267,15 @@ def test_check_config_says_ok_or_what_results(tmp_path):
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
 def test_check_config_reads_standard_input(name):
-    command = [sys.executable, "-m", "allocator", "check-config", name]
-    told = {"capture_output": True, "text": True, "timeout": 120}
-    good = subprocess.run(command, input="[http]\nport = 1\n", check=False, **told)
+    def checked(text: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "allocator", "check-config", name]
+        return subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    good = checked("[http]\nport = 1\n")
     assert (good.returncode, good.stdout) == (0, "/dev/stdin: ok\n")
-    bad = subprocess.run(command, input="[http]\nport = -1\n", check=False, **told)
+    bad = checked("[http]\nport = -1\n")
     assert bad.returncode == 78
     assert bad.stderr.startswith("error: /dev/stdin:2: http.port")
 

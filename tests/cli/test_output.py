@@ -135,8 +135,10 @@ def test_what_a_limit_leaves_out_is_counted(capsys):
         ({"newcomer": "eng/ads"}, "a newcomer would be given 0.2500"),
         (
             {"newcomer": "opps", "limit": 1},
-            "a newcomer in opps would be given 0.2500; no framework is in that role yet;"
-            " did you mean 'ops'?",
+            (
+                "a newcomer in opps would be given 0.2500; no framework is in that role yet;"
+                " did you mean 'ops'?"
+            ),
         ),
         ({"newcomer": "opps", "role": "eng"}, "a newcomer would be given 0.2500"),
     ],

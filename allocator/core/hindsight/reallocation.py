@@ -13,6 +13,7 @@ import numpy as np
 from allocator.core.apply import apply
 from allocator.core.books.open_decisions import OpenDecisions
 from allocator.core.books.state import State
+from allocator.core.bounds import quoted
 from allocator.core.events import AddFramework, Define, EventError, FrameworkInfo, Request
 
 
@@ -51,9 +52,12 @@ def _role_of(state: State, path: str) -> int:
     """Give the handle of a role; a role that is not known is defined, with those above it."""
     roles = state.roles
     names = path.split("/")
+    if not all(names):
+        message = f"{quoted(path)} is not a role; write it as 'eng' or 'eng/ads'"
+        raise EventError("value", "role", message)
     for depth in range(1, len(names) + 1):
         above = "/".join(names[:depth])
-        if above and roles.row(above) is not None:
+        if roles.row(above) is not None:
             continue
         handle = next(each for each in count(1) if not roles.is_bound(each))
         if handle > (most := state.session_limits.roles):
