@@ -28,7 +28,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # The runner makes the tree of commands anew for each call, which costs more than most calls.
-typer.testing._get_command = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]
+_once = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]
+typer.testing._get_command = _once  # type: ignore[attr-defined]
 
 # Before anything imports numba, and inherited by the processes that tests start.
 loop_cache.prepare()

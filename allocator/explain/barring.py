@@ -4,9 +4,8 @@
 of all rules bar pairs of a client and an agent.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from allocator.core import (
     harmless,
     parse_constraint,
 )
-from allocator.core.numba.compiled import Superseded, interpret
 from allocator.explain.picture import Picture, Subject
 from allocator.policies.filling import servable_pairs
 from allocator.policies.filling.criterion import Criterion, cluster_total, of_amounts
@@ -132,18 +130,6 @@ def text_of(clause: Clause) -> str:
     if not clause.values:
         return "!" * clause.negated + clause.attribute
     return f"{clause.attribute}{'!' * clause.negated}={'|'.join(sorted(clause.values))}"
-
-
-_T = TypeVar("_T")
-
-
-def uninterrupted(work: Callable[[], _T]) -> _T:
-    """Do work that calls loops; begin anew where compiled ones come to replace the others."""
-    try:
-        return work()
-    except Superseded:
-        interpret(False)
-        return work()
 
 
 @dataclass(frozen=True)

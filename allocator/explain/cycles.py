@@ -24,7 +24,7 @@ from allocator.core import (
     Subtree,
     Transition,
 )
-from allocator.explain.barring import Barring, PairChecker, Pairs, uninterrupted
+from allocator.explain.barring import Barring, PairChecker, Pairs
 from allocator.explain.picture import NEVER, Picture, agent_name, name_of
 from allocator.policies import POLICIES, build, substitute
 from allocator.policies.filling import Criterion, Filling
@@ -327,7 +327,7 @@ def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | No
     if not isinstance(policy, Filling):
         return None
     ranking = (policy.criterion, *policy.others)
-    return uninterrupted(lambda: [criterion(snapshot) for criterion in ranking])
+    return [criterion(snapshot) for criterion in ranking]
 
 
 def _losses(
@@ -488,7 +488,7 @@ def _score(checker: PairChecker, place: int) -> float:
     places, standing = checker.scene.places, checker.scene.standing
     if len(standing.denominator) != 1 or not checker.scored:
         return float("nan")
-    return float(uninterrupted(lambda: score(places, standing, place, standing.denominator, 0)))
+    return float(score(places, standing, place, standing.denominator, 0))
 
 
 def _next_best(picture: Picture, record: CycleRecord, agent: int) -> list[Loss]:

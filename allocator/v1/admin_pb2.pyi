@@ -93,8 +93,8 @@ class GetStatusResponse(_message.Message):
     events: _builtins.int
     sessions: _builtins.int
     loops_state: _builtins.str
-    """How far the compiled loops are: "compiling", "loading", "compiled"; or "failed". All but
-    "compiled" decide the same by interpreted ones, slowly.
+    """How far the compiled loops are: "compiling", "loading", "compiled"; "failed", which is tried
+    again; or "plain" (NUMBA_DISABLE_JIT). No session begins but by "compiled" or "plain" ones.
     """
     loop_parts_compiled: _builtins.int
     """So many of the parts that are compiled side by side are ready."""
@@ -169,7 +169,7 @@ class StatusWarning(_message.Message):
     MEND_FIELD_NUMBER: _builtins.int
     what: _builtins.str
     """In a few words: "no session", "silent master", "recovery" (the master holds all offers back),
-    "policy failed", "interpreted", "journal off", "starvation",
+    "policy failed", "starting", "not compiled", "journal off", "starvation",
     "refusals forgotten", "not kept", "no agent left", "asked to leave", "unknown name",
     "fits nowhere".
     """

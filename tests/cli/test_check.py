@@ -67,10 +67,10 @@ def test_who_does_not_answer_is_critical():
 
 @pytest.mark.parametrize("what", sorted(CRITICAL))
 def test_that_decisions_are_not_what_was_set_is_critical(what):
-    warnings = [{"what": "interpreted", "text": "slow"}, {"what": what, "text": "a\nb"}]
+    warnings = [{"what": "starting", "text": "slow"}, {"what": what, "text": "a\nb"}]
     code, line = checked({**STATUS, "warnings": warnings})
     assert code == Check.CRITICAL
-    assert line.startswith(f"CRITICAL: interpreted: slow; {what}: a")
+    assert line.startswith(f"CRITICAL: starting: slow; {what}: a")
     assert "\n" not in line
 
 

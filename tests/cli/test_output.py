@@ -183,7 +183,7 @@ def test_a_status_is_a_list(capsys):
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [("compiling", "interpreted (compiling), 1 of 3 parts compiled"), ("compiled", "compiled")],
+    [("compiling", "compiling, 1 of 3 parts compiled"), ("compiled", "compiled")],
 )
 def test_a_status_says_how_far_the_compiled_loops_are(capsys, state, said):
     status = pb.GetStatusResponse(loops_state=state, loop_parts_compiled=1, loop_parts=3)

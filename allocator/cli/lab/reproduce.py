@@ -35,16 +35,22 @@ _CHOOSY_EXAMPLES = "allocator.lab.papers.choosy.examples"
 _CHOOSY_RAMP_UP = "allocator.lab.papers.choosy.ramp_up"
 _CHOOSY_MACRO = "allocator.lab.papers.choosy.macro"
 _CHOOSY_MICRO = "allocator.lab.papers.choosy.micro"
+_CHOOSY_MARKET = "allocator.lab.papers.choosy.market"
 _CHOOSY_JOBS = "allocator.lab.papers.choosy.jobs"
 _KESIDIS_FLUID = "allocator.lab.papers.kesidis.fluid"
 _KESIDIS_PER_SERVER_FLUID = "allocator.lab.papers.kesidis.per_server_fluid"
 _KESIDIS_SENSITIVITY = "allocator.lab.papers.kesidis.sensitivity"
+_KESIDIS_COROLLARY = "allocator.lab.papers.kesidis.corollary"
+_KESIDIS_FIGURES = "allocator.lab.papers.kesidis.figures"
 _QUINCY_SOLVER_TIMES = "allocator.lab.papers.quincy.solver_times"
 _QUINCY_FIGURES = "allocator.lab.papers.quincy.figures"
 _DRF = "allocator.lab.papers.drf"
+_DRF_DISCRETE = "allocator.lab.papers.drf_discrete"
 _BONALD_EXAMPLES = "allocator.lab.papers.bonald.examples"
 _BONALD_TRAFFIC = "allocator.lab.papers.bonald.traffic"
 _BONALD_TASKS = "allocator.lab.papers.bonald.tasks"
+_BONALD_PROPERTIES = "allocator.lab.papers.bonald.properties"
+_BONALD_THREE_RESOURCES = "allocator.lab.papers.bonald.three_resources"
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "kesidis-table-1": Experiment(
@@ -55,10 +61,16 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         _CHOOSY_EXAMPLES, "figures", "Figures 1, 3, 5: the optimum, and online"
     ),
     "choosy-theorems": Experiment(_CHOOSY_EXAMPLES, "theorems", "Theorems 1 to 3 as properties"),
+    "choosy-market": Experiment(
+        _CHOOSY_MARKET, "market_equilibrium", "section 4.3: a market comes to the same shares"
+    ),
     "choosy-theorem-4": Experiment(
         _CHOOSY_EXAMPLES, "theorem_4", "how near Choosy comes from anywhere"
     ),
     "choosy-fig-6": Experiment(_CHOOSY_RAMP_UP, "figure_6", "ramp-up time by pickiness"),
+    "choosy-fig-7": Experiment(
+        _CHOOSY_RAMP_UP, "figure_7", "which shapes of task times ramp up in time", ()
+    ),
     "choosy-macrobenchmark": Experiment(
         _CHOOSY_MACRO, "macrobenchmark", "Figures 8, 9, Tables 1, 2"
     ),
@@ -84,6 +96,16 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "propositions",
         "Propositions 1 and 2 with priorities and server preferences",
     ),
+    "kesidis-corollary-1": Experiment(
+        _KESIDIS_COROLLARY, "corollary_1", "proportional fairness of any fairness criterion"
+    ),
+    "kesidis-fig-1": Experiment(_KESIDIS_FIGURES, "figure_1", "DRF and PS-DSF, oblivious"),
+    "kesidis-fig-2": Experiment(_KESIDIS_FIGURES, "figure_2", "DRF and PS-DSF, characterised"),
+    "kesidis-fig-3": Experiment(_KESIDIS_FIGURES, "figure_3", "TSF, BF-DRF and rPS-DSF"),
+    "kesidis-fig-4": Experiment(_KESIDIS_FIGURES, "figure_4", "both modes under DRF"),
+    "kesidis-fig-5": Experiment(
+        _KESIDIS_FIGURES, "figure_5", "BF-DRF and rPS-DSF, agents registered one by one"
+    ),
     "kesidis-sensitivity": Experiment(
         _KESIDIS_SENSITIVITY,
         "sensitivity",
@@ -104,7 +126,16 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         _DRF, "example", "9 CPUs and 18 GB under DRF, asset fairness, CEEI", ()
     ),
     "drf-properties": Experiment(_DRF, "properties", "Table 2, each cell by experiment"),
+    "drf-whole-tasks": Experiment(
+        _DRF_DISCRETE, "whole_tasks", "section 5: the bound of one maximal task"
+    ),
     "pf-examples": Experiment(_BONALD_EXAMPLES, "examples", "proportional fairness and DRF", ()),
+    "pf-properties": Experiment(
+        _BONALD_PROPERTIES, "properties", "scale invariance, local fairness and others"
+    ),
+    "pf-proposition-7": Experiment(
+        _BONALD_PROPERTIES, "proposition_7", "which utilities are locally fair", ()
+    ),
     "pf-service-rates": Experiment(
         _BONALD_TRAFFIC, "figures", "both in dynamic traffic, by load", ()
     ),
@@ -112,6 +143,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         _BONALD_TRAFFIC, "heavy_traffic", "both near the capacity of one resource", ()
     ),
     "pf-fig-3": Experiment(_BONALD_TRAFFIC, "figure_3", "four classes in dynamic traffic"),
+    "pf-three-resources": Experiment(
+        _BONALD_THREE_RESOURCES, "three_resources", "three types of resource in dynamic traffic"
+    ),
     "pf-capacity-region": Experiment(
         _BONALD_TRAFFIC, "capacity_region", "how much traffic is too much"
     ),

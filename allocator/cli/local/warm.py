@@ -32,6 +32,9 @@ def warm(
     They are kept under NUMBA_CACHE_DIR. Without it, a checkout keeps them in .cache/numba; an
     installed package beside its bytecode or, where it may not write there, in the user's cache.
     """
+    if loop_cache.is_off():
+        typer.echo("NUMBA_DISABLE_JIT is set: loops run as plain Python, and none is compiled")
+        return
     note = loop_cache.prepare()
     if aside:
         os.nice(5)
@@ -104,7 +107,7 @@ def _compile_part(part: str, *, aside: bool) -> None:
 
     if not aside:
         # Collecting garbage takes a seventh of the time, and spares a hundred megabytes. Beside a
-        # sidecar that serves, memory counts more.
+        # master, memory counts more.
         gc.freeze()
         gc.set_threshold(100_000, 50, 1000)
     if part not in PARTS:

@@ -137,4 +137,4 @@ def _loops(data: dict[str, Any]) -> str:
     if data["loops_state"] == "compiled":
         return "compiled"
     done, parts = data["loop_parts_compiled"], data["loop_parts"]
-    return f"interpreted ({data['loops_state']}), {done} of {parts} parts compiled"
+    return f"{data['loops_state']}, {done} of {parts} parts compiled"

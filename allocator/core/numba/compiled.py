@@ -1,10 +1,12 @@
-"""Loops that run compiled, and that can run interpreted, too: slowly, with the same results.
+"""Loops that run compiled, and that can run as plain Python, too: slowly, with the same results.
 
 Numba is imported, and a loop compiled or loaded from the cache, when a compiled loop is called
-first. So a process that calls none starts without numba; and one whose cache is cold decides
-interpreted while another process compiles, see `interpret`.
+first. So a process that calls none starts without numba. Loops run as plain Python over the empty
+books of a sidecar that loads them still (`interpret`), in trials of a policy (`interpreted_here`),
+and in tests (NUMBA_DISABLE_JIT=1).
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -16,11 +18,13 @@ import numpy as np
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+_PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
+
+
 class _Mode:
     """How loops run in this process."""
 
-    interpreted = False
-    superseded = False
+    interpreted = _PLAIN
     cache_may_fail = False
 
 
@@ -33,40 +37,26 @@ class Decorator(Protocol):
     def __call__(self, function: _Function, /) -> _Function: ...
 
 
-class Superseded(Exception):  # noqa: N818 - it is no error
-    """Raised by interpreted loops once compiled ones are available: begin the work again."""
-
-
 class Loop:
     """A function that is compiled when it is needed.
 
     `entry`: called from Python, and not only from other loops.
-    `restarts`: raises `Superseded` where it runs interpreted, and compiled loops have become
-        available.
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        options: dict[str, Any],
-        *,
-        entry: bool,
-        restarts: bool = False,
+        self, function: Callable[..., Any], options: dict[str, Any], *, entry: bool
     ) -> None:
         """Wrap a function; `options` are those of ``numba.njit``."""
         update_wrapper(self, function)
         self.entry = entry
-        self.restarts = restarts
         self._function = function
         self._options = options
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401
         """Run it; a part that Python calls runs interpreted, for it is compiled into loops only."""
         # The usual case: compiled.
-        if self.entry and not is_interpreted():
+        if self.entry and not _interpreted_here.get(_Mode.interpreted):
             return self.dispatcher(*arguments)
-        if self.restarts and _Mode.superseded:
-            raise Superseded
         # A part runs inside a loop, which has set numpy's errors already.
         if not self.entry:
             return self._function(*arguments)
@@ -105,12 +95,12 @@ def entry(**options: Any) -> Decorator:  # noqa: ANN401
     return decorate
 
 
-def part(*, restarts: bool = False, **options: Any) -> Decorator:  # noqa: ANN401
+def part(**options: Any) -> Decorator:  # noqa: ANN401
     """Compile a function that only compiled ones call, as part of them."""
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
 
     def decorate(function: _Function) -> _Function:
-        return cast("_Function", Loop(function, options, entry=False, restarts=restarts))
+        return cast("_Function", Loop(function, options, entry=False))
 
     return decorate
 
@@ -126,14 +116,8 @@ def loop_view(array: np.ndarray) -> np.ndarray:
 
 
 def interpret(wanted: bool) -> None:
-    """Run all loops of the process interpreted from now on, or compiled."""
-    _Mode.interpreted = wanted
-    _Mode.superseded = False
-
-
-def is_interpreted() -> bool:
-    """Say whether loops run interpreted in this context (thread)."""
-    return _interpreted_here.get(_Mode.interpreted)
+    """Run all loops of the process as plain Python from now on, or compiled."""
+    _Mode.interpreted = wanted or _PLAIN
 
 
 def tolerate_cache_errors() -> None:
@@ -149,18 +133,13 @@ def cache_may_fail() -> bool:
     return _Mode.cache_may_fail
 
 
-def supersede() -> None:
-    """Make interpreted loops raise `Superseded` where they may; its catcher calls `interpret`."""
-    _Mode.superseded = _Mode.interpreted
-
-
 def compiled_here() -> AbstractContextManager[None]:
     """Run loops compiled in this context (thread), whatever the process does."""
     return _here(interpreted=False)
 
 
 def interpreted_here() -> AbstractContextManager[None]:
-    """Run loops interpreted in this context (thread), whatever the process does."""
+    """Run loops as plain Python in this context (thread), whatever the process does."""
     return _here(interpreted=True)
 
 

@@ -229,6 +229,11 @@ CLAIMS = (*_by_policy(), *_by_mode(), *_one_by_one())
 
 def run_case(which: tuple[Case, int], scale: float = 1.0) -> Measures:
     """Play a case with a seed, and part of its jobs."""
+    return watch_case(which, scale)[0]
+
+
+def watch_case(which: tuple[Case, int], scale: float = 1.0) -> tuple[Measures, Floats]:
+    """Play a case, and give what was allocated of CPU and memory each second, too, (T, 2)."""
     case, seed = which
     setting = case.setting
     scenario = setting.experiment(seed, scale)
@@ -240,7 +245,8 @@ def run_case(which: tuple[Case, int], scale: float = 1.0) -> Measures:
     played = play(scenario, link, tell_demand=told, options=options, timing=timing)
     assert not played.record.rejected, f"{case}, seed {seed}: {played.record.rejected}"
     numbers = figures(played, case.policy, case.mode, seed)
-    return measures_of(numbers, sampled(played)[1], played.master.ledger.names)
+    part, names = sampled(played)[1], played.master.ledger.names
+    return measures_of(numbers, part, names), part[:, [names.index("cpus"), names.index("mem")]]
 
 
 def measures_of(numbers: Figures, part: Floats, kinds: Sequence[str]) -> Measures:

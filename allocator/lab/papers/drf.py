@@ -17,7 +17,7 @@ import numpy as np
 from allocator import measures
 from allocator.core import Floats
 from allocator.lab.papers.online import fill
-from allocator.lab.papers.report import Cell, Report, Row, beside, paragraphs
+from allocator.lab.papers.report import Cell, Report, Row, beside, counter_examples, paragraphs
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import static_snapshot
 
@@ -213,8 +213,7 @@ def properties(seed: int = 0, trials: int = 200) -> Report:
             failed = [test(allocate, draw(rng)) > _SLACK for _ in range(trials)]
             percent = 100 * float(np.mean(failed))
             if policy in refused:
-                outcome = "refused: a counter-example" if percent else "refused: none found"
-                cells.append(Cell(percent, outcome=outcome))
+                cells.append(counter_examples(percent))
             else:
                 cells.append(Cell(percent, 0.0))
         rows.append(Row(name, tuple(cells)))

@@ -11,6 +11,9 @@ _TOLERANCE_SHOWN = 1e-4  # of the number; smaller ones are rounding
 
 AGREES, NOT_SHOWN, DIFFERS = "agrees", "not shown", "differs"
 
+REFUSED = "refused: a counter-example"
+NONE_FOUND = "refused: none found"
+
 
 def in_digits(value: float, digits: int) -> str:
     """A number in so many digits; a large one as a whole number, not as a power of ten.
@@ -32,7 +35,8 @@ class Cell:
     tolerance: how far the computed number may be from the published one.
     at_most: the published number is a bound: anything below it agrees, too.
     half: half the width of the 95 % confidence interval, where the number is a mean over seeds.
-    outcome: where the paper makes a claim and no number: ``holds``, ``not shown`` or ``contrary``.
+    outcome: where the paper makes a claim and no number: ``holds``, ``not shown`` or ``contrary``;
+        where it says that something fails: `REFUSED` or `NONE_FOUND`.
     """
 
     computed: float
@@ -57,7 +61,7 @@ class Cell:
         'differs'
         """
         if self.published is None:
-            return ""
+            return NOT_SHOWN if self.outcome == NONE_FOUND else ""
         over = self.computed - self.published
         off = over if self.at_most else abs(over)
         within, half = self.tolerance + _ROUNDING, self.half or 0.0
@@ -193,6 +197,17 @@ def judged(values: Sequence[float]) -> Cell:
     """Whether a mean is above zero: by its confidence interval."""
     found = interval(values)
     return Cell(found.mean, half=found.half, outcome=found.outcome())
+
+
+def counter_examples(percent: float) -> Cell:
+    """In how many percent of the cases something fails of which the paper says that it does.
+
+    Examples
+    --------
+    >>> counter_examples(0.0).verdict
+    'not shown'
+    """
+    return Cell(percent, outcome=REFUSED if percent else NONE_FOUND)
 
 
 def beside(

@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from allocator.core.numba.compiled import Superseded, interpret
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot, Words
 from allocator.policies.filling.criterion import Criterion, CriterionFunction, leaf_scores
 from allocator.policies.filling.scene import blocks, scene_builder
@@ -71,21 +70,6 @@ class Filling:
           or bars.
         - `more`: criteria that passes go by, beside those of the tree's schemes.
         """
-        try:
-            return self._fill_all(snapshot, seed, passes, more)
-        except Superseded:
-            # The compiled loops came while this cycle ran interpreted. It only changed copies, so
-            # it is given up and run again, compiled, with the same result.
-            interpret(False)
-            return self._fill_all(snapshot, seed, passes, more)
-
-    def _fill_all(
-        self,
-        snapshot: Snapshot,
-        seed: int,
-        passes: Passes,
-        more: tuple[CriterionFunction, ...],
-    ) -> Grants:
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
         # Everything that the loops change is a copy, so that the snapshot stays as it is.

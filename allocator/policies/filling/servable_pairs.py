@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from allocator.core.numba import pointers
-from allocator.core.numba.compiled import Superseded, entry, interpret, loop_view
+from allocator.core.numba.compiled import entry, loop_view
 from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Bools, Ints
 from allocator.policies.filling.rules import offers
@@ -55,10 +55,4 @@ def can_serve(scene: Scene, place: Ints, agent: Ints) -> Bools:
     `place`, `agent` (n,): leaves, and rows of agents.
     Returns (n,).
     """
-    place, agent = loop_view(place), loop_view(agent)
-    try:
-        return _look_at_all(scene, place, agent)[0]
-    except Superseded:
-        # The compiled loops came meanwhile. Nothing was changed that matters.
-        interpret(False)
-        return _look_at_all(scene, place, agent)[0]
+    return _look_at_all(scene, loop_view(place), loop_view(agent))[0]

@@ -279,13 +279,11 @@ class FairnessWatch:
     """Works out now and then how far shares are from fair.
 
     `every_s`: from one look to the next at least; 0: never.
-    `may_begin`: whether there may be looks already: not while loops run interpreted.
     `latest`: None where nobody holds anything or should, and before the first look.
     """
 
     loop: CoreLoop
     every_s: float
-    may_begin: Callable[[], bool] = lambda: True
     counts: FairnessCounts = field(default_factory=FairnessCounts)
     latest: Fairness | None = None
 
@@ -378,5 +376,4 @@ class FairnessWatch:
 
     def _run(self) -> None:
         while not self._closing.wait(self.pause_s):
-            if self.may_begin():
-                self.sample()
+            self.sample()

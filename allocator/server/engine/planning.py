@@ -14,7 +14,6 @@ most.
 import queue
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -88,21 +87,17 @@ class PlanningThread:
         budget_s: float,
         interval_s: float,
         first_wait_s: float = 0.0,
-        may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
         """Prepare; nothing runs yet.
 
         `budget_s`: a plan that takes longer is late.
         `interval_s`: from one look at what a plan would be about to the next, at least.
         `first_wait_s`: how long a cycle waits for the first plan, at most.
-        `may_begin`: whether there may be plans already: not while the solvers' loops run
-            interpreted.
         """
         self.counts = PlanCounts()
         self._loop = loop
         self._budget_s, self._interval_s = budget_s, interval_s
         self._first_wait_s = first_wait_s
-        self._may_begin = may_begin
         self._queue: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
         self._thread = LastingThread("planning", self._work)
         # The core's thread only.
@@ -152,7 +147,7 @@ class PlanningThread:
         if planning_policy is None or allocator.cycle == self._cycle or now_s < self._next_s:
             return
         # While a solver is at work no process can be forked for the problem: it is copied later.
-        if self._may_begin() and may_fork():
+        if may_fork():
             with self._loop.holds.of("plan"):
                 self._look_at_problem(allocator, planning_policy, now_s)
 
@@ -180,9 +175,7 @@ class PlanningThread:
         Each session, and each policy in it, is waited for once.
         """
         allocator = self._loop.allocator
-        if self._first_wait_s <= 0 or not self._may_begin():
-            return None
-        if self._has_waited(allocator):
+        if self._first_wait_s <= 0 or self._has_waited(allocator):
             return None
         problem = allocator.problem()
         if problem is None or not _gives(problem, agents):

@@ -120,8 +120,19 @@ class Calls(grpc.ServerInterceptor):
     `refused`: calls that were refused, by kind and reason.
     """
 
-    def __init__(self, access: Access, answer_lock: AnswerLock | None = None) -> None:
-        """Ask `access` about rights; `answer_lock` lets one question at a time be answered."""
+    def __init__(
+        self,
+        access: Access,
+        answer_lock: AnswerLock | None = None,
+        not_ready: Callable[[], str] = lambda: "",
+    ) -> None:
+        """Let calls in.
+
+        `access`: asked about rights.
+        `answer_lock`: lets one question at a time be answered.
+        `not_ready`: why no session can begin yet; empty once the loops are loaded.
+        """
+        self._not_ready = not_ready
         self._answer_lock = answer_lock or AnswerLock()
         self.refused: Counter[tuple[str, str]] = Counter()
         self._access = access
@@ -130,6 +141,8 @@ class Calls(grpc.ServerInterceptor):
 
     def problem(self) -> str:
         """Why no session can begin; empty where one can."""
+        if why := self._not_ready():
+            return why
         streams, most = len(self._open["session"]), BOUNDS["session"].places
         if streams >= most:
             return f"{streams} streams of masters are open, and no more can be"
@@ -192,6 +205,9 @@ class Calls(grpc.ServerInterceptor):
         kind = kind_of(method)
         with self._counting(kind, "right"):
             self._access.check(context, method, token)
+        if kind == "session" and (why := self._not_ready()):
+            # To a module this is as if nobody were there: it asks again within a second.
+            context.abort(grpc.StatusCode.UNAVAILABLE, f"{why}; ask again")
         call = _Call(context, BOUNDS[kind])
         if not self._take(kind, call):
             text = f"{BOUNDS[kind].places} calls of this kind ({kind}) are open; call again later"

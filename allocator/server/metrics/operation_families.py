@@ -235,7 +235,7 @@ def fairness_parts(watch: FairnessWatch, roles_max: int) -> list[Part[Any]]:
 COMPILATION: Families[Compilation] = (
     gauge(
         "compiled",
-        "1 while the loops run compiled, 0 while they run interpreted.",
+        "1 once the loops are compiled and loaded; no session begins before.",
         lambda now: now.state == "compiled",
     ),
     gauge(

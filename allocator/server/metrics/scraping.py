@@ -21,7 +21,7 @@ from allocator.server.metrics.operation_families import COMPILATION, compilation
 from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
 from allocator.server.system.compilation import Compilation
-from allocator.server.web.http import HttpServer, nothing_to_add, probe_routes
+from allocator.server.web.http import HttpServer, nothing_wrong, probe_routes
 
 FAMILIES: Sequence[Family[Any]] = (
     *COMPILATION,
@@ -118,7 +118,7 @@ def _take(loop: CoreLoop) -> Scrape:
 class Monitor:
     """Says whether the process is alive, and whether it takes sessions."""
 
-    def __init__(self, loop: CoreLoop, problem: Callable[[], str] = nothing_to_add) -> None:
+    def __init__(self, loop: CoreLoop, problem: Callable[[], str] = nothing_wrong) -> None:
         """Begin as not ready; `problem` says why no session has room, where none has."""
         self._problem = problem
         self._question = Question(partial(loop.call, kind="other"), lambda: None)
@@ -161,7 +161,7 @@ class MetricsServer(HttpServer):
         compilation: Compilation | None = None,
         more: Iterable[PartsNow] = (),
         pages: Iterable[BaseRoute] = (),
-        problem: Callable[[], str] = nothing_to_add,
+        problem: Callable[[], str] = nothing_wrong,
     ) -> None:
         """Listen; not ready before `serving` is called."""
         registry = CollectorRegistry()
@@ -178,8 +178,7 @@ class MetricsServer(HttpServer):
         self.serving = monitor.serving
         self.draining = monitor.draining
         self.health = monitor.health
-        remark = compilation.remark if compilation else nothing_to_add
-        probes = probe_routes(registry, monitor.health, monitor.readiness, remark)
+        probes = probe_routes(registry, monitor.health, monitor.readiness)
         address = config.http.host, config.http.port
         super().__init__(*address, [*probes, *pages], config.http.names)
 
@@ -190,7 +189,7 @@ def start_http(
     compilation: Compilation | None = None,
     more: Iterable[PartsNow] = (),
     pages: Iterable[BaseRoute] = (),
-    problem: Callable[[], str] = nothing_to_add,
+    problem: Callable[[], str] = nothing_wrong,
 ) -> MetricsServer:
     """Serve metrics, liveness and readiness; `more` gives metrics beside the state's.
 

@@ -26,7 +26,7 @@ from allocator.core import (
     Subtree,
     frozen,
 )
-from allocator.core.numba.compiled import interpreted_here, is_interpreted
+from allocator.core.numba.compiled import interpreted_here
 from allocator.server.system import threads
 from allocator.testing import static_snapshot
 
@@ -58,8 +58,7 @@ class GuardedPolicy:
         self._name = name
         self._policy = policy
         self._deadline_s = deadline_s
-        # It overran: for good, or with our loops interpreted, which is none of its fault.
-        self._overran = self._overran_interpreted = False
+        self._overran = False
 
     def try_out(self, within_s: float) -> None:
         """Let it decide about a small cluster, so that what is wrong shows before it is in force.
@@ -98,8 +97,7 @@ class GuardedPolicy:
         deadline_s: float,
         wait: Callable[[threading.Thread], None] | None = None,
     ) -> _T:
-        interpreted = is_interpreted()
-        if self._overran or (self._overran_interpreted and interpreted):
+        if self._overran:
             raise PolicyTooSlowError(
                 f"the policy {self._name!r} took too long before and is not asked any more; set it"
                 " again when it is quicker"
@@ -113,14 +111,10 @@ class GuardedPolicy:
         except BaseException as error:  # whatever it raises, also to end the process
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
         if found is None:
-            until = "it is set again"
-            if interpreted:
-                self._overran_interpreted, until = True, "the loops are compiled"
-            else:
-                self._overran = True
+            self._overran = True
             raise PolicyTooSlowError(
                 f"the policy {self._name!r} did not decide within {1000 * deadline_s:g} ms; it is"
-                f" not asked any more before {until}"
+                " not asked any more before it is set again"
             )
         return found[0]
 

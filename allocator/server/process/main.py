@@ -75,7 +75,7 @@ _OPTIONS = (
 )
 
 CORE_S = 5.0
-"""At the end the core is waited for so long: an interpreted cycle may take minutes."""
+"""At the end the core is waited for so long: a policy of a user may take minutes."""
 
 LAST_S = 2.0
 """The same of each other thread. The unit of systemd gives 20 s for all of them."""
@@ -121,18 +121,14 @@ class Server:
         )
         self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         answer_lock = AnswerLock()
-        self.calls = Calls(Access(config.access), answer_lock)
+        self.calls = Calls(Access(config.access), answer_lock, compilation.problem)
         self._health = Health((SERVICE, ADMIN_SERVICE))
         # A process that is forked waits for ever where a thread has been loading loops.
-        self.loop.apart.may_begin = lambda: compilation.state in {"compiled", "failed"}
-        self.planning = _new_planning(config, self.loop, compilation)
+        self.loop.apart.may_begin = lambda: compilation.ready
+        self.planning = _new_planning(config, self.loop)
         self.loop.after_message = self.planning.look
         self.loop.first_plan = self.planning.first
-        self.fairness = FairnessWatch(
-            self.loop,
-            every_s=config.metrics.fair_share_every_s,
-            may_begin=lambda: compilation.state == "compiled",
-        )
+        self.fairness = FairnessWatch(self.loop, every_s=config.metrics.fair_share_every_s)
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
@@ -159,9 +155,13 @@ class Server:
         self.http_port = self._http.port
 
     def start(self) -> None:
+        """Answer, though no session before the loops are loaded."""
         self._grpc.start()
-        self._health.serving()
         self._http.serving()
+
+    def welcome(self) -> None:
+        """Say that sessions can begin."""
+        self._health.serving()
 
     def health(self) -> str:
         """What is wrong with the process; empty where nothing is."""
@@ -242,13 +242,12 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
     )
 
 
-def _new_planning(config: Config, loop: CoreLoop, compilation: Compilation) -> PlanningThread:
+def _new_planning(config: Config, loop: CoreLoop) -> PlanningThread:
     return PlanningThread(
         loop,
         budget_s=config.policy.plan_budget_ms / 1000,
         interval_s=config.policy.plan_interval_ms / 1000,
         first_wait_s=config.policy.plan_first_wait_ms / 1000,
-        may_begin=lambda: compilation.state in {"compiled", "failed"},
     )
 
 
@@ -276,23 +275,24 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             _log.warning("a rule names what is probably no resource", rule=text)
         if target := config.open_to_sessions():
             _log.warning(OPEN_SESSIONS.format(target))
-        _log.info(
-            "ready",
-            targets=server.targets,
-            http=f"{config.http.host}:{server.http_port}",
-            sidecar_id=server.loop.sidecar_id,
-            policy=config.policy.name,
-            start_s=round(time.monotonic() - begun_s, 3),
-        )
+        where = {"targets": server.targets, "http": f"{config.http.host}:{server.http_port}"}
+        _log.info("listening", **where)
+        # Before anything is compiled, or systemd would end what takes a minute.
         notify(READY)
         compilation.start()
 
-        def healthy() -> bool:
-            # An interpreted cycle may take minutes, and is no reason to begin again interpreted.
-            return compilation.state != "compiled" or not server.health()
+        def welcome() -> None:
+            server.welcome()
+            _log.info(
+                "ready",
+                **where,
+                sidecar_id=server.loop.sidecar_id,
+                policy=config.policy.name,
+                start_s=round(time.monotonic() - begun_s, 3),
+            )
 
-        with watched(healthy):
-            _serve_until_signalled(inbox, compilation, server, load)
+        with watched(lambda: not server.health()):
+            _serve_until_signalled(inbox, compilation, server, load, welcome)
         compilation.stop()
         _log.info("shutting down")
         notify(STOPPING)
@@ -306,14 +306,19 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
 
 
 def _serve_until_signalled(
-    inbox: "SignalInbox", compilation: Compilation, server: Server, load: Callable[[], Loaded]
+    inbox: "SignalInbox",
+    compilation: Compilation,
+    server: Server,
+    load: Callable[[], Loaded],
+    welcome: Callable[[], None],
 ) -> None:
-    reloader, failure = Reloader(load, server.operators), ""
+    """Look after what changes by itself; `welcome` is called once, when sessions can begin."""
+    reloader, failure, welcomed = Reloader(load, server.operators), "", False
     names = NamesWatch(server.loop, server.operators)
     while not inbox.to_end:
         try:
-            compilation.look(server.loop.call)
-        except Exception as error:  # noqa: BLE001 - loops go on as they are, and the process, too.
+            compilation.look()
+        except Exception as error:  # noqa: BLE001 - the process goes on, and tells why.
             if failure != repr(error):  # each once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
@@ -321,7 +326,11 @@ def _serve_until_signalled(
             names.look()
         except Exception:  # noqa: BLE001 - no more than a line of the log is lost.
             _log.exception("names in rules could not be looked at")
-        if inbox.wait(0.1 if compilation.state == "compiling" else LOOK_S):
+        soon = compilation.state in {"compiling", "loading"}
+        if compilation.ready and not welcomed:
+            welcomed = True
+            welcome()
+        if inbox.wait(0.1 if soon else LOOK_S):
             reloader.ask()
 
 

@@ -1,9 +1,9 @@
-"""Loops that are compiled while the sidecar serves.
+"""Loops that are compiled and loaded before the sidecar takes sessions.
 
-Where the cache is cold, child processes compile, and this process runs the same functions
-interpreted: slowly, with the same decisions. When the children are done, the loops are loaded and
-take over between two commands of the core; a cycle that is under way begins anew. Where that fails,
-as without descriptors, it is tried again later.
+Where the cache is cold, child processes compile. Then this process loads the loops on a thread of
+its own, and is ready. Until then the master's module decides, and the few loops that questions
+about empty books need run as plain Python. Where it fails, as without descriptors, it is tried
+again later.
 """
 
 import gc
@@ -12,15 +12,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import NamedTuple
 
 import structlog
 
 from allocator import core, explain, policies
-from allocator.core.numba.compiled import compiled_here, interpret, supersede, tolerate_cache_errors
+from allocator.core.numba.compiled import compiled_here, interpret, tolerate_cache_errors
 from allocator.server.system import loop_cache
 from allocator.server.system.disk import reason
 
@@ -36,13 +34,15 @@ _log = structlog.get_logger()
 class Progress(NamedTuple):
     """How far the compiled loops of a process are.
 
-    `state`: ``compiling``, ``loading``, ``compiled``; or ``failed``: until it is tried again the
-        loops stay interpreted.
+    `state`: ``compiling``, ``loading``, ``compiled``; ``failed``: it is tried again later; or
+        ``plain``: they run as plain Python, for NUMBA_DISABLE_JIT says so.
     `done`: how many of `PARTS` are compiled.
+    `problem`: why no session can begin; empty where one can.
     """
 
     state: str
     done: int
+    problem: str = ""
 
 
 COMPILED = Progress("compiled", len(PARTS))
@@ -55,7 +55,7 @@ def command(part: str) -> list[str]:
 
 
 def command_aside(part: str) -> list[str]:
-    """The same command at a lower priority, so that serving comes first."""
+    """The same command at a lower priority: the master on this machine comes first."""
     return [*command(part), "--aside"]
 
 
@@ -77,34 +77,44 @@ def load(part: str = "") -> None:
 class Compilation:
     """How far the compiled loops of this process are.
 
-    `done`: as in `Progress`.
+    `state`, `done`: as in `Progress`.
     """
 
     def __init__(self, again_s: float = AGAIN_S[0]) -> None:
-        """Begin interpreted; after a failure wait so long, then twice as long, and so on."""
+        """Begin with nothing; after a failure wait so long, then twice as long, and so on."""
         self.state = "compiling"
         self.done = 0
         self._loader: threading.Thread | None = None
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._begun_s = time.monotonic()
         self._again_s, self._due_s = again_s, 0.0
+        self._failure = ""
         interpret(True)
         tolerate_cache_errors()
 
     @property
     def progress(self) -> Progress:
         """How far it is now."""
-        return Progress(self.state, self.done)
+        return Progress(self.state, self.done, self.problem())
 
-    def remark(self) -> str:
-        """What whoever asks for readiness should know; empty once the loops are compiled."""
+    @property
+    def ready(self) -> bool:
+        """Whether sessions can begin; once they can, this stays so."""
+        return self.state in {"compiled", "plain"}
+
+    def problem(self) -> str:
+        """Why no session can begin; empty where one can."""
+        for_s = time.monotonic() - self._begun_s
         match self.state:
             case "compiling":
-                return f"interpreted, loops compiled {self.done} of {len(PARTS)}"
+                done = f"{self.done} of {len(PARTS)} parts done after {for_s:.0f} s"
+                return f"compiling (about a minute, once): {done}"
             case "loading":
-                return "interpreted, compiled loops are being loaded"
+                return f"loading the compiled loops, after {for_s:.0f} s"
             case "failed":
-                return "interpreted, the loops could not be compiled; see the log"
+                in_s = max(0.0, self._due_s - time.monotonic())
+                why = f"the loops could not be compiled ({self._failure})"
+                return f"{why}; this is tried again in {in_s:.0f} s"
             case _:
                 return ""
 
@@ -115,13 +125,14 @@ class Compilation:
 
     def start(self) -> None:
         """Let children compile what is not cached; the calling thread must live on."""
+        if loop_cache.is_off():
+            self.state, self.done = "plain", len(PARTS)
+            _log.warning("NUMBA_DISABLE_JIT is set: loops run as plain Python, which is slow")
+            return
         if loop_cache.is_complete():
             self.done = len(PARTS)
             return
-        _log.info(
-            "compiling the loops; until then they run interpreted, which decides the same, slowly",
-            parts=len(PARTS),
-        )
+        _log.info("compiling the loops (about a minute, once)", parts=len(PARTS))
         try:
             for part in PARTS:
                 self._children[part] = subprocess.Popen(  # noqa: S603 - our own command
@@ -130,12 +141,10 @@ class Compilation:
         except OSError as error:
             self._fail(str(error))
 
-    def look(self, operate: Callable[[Callable[[], None]], "Future[None]"]) -> None:
+    def look(self) -> None:
         """See how far the children are; when all are done, load what they compiled.
 
         After a failure, begin again when it is time.
-
-        `operate`: runs a function between two commands of the core.
         """
         if self.state == "failed" and time.monotonic() >= self._due_s:
             self.state, self.done, self._begun_s = "compiling", 0, time.monotonic()
@@ -145,15 +154,14 @@ class Compilation:
             if code is None:
                 continue
             del self._children[part]
-            # One part failed: the others are stopped, and the loops stay interpreted.
-            if code:
+            if code:  # the others are stopped
                 self._fail(f"{part} ended with {_ending(code)}")
                 return
             self.done += 1
             took_s = round(time.monotonic() - self._begun_s, 1)
             _log.info("compiled", part=part, done=self.done, of=len(PARTS), took_s=took_s)
         if self.state == "compiling" and not self._children:
-            # All is in the cache: load it beside the core's thread, which goes on interpreted.
+            # On a thread of its own: signals and the watchdog are heard meanwhile.
             self.state = "loading"
             try:
                 loop_cache.mark_complete()
@@ -161,9 +169,7 @@ class Compilation:
                 # What cannot be loaded is compiled here. The next process compiles again.
                 _log.warning("the compiled loops cannot be kept", error=reason(error))
             try:
-                loader = threading.Thread(
-                    target=self._take_over, args=(operate,), name="loops", daemon=True
-                )
+                loader = threading.Thread(target=self._load, name="loops", daemon=True)
                 loader.start()
             except RuntimeError as error:  # no thread can be had now
                 self._fail(str(error))
@@ -178,39 +184,32 @@ class Compilation:
             child.wait()
         self._children.clear()
 
-    def _take_over(self, operate: Callable[[Callable[[], None]], "Future[None]"]) -> None:
-        """Load the loops, then let them take over; runs on a thread of its own."""
+    def _load(self) -> None:
+        """Load the loops; runs on a thread of its own."""
         try:
-            _load_here()
-            # A cycle that is under way is given up; then, between two commands, the switch is made.
-            supersede()
-            operate(lambda: interpret(False)).result()
-        except BaseException as error:  # noqa: BLE001 - interpreted loops go on.
+            with compiled_here():
+                load()
+        except BaseException as error:  # noqa: BLE001 - the process lives, and it is tried again.
             self._fail(f"{type(error).__name__}: {error}")
             return
         # What was loaded stays for good: hundreds of thousands of objects. Every collection of
         # garbage that looked at them would stop the core for a tenth of a second.
         gc.freeze()
+        interpret(False)
         self.state = "compiled"
-        took_s = round(time.monotonic() - self._begun_s, 1)
-        _log.info("the compiled loops have taken over", took_s=took_s)
 
     def _fail(self, why: str) -> None:
         self.stop()
+        self._failure = why
         self._due_s = time.monotonic() + self._again_s
         self.state = "failed"
         _log.error(
-            "the loops could not be compiled; they go on interpreted, which is slow with many"
-            " agents; `mesos-allocator warm` shows why",
+            "the loops could not be compiled; no session begins until they are, and the master's"
+            " module decides; `mesos-allocator warm` shows why",
             error=why,
             again_in_s=self._again_s,
         )
         self._again_s = min(2 * self._again_s, AGAIN_S[1])
-
-
-def _load_here() -> None:
-    with compiled_here():
-        load()
 
 
 def _ending(code: int) -> str:

@@ -48,7 +48,9 @@ def prepare() -> str:
         directory = _private_copy(name, complete)
         if directory is None:
             directory = directories[-1]
-            note = "no directory can be written: the loops run interpreted, which is slow"
+            note = (
+                f"compiled loops cannot be kept: no directory can be written; {_BASE} names another"
+            )
         else:
             note = (
                 f"{base} cannot be written: compiled loops are kept in {directory.parent} until the"
@@ -119,8 +121,13 @@ def remove_private() -> None:
 
 
 def is_complete() -> bool:
-    """Say whether all loops are in the directory that `prepare` chose."""
-    return (Path(os.environ[_BASE]) / COMPLETE).exists()
+    """Say whether all loops are in the directory that `prepare` chose, or none is compiled."""
+    return is_off() or (Path(os.environ[_BASE]) / COMPLETE).exists()
+
+
+def is_off() -> bool:
+    """Say whether nothing is compiled in this process: its loops run as plain Python."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
 
 
 def mark_complete() -> None:

@@ -15,7 +15,7 @@ from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.rule_checks import Cluster, named_in_vain
 from allocator.server.reports.report import AsideCounts, Report, UnfitCounts
-from allocator.server.system.compilation import PARTS, Progress
+from allocator.server.system.compilation import Progress
 from allocator.server.system.disk import reason
 from allocator.server.system.lasting import failures
 from allocator.v1 import admin_pb2 as pb
@@ -49,6 +49,7 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
     `state`: of this moment.
     `progress`: of its compiled loops.
     """
+    yield from _loops(progress)
     yield from _session(loop)
     books, last = loop.allocator.state, loop.allocator.last_cycle
     if books.paused:
@@ -71,7 +72,6 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
             text=f"what the thread {name!r} does stands still now and then: {why}",
             mend="it begins again by itself; the log has the whole error, please report it",
         )
-    yield from _loops(progress)
     if loop.journal is not None and not loop.journal.on:
         failure = loop.journal.failure
         why_off = reason(failure) if failure else "the reason is in the log"
@@ -223,15 +223,13 @@ def _session(loop: CoreLoop) -> Iterator[pb.StatusWarning]:
 def _loops(progress: Progress) -> Iterator[pb.StatusWarning]:
     if progress.state == "failed":
         yield pb.StatusWarning(
-            what="interpreted",
-            text="the loops could not be compiled: decisions are the same, and slow",
-            mend="mesos-allocator warm shows why",
+            what="not compiled",
+            text=f"no session begins: {progress.problem}",
+            mend="mesos-allocator warm shows what fails",
         )
-    elif progress.state != "compiled":
-        loaded = " and are being loaded" if progress.state == "loading" else ""
+    elif progress.problem:
         yield pb.StatusWarning(
-            what="interpreted",
-            text=f"{progress.done} of {len(PARTS)} parts of the loops are compiled{loaded}; until"
-            " they are in use decisions are the same, and slow",
-            mend="it ends by itself within minutes",
+            what="starting",
+            text=f"no session begins yet: {progress.problem}",
+            mend="it ends by itself; mesos-allocator warm compiles ahead",
         )

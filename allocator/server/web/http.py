@@ -96,19 +96,13 @@ Check = Callable[[], str]
 _log = structlog.get_logger()
 
 
-def nothing_to_add() -> str:
-    """Say nothing beside that all is well."""
+def nothing_wrong() -> str:
+    """Say that nothing is wrong."""
     return ""
 
 
-def probe_routes(
-    registry: CollectorRegistry, healthy: Check, ready: Check, remark: Callable[[], str]
-) -> list[Route]:
-    """Give who answers.
-
-    `healthy`, `ready`: say what is wrong.
-    `remark`: what /readyz adds where nothing is.
-    """
+def probe_routes(registry: CollectorRegistry, healthy: Check, ready: Check) -> list[Route]:
+    """Give who answers; `healthy` and `ready` say what is wrong."""
     turn = threading.Lock()  # one at a time: so that many scrapes hold nothing up
 
     def metrics(request: Request) -> Response:
@@ -123,17 +117,14 @@ def probe_routes(
 
     return [
         Route(SCRAPED, metrics),
-        Route("/healthz", lambda _request: _checked(healthy, nothing_to_add)),
-        Route("/readyz", lambda _request: _checked(ready, remark)),
+        Route("/healthz", lambda _request: _checked(healthy)),
+        Route("/readyz", lambda _request: _checked(ready)),
     ]
 
 
-def _checked(check: Check, remark: Callable[[], str]) -> Response:
+def _checked(check: Check) -> Response:
     problem = check()
-    if problem:
-        return plain_text(503, f"{problem}\n")
-    added = remark()
-    return plain_text(200, f"ok{added and ', ' + added}\n")
+    return plain_text(503, f"{problem}\n") if problem else plain_text(200, "ok\n")
 
 
 PROBES = ("/healthz", "/readyz")

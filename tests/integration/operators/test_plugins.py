@@ -59,8 +59,7 @@ def test_a_policy_that_never_comes_back_costs_one_deadline_and_ends_with_the_pro
         told = sidecar.said("the policy failed; the substitute decided")
         assert value(found, "policy_errors_total") >= 1
         assert "did not decide within 300 ms" in told[0]["error"]
-        # That it overran, and that it is not asked any more; with interpreted loops, with compiled.
-        assert len(told) <= 4
+        assert len(told) <= 2, "it overran, and is not asked any more"
         assert sidecar.terminate() == 0
     # A replay does not ask it again, where it would hang, or decide after all: the journal says
     # that the substitute decided.

@@ -31,7 +31,7 @@ from allocator.lab.torture.report import Findings
 from allocator.lab.torture.rig import LogMeter, TorturedSidecar
 from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
 from tests.server.metrics.scraping import samples
-from tests.tiers import long
+from tests.tiers import EVERYTHING, long
 
 QUIET = (questions,)
 
@@ -42,10 +42,11 @@ def test_a_short_torture_finds_nothing(tmp_path, duration_s):
     report = torture(Plan(duration_s, seed=3, out=tmp_path, cycles_min=cycles_min))
     assert not report.violations, text(report)
     findings = report.findings
-    assert findings.counts["cycles"]
-    assert findings.counts["facts_compared"]
-    assert findings.faults
-    assert findings.samples
+    assert findings.counts["cycles"] >= cycles_min
+    if EVERYTHING:  # it is long enough for each
+        assert findings.counts["facts_compared"]
+        assert findings.faults
+        assert findings.samples
     kept = json.loads(write(report, tmp_path).read_text())
     assert kept["violations"] == 0
     assert kept["faults"] == dict(findings.faults)

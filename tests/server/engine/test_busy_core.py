@@ -53,7 +53,7 @@ def ask(address: str, path: str) -> str:
 @pytest.mark.long
 def test_health_is_answered_in_the_middle_of_a_cycle():
     settings = ("policy.name=rps-dsf", "policy.selection=random", "policy.mode=characterised")
-    with SidecarProcess(*settings) as sidecar, sidecar.channel() as channel:
+    with SidecarProcess(*settings, compiled=True) as sidecar, sidecar.channel() as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
         module = GrpcModule(channel).begin(STATE)
         module.batch()

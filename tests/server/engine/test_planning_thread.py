@@ -181,19 +181,6 @@ def test_the_cluster_is_looked_at_once_an_interval(slow, monkeypatch):
     loop.stop()
 
 
-def test_no_plan_is_begun_before_it_may_be(slow):
-    loop = CoreLoop(Config(policy=PolicySection(name="cmmf")), build_policy=slow.build)
-    planning = planning_for(loop, budget_s=1.0, interval_s=0.0, may_begin=lambda: False)
-    loop.start()
-    planning.start()
-    Heard.kept = []
-    assert len(Heard(loop).begin().batch(10))
-    looked(loop)
-    assert planning.running_s == 0
-    planning.stop()
-    loop.stop()
-
-
 @pytest.fixture
 def waiting(tmp_path: Path, slow: Slow):
     """A sidecar's loop whose first cycle waits for its plan; with its journal."""

@@ -28,7 +28,9 @@ NOW_US = time.time_ns() // 1000
 
 @pytest.fixture(scope="module")
 def sidecar():
-    with SidecarProcess("limits.agents=100", "limits.message_bytes_max=1048576") as process:
+    with SidecarProcess(
+        "limits.agents=100", "limits.message_bytes_max=1048576", compiled=True
+    ) as process:
         yield process
         assert process.alive
 
@@ -187,7 +189,7 @@ def await_ready(sidecar: SidecarProcess) -> bool:
 
 @pytest.mark.long
 def test_a_peer_that_does_not_read_is_dropped_and_blocks_nobody():
-    with SidecarProcess() as sidecar, sidecar.channel() as slow_channel:
+    with SidecarProcess(compiled=True) as sidecar, sidecar.channel() as slow_channel:
         slow = GrpcModule(slow_channel, "slow", 1).begin([*STATE[:2], *AGENTS])
         say_without_reading(slow, 3000)
         time.sleep(2)

@@ -260,25 +260,6 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
     assert mine.calls == 3  # asked anew
 
 
-def test_a_policy_that_overruns_with_interpreted_loops_is_asked_again_with_compiled_ones(plugin):
-    """Until the loops are compiled everything is slow, which is none of its fault."""
-    path = plugin(f"if Mine.calls == 1: Mine.gate.wait()\n{FILL}")
-    load_file(path)
-    mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
-    mine.gate = threading.Event()
-    registry = GuardedRegistry(0.2)
-    with interpreted_here():
-        made, again = session(registry.build), session(registry.build)
-        made.allocate(1000)
-        assert "not asked any more before the loops are compiled" in made.last_cycle.policy_error
-        again.allocate(1000)
-        assert "took too long before" in again.last_cycle.policy_error
-    mine.gate.set()
-    assert mine.calls == 1
-    session(registry.build).allocate(1000)
-    assert mine.calls == 2
-
-
 def test_a_policy_that_was_kept_and_fails_now_leaves_cycles_to_the_substitute(plugin):
     """It was set long ago, and its file is another one now: the sidecar starts all the same."""
     load_file(plugin("raise KeyError('x')"))

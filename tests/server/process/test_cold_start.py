@@ -1,4 +1,4 @@
-"""A sidecar whose loops are not compiled yet: it serves, compiles beside, and ends at once."""
+"""A sidecar whose loops are not loaded yet says so, takes no session, and ends at once."""
 
 import gc
 import os
@@ -11,17 +11,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from allocator.core.numba.compiled import _Mode, interpret
+from allocator.core.numba.compiled import interpret
 from allocator.server.system import compilation, loop_cache
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.server.metrics.scraping import value
-from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.server.sidecar_process import READY_S, GrpcModule, SidecarProcess
 from tests.tiers import long
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,56 +45,92 @@ def complete_cache() -> Path:
 @pytest.fixture
 def cold(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     return tmp_path / "cache"
 
 
+def status_of(channel: grpc.Channel) -> admin_pb2.GetStatusResponse:
+    return admin_pb2_grpc.AdminServiceStub(channel).GetStatus(admin_pb2.GetStatusRequest())
+
+
+def health_of(channel: grpc.Channel) -> int:
+    health: Any = health_pb2_grpc.HealthStub(channel)
+    return health.Check(health_pb2.HealthCheckRequest()).status
+
+
+def refusal(channel: grpc.Channel) -> str:
+    """Why no session begins."""
+    with pytest.raises(grpc.RpcError) as refused:
+        GrpcModule(channel).begin()
+    error: Any = refused.value
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    return error.details()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, *long(signal.SIGINT)])
-def test_it_takes_sessions_before_anything_is_compiled_and_leaves_no_children(cold, number):
-    with SidecarProcess(compiled=True) as sidecar, sidecar.channel() as channel:
-        sidecar.await_said(
-            "compiling the loops; until then they run interpreted, which decides the same, slowly"
-        )
-        module = GrpcModule(channel).begin()
-        assert len(module.batch(cycle=True)) > 0
+def test_until_its_loops_are_compiled_it_says_so_takes_no_session_and_ends_at_once(cold, number):
+    with SidecarProcess(until="listening", compiled=True) as sidecar, sidecar.channel() as channel:
+        assert sidecar.page("/healthz") == (200, "ok\n")
+        progress = rf"compiling \(about a minute, once\): [01] of {len(PARTS)} parts done after"
+        code, text = sidecar.page("/readyz")
+        assert code == 503
+        assert re.fullmatch(rf"{progress} \d+ s\n", text)
+        assert re.match(progress, refusal(channel))
+        assert health_of(channel) == health_pb2.HealthCheckResponse.NOT_SERVING
         found = sidecar.scraped()
         assert value(found, "compiled") == 0
         assert value(found, "compilation_progress") < 1
-        ready = sidecar.page("/readyz")[1]
-        assert re.fullmatch(rf"ok, interpreted, loops compiled [01] of {len(PARTS)}\n", ready)
-        status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(admin_pb2.GetStatusRequest())
-        assert status.loops_state == "compiling"
+        status = status_of(channel)
+        assert (status.loops_state, status.loop_parts) == ("compiling", len(PARTS))
         assert status.loop_parts_compiled <= 1
-        assert status.loop_parts == len(PARTS)
+        assert status.sessions == 0
+        assert status.warnings[0].what == "starting"
+        assert re.search(progress, status.warnings[0].text)
+        assert sidecar.said("compiling the loops (about a minute, once)")
         children = children_of(sidecar.process.pid)
         assert len(children) == len(PARTS)
         assert sidecar.terminate(number) == 0
+        assert not sidecar.said("ready")
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
 
-@pytest.mark.long
-def test_compiled_loops_take_over_from_interpreted_ones(complete_cache, cold):
-    """The children find their loops in the cache, so this takes no time."""
+@pytest.fixture
+def nearly_cold(complete_cache, cold) -> Path:
+    """A cache in which all loops are, and which does not say so: children look for each."""
     shutil.copytree(complete_cache, cold / complete_cache.name)
     (cold / complete_cache.name / loop_cache.COMPLETE).unlink()
-    with SidecarProcess(compiled=True) as sidecar, sidecar.channel() as channel:
+    return cold / complete_cache.name
+
+
+@pytest.mark.long
+def test_once_the_loops_are_loaded_sessions_begin_and_the_first_cycle_has_a_plan(nearly_cold):
+    with (
+        SidecarProcess("policy.name=quincy", until="listening", compiled=True) as sidecar,
+        sidecar.channel() as channel,
+    ):
+        assert refusal(channel)
+        sidecar.await_said("ready", within_s=READY_S)
         module = GrpcModule(channel).begin()
-        first = module.batch(cycle=True)
-        sidecar.await_said("the compiled loops have taken over")
-        assert len(first) > 0
-        assert value(sidecar.scraped(), "compiled") == 1
-        assert sidecar.page("/readyz")[1] == "ok\n"
-        status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(admin_pb2.GetStatusRequest())
+        assert len(module.batch(cycle=True)) > 0
+        found = sidecar.scraped()
+        assert value(found, "plans_total", result="adopted") == 1
+        assert value(found, "cycles_total") == 1
+        assert value(found, "compiled") == 1
+        assert sidecar.page("/readyz") == (200, "ok\n")
+        assert health_of(channel) == health_pb2.HealthCheckResponse.SERVING
+        status = status_of(channel)
         assert (status.loops_state, status.loop_parts_compiled) == ("compiled", len(PARTS))
-        module.batch(cycle=True)
         assert sidecar.terminate() == 0
-    assert (cold / complete_cache.name / loop_cache.COMPLETE).exists()
+    assert (nearly_cold / loop_cache.COMPLETE).exists()
 
 
-def done(work: Callable[[], None]) -> Future[None]:
-    future: Future[None] = Future()
-    work()
-    future.set_result(None)
-    return future
+def test_without_a_compiler_it_is_ready_at_once_with_plain_loops(cold, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    with SidecarProcess() as sidecar, sidecar.channel() as channel:
+        assert len(GrpcModule(channel).begin().batch(cycle=True)) > 0
+        assert status_of(channel).loops_state == "plain"
+        assert sidecar.page("/readyz") == (200, "ok\n")
+        assert children_of(sidecar.process.pid) == []
 
 
 def test_a_collection_of_garbage_does_not_look_at_what_was_loaded(complete_cache):
@@ -99,7 +138,7 @@ def test_a_collection_of_garbage_does_not_look_at_what_was_loaded(complete_cache
     try:
         compiling.start()
         while compiling.state in {"compiling", "loading"}:
-            compiling.look(done)
+            compiling.look()
             time.sleep(0.1)
         assert compiling.state == "compiled"
         assert gc.get_freeze_count() > len(gc.get_objects())
@@ -109,20 +148,28 @@ def test_a_collection_of_garbage_does_not_look_at_what_was_loaded(complete_cache
         interpret(False)
 
 
-def test_loops_that_cannot_be_compiled_go_on_interpreted(monkeypatch, cold):
-    monkeypatch.setattr(
-        compilation, "command_aside", lambda part: [sys.executable, "-c", "raise SystemExit(3)"]
-    )
+def exits(code: int) -> Callable[[str], list[str]]:
+    return lambda _part: [sys.executable, "-c", f"raise SystemExit({code})"]
+
+
+def test_where_loops_cannot_be_compiled_no_session_begins_and_it_is_said_why(monkeypatch, cold):
+    monkeypatch.setattr(compilation, "command_aside", exits(3))
     loop_cache.prepare()
     compiling = Compilation()
     try:
-        compiling.start()
-        while compiling.state == "compiling":
-            compiling.look(lambda work: pytest.fail("nothing was compiled"))
-        assert compiling.state == "failed"
-        assert compiling.progress.state == "failed"
-        assert compiling.remark().startswith("interpreted, the loops could not be compiled")
-        assert _Mode.interpreted
+        with structlog.testing.capture_logs() as log:
+            compiling.start()
+            while compiling.state == "compiling":
+                compiling.look()
+        assert not compiling.ready
+        assert re.fullmatch(
+            r"the loops could not be compiled \(\S+ ended with exit code 3\);"
+            r" this is tried again in \d+ s",
+            compiling.problem(),
+        )
+        assert compiling.progress == ("failed", compiling.done, compiling.problem())
+        assert log[-1]["log_level"] == "error"
+        assert "no session begins until they are" in log[-1]["event"]
     finally:
         compiling.stop()
         interpret(False)
@@ -131,23 +178,19 @@ def test_loops_that_cannot_be_compiled_go_on_interpreted(monkeypatch, cold):
 def test_what_could_not_be_compiled_is_tried_again(monkeypatch, cold):
     """As where no descriptor was left, for a while."""
 
-    def exits(code: int) -> Callable[[str], list[str]]:
-        return lambda _part: [sys.executable, "-c", f"raise SystemExit({code})"]
-
     monkeypatch.setattr(compilation, "command_aside", exits(3))
-    monkeypatch.setattr(compilation, "_load_here", lambda: None)
+    monkeypatch.setattr(compilation, "load", lambda: None)
     loop_cache.prepare()
     compiling = Compilation(again_s=0.0)
     try:
         compiling.start()
         while compiling.state == "compiling":
-            compiling.look(done)
+            compiling.look()
         assert compiling.state == "failed"
         monkeypatch.setattr(compilation, "command_aside", exits(0))
         while compiling.state != "compiled":
-            compiling.look(done)
+            compiling.look()
             time.sleep(0.01)
-        assert not _Mode.interpreted
         assert compiling.done == len(PARTS)
     finally:
         gc.unfreeze()

@@ -24,9 +24,6 @@ def sidecar(tmp_path_factory) -> Iterator[SidecarProcess]:
     with SidecarProcess(
         listen=[f"unix:{tmp_path_factory.mktemp('s')}/s"], compiled=True
     ) as running:
-        # Loading them needs files, too; pytest-timeout bounds it.
-        while not running.said("the compiled loops have taken over"):
-            time.sleep(0.1)
         yield running
 
 

@@ -5,7 +5,6 @@ import gc
 import os
 import threading
 import time
-from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -38,7 +37,7 @@ POLICIES = {{"stuck": Entry(lambda spec: Stuck())}}
 
 @pytest.mark.long
 def test_the_end_waits_for_no_long_cycle(tmp_path):
-    """As an interpreted one may be; here the core waits an hour for somebody's policy."""
+    """Here the core waits an hour for somebody's policy."""
     go, begun = tmp_path / "go", tmp_path / "begun"
     plugin = tmp_path / "stuck.py"
     plugin.write_text(STUCK.format(go=str(go), begun=str(begun)))
@@ -62,17 +61,11 @@ def test_the_end_waits_for_no_long_cycle(tmp_path):
         module.leave()
 
 
-def done(work) -> "Future[None]":
-    future: Future[None] = Future()
-    work()
-    future.set_result(None)
-    return future
-
-
 @pytest.fixture
 def compiling(monkeypatch):
     """A process whose children are done, and where loading takes no time."""
-    monkeypatch.setattr(compilation, "_load_here", lambda: None)
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.setattr(compilation, "load", lambda: None)
     monkeypatch.setattr(gc, "freeze", lambda: None)
     found = Compilation(again_s=0.0)
     yield found
@@ -94,7 +87,7 @@ def test_a_cache_that_went_away_or_is_another_s_keeps_no_loops_from_use(
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(Path, "touch", refused(number))
     with structlog.testing.capture_logs() as log:
-        compiling.look(done)
+        compiling.look()
         compiling._loader.join(60)
     assert compiling.state == "compiled"
     assert log[0]["event"] == "the compiled loops cannot be kept"
@@ -107,18 +100,18 @@ def test_a_complete_cache_of_another_user_is_not_touched(monkeypatch, tmp_path):
     loop_cache.mark_complete()
 
 
-def test_loops_that_cannot_take_over_are_tried_again(compiling, monkeypatch, tmp_path):
+def test_loops_that_cannot_be_loaded_are_tried_again(compiling, monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     failures = [SystemExit("odd"), RuntimeError("can't start new thread")]
 
-    def operate(work) -> "Future[None]":
+    def load() -> None:
         if failures:
             raise failures.pop()
-        return done(work)
 
+    monkeypatch.setattr(compilation, "load", load)
     (tmp_path / loop_cache.COMPLETE).touch()
     for state in ("failed", "failed", "compiled"):
-        compiling.look(operate)
+        compiling.look()
         compiling._loader.join(60)
         assert compiling.state == state
 
@@ -130,5 +123,5 @@ def test_no_thread_for_the_loops_is_no_end(compiling, monkeypatch, tmp_path):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    compiling.look(done)
+    compiling.look()
     assert (compiling.state, compiling.loads) == ("failed", False)

@@ -106,8 +106,8 @@ def test_a_sidecar_goes_on_when_nobody_reads_its_log_any_more():
     process = subprocess.Popen([*command, "--http-port", "0"], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        ready = json.loads(process.stderr.readline())
-        assert ready["event"] == "ready"
+        while (ready := json.loads(process.stderr.readline()))["event"] != "ready":
+            pass
         process.stderr.close()
         with grpc.insecure_channel(ready["targets"][0]) as channel:
             for number in range(3):

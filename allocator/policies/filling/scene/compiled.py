@@ -6,20 +6,20 @@ from types import ModuleType
 
 from allocator.core.numba.compiled import part
 
-compiled = part(restarts=True, error_model="numpy", _nrt=False)
+compiled = part(error_model="numpy", _nrt=False)
 """Compile a part of a loop, which needs no cache of its own.
 
 Such a part makes no arrays, and so counts no references to those it is given: with dozens of arrays
 that would take ten times as long as the work itself. ``1 / 0`` is infinite, as in numpy.
 """
 
-hot = part(restarts=True, error_model="numpy", _nrt=False, forceinline=True)
+hot = part(error_model="numpy", _nrt=False, forceinline=True)
 """Compile a part of what each grant passes through into all its callers.
 
 What few grants need, or what is long beside the call, stays a function of its own.
 """
 
-allocating = part(restarts=True, error_model="numpy")
+allocating = part(error_model="numpy")
 """Compile a part that makes arrays."""
 
 

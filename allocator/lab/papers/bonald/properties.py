@@ -1,0 +1,198 @@
+"""Bonald and Roberts: which properties PF, DRF and other allocations have, each by experiment.
+
+Propositions 1 to 4, 6 and 7, Remark 1, and what the text says of other utilities: of those that
+divide resources by the largest sum of utilities, only that of the logarithm, PF, gives users equal
+parts of a single resource, whatever their tasks' sizes.
+
+Source: sections 2.2 to 2.5 of the paper.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from scipy.optimize import brentq
+
+from allocator.core import Floats
+from allocator.lab.papers.drf import (
+    Case,
+    Policy,
+    ceei,
+    draw,
+    drf,
+    pareto_efficiency,
+    sharing_incentive,
+)
+from allocator.lab.papers.report import Cell, Report, Row, beside, counter_examples, paragraphs
+from allocator.solvers.fluid import proportional_fairness_agents, water_filling
+
+SOURCE = "Bonald and Roberts, Performance Evaluation 2014"
+
+SLACK = 1e-5
+"""Relative; what solvers' rounding may make of it."""
+
+LIES = 20
+"""Claims that a job tries on each cluster."""
+
+
+def max_min(demand: Floats, capacity: Floats) -> Floats:
+    """Equal task volumes, then on for those whom no full resource stops."""
+    return water_filling.solve(demand, capacity, np.ones(len(demand))).tasks
+
+
+def fair(alpha: float) -> Policy:
+    """The largest sum of ``tasks ** (1 - alpha) / (1 - alpha)``."""
+
+    def allocate(demand: Floats, capacity: Floats) -> Floats:
+        solution = proportional_fairness_agents.solve(demand, capacity[None], alpha=alpha)
+        return np.asarray(solution.tasks[:, 0])
+
+    return allocate
+
+
+POLICIES: Mapping[str, Policy] = {
+    "PF": ceei,
+    "DRF": drf,
+    "max-min": max_min,
+    "alpha 1/2": fair(0.5),
+    "alpha 2": fair(2.0),
+}
+_OTHERS = frozenset({"max-min", "alpha 1/2", "alpha 2"})
+
+
+def scale_invariance(policy: Policy, case: Case) -> float:
+    """Jobs claim tasks of another size, and some job's part of a resource changes."""
+    claim = case.demand * 10 ** case.rng.uniform(-1, 1, (len(case.demand), 1))
+    before = policy(case.demand, case.capacity)[:, None] * case.demand
+    after = policy(claim, case.capacity)[:, None] * claim
+    return float(np.abs(after / before - 1).max())
+
+
+def local_fairness(policy: Policy, case: Case) -> float:
+    """Of one resource alone, some job has another part than its equal one."""
+    demand, capacity = case.demand[:, :1], case.capacity[:1]
+    part = policy(demand, capacity) * demand[:, 0] / capacity[0]
+    return float(np.abs(part * len(demand) - 1).max())
+
+
+def strategy_proofness(policy: Policy, case: Case) -> float:
+    """A job can run more of its true tasks when it claims to need more or less than it does."""
+    honest, most = policy(case.demand, case.capacity), 0.0
+    for _ in range(LIES):
+        user = int(case.rng.integers(len(honest)))
+        claim = case.demand.copy()
+        claim[user] *= 3 ** case.rng.uniform(-1, 1, claim.shape[1])
+        given = policy(claim, case.capacity)[user] * claim[user]
+        most = max(most, float((given / case.demand[user]).min() / honest[user]) - 1)
+    return most
+
+
+PROPERTIES: Mapping[str, tuple[Callable[[Policy, Case], float], frozenset[str]]] = {
+    "Pareto efficiency": (pareto_efficiency, frozenset()),
+    "sharing incentive (Prop. 1, 4)": (sharing_incentive, _OTHERS),
+    "strategy-proofness (Prop. 2, 5)": (strategy_proofness, _OTHERS | {"PF"}),
+    "scale invariance (Prop. 3, 6)": (scale_invariance, _OTHERS),
+    "local fairness (Prop. 7)": (local_fairness, _OTHERS),
+}
+"""Each property's test, and the allocations of which the text says that they lack it."""
+
+
+def properties(seed: int = 0, trials: int = 100) -> Report:
+    """Section 2: in how many percent of random clusters each property fails."""
+    rows = []
+    for name, (test, refused) in PROPERTIES.items():
+        cells = []
+        for policy, allocate in POLICIES.items():
+            rng = np.random.default_rng(seed)
+            failed = [test(allocate, draw(rng)) > SLACK for _ in range(trials)]
+            percent = 100 * float(np.mean(failed))
+            cells.append(counter_examples(percent) if policy in refused else Cell(percent, 0.0))
+        rows.append(Row(name, tuple(cells)))
+    return Report(
+        name="pf-properties",
+        title="Properties of allocations: in how many percent of random clusters each fails",
+        source=f"{SOURCE}, sec. 2.2 to 2.5, Propositions 1 to 7, Remark 1",
+        columns=tuple(POLICIES),
+        rows=tuple(rows),
+        notes=paragraphs(f"""
+            {trials} random clusters of two to four jobs and two or three resources, fluid optima.
+            Published 0: the text proves the property. 'Refused': it says that the allocation lacks
+            it, and each cluster that fails is a counter-example. {LIES} lies a cluster: up to three
+            times as much of each resource, or as little.
+        """),
+    )
+
+
+# Proposition 7: of the allocations by utility, only PF is locally fair.
+
+
+Marginal = Callable[[float], float]
+"""Derivative of a utility by tasks; it falls."""
+
+UTILITIES: Mapping[str, Marginal] = {
+    "log(x)": lambda tasks: 1 / tasks,
+    "3 log(x) + 5": lambda tasks: 3 / tasks,
+    "alpha 1/2": lambda tasks: tasks**-0.5,
+    "alpha 0.99": lambda tasks: tasks**-0.99,
+    "alpha 1.01": lambda tasks: tasks**-1.01,
+    "alpha 2": lambda tasks: tasks**-2.0,
+    "log(1 + x)": lambda tasks: 1 / (1 + tasks),
+    "1 - exp(-x)": lambda tasks: float(np.exp(-tasks)),
+    "log(x) + x / 10": lambda tasks: 1 / tasks + 0.1,
+}
+LOGARITHMS = ("log(x)", "3 log(x) + 5")
+
+SIZES = (1 / 4, 1 / 2, 2.0, 4.0)
+"""The number x of the proof: job 2 needs 1/x of what job 1 needs."""
+
+SEEN = 1e-3
+"""A share that is further from one half is no rounding."""
+
+
+def share(marginal: Marginal, size: float) -> float:
+    """Part of the resource that job 1 has, of two that need 1/2 and 1/(2 size) of it a task.
+
+    At the largest sum of utilities a unit of the resource is worth the same to both, or a job to
+    which it is always worth less has nothing.
+    """
+
+    def more_worth_to_1(part: float) -> float:
+        return 2 * marginal(2 * part) - 2 * size * marginal(2 * size * (1 - part))
+
+    low, high = 1e-12, 1 - 1e-12
+    if more_worth_to_1(low) <= 0:
+        return 0.0
+    if more_worth_to_1(high) >= 0:
+        return 1.0
+    return float(brentq(more_worth_to_1, low, high, xtol=1e-14))
+
+
+def proposition_7() -> Report:
+    """Proposition 7: the part of job 1 of a single resource, by utility."""
+    rows = []
+    for name, marginal in UTILITIES.items():
+        shares = [share(marginal, size) for size in SIZES]
+        expected = [0.5] * len(SIZES) if name in LOGARITHMS else []
+        rows.append(Row(name, beside(shares, expected, 1e-9)))
+    unfair = sum(
+        max(abs(share(marginal, size) - 0.5) for size in SIZES) > SEEN
+        for name, marginal in UTILITIES.items()
+        if name not in LOGARITHMS
+    )
+    others = len(UTILITIES) - len(LOGARITHMS)
+    rows.append(Row("other utilities that are not fair", (Cell(unfair, others),)))
+    return Report(
+        name="pf-proposition-7",
+        title="Part of a single resource that job 1 of two has, by utility and sizes of tasks",
+        source=f"{SOURCE}, sec. 2.5, Proposition 7",
+        columns=tuple(f"x = {size:g}" for size in SIZES),
+        rows=tuple(rows),
+        notes=paragraphs(f"""
+            The proof's two jobs: a task of job 1 needs 1/2 of the resource, one of job 2 needs 1 /
+            (2 x). A fair part is 1/2. A utility counts as not fair where some part is further than
+            {SEEN:g} from it.
+
+            That no other utility is fair cannot be shown by examples; each of those listed is one
+            that is not. The proof itself is short: equal parts for every x leave only the
+            logarithm.
+        """),
+    )

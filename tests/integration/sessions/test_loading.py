@@ -1,0 +1,37 @@
+"""A module that calls while the sidecar loads its loops waits, and comes as soon as it may."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.sessions.test_cpp_session import DRIVER, Driver
+from tests.server.sidecar_process import READY_S, SidecarProcess
+
+LONGEST_S = 1.0
+"""From one attempt of the module to the next, where nobody answers."""
+
+BUSY_S = 3.0
+"""What a busy machine may add."""
+
+
+@pytest.mark.skipif(not Path(DRIVER).is_file(), reason="`make module` builds the driver")
+def test_a_module_is_welcome_within_a_second_of_readiness_and_decided_for_by_nobody_before():
+    with (
+        SidecarProcess(until="listening", compiled=True) as sidecar,
+        Driver(sidecar.targets[0]) as driver,
+    ):
+        ended = driver.wait("ended")
+        assert "loading the compiled loops" in ended["reason"]
+        sidecar.await_said("ready", within_s=READY_S)
+        ready_s = time.monotonic()
+        driver.wait("connected")
+        assert time.monotonic() - ready_s < LONGEST_S + BUSY_S
+        ends = [line for line in driver.lines if line["event"] == "ended"]
+        assert {line["cause"] for line in ends} == {"unreachable"}
+        assert max(line["retry_ms"] for line in ends) <= 1000 * LONGEST_S
+        driver.decides()
+        last = driver.stop()
+        assert last["sessions"] == 1
+        assert last["attempts"] == len(ends) + 1
+        assert len(sidecar.said("session opened")) == 1
