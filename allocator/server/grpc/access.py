@@ -141,7 +141,8 @@ class Access:
             return f"the token is empty; give one that has the right {right}"
         if not given.startswith(_BEARER):
             return f"the header authorization is not 'Bearer TOKEN'; write one with {right} so"
-        known = next((each for each in self._tokens if self._has_token(each, given)), "")
+        others = (each for each in self._tokens if each != right)
+        known = next((each for each in others if self._has_token(each, given)), "")
         if known:
             return f"the token has the right {known}, and not {right}; give one that has"
         return f"the token is wrong: it has no right {right}; access.{right}_token names its file"
