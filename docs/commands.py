@@ -16,8 +16,8 @@ This page lists every command of `mesos-allocator` with its arguments and option
 name up. [Ask and command a running sidecar](../how-to/operate.md) says which one to use when, and
 `mesos-allocator COMMAND --help` says the same as this page.
 
-Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar, 78
-wrong configuration.
+Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar, 5
+changed and not saved, 78 wrong configuration.
 
 ## Options of all commands that ask a sidecar
 

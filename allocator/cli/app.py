@@ -14,7 +14,7 @@ from allocator.server.system import threads
 HELP = """Decide who is offered which agent's resources, for an Apache Mesos master.
 
 Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar,
-78 wrong configuration.
+5 changed and not saved, 78 wrong configuration.
 """
 
 app = typer.Typer(name="mesos-allocator", help=HELP, no_args_is_help=True, cls=Root, **PLAIN)

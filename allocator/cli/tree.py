@@ -37,6 +37,8 @@ class Exit(IntEnum):
     """No sidecar at the target, or no answer in time."""
     REFUSED = 4
     """The sidecar says that the request is wrong, or cannot be met now."""
+    NOT_SAVED = 5
+    """The change counts, and could not be saved: it ends with the sidecar's process."""
     CONFIG = 78
     """The configuration is wrong (EX_CONFIG of sysexits.h)."""
 
@@ -109,6 +111,18 @@ def expect(option: str, word: str, known: Iterable[str]) -> None:
     """End where a word is none of those that an option may have."""
     if word not in known:
         fail(Exit.USAGE, f"{option}: {word!r}; {choose([word], known)}")
+
+
+def check_there(path: Path | None) -> None:
+    """End where a file to read is not there, with the same code in every command."""
+    if path is None:
+        return
+    try:
+        path.stat()
+    except FileNotFoundError as error:
+        fail(Exit.USAGE, f"{path}: {error.strerror}; name a file that is there")
+    except OSError:
+        pass  # What is wrong with it is said where it is read.
 
 
 def directory(context: typer.Context, path: Path | None) -> Path | None:

@@ -27,6 +27,20 @@ UNRESERVED = "(*)"
 _AMOUNT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 """A number as people write it. `Decimal` reads more, and fails at some of it in ways of its own."""
 
+_SUFFIX = re.compile(r"\s*([A-Za-z]+)$")
+
+MIB = 2**20
+
+IN_MIB = frozenset({"mem", "disk"})
+"""The resources that Mesos counts in MiB. Only their amounts may have a suffix."""
+
+_BYTES = {
+    **{prefix: 1000 ** (1 + power) for power, prefix in enumerate("KMGTP")},
+    **{f"{prefix}i": 1024 ** (1 + power) for power, prefix in enumerate("KMGTP")},
+    "k": 1000,
+}
+"""Bytes by suffix, each of which a B may follow: decimal as in SI, binary as in IEC 80000-13."""
+
 FORMS = ("", "path", "mount", "block", "raw", "volume")
 """What form of disk a kind may be; the first is no disk, or plain space."""
 
@@ -72,26 +86,50 @@ class Kind:
 
 
 @lru_cache(maxsize=1024)
-def parse_amount(text: str) -> int:
-    """Read a decimal amount into thousandths.
+def parse_amount(text: str, name: str = "") -> int:
+    """Read a decimal amount into thousandths, of the resource `name`.
+
+    An amount of a resource in `IN_MIB` may have a suffix, and is rounded to thousandths of MiB.
 
     Raises ValueError where the text is no finite number, is negative, or is larger than
     `AMOUNT_MAX`.
 
     Examples
     --------
-    >>> parse_amount("1.5")
-    1500
+    >>> parse_amount("1.5"), parse_amount("4Gi", "mem"), parse_amount("4GB", "mem")
+    (1500, 4096000, 3814697)
     """
-    number = text.strip()
+    number, suffix = text.strip(), ""
+    if len(number) <= AMOUNT_LENGTH_MAX and (found := _SUFFIX.search(number)):
+        number, suffix = number[: found.start()], found[1]
     if len(number) > AMOUNT_LENGTH_MAX or not _AMOUNT.fullmatch(number):
-        message = f"{quoted(text)} is not a number; write it as in 'cpus:1.5'"
-        raise ValueError(message)
-    amount = Decimal(number)
+        form = "a number of MiB; write it as in 'mem:4096' or 'mem:4Gi'"
+        if name not in IN_MIB:
+            form = "a number; write it as in 'cpus:1.5'"
+        raise ValueError(f"{quoted(text)} is not {form}")
+    amount = Decimal(number) * (_bytes_of(text, suffix, name) if suffix else 1)
+    if suffix:
+        amount /= MIB
     if not 0 <= amount <= AMOUNT_MAX // MILLI:
-        message = f"{quoted(text)} is out of range; it must be from 0 to {AMOUNT_MAX // MILLI}"
+        unit = " MiB" if name in IN_MIB else ""
+        message = (
+            f"{quoted(text)} is out of range; it must be from 0 to {AMOUNT_MAX // MILLI}{unit}"
+        )
         raise ValueError(message)
     return int((amount * MILLI).to_integral_value())
+
+
+def _bytes_of(text: str, suffix: str, name: str) -> int:
+    """Look up what an amount is multiplied by; raise ValueError where it may not have that."""
+    if name not in IN_MIB:
+        form = "a number: only mem and disk take a suffix; write it as in 'cpus:1.5'"
+        raise ValueError(f"{quoted(text)} is not {form}")
+    known = _BYTES.get(suffix.removesuffix("B"))
+    if known is None:
+        form = "K, M, G, T or P (powers of 1000 bytes), or Ki, Mi, Gi, Ti or Pi (of 1024)"
+        message = f"{quoted(text)} is not a number of MiB; a suffix is one of {form}"
+        raise ValueError(message)
+    return known
 
 
 def format_amount(amount: int) -> str:
@@ -110,13 +148,14 @@ def format_amount(amount: int) -> str:
 def parse_quantities(text: str) -> dict[str, int]:
     """Read amounts by name, in Mesos's form.
 
-    A name may end in ``(*)``, as Mesos prints what is not reserved.
+    A name may end in ``(*)``, as Mesos prints what is not reserved. Amounts of mem and disk are in
+    MiB, or have a suffix.
 
     Raises ValueError naming the part that is wrong.
 
     Examples
     --------
-    >>> parse_quantities("cpus:2;mem:3584"), parse_quantities("cpus(*):0.5")
+    >>> parse_quantities("cpus:2;mem:3.5Gi"), parse_quantities("cpus(*):0.5")
     ({'cpus': 2000, 'mem': 3584000}, {'cpus': 500})
     """
     quantities: dict[str, int] = {}
@@ -130,7 +169,7 @@ def parse_quantities(text: str) -> dict[str, int]:
             message = f"{quoted(name)} is given twice; give each resource once"
             raise ValueError(message)
         try:
-            quantities[name] = parse_amount(amount)
+            quantities[name] = parse_amount(amount, name)
         except ValueError as error:
             raise ValueError(f"{harmless(name, QUOTED_MAX)}: {error}") from None
     return quantities

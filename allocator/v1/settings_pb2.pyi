@@ -496,6 +496,7 @@ class Change(_message.Message):
     SCOPE_FIELD_NUMBER: _builtins.int
     WOULD_BE_FIELD_NUMBER: _builtins.int
     IS_NOW_FIELD_NUMBER: _builtins.int
+    SAVE_FAILED_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     lasts: _builtins.bool
     """The change survives a restart of the sidecar."""
@@ -507,6 +508,8 @@ class Change(_message.Message):
     """
     would_be: _builtins.str
     is_now: _builtins.str
+    save_failed: _builtins.bool
+    """It was to be kept, and could not be written, for instance because the disk is full."""
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What is probably not meant."""
@@ -524,10 +527,11 @@ class Change(_message.Message):
         scope: _builtins.str = ...,
         would_be: _builtins.str = ...,
         is_now: _builtins.str = ...,
+        save_failed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["match", b"match"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "is_now", b"is_now", "lasts", b"lasts", "lasts_not", b"lasts_not", "match", b"match", "scope", b"scope", "warnings", b"warnings", "would_be", b"would_be"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "is_now", b"is_now", "lasts", b"lasts", "lasts_not", b"lasts_not", "match", b"match", "save_failed", b"save_failed", "scope", b"scope", "warnings", b"warnings", "would_be", b"would_be"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -57,9 +57,9 @@ RIGHT: dict[str, str] = {
 
 # Command, what is wrong, exit code, and a part of the line.
 WRONG: list[tuple[str, str, int, str]] = [
-    ("serve", "--config {tmp}/none.toml", 78, "none.toml"),
+    ("serve", "--config {tmp}/none.toml", 2, "none.toml"),
     ("serve", "--set http.port", 2, "'http.port' is not of the form section.key=value"),
-    ("check-config", "{tmp}/none.toml", 78, "none.toml"),
+    ("check-config", "{tmp}/none.toml", 2, "none.toml"),
     ("check-config", "--set http.port=-1", 78, "http.port"),
     ("warm", "--part nothing", 2, "there is no part 'nothing'"),
     ("demo", "--policies dfr", 2, "'dfr'; choose from drf"),
@@ -95,7 +95,7 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("reproduce pages", "--only none", 2, "none; choose from kesidis-table-1"),
     ("reproduce all", "--seed -1", 2, "--seed"),
     ("reproduce list", "--seed 1", 2, "--seed"),
-    ("simulate", "{tmp}/none.toml", 78, "none.toml"),
+    ("simulate", "{tmp}/none.toml", 2, "none.toml"),
     ("simulate", "{tmp}/broken.toml", 78, "broken.toml"),
     ("simulate", "{tmp}/broken.toml --policy dfr", 2, "'dfr'; choose from drf"),
     ("advise", "{tmp}/none", 2, "{tmp}/none"),
@@ -129,7 +129,7 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("status", "--timeout inf", 2, "'--timeout': must be less than or equal to 1000000"),
     ("status", "--output table", 2, "--output"),
     ("shares", "--role nobody", 4, "role = 'nobody': there is no such role"),
-    ("shares", "--newcomer nobody", 4, "newcomer_role = 'nobody': there is no such role"),
+    ("shares", "--newcomer a//b", 4, "is not a role; write it as 'eng' or 'eng/ads'"),
     ("shares", "--newcomer eng --newcomer-demand cpus", 2, "'cpus'"),
     ("shares", "--newcomer-demand cpus:1", 2, "--newcomer-demand belongs to --newcomer"),
     ("shares", "--role ENG", 4, "role = 'ENG': there is no such role; did you mean 'eng'?"),
@@ -368,7 +368,7 @@ def test_words_that_are_common_elsewhere_are_answered_with_ours(words, part, tmp
 
 def test_what_is_tried_before_playing_leaves_nothing_behind(files):
     words = f"{files}/none.toml --out {files}/new/out"
-    is_one_line(call(f"simulate {words}", files), 78, "none.toml")
+    is_one_line(call(f"simulate {words}", files), 2, "none.toml")
     assert not (files / "new").exists()
     is_one_line(call(f"graph {files}/corrupt {files}/g.json", files), 1, "corrupt")
     assert not (files / "g.json").exists()
@@ -396,5 +396,16 @@ def test_a_wrong_token_is_refused(sidecar, command, tmp_path):
     (tmp_path / "wrong").write_text("another-secret\n")
     given = ["--target", sidecar.targets[0], "--token-file", f"{tmp_path}/wrong"]
     done = call(f"{command} {RIGHT[command]}", tmp_path, *given)
-    is_one_line(done, 4, "callers without a certificate have no right admin_")
+    is_one_line(done, 4, "the token is wrong: it has no right admin_")
     assert "another-secret" not in done.stderr
+
+
+def test_a_missing_token_is_refused_in_other_words_than_a_wrong_one(sidecar, tmp_path):
+    done = call("status", tmp_path, "--target", sidecar.targets[0])
+    is_one_line(done, 4, "callers without a certificate have no right admin_read")
+
+
+def test_a_file_with_an_empty_token_is_wrong_usage(tmp_path):
+    (tmp_path / "empty").write_text(" \n")
+    done = call("status", tmp_path, "--token-file", f"{tmp_path}/empty")
+    assert not is_one_line(done, 2, f"--token-file {tmp_path}/empty: is empty")

@@ -1,6 +1,9 @@
 """`status --check`: the codes of monitoring, and one line, before real sidecars."""
 
 import json
+import re
+import shlex
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -15,6 +18,22 @@ def check(target: str, *words: str) -> Result:
     return CliRunner().invoke(app, ["status", "--check", "--target", target, *words])
 
 
+STATUS: dict[str, Any] = {
+    **dict.fromkeys(("agents", "active_agents", "frameworks", "active_frameworks", "roles"), 2),
+    **dict.fromkeys(("filters", "outstanding_decisions", "sessions"), 3),
+    **dict.fromkeys(("cycles", "decisions", "events"), 4),
+    "uptime_s": 61.2,
+    "cycle_p50_ms": 0.25,
+    "cycle_p99_ms": None,
+    "resources": [],
+    "warnings": [],
+    "master_id": "m",
+}
+
+PERFORMANCE = re.compile(r"'[^'=|]+'=[\d.]+(s|ms|c)?(;;;0;[\d.]+)?")
+"""One number, as the guidelines for monitoring plugins have it."""
+
+
 def one_line(result: Result) -> str:
     (line,) = result.stdout.splitlines()
     assert not result.stderr
@@ -22,7 +41,7 @@ def one_line(result: Result) -> str:
 
 
 def test_a_sidecar_is_judged_by_what_it_says_of_itself():
-    with SidecarProcess() as sidecar, sidecar.channel() as channel:
+    with SidecarProcess(compiled=True) as sidecar, sidecar.channel() as channel:
         target = sidecar.targets[0]
         alone = check(target)
         assert alone.exit_code == Check.WARNING
@@ -32,7 +51,10 @@ def test_a_sidecar_is_judged_by_what_it_says_of_itself():
         module = GrpcModule(channel).begin()
         module.batch(cycle=True)
         await_true(lambda: check(target).exit_code == Check.OK)  # the loops are loaded by then
-        assert one_line(check(target)) == "OK: in session with master master"
+        line, bar, numbers = one_line(check(target)).partition(" | ")
+        assert (line, bar) == ("OK: in session with master master", " | ")
+        told = dict(each.split("=") for each in shlex.split(numbers))
+        assert (told["agents"], told["sessions"], told["warnings"]) == ("0", "1c", "0")
         found = check(target, "--json")
         assert (found.exit_code, json.loads(found.stdout)["in_session"]) == (Check.OK, True)
 
@@ -46,10 +68,25 @@ def test_who_does_not_answer_is_critical():
 @pytest.mark.parametrize("what", sorted(CRITICAL))
 def test_that_decisions_are_not_what_was_set_is_critical(what):
     warnings = [{"what": "starting", "text": "slow"}, {"what": what, "text": "a\nb"}]
-    code, line = checked({"warnings": warnings, "master_id": ""})
+    code, line = checked({**STATUS, "warnings": warnings})
     assert code == Check.CRITICAL
     assert line.startswith(f"CRITICAL: starting: slow; {what}: a")
     assert "\n" not in line
+
+
+def test_numbers_for_monitoring_follow_behind_a_bar():
+    names = ["cpus", "a' b=|c"]  # an agent may call a resource anything
+    resources = [{"name": name, "total": 8, "held": 2.5, "offered": 1} for name in names]
+    warnings = [{"what": "unknown name", "text": "zone=a|b"}]
+    data = {**STATUS, "resources": resources, "warnings": warnings}
+    line, _, numbers = checked(data)[1].partition(" | ")
+    assert line == "WARNING: unknown name: zone=a/b"
+    found = re.findall(r"('[^']*'=\S+)", numbers)
+    assert " ".join(found) == numbers
+    assert all(PERFORMANCE.fullmatch(each) for each in found)
+    assert {"'uptime'=61s", "'cycle_p50'=0.250ms", "'cpus_held'=2.5;;;0;8"} < set(found)
+    assert not any("cycle_p99" in each for each in found)  # there was no cycle
+    assert "'a_ b__c_offered'=1;;;0;8" in found
 
 
 @pytest.mark.parametrize(

@@ -265,6 +265,39 @@ def test_check_config_says_ok_or_what_results(tmp_path):
     assert tree.keys() == Config.model_fields.keys()
 
 
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_check_config_reads_standard_input(name):
+    def checked(text: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "allocator", "check-config", name]
+        return subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    good = checked("[http]\nport = 1\n")
+    assert (good.returncode, good.stdout) == (0, "/dev/stdin: ok\n")
+    bad = checked("[http]\nport = -1\n")
+    assert bad.returncode == 78
+    assert bad.stderr.startswith("error: /dev/stdin:2: http.port")
+
+
+def test_check_config_warns_of_a_variable_with_one_underscore():
+    environment = {
+        "MESOS_ALLOCATOR_HTTP_PORT": "1",
+        "MESOS_ALLOCATOR_TLS_CERT": "/operator.pem",  # of commands that ask a sidecar
+        "MESOS_ALLOCATOR_TARGET": "127.0.0.1:5056",
+        "MESOS_ALLOCATOR_TOKEN_FILE": "/token",
+        "MESOS_ALLOCATOR_SESSION_TOKEN_FILE": "/token",
+        "MESOS_ALLOCATOR_TLS_KEY": "/operator.key",
+        "MESOS_ALLOCATOR_TLS_CA": "/ca.pem",
+        "MESOS_ALLOCATOR_CONFIG": "",
+    }
+    done = CliRunner().invoke(app, ["check-config"], env=environment)
+    assert (done.exit_code, done.stdout) == (0, "configuration: ok\n")
+    name = "MESOS_ALLOCATOR_HTTP_PORT"
+    mend = "did you mean MESOS_ALLOCATOR_HTTP__PORT?"
+    assert done.stderr == f"warning: environment {name}: is no option, and is ignored; {mend}\n"
+
+
 @pytest.mark.parametrize("command", [["check-config"], ["serve", "--config"]])
 def test_a_wrong_configuration_ends_with_78_and_all_problems(command, tmp_path):
     file = tmp_path / "c.toml"

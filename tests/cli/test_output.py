@@ -121,6 +121,34 @@ def test_who_starves_comes_first():
     assert (len(limited["roles"]), limited["not_shown"]) == (2, 3)
 
 
+def test_what_a_limit_leaves_out_is_counted(capsys):
+    share_tables.shares(share_tables.arranged(many(), limit=2))
+    # Two of three roles are shown. The frameworks have no ids here, so they count as one.
+    assert "not shown: 1 role and 1 framework in 3 roles" in capsys.readouterr().out
+    share_tables.shares(share_tables.arranged(many()))
+    assert "not shown" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [
+        ({"newcomer": "eng/ads"}, "a newcomer would be given 0.2500"),
+        (
+            {"newcomer": "opps", "limit": 1},
+            (
+                "a newcomer in opps would be given 0.2500; no framework is in that role yet;"
+                " did you mean 'ops'?"
+            ),
+        ),
+        ({"newcomer": "opps", "role": "eng"}, "a newcomer would be given 0.2500"),
+    ],
+)
+def test_a_newcomer_in_a_role_of_its_own_is_said(capsys, view, said):
+    data = {**many(), "newcomer_share": 0.25}
+    share_tables.shares(share_tables.arranged(data, **view), newcomer=view["newcomer"])
+    assert said in capsys.readouterr().out.splitlines()
+
+
 def test_shares_fit_eighty_characters(capsys):
     share_tables.shares(share_tables.arranged(many()))
     text = capsys.readouterr().out

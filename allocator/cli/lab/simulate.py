@@ -9,7 +9,7 @@ import typer
 
 from allocator.cli.lab.options import Backend, Cluster, Jobs, Modes, Policies, chosen, spread_over
 from allocator.cli.local.warm import compile_ahead
-from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
+from allocator.cli.tree import Exit, Playing, check_there, directory, fail, shown_example
 
 if TYPE_CHECKING:
     from allocator.lab.scenarios.running import RunResult
@@ -45,6 +45,7 @@ def simulate(
     policies = chosen(policy, tuple(POLICIES), "--policy")
     modes = chosen(mode, MODES, "--mode")
     over = spread_over(jobs, backend, cluster)
+    check_there(scenario)
     try:
         read_scenario = read(scenario)
     except ScenarioError as error:

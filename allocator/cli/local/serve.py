@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.tree import Exit, fail, shown_example
+from allocator.cli.tree import Exit, check_there, fail, shown_example
 from allocator.plain import json_text
 from allocator.server.system import loop_cache
 
@@ -22,6 +22,9 @@ Assignments = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Set one option; may be repeated."),
 ]
+
+
+_STANDARD_INPUT = Path("/dev/stdin")
 
 
 def register(app: typer.Typer) -> None:
@@ -59,13 +62,18 @@ def serve(
     note = loop_cache.prepare()
 
     from allocator.server.config import load_all
+    from allocator.server.config.source import mistyped_variables
     from allocator.server.process.main import run
 
+    note = "; ".join(filter(None, (note, *mistyped_variables(os.environ))))
     raise typer.Exit(run(partial(load_all, config, os.environ, flags), loaded, note))
 
 
 def check_config(
-    file: Annotated[Path | None, typer.Argument(help="TOML file; none: only the rest.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="TOML file; -: standard input; none: only the rest."),
+    ] = None,
     assignments: Assignments = None,
     example: Annotated[
         bool, typer.Option("--example", help="Print every option with its default, and end.")
@@ -80,15 +88,18 @@ def check_config(
 
         typer.echo(example_text(), nl=False)
         return
+    from allocator.server.config.source import mistyped_variables
     from allocator.server.operators.setting_rows import mistyped_names
     from allocator.server.views.status_warnings import OPEN_SESSIONS
 
-    loaded = _load(file, _flags(assignments, {}))
+    if file == Path("-"):
+        file = _STANDARD_INPUT
+    loaded = _load(file, _flags(assignments, {}), stream=file == _STANDARD_INPUT)
     if as_json:
         typer.echo(json_text(loaded.config.model_dump(mode="json"), indent=2))
     else:
         typer.echo(f"{file or 'configuration'}: ok")
-    for text in mistyped_names(loaded):
+    for text in (*mistyped_variables(os.environ), *mistyped_names(loaded)):
         typer.echo(f"warning: {text}", err=True)
     if target := loaded.config.open_to_sessions():
         typer.echo(f"warning: {OPEN_SESSIONS.format(target)}", err=True)
@@ -104,12 +115,13 @@ def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None
     ]
 
 
-def _load(path: Path | None, flags: list["Flag"]) -> "Loaded":
+def _load(path: Path | None, flags: list["Flag"], *, stream: bool = False) -> "Loaded":
     """Read the configuration, or end with every problem of it."""
     from allocator.server.config import ConfigError, load_all
 
+    check_there(path)
     try:
-        return load_all(path, os.environ, flags)
+        return load_all(path, os.environ, flags, stream=stream)
     except ConfigError as error:
         fail(Exit.CONFIG, *map(str, error.problems))
 

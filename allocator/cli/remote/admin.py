@@ -53,7 +53,8 @@ def status(
         bool,
         typer.Option(
             "--check",
-            help="One line for monitoring, and its codes: 0 ok, 1 warning, 2 critical, 3 unknown.",
+            help="One line for monitoring, with performance data behind a bar, and its codes: 0 ok,"
+            " 1 warning, 2 critical, 3 unknown.",
         ),
     ] = False,
 ) -> Message | None:
@@ -84,7 +85,7 @@ def shares(
     newcomer: Annotated[
         str,
         typer.Option(
-            help="Also what a new framework in this role would be given.",
+            help="Also what a new framework in this role would be given; none need be in it yet.",
             autocompletion=completing.roles,
         ),
     ] = "",

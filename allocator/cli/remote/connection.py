@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from allocator.cli.remote.examples import EXAMPLES
 from allocator.cli.remote.output import Form, FormOption, JsonOption, form_of, written
-from allocator.cli.tree import PLAIN, Exit, fail, shown_example
+from allocator.cli.tree import JSON_WANTED, PLAIN, Exit, fail, shown_example
 from allocator.plain import printable
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ _LOOK = (
     "its log, /healthz and /metrics of its HTTP port, and the load of its machine say why;"
     " --timeout waits longer"
 )
-
-_NOT_BELIEVED = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:)]+)")
-
 
 TimeoutOption: TypeAlias = Annotated[
     float, typer.Option(min=0.001, max=1e6, help="Seconds to wait.")
@@ -84,13 +81,16 @@ class Connection:
         token = self._read(self.token_file)
         if token is None:
             return self._open()
+        text = token.decode("utf-8", "replace").strip()
+        if not text:
+            fail(Exit.USAGE, f"--token-file {self.token_file}: is empty; write a token into it")
         self._check_that_hidden()
         channel = self._open()
         import grpc
 
         from allocator.lab.links.sidecar_process import Bearer
 
-        return grpc.intercept_channel(channel, Bearer(token.decode("utf-8", "replace").strip()))
+        return grpc.intercept_channel(channel, Bearer(text))
 
     def _open(self) -> "grpc.Channel":
         import grpc
@@ -157,16 +157,15 @@ class Connection:
 
     def _unavailable(self, details: str) -> str:
         """Tell apart who is not there, who cannot be believed, and who does not want us."""
-        if refused := _NOT_BELIEVED.search(details):
-            mend = "--tls-ca names whom to believe, and the sidecar's log what it has"
-            return f"the certificate of the sidecar at {self.target}: {refused[1]}; {mend}"
-        if "Socket closed" in details:
-            mend = "it may want TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)"
-            return f"the sidecar at {self.target} closed the connection; {mend}"
-        mend = "is it running? --target or MESOS_ALLOCATOR_TARGET names another"
-        # gRPC tells the whole way down; what happened stands at its end.
-        why = details.rpartition(": ")[2].rstrip(")")
-        return f"no sidecar answers at {self.target}; {mend} ({why})"
+        from allocator.lab.links.unreachable import why_unavailable
+
+        return why_unavailable(
+            self.target,
+            details,
+            start="is it running? --target or MESOS_ALLOCATOR_TARGET names another",
+            trust="--tls-ca names whom to believe, and the sidecar's log what it has",
+            tls="it may want TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)",
+        )
 
     def explain(self, error: "grpc.RpcError", *, changes: bool = False) -> NoReturn:
         """Say what went wrong, and end; a command that changes something says what is not known."""
@@ -337,6 +336,17 @@ def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
     return commands
 
 
+def _end_unless_saved(response: Any) -> None:  # noqa: ANN401 - of any RPC
+    """End with a warning where what was changed could not be saved."""
+    if "change" not in response.DESCRIPTOR.fields_by_name or not response.change.save_failed:
+        return
+    if not JSON_WANTED.get():  # there it is in the answer
+        why = printable(response.change.lasts_not)
+        text = f"the change counts, but is not saved: {why}; it ends with the sidecar's process"
+        typer.echo(f"warning: {text} unless that is mended", err=True)
+    raise typer.Exit(int(Exit.NOT_SAVED))
+
+
 def printed_by(module: str, name: str, *more: str) -> Callable[..., Any]:
     """Print a response with the function `name` of a module, which is imported only then.
 
@@ -392,6 +402,7 @@ def remote(
                     typer.echo(printable(each))
             else:
                 show(data, **options)
+            _end_unless_saved(response)
 
         example = shown_example(EXAMPLES.get(function.__name__, ""))
         app.command(name, cls=RemoteCommand, epilog=example)(command)

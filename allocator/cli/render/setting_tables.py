@@ -181,6 +181,6 @@ def _tell(data: dict[str, Any]) -> None:
         console().print(as_text(f"warning: {warning}"))
     if change["dry_run"]:
         console().print("dry run: nothing was changed")
-    elif change["lasts_not"]:
+    elif change["lasts_not"] and not change["save_failed"]:
         text = f"note: this ends with the sidecar's process: {change['lasts_not']}"
         console().print(as_text(text))

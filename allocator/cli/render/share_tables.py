@@ -14,6 +14,7 @@ from allocator.cli.render.terminal import (
     name_of,
     print_rows,
 )
+from allocator.near import suggestion
 from allocator.plain import how_many
 
 
@@ -23,6 +24,8 @@ def arranged(
     sort: str = "waiting",
     limit: int = 0,
     waiting: bool = False,
+    role: str = "",
+    newcomer: str = "",
     **_options: object,
 ) -> dict[str, Any]:
     """Choose and order what is shown: by default who waits longest comes first.
@@ -32,6 +35,8 @@ def arranged(
     `sort`: ``waiting``, ``share`` or ``name``.
     `limit`: so many frameworks, and as many roles; 0: all.
     `waiting`: only frameworks that wait.
+    `role`: only that role and those below it are in the answer; empty: all.
+    `newcomer`: the role of a new framework that was asked for.
     """
     clients = [each for each in data["clients"] if each["waited_cycles"] or not waiting]
     orders: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
@@ -47,20 +52,43 @@ def arranged(
     shown = {**data, "clients": clients[:most], "roles": data["roles"][:most]}
     kept = set(map(id, shown["clients"]))
     hidden = [each["framework_id"] for each in data["clients"] if id(each) not in kept]
-    return {**shown, "not_shown": len(hidden), "frameworks_not_shown": len(set(hidden))}
+    known = {each["role"] for each in data["roles"]}
+    # Where only some roles were asked for, nothing is known of the others.
+    new = bool(newcomer and not role and newcomer not in known)
+    return {
+        **shown,
+        "not_shown": len(hidden),
+        "frameworks_not_shown": len(set(hidden)),
+        "roles_not_shown": len(data["roles"]) - len(shown["roles"]),
+        "newcomer_role_new": new,
+        "newcomer_role_meant": suggestion(newcomer, known) if new else "",
+    }
 
 
-def shares(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
+def shares(
+    data: dict[str, Any], *, wide: bool = False, newcomer: str = "", **_options: object
+) -> None:
     """Print roles and frameworks, in few columns or in all."""
     of_roles = (_wide if wide else _narrow)(data["fair"])
     print_rows(of_roles, data["roles"], "no roles")
     console().print()
     of_frameworks = {"framework": name_of, **of_roles, **(_MORE_WIDE if wide else _MORE)}
     print_rows(of_frameworks, data["clients"], "no frameworks")
+    hidden = []
+    if data["roles_not_shown"]:
+        count = data["roles_not_shown"]
+        hidden.append(f"{count:,} role" + "s" * (count != 1))
     if data["not_shown"]:
-        hidden = how_many(data["frameworks_not_shown"], data["not_shown"])
-        console().print(f"not shown: {hidden}")
+        hidden.append(how_many(data["frameworks_not_shown"], data["not_shown"]))
+    if hidden:
+        console().print(f"not shown: {' and '.join(hidden)}")
     _tell_of_fairness(data)
+    if data["newcomer_share"] is not None:
+        where = f" in {newcomer}" if data["newcomer_role_new"] else ""
+        text = f"a newcomer{where} would be given {data['newcomer_share']:.4f}"
+        if where:
+            text += f"; no framework is in that role yet{data['newcomer_role_meant']}"
+        console().print(as_text(text))
 
 
 def _tell_of_fairness(data: dict[str, Any]) -> None:
@@ -76,8 +104,6 @@ def _tell_of_fairness(data: dict[str, Any]) -> None:
     if data["fair"]:
         text = "root mean square of all differences from the fair share"
         console().print(f"{text}: {data['fairness_error_rms']:.4f}")
-    if data["newcomer_share"] is not None:
-        console().print(f"a newcomer would be given {data['newcomer_share']:.4f}")
 
 
 _FAIR: Columns = {">fair": figure("fair_share", ".3f"), ">off by": figure("fairness_error", "+.3f")}

@@ -46,12 +46,34 @@ CRITICAL = {"silent master", "policy failed"}
 def checked(data: dict[str, Any]) -> tuple[Check, str]:
     """Judge a status as monitoring does: the code, and one line."""
     warnings = data["warnings"]
-    if not warnings:
-        return Check.OK, f"OK: in session with master {data['master_id']}"
-    worst = any(each["what"] in CRITICAL for each in warnings)
-    code = Check.CRITICAL if worst else Check.WARNING
-    told = "; ".join(f"{each['what']}: {each['text']}" for each in warnings)
-    return code, f"{code.name}: {printable(told)}"
+    code, told = Check.OK, f"in session with master {data['master_id']}"
+    if warnings:
+        worst = any(each["what"] in CRITICAL for each in warnings)
+        code = Check.CRITICAL if worst else Check.WARNING
+        told = "; ".join(f"{each['what']}: {each['text']}" for each in warnings)
+    # A bar begins the performance data.
+    return code, f"{code.name}: {printable(told).replace('|', '/')} | {_performance(data)}"
+
+
+_COUNTS = ("agents", "active_agents", "frameworks", "active_frameworks", "roles", "filters")
+_COUNTERS = ("cycles", "decisions", "events", "sessions")
+
+
+def _performance(data: dict[str, Any]) -> str:
+    """Write numbers as monitoring plugins do: 'label'=value[unit];warn;crit;min;max."""
+    numbers = {"uptime": f"{data['uptime_s']:.0f}s", "warnings": len(data["warnings"])}
+    numbers |= {name: data[name] for name in (*_COUNTS, "outstanding_decisions")}
+    numbers |= {name: f"{data[name]}c" for name in _COUNTERS}
+    for name in ("cycle_p50", "cycle_p99"):
+        if (taken_ms := data[f"{name}_ms"]) is not None:
+            numbers[name] = f"{taken_ms:.3f}ms"
+    for each in data["resources"]:
+        # The name is a stranger's: neither a quote nor an equals sign may end the label.
+        name = printable(each["name"]).translate(str.maketrans("'=|", "___"))
+        total = f";;;0;{each['total']}"
+        numbers[f"{name}_held"] = f"{each['held']}{total}"
+        numbers[f"{name}_offered"] = f"{each['offered']}{total}"
+    return " ".join(f"'{label}'={number}" for label, number in numbers.items())
 
 
 def status(data: dict[str, Any]) -> None:

@@ -13,23 +13,28 @@ import numpy as np
 from allocator.core.apply import apply
 from allocator.core.books.open_decisions import OpenDecisions
 from allocator.core.books.state import State
-from allocator.core.events import AddFramework, FrameworkInfo, Request
+from allocator.core.bounds import quoted
+from allocator.core.events import AddFramework, Define, EventError, FrameworkInfo, Request
 
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
     """A framework that there is not.
 
-    `role`: handle of the role that it would be in.
+    `role`: path of the role that it would be in, which need not be known yet.
     `demand`, in thousandths: what one of its tasks would need; empty: unknown.
     """
 
-    role: int
+    role: str
     demand: Mapping[str, int] = field(default_factory=dict)
 
 
 def add_newcomer(state: State, newcomer: Newcomer) -> int:
-    """Let a framework subscribe under the lowest handle that nobody has; gives the handle."""
+    """Let a framework subscribe under the lowest handle that nobody has; gives the handle.
+
+    Raises EventError where its role cannot be one, or there is no room for either.
+    """
+    role = _role_of(state, newcomer.role)
     frameworks = state.frameworks
     handle = next(
         each
@@ -38,9 +43,30 @@ def add_newcomer(state: State, newcomer: Newcomer) -> int:
         and not (each < len(frameworks.clients) and frameworks.clients[each])
     )
     # Without capabilities, as Spark: no agent needs to know more than Mesos's oldest.
-    apply(state, AddFramework(handle, FrameworkInfo("newcomer"), (newcomer.role,)))
+    apply(state, AddFramework(handle, FrameworkInfo("newcomer"), (role,)))
     apply(state, Request(handle, (newcomer.demand,)))
     return handle
+
+
+def _role_of(state: State, path: str) -> int:
+    """Give the handle of a role; a role that is not known is defined, with those above it."""
+    roles = state.roles
+    names = path.split("/")
+    if not all(names):
+        message = f"{quoted(path)} is not a role; write it as 'eng' or 'eng/ads'"
+        raise EventError("value", "role", message)
+    for depth in range(1, len(names) + 1):
+        above = "/".join(names[:depth])
+        if roles.row(above) is not None:
+            continue
+        handle = next(each for each in count(1) if not roles.is_bound(each))
+        if handle > (most := state.session_limits.roles):
+            message = f"there are {most} roles already; raise limits.roles"
+            raise EventError("limit", "role", message)
+        apply(state, Define(roles={handle: above}))
+    row = roles.row(path)
+    assert row is not None
+    return row
 
 
 def forget_holdings(state: State) -> None:

@@ -18,6 +18,7 @@ from grpc_health.v1 import health_pb2
 from allocator.core import PolicySpec
 from allocator.lab.links.base import LinkDownError
 from allocator.lab.links.end_with_parent import ending_with_us
+from allocator.lab.links.unreachable import why_unavailable
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
@@ -303,7 +304,9 @@ def _admin(target: str) -> Iterator[AdminServiceStub]:
         except grpc.RpcError as error:
             if error.code() not in _SILENT:
                 raise
-            raise LinkDownError(f"no sidecar answers at {target}") from None
+            mend = "it may want TLS, which emulated masters do not speak; name a socket or port"
+            why = why_unavailable(target, error.details() or "", tls=f"{mend} without it")
+            raise LinkDownError(why) from None
 
 
 # Tokens that masters and operators of this machine send, where a sidecar wants them.

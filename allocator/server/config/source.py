@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from allocator.near import nearest
 from allocator.server.config.problems import (
     BROKEN,
     BYTES_MAX,
@@ -28,9 +29,9 @@ from allocator.server.config.problems import (
     unknown_key,
     unlikely,
 )
-from allocator.server.config.schema import option_at
+from allocator.server.config.schema import keys, option_at
 from allocator.server.config.sections import Config
-from allocator.server.system.disk import read_regular
+from allocator.server.system.disk import read_regular, read_stream
 
 ENVIRONMENT_PREFIX = "MESOS_ALLOCATOR_"
 SYNTAX_ERRORS_MAX = 20
@@ -60,18 +61,24 @@ def load(path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag
 
 
 def load_all(
-    path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag] = ()
+    path: Path | None,
+    environment: Mapping[str, str],
+    flags: Sequence[Flag] = (),
+    *,
+    stream: bool = False,
 ) -> Loaded:
     """Read the configuration with its origins, or say everything that is wrong with it.
 
     `path` is a TOML file; of the environment variables of the form ``MESOS_ALLOCATOR_SECTION__KEY``
     count. Flags win over everything else; of two for one key the later.
 
+    stream: whether `path` may be a pipe, which is read to its end.
+
     Raises ConfigError with every problem of every source.
     """
     from allocator.server.plugins.loading import load_entry_points
 
-    tree, origins, problems = gather(path, environment, flags)
+    tree, origins, problems = gather(path, environment, flags, stream=stream)
     problems += [Problem("", "", text) for text in load_entry_points()]
     try:
         config = Config.model_validate(tree)
@@ -95,6 +102,8 @@ def gather(
     path: Path | None,
     environment: Mapping[str, str],
     flags: Sequence[Flag],
+    *,
+    stream: bool = False,
 ) -> tuple[dict[str, Any], Origins, list[Problem]]:
     """Put the sources together, unchecked.
 
@@ -105,7 +114,7 @@ def gather(
     origins: Origins = {}
     problems: list[Problem] = []
     if path is not None:
-        tree, origins, problems = read_file(path)
+        tree, origins, problems = read_file(path, stream=stream)
     for name, text in sorted(environment.items()):
         if name.startswith(ENVIRONMENT_PREFIX) and "__" in name:
             key = name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".")
@@ -115,10 +124,24 @@ def gather(
     return tree, origins, problems
 
 
-def read_file(path: Path) -> tuple[dict[str, Any], Origins, list[Problem]]:
+def mistyped_variables(environment: Mapping[str, str]) -> Iterator[str]:
+    """Say which variables look like an option with one underscore where two belong."""
+    known = {
+        f"{section}_{key}".upper(): f"{ENVIRONMENT_PREFIX}{section}__{key}".upper()
+        for section, key in keys(Config)
+    }
+    for name in sorted(environment):
+        rest = name.removeprefix(ENVIRONMENT_PREFIX)
+        # The names of commands' own variables, such as ..._TLS_CERT, are not so near.
+        if rest == name or "__" in rest or not (near := nearest(rest, known, cutoff=0.85)):
+            continue
+        yield f"environment {name}: is no option, and is ignored; did you mean {known[near]}?"
+
+
+def read_file(path: Path, *, stream: bool = False) -> tuple[dict[str, Any], Origins, list[Problem]]:
     """Read a TOML file past its syntax errors, so that the rest of it is checked, too."""
     try:
-        text = read_regular(path, BYTES_MAX).decode()
+        text = (read_stream if stream else read_regular)(path, BYTES_MAX).decode()
     except (OSError, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
             return {}, {}, [Problem(str(path), "", f"is not UTF-8 at byte {error.start}")]

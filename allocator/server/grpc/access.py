@@ -128,9 +128,24 @@ class Access:
         if set(names) & set(self._names[right]) or self._has_token(right, token):
             return
         self._tell(right, names, context.peer())
-        who = f"the certificate {names[0]!r} has" if names else "callers without a certificate have"
-        text = f"{who} no right {right}; name it in access.{right}, or give a token that has"
-        context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
+        context.abort(grpc.StatusCode.PERMISSION_DENIED, self._refusal(right, names, token))
+
+    def _refusal(self, right: str, names: list[str], given: str) -> str:
+        """Say who has no right, and what would be right."""
+        mend = f"name it in access.{right}, or give a token that has"
+        if names:
+            return f"the certificate {names[0]!r} has no right {right}; {mend}"
+        if not given:
+            return f"callers without a certificate have no right {right}; {mend}"
+        if given.strip() == _BEARER.strip():
+            return f"the token is empty; give one that has the right {right}"
+        if not given.startswith(_BEARER):
+            return f"the header authorization is not 'Bearer TOKEN'; write one with {right} so"
+        others = (each for each in self._tokens if each != right)
+        known = next((each for each in others if self._has_token(each, given)), "")
+        if known:
+            return f"the token has the right {known}, and not {right}; give one that has"
+        return f"the token is wrong: it has no right {right}; access.{right}_token names its file"
 
     def problem(self) -> str:
         """Why no master can have the right that sessions need; empty where one can."""

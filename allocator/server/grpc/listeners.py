@@ -61,8 +61,10 @@ def _claim(host: str, port: int, target: str, option: str) -> None:
             if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL) and len(found) > 1:
                 continue  # A name of several addresses, of which this machine has some.
             why = os.strerror(error.errno or 0)
-            message = f"{target} cannot be listened on: {why}; is it taken? set {option} to another"
-            raise ListenError(message) from None
+            mend = f"set {option} to another"
+            if error.errno == errno.EACCES:
+                mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
+            raise ListenError(f"{target} cannot be listened on: {why}; {mend}") from None
 
 
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:

@@ -125,6 +125,7 @@ class ChangeRequests:
     def _keep(self, context: grpc.ServicerContext, told: pb.Change, number: int) -> None:
         told.lasts_not = self.operators.await_kept(number, left_s(context))
         told.lasts = not told.lasts_not
+        told.save_failed = self.operators.keeps and not told.lasts
 
     def _on_the_core(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         return wait(context, self._loop.call(work))

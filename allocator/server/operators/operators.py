@@ -192,6 +192,11 @@ class Operators:
         """
         Allocator(policies.build, settings.copied(), self._loop.session_limits).step(change)
 
+    @property
+    def keeps(self) -> bool:
+        """Whether changes are to be kept."""
+        return self._state_store is not None
+
     def await_kept(self, number: int, within_s: float) -> str:
         """Wait until what an `Effect` numbered is kept; says why it is not, empty where it is."""
         if self._state_store is None:

@@ -37,6 +37,15 @@ def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> byt
     return data
 
 
+def read_stream(path: str | Path, bytes_max: int) -> bytes:
+    """Read a stream until it ends, such as a pipe; raises OSError."""
+    with Path(path).open("rb") as file:
+        data = file.read(bytes_max + 1)
+    if len(data) > bytes_max:
+        raise OSError(errno.EFBIG, f"has more than {bytes_max} bytes", str(path))
+    return data
+
+
 def create(path: str | Path) -> int:
     """Make a new file of our own for reading and writing, in the place of any other.
 

@@ -177,11 +177,9 @@ class Views:
             return not (scored and isinstance(self.loop.allocator.policy, GuardedPolicy))
 
         state, score, copied = self.loop.apart.ask(ask, read, may)
-        for field in ("role", "newcomer_role"):
-            path = getattr(request, field)
-            if path and path not in state.roles.path:
-                near = suggestion(path, state.roles.path)
-                raise RejectedError(f"{field} = {quoted(path)}: there is no such role{near}")
+        if (path := request.role) and path not in state.roles.path:
+            near = suggestion(path, state.roles.path)
+            raise RejectedError(f"role = {quoted(path)}: there is no such role{near}")
         fair, newcomer = None, float("nan")
         if copied is not None and request.fair:
             fair = fair_shares.deal(self.loop, state.policy, copied)
@@ -242,10 +240,13 @@ class Views:
         """Work out what a framework that there is not would be given."""
         try:
             demand = proto_types.read_quantities(request.newcomer_demand)
-            newcomer = Newcomer(state.roles.path.index(request.newcomer_role), demand)
-            return fair_shares.newcomers_share(self.loop, state.policy, copied, newcomer)
-        except (WireError, EventError) as error:
+        except WireError as error:
             raise RejectedError(f"newcomer_demand: {error}") from None
+        newcomer = Newcomer(request.newcomer_role, demand)
+        try:
+            return fair_shares.newcomers_share(self.loop, state.policy, copied, newcomer)
+        except EventError as error:
+            raise RejectedError(f"newcomer_role: {error}") from None
 
 
 VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {

@@ -100,6 +100,51 @@ def test_amounts_as_people_write_them(text, amount):
 
 
 @pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        ("mem:4Gi", 4096),  # 4 x 2^30 / 2^20
+        ("mem:512Mi", 512),
+        ("mem(*): 1.5 GiB", 1536),
+        ("disk:2Ti", 2 * 2**20),
+        ("mem:4GB", 3814.697),  # 4 x 10^9 / 2^20 = 3814.69726...
+        ("mem:1e3M", 953.674),
+        ("mem:1kB", 0.001),  # 1000 / 2^20 = 0.00095...
+        ("disk:1T", 953674.316),
+        ("disk:8Pi", 2**33),
+    ],
+)
+def test_amounts_of_memory_and_disk_may_have_a_suffix(text, mib):
+    assert list(parse_quantities(text).values()) == [round(1000 * mib)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("cpus:2G", "only mem and disk take a suffix"),
+        ("gpus:1Ki", "only mem and disk take a suffix"),
+        ("cpus:500m", "only mem and disk take a suffix"),
+        ("mem:4g", "'4g' is not a number of MiB; a suffix is one of K, M, G"),
+        ("mem:4Gib", "a suffix is one of"),
+        ("mem:4GBB", "a suffix is one of"),
+        ("mem:G", "is not a number of MiB"),
+        ("mem:-4Gi", "out of range; it must be from 0 to 9007199254740 MiB"),
+        ("disk:8388608Pi", "out of range"),  # 2^53 MiB
+    ],
+)
+def test_a_suffix_that_means_nothing_is_refused(text, says):
+    with pytest.raises(ValueError, match=says):
+        parse_quantities(text)
+
+
+def test_the_label_of_a_framework_may_have_a_suffix():
+    session = begun()
+    session.framework(1, labels={DEMAND_LABEL: "cpus:1;mem:4Mi"})
+    assert rows(session) == []
+    # Two tasks of 4 MiB fit on the agent of 4 CPUs and 8 MiB.
+    assert session.cycle(1000) == [(1, 1, 1, {"cpus": 2, "mem": 8})]
+
+
+@pytest.mark.parametrize(
     ("labels", "reason"),
     [
         ({DEMAND_LABEL: "cpus:9e999999"}, "unreadable"),

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
+from allocator.cli.tree import Exit
 from allocator.core import AddFramework, FrameworkInfo, Release, RemoveFramework, Transition
 from allocator.v1 import session_pb2
 from tests.integration.sessions.two_frameworks import CLUSTER
@@ -218,8 +219,15 @@ def test_a_directory_that_cannot_be_written_any_more_is_said_and_the_change_is_i
     with begun(directory) as process:
         # What a full disk does, too, without one: the new file cannot be made.
         (directory / "settings.json.new").mkdir()
-        change = ask(process, "demand", "set", "cpus:1", "--role", "eng")["change"]
+        words = ("demand", "set", "cpus:1", "--role", "eng")
+        done = command(process, *words, "--json")
+        change = json.loads(done.stdout)["change"]
         assert (change["lasts"], "cannot be written" in change["lasts_not"]) == (False, True)
+        assert (done.returncode, done.stderr) == (Exit.NOT_SAVED, "")
+        done = command(process, *words)
+        assert done.returncode == Exit.NOT_SAVED
+        assert done.stderr.startswith("warning: the change counts, but is not saved: ")
+        assert "note:" not in done.stdout
         assert len(ask(process, "demand", "list")["demands"]) == 1
         assert "NOT KEPT" in command(process, "status").stdout
         process.await_said("what operators set is not kept")

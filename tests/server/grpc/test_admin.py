@@ -377,8 +377,16 @@ def test_a_newcomer_gets_its_part_of_what_all_begin_anew_with(loop, stub):
     assert len(answer.clients) == 2
     assert not answer.fair
     assert math.isnan(stub.GetShares(pb.GetSharesRequest(fair=True)).newcomer_share)
-    refused = refusal(stub.GetShares, pb.GetSharesRequest(newcomer_role="opps"))
-    assert refused == "newcomer_role = 'opps': there is no such role; did you mean 'ops'?"
+    # A role that no framework ever joined is as good, also below another.
+    tell(loop, NESTED)
+    for role in ("new", "new/team", "eng/new"):
+        asked = pb.GetSharesRequest(newcomer_role=role, newcomer_demand=demand)
+        answer = stub.GetShares(asked)
+        assert answer.newcomer_share == pytest.approx(2 / 3)
+        assert role not in [each.role for each in answer.roles]
+    for role in ("/", "eng/", "a//b"):
+        refused = refusal(stub.GetShares, pb.GetSharesRequest(newcomer_role=role))
+        assert "is not a role; write it as 'eng' or 'eng/ads'" in refused
 
 
 def test_whoever_wants_no_offers_and_what_is_paused_is_no_matter_of_fairness(loop, stub):

@@ -1,5 +1,6 @@
 """An address that cannot be listened on is noticed before anything slow begins."""
 
+import errno
 import os
 import socket
 import stat
@@ -38,6 +39,15 @@ def test_a_port_that_is_taken_is_noticed(host, taken):
 def test_the_port_of_the_metrics_is_claimed_too(taken):
     with pytest.raises(ListenError, match=f"127.0.0.1:{taken} cannot be listened on: .*http"):
         claim_addresses(config("127.0.0.1:0", http=taken))
+
+
+def test_that_a_port_needs_rights_is_not_taken_for_a_taken_one(monkeypatch):
+    def bind(_self, _address):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(socket.socket, "bind", bind)
+    with pytest.raises(ListenError, match="Permission denied; privileged ports need root"):
+        claim_addresses(config("127.0.0.1:80"))
 
 
 @pytest.mark.parametrize(("host", "why"), [("no.such.host.invalid", ""), ("192.0.2.1", "assign")])

@@ -3,13 +3,15 @@
 import contextlib
 import time
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.server.grpc.access import ADMIN, READS, right_of
+from allocator.server.config.sections import AccessSection
+from allocator.server.grpc.access import ADMIN, READS, Access, right_of
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
@@ -45,7 +47,7 @@ def test_a_stranger_takes_no_sidecar_from_a_master_with_a_token(token):
         ):
             code, text = refused(stranger)
             assert code == grpc.StatusCode.PERMISSION_DENIED
-            assert "have no right session" in text
+            assert "right session" in text
         master.batch(cycle=True)
         stub = admin_pb2_grpc.AdminServiceStub(channel)
         assert stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=60).sessions == 1
@@ -53,6 +55,39 @@ def test_a_stranger_takes_no_sidecar_from_a_master_with_a_token(token):
         later = GrpcModule(channel, "later", 2, "changed").begin()
         assert len(later.batch(cycle=True)) == 2
         assert "secret" not in "".join(sidecar.raw)
+
+
+class Call:
+    """A call by TCP without a certificate; `refused` is why it was ended."""
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:4711"
+
+    def auth_context(self) -> dict[str, list[bytes]]:
+        return {}
+
+    def abort(self, _code: grpc.StatusCode, text: str) -> None:
+        self.refused = text
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ("", "callers without a certificate have no right admin_write"),
+        ("Bearer ", "the token is empty"),
+        ("Bearer", "the token is empty"),
+        ("Basic YTpi", "the header authorization is not 'Bearer TOKEN'"),
+        ("Bearer wrong", "the token is wrong: it has no right admin_write"),
+        ("Bearer a-masters-secret", "the token has the right session, and not admin_write"),
+    ],
+)
+def test_who_is_refused_learns_what_is_wrong_with_the_token(token, tmp_path, given, part):
+    (tmp_path / "write").write_text("an-operators-secret\n")
+    section = AccessSection(session_token=str(token), admin_write_token=str(tmp_path / "write"))
+    call: Any = Call()
+    Access(section).check(call, f"{ADMIN}SetPolicy", given)
+    assert call.refused.startswith(part)
+    assert "secret" not in call.refused
 
 
 def test_a_token_that_cannot_be_read_is_told_of_once(token):

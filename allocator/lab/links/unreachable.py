@@ -1,0 +1,48 @@
+"""Why no sidecar answers, as gRPC tells it: in words, and with what to do."""
+
+import getpass
+import os
+import re
+
+_NOT_BELIEVED = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:)]+)")
+_NO_HTTP2 = "Expected SETTINGS frame"
+
+
+def why_unavailable(
+    target: str, details: str, *, start: str = "", trust: str = "", tls: str
+) -> str:
+    """Say what is wrong, by what gRPC says of a call that was UNAVAILABLE.
+
+    start, trust, tls: what to do where no sidecar is there, where its certificate is not believed,
+        and where it wants TLS.
+
+    Examples
+    --------
+    >>> why_unavailable("[::1]:5056", "last error: Socket closed", tls="it may want TLS")
+    'the sidecar at [::1]:5056 closed the connection; it may want TLS'
+    """
+    # gRPC tells the whole way down; what happened stands at its end.
+    why = details.rpartition(": ")[2].rstrip(")")
+    if refused := _NOT_BELIEVED.search(details):
+        parts = f"the certificate of the sidecar at {target}: {refused[1]}", trust
+    elif "Socket closed" in details:
+        parts = f"the sidecar at {target} closed the connection", tls
+    elif _NO_HTTP2 in details:
+        mend = "it may be the HTTP port of a sidecar; name an address of its listen.targets"
+        parts = f"{target} answers, but does not speak gRPC", mend
+    elif target.startswith("unix:") and why == "Permission denied":
+        mend = (
+            "run this as root or as the owner of the socket, or change listen.unix_owner or"
+            " listen.unix_mode of the sidecar"
+        )
+        parts = f"permission to use {target} is denied to the user {_user()!r}", mend
+    else:
+        parts = f"no sidecar answers at {target}", f"{start} ({why})" if start else ""
+    return "; ".join(filter(None, parts))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # such as an id without a name
+        return f"{os.getuid()}"
