@@ -1,5 +1,6 @@
 """What every test shares: Hypothesis profiles, where compiled loops are cached, needed tools."""
 
+import contextvars
 import functools
 import os
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.testing
@@ -30,6 +32,17 @@ sys.dont_write_bytecode = False
 # The runner makes the tree of commands anew for each call, which costs more than most calls.
 _once = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]
 typer.testing._get_command = _once  # type: ignore[attr-defined]
+
+_invoke = typer.testing.CliRunner.invoke
+
+
+@functools.wraps(_invoke)
+def _invoke_apart(*args: Any, **options: Any) -> typer.testing.Result:
+    """Run a command in a context of its own: what it sets there ends with it, as in a process."""
+    return contextvars.copy_context().run(_invoke, *args, **options)
+
+
+typer.testing.CliRunner.invoke = _invoke_apart  # type: ignore[method-assign]
 
 # Before anything imports numba, and inherited by the processes that tests start.
 loop_cache.prepare()

@@ -54,7 +54,7 @@ def test_a_sidecar_is_judged_by_what_it_says_of_itself():
         line, bar, numbers = one_line(check(target)).partition(" | ")
         assert (line, bar) == ("OK: in session with master master", " | ")
         told = dict(each.split("=") for each in shlex.split(numbers))
-        assert (told["agents"], told["sessions"], told["warnings"]) == ("0", "1c", "0")
+        assert (told["agents"], told["sessions"], told["warnings"]) == ("2", "1c", "0")
         found = check(target, "--json")
         assert (found.exit_code, json.loads(found.stdout)["in_session"]) == (Check.OK, True)
 
