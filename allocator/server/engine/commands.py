@@ -1,19 +1,10 @@
-"""What waits for the core's thread, and how others wait for its answers.
-
-Commands are done in the order in which they came, and questions between them. Questions may take a
-fifth of the core's time. Answers are worked out on the threads of those who asked, one at a time:
-the core's thread would wait for Python's global lock behind each thread that runs.
-"""
+"""What waits for a thread that owns books, and how others wait for what it does."""
 
 import queue
-import threading
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
 from functools import partial
-from typing import NamedTuple, NoReturn, Protocol, TypeVar, cast
+from typing import NoReturn, Protocol, TypeVar, cast
 
 import grpc
 
@@ -87,134 +78,31 @@ def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
         future.set_result(found)
 
 
-PART = 0.2
-"""Part of the core's time that questions may take."""
-
-SAVED_S = 0.5
-"""What they took less is theirs later, up to this: one who asks now and then waits for nobody."""
-
-
-class AnswerLock:
-    """Lets one answer at a time be worked out, whoever asks."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        """Wait so long for the lock, and hold it as long as the context. Raises TimeoutError."""
-        if not self._lock.acquire(timeout=max(seconds, 0.0)):
-            raise TimeoutError
-        try:
-            yield
-        finally:
-            self._lock.release()
-
-
-class Questions:
-    """Questions that wait for the core's thread, which alone may touch them.
-
-    Anybody who may ask can ask without end, and decisions wait while a question is answered. So
-    after a question of t seconds the next one waits for 4 t. Time that questions did not use is
-    saved for later ones, up to `SAVED_S`.
-
-    `taken_s`: time that questions took so far.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with all that can be saved; `clock` gives seconds."""
-        self.taken_s = 0.0
-        self._clock = clock
-        self._waiting: deque[tuple[Future[object], Callable[[], None]]] = deque()
-        self._saved_s = SAVED_S
-        self._seen_s = clock()
-
-    def add(self, future: "Future[_T]", work: Callable[[], _T]) -> None:
-        """Take a question; those that nobody waits for any more are forgotten."""
-        self._waiting = deque(each for each in self._waiting if not each[0].cancelled())
-        self._waiting.append((future, partial(fulfil, future, work)))  # type: ignore[arg-type]
-
-    def rest_s(self) -> float | None:
-        """How long until the next one may begin; None where none waits."""
-        if not self._waiting:
-            return None
-        self._save()
-        return max(-self._saved_s / PART, 0.0)
-
-    def answer(self) -> None:
-        """Answer the one that waits for longest."""
-        _, answer = self._waiting.popleft()
-        self._save()
-        begun_s = self._clock()
-        answer()
-        took_s = self._clock() - begun_s
-        self.taken_s += took_s
-        self._saved_s -= took_s
-
-    def answer_all(self) -> None:
-        """Answer whoever waits, when there are no decisions to wait for any more."""
-        while self._waiting:
-            self.answer()
-
-    def _save(self) -> None:
-        now_s = self._clock()
-        self._saved_s = min(self._saved_s + PART * (now_s - self._seen_s), SAVED_S)
-        self._seen_s = now_s
-
-
-class Command(NamedTuple):
-    """What is to be done, and of what kind that is, see `holds`."""
-
-    kind: str
-    do: Callable[[], None]
-
-
 class Commands:
     """The queue: any thread may put, one thread takes."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin empty; `clock` gives the seconds that questions are measured in."""
-        self._questions = Questions(clock)
-        self._queue: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
 
     @property
     def depth(self) -> int:
         return self._queue.qsize()
 
-    @property
-    def questions_s(self) -> float:
-        """How long questions took so far."""
-        return self._questions.taken_s
-
-    def put(self, work: Callable[[], None], kind: str = "message") -> None:
+    def put(self, work: Callable[[], None]) -> None:
         """Put some work whose result nobody waits for."""
-        self._queue.put(Command(kind, work))
+        self._queue.put(work)
 
     def end(self) -> None:
         """Say that there is no more."""
         self._queue.put(None)
 
-    def call(self, work: Callable[[], _T], kind: str = "change") -> Future[_T]:
+    def call(self, work: Callable[[], _T]) -> Future[_T]:
         """Put some work; its result or exception comes with the future."""
         future: Future[_T] = Future()
-        self.put(partial(fulfil, future, work), kind)
+        self.put(partial(fulfil, future, work))
         return future
 
-    def ask(self, work: Callable[[], _T]) -> Future[_T]:
-        """The same for what changes nothing, of which a fifth of the time is enough."""
-        future: Future[_T] = Future()
-        self.put(partial(self._questions.add, future, work), "question")
-        return future
-
-    def taken(self) -> Iterator[Command]:
-        """Give what is to be done next, until the last; then the questions that still wait."""
-        while True:
-            if (rest_s := self._questions.rest_s()) == 0:
-                yield Command("question", self._questions.answer)
-                continue
-            with suppress(queue.Empty):
-                if (command := self._queue.get(timeout=rest_s)) is None:
-                    break
-                yield command
-                del command  # it may hold a large answer
-        yield Command("question", self._questions.answer_all)
+    def taken(self) -> Iterator[Callable[[], None]]:
+        """Give what is to be done next, until the last."""
+        while (work := self._queue.get()) is not None:
+            yield work

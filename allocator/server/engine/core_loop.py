@@ -1,12 +1,13 @@
 """The one thread that owns the core.
 
-Sessions' messages, operators' settings and questions about the state all come as commands in one
-queue, and are done one after the other. What changes the core is written into the journal first.
+Sessions' messages, operators' settings and plans come as commands in one queue, and are done one
+after the other. What changes the core is written into the journal and the record stream. Questions
+are answered by an observer, which follows that stream; none reaches this thread.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
@@ -25,13 +26,12 @@ from allocator.core import (
     Settings,
     Trail,
 )
-from allocator.core.checkpoint import Copied, Detached
+from allocator.core.checkpoint import Detached
 from allocator.server.config import Config
 from allocator.server.engine import sessions
-from allocator.server.engine.apart import Apart
-from allocator.server.engine.commands import Ask, Commands
-from allocator.server.engine.hold_times import HoldTimes
-from allocator.server.engine.journal_files import journal_of
+from allocator.server.engine.commands import Commands
+from allocator.server.engine.feed import Feed, Follower
+from allocator.server.engine.journal_files import head_of, journal_of
 from allocator.server.engine.latency_histogram import Durations
 from allocator.server.engine.sessions import (
     HELLO_S,
@@ -41,8 +41,6 @@ from allocator.server.engine.sessions import (
     SessionStream,
     info_of,
 )
-from allocator.server.engine.shadow import Shadow
-from allocator.server.system.frozen import is_child
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import (
@@ -54,11 +52,10 @@ from allocator.wire import (
     Sidecar,
     WireError,
 )
-from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.journal.records import (
     answered_record,
     closed_record,
-    looked_record,
+    followed_record,
     opened_record,
     operator_record,
     request_record,
@@ -79,8 +76,7 @@ class CoreLoop:
 
     `started_s`: when the process began, on the monotonic clock.
     `commands`: what waits for the core's thread.
-    `holds`: how long each of them took.
-    `apart`: what would take long for a question is worked out by a process beside.
+    `feed`: gives followers all records.
     `last_batch_s`: when the latest batch of a master came, since 1970; 0: none came.
     `heard_s`: the same on the monotonic clock, which nobody sets.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
@@ -93,28 +89,24 @@ class CoreLoop:
         config: Config,
         *,
         build_policy: Callable[[PolicySpec], Policy],
-        build_apart: Callable[[PolicySpec], Policy] | None = None,
         substitute: Policy | None = None,
         before_policy: Callable[[PolicySpec], None] = lambda _spec: None,
         sidecar_id: str | None = None,
         settings: Settings | None = None,
         memory: DemandMemory | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Set up the core; nothing runs yet.
 
         `build_policy`: makes a policy of its specification.
-        `build_apart`: the same, of one that shares nothing with the policy in force.
         `substitute`: decides where the policy cannot.
         `before_policy`: called on the core's thread before a policy is made that an operator sets.
         `sidecar_id`: random by default.
         `settings`: what counts at the start; by default what the configuration says.
         `memory`: what an earlier process learnt.
-        `clock`: gives the seconds that questions and holds are measured in.
         """
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
-        self.cycle_times, self.holds = Durations(), HoldTimes(clock)
+        self.cycle_times = Durations()
         self.last_batch_s = self.heard_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self.first_plan: FirstPlan = lambda _planning_policy, _agents: None
@@ -134,13 +126,11 @@ class CoreLoop:
             self._sidecar.learn(memory)
         self._streams: dict[int, SessionStream] = {}
         self._telling = SessionLog()
-        self._build_apart = build_apart or build_policy
-        self.shadow = Shadow(self._build_apart)
         self._draining = False
-        self.commands = Commands(clock)
-        self.apart = Apart(lambda: self.allocator, clock)
+        self.commands = Commands()
+        self.feed = Feed()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
-        self.journal = journal_of(config.journal, self._head, lambda: self.holds.of("copy"))
+        self.journal = journal_of(config.journal, self._head)
 
     # The core's thread only: read these inside `call`.
 
@@ -183,21 +173,13 @@ class CoreLoop:
         self._thread.join(within_s)
         if self._thread.is_alive():
             return False  # it may still write to the journal
-        self.shadow.close(within_s)
         if self.journal:
             self.journal.close()
         return True
 
-    def call(self, work: Callable[[], _T], kind: str = "change") -> Future[_T]:
-        """Do some work between two messages; its result or exception comes with the future.
-
-        `kind`: what it is counted as, see `holds`.
-        """
-        return self.commands.call(work, kind)
-
-    def ask(self, work: Callable[[], _T]) -> Future[_T]:
-        """The same for a question, for which there is a fifth of the time."""
-        return self.commands.ask(work)
+    def call(self, work: Callable[[], _T]) -> Future[_T]:
+        """Do some work between two messages; its result or exception comes with the future."""
+        return self.commands.call(work)
 
     def open(self, stream: SessionStream) -> None:
         self.commands.put(partial(self._open, stream))
@@ -215,13 +197,11 @@ class CoreLoop:
     # What the commands do.
 
     def _run(self) -> None:
-        for kind, do in self.commands.taken():
-            with self.holds.of(kind):
-                try:
-                    do()
-                except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
-                    _log.exception("a command of the core failed")
-            del do  # it may hold a large answer
+        for do in self.commands.taken():
+            try:
+                do()
+            except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
+                _log.exception("a command of the core failed")
 
     def _new_allocator(self, settings: Settings) -> Allocator:
         return Allocator(
@@ -234,32 +214,15 @@ class CoreLoop:
             first_plan=lambda *cycle: self.first_plan(*cycle),  # noqa: PLW0108 - it is set later
         )
 
-    def new_twin(self, policy: PolicySpec) -> Allocator:
-        """Make an allocator for a copy of the books, which decides as this one; any thread may.
-
-        Its policy shares nothing with the one in force: where a user's takes too long for a
-        question, it is asked for decisions as before.
-        """
-        settings = Settings(policy=policy)
-        substitute = self._substitute
-        return Allocator(
-            self._build_apart, settings, self.session_limits, substitute=substitute, plans=True
+    def follow(self) -> Follower:
+        """Begin to give a follower everything, from a checkpoint of this moment on."""
+        start, kept = self._head(1, 0)
+        head = head_of(start, kept)
+        follower = Follower(
+            (each.SerializeToString() for each in head.records), self.feed.position
         )
-
-    def new_snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
-        """Write the whole state as it is now; on any thread but the core's."""
-        start, copied = self.apart.ask(ask, self._whole)
-        return write_snapshot(
-            start, copied, self._build_apart, self._substitute, anonymise=anonymise
-        )
-
-    def _whole(self) -> tuple[journal_pb2.JournalRecord, Copied]:
-        start, now = self._head(1, 0)
-        return start, Detached(now, still=is_child())
-
-    def copied(self) -> Copied:
-        """Copy the books, for another allocator; on the core's thread, or apart from it."""
-        return self.allocator.copied(still=is_child())
+        self.feed.add(follower)
+        return follower
 
     def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, KeptState]:
         """How a journal's file begins: what was set, and what is known now."""
@@ -274,21 +237,25 @@ class CoreLoop:
         return start, self._sidecar.kept()
 
     def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
+        """Write down what is about to change the core."""
+        if not self.journal and not self.feed.is_followed:
+            self.feed.position += 1
+            return
+        record = make(*what)
         if self.journal:
-            self.journal.write(make(*what))
+            self.journal.write(record)
+        self.feed.write(record.SerializeToString())
 
     def _record_answers(self, answers: list[Answer], *chance: object) -> None:
-        if self.journal and self.journal.on and answers:
-            self._record(answered_record, answers, *chance)
-
-    def record_preview(self) -> None:
-        """Write into the journal that somebody is about to ask for scores; on the core's thread.
-
-        To work them out brings caches of the core up to date, and a replay must do the same. A
-        forked process writes nothing: it changes its own copy of the caches alone.
-        """
-        if not is_child():
-            self._record(looked_record)
+        """Write down what was answered, for followers to do and for a replay to compare."""
+        if not answers:
+            return
+        if self.journal and self.journal.on:
+            self.journal.write(answered_record(answers, *chance))
+        if self.feed.is_followed:
+            self.feed.write(followed_record(answers, *chance).SerializeToString())
+        else:
+            self.feed.position += 1
 
     def _open(self, stream: SessionStream) -> None:
         # The journal first, as for everything that changes the core. The number is known
@@ -332,12 +299,9 @@ class CoreLoop:
                 self._deliver(answers)
                 if counts.batches > batches:
                     self.last_batch_s, self.heard_s = time.time(), time.monotonic()
-                if counts.cycles > cycles:
-                    self.holds.turns_out("cycle")
                 failed_now = counts.policy_errors > failed
                 waited = self.allocator.plan_source.began_with if counts.cycles > cycles else None
                 self._record_answers(answers, counts.policy_error if failed_now else "", waited)
-                self.shadow.after_answers(self.allocator)
                 self._telling.of_message(stream.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:

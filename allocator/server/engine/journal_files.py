@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -101,6 +101,13 @@ class Head(NamedTuple):
 
     nbytes: int
     pieces: Iterator[bytes]
+
+
+class HeadRecords(NamedTuple):
+    """The same before it is framed."""
+
+    nbytes: int
+    records: Iterator[journal_pb2.JournalRecord]
 
 
 MakeHead: TypeAlias = Callable[[int, int], Head]
@@ -344,37 +351,32 @@ def _write_all(file: int, data: bytes) -> int:
     return len(data)
 
 
+def head_of(start: journal_pb2.JournalRecord, kept: Any) -> HeadRecords:
+    """Copy what the core knows now; large books by a forked process, as long as that works."""
+    nbytes = nbytes_of(kept)
+    if nbytes >= LARGE:
+        with suppress(OSError):
+            pieces = frozen(lambda: (each.SerializeToString() for each in head(start, kept)))
+            return HeadRecords(nbytes, map(journal_pb2.JournalRecord.FromString, pieces))
+        _log.warning("the core waits for a copy: no process can be forked")
+    return HeadRecords(nbytes, head(start, Detached(kept).value))
+
+
 def journal_of(
     section: JournalSection,
     now: Callable[[int, int], tuple[journal_pb2.JournalRecord, Any]],
-    around: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Journal | None:
     """Begin the journal that a configuration asks for, if it does.
 
     `now`: gives what a file begins with, and what is known, which may change after that.
-    `around`: gives a context in which that is copied.
     """
     if not section.path:
         return None
 
-    begun: list[Journal] = []
-
     def make_head(file: int, records_before: int) -> Head:
-        with around():
-            return copied(file, records_before)
-
-    def copied(file: int, records_before: int) -> Head:
-        start, kept = now(file, records_before)
-        nbytes = nbytes_of(kept)
-        # After a failure, which may have been the forked process's, the core's thread copies.
-        if nbytes >= LARGE and not (begun and begun[0].errors):
-            try:
-                return Head(nbytes, frozen(lambda: map(frame, head(start, kept))))
-            except OSError as error:
-                _log.warning("the core waits for a copy: no process", error=reason(error))
-        return Head(nbytes, map(frame, head(start, Detached(kept).value)))
+        found = head_of(*now(file, records_before))
+        return Head(found.nbytes, map(frame, found.records))
 
     compress = section.compression == "zstd"
     keeping = Keeping(section.bytes_max, section.files, section.keep_days * 86_400)
-    begun.append(Journal(Path(section.path), keeping, make_head, compress=compress))
-    return begun[0]
+    return Journal(Path(section.path), keeping, make_head, compress=compress)

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocator.core import Floats, Ints, Reason
-from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.fair_shares import Fairness, FairnessCounts, FairnessWatch
-from allocator.server.engine.journal_files import Journal
-from allocator.server.engine.planning import PlanningThread
 from allocator.server.engine.sessions import SessionInfo
-from allocator.server.engine.shadow import Reading
-from allocator.server.grpc.calls import BOUNDS, Calls
+from allocator.server.following.books import FollowedBooks
+from allocator.server.following.fair_shares import Fairness, FairnessCounts, FairnessWatch
+from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.shadow import Reading
+from allocator.server.grpc.calls import BOUNDS
 from allocator.server.grpc.calls import REASONS as REFUSALS
 from allocator.server.metrics.family import (
     OTHER,
@@ -33,10 +32,10 @@ from allocator.server.metrics.family import (
     largest,
     with_zeros,
 )
-from allocator.server.operators.audit import RESULTS, Audit
-from allocator.server.operators.operators import Operators
-from allocator.server.system.compilation import PARTS, Compilation
+from allocator.server.operators.audit import RESULTS
+from allocator.server.system.compilation import PARTS
 from allocator.settable import KINDS, RULES
+from allocator.v1 import records_pb2 as pb
 from allocator.wire import MODULE_ENDS, ModuleFigures
 
 _TOTALS = {
@@ -149,11 +148,6 @@ LOOKS: Families[FairnessCounts] = (
         "Time that working fair shares out for metrics took the last time, in seconds.",
         lambda counts: counts.last_s,
     ),
-    gauge(
-        "fair_shares_copy_seconds",
-        "How long the copy that they were worked out on held the core up, in seconds.",
-        lambda counts: counts.held_s,
-    ),
 )
 
 
@@ -232,7 +226,7 @@ def fairness_parts(watch: FairnessWatch, roles_max: int) -> list[Part[Any]]:
     ]
 
 
-COMPILATION: Families[Compilation] = (
+COMPILATION: Families[pb.Loops] = (
     gauge(
         "compiled",
         "1 once the loops are compiled and loaded; no session begins before.",
@@ -241,34 +235,34 @@ COMPILATION: Families[Compilation] = (
     gauge(
         "compilation_progress",
         "How much of the loops is compiled, 0 to 1.",
-        lambda now: now.done / len(PARTS),
+        lambda now: now.parts_compiled / len(PARTS),
     ),
 )
 
 
-def compilation_parts(compilation: Compilation) -> list[Part[Any]]:
-    """Say how far the compiled loops are."""
-    return [Part("compilation", COMPILATION, lambda: compilation)]
-
-
 class Operation(NamedTuple):
-    """What is asked of any thread, without waiting for the core."""
+    """What is known without asking the books."""
 
-    loop: CoreLoop
-    operators: Operators
-    audit: Audit
-    planning: PlanningThread
-    calls: Calls
+    books: FollowedBooks
+    settings: FollowedSettings
+
+    @property
+    def said(self) -> pb.Figures:
+        """What the process that decides said of itself last."""
+        return self.books.figures
 
     def parts(self) -> list[Part[Any]]:
+        said = self.said
         return [
+            Part("compilation", COMPILATION, lambda: said.loops if said.sidecar_id else None),
             Part("changes", ADMIN_CHANGES, lambda: self),
-            Part("keeping", KEEPING, lambda: self.operators),
-            Part("journal", JOURNAL, lambda: self.loop.journal),
-            Part("planning", PLANNING, lambda: self.planning),
-            Part("shadow", SHADOW, self.loop.shadow.counts),
-            Part("calls", CALLS, lambda: self.calls),
-            Part("core", CORE, lambda: self.loop),
+            Part("keeping", KEEPING, lambda: said.state),
+            Part("journal", JOURNAL, lambda: said.journal if said.HasField("journal") else None),
+            Part("planning", PLANNING, lambda: said.plans),
+            Part("shadow", SHADOW, self.books.shadow.counts),
+            Part("calls", CALLS, lambda: said),
+            Part("core", CORE, lambda: said),
+            Part("observer", OBSERVER, lambda: self.books),
         ]
 
 
@@ -279,8 +273,12 @@ def _by_pair(
     return [((one, other), found.get((one, other), 0)) for one in first for other in second]
 
 
-def _set_by_operators(operators: Operators) -> Mapping[str, float]:
-    set_by = Counter(key[0] for key in list(operators.overlay.changes))
+def _counted(pairs: Iterable[pb.PairCount]) -> Mapping[tuple[str, str], int]:
+    return {(each.first, each.second): each.count for each in pairs}
+
+
+def _set_by_operators(settings: FollowedSettings) -> Mapping[str, float]:
+    set_by = Counter(key[0] for key in settings.overlay.changes)
     return {kind: set_by[kind] for kind in KINDS}
 
 
@@ -288,39 +286,39 @@ ADMIN_CHANGES: Families[Operation] = (
     counter(
         "admin_changes{setting,result}",
         "Changes of settings that operators asked for, by result.",
-        lambda now: _by_pair(now.audit.counts(), KINDS, RESULTS),
+        lambda now: _by_pair(_counted(now.said.admin_changes), KINDS, RESULTS),
     ),
     gauge(
         "rules{kind}",
         "Rules in force, of the configuration and of operators, by kind.",
         lambda now: {
-            kind.name: len(getattr(now.loop.allocator.settings, kind.plural)) for kind in RULES
+            kind.name: len(getattr(now.books.allocator.settings, kind.plural)) for kind in RULES
         },
     ),
     gauge(
         "operator_settings{kind}",
         "Settings that operators set over the configuration, or took back, by kind.",
-        lambda now: _set_by_operators(now.operators),
+        lambda now: _set_by_operators(now.settings),
     ),
     counter(
         "config_reloads{result}",
         "Times that the configuration was read again on SIGHUP, by whether it was taken over.",
-        lambda now: {each: now.operators.reloads[each] for each in ("done", "refused")},
+        lambda now: {each: now.said.reloads[each] for each in ("done", "refused")},
     ),
 )
 
-KEEPING: Families[Operators] = (
+KEEPING: Families[pb.StateFigures] = (
     gauge(
         "state_kept",
         "1 while what operators set survives a restart; 0: it ends with the process.",
-        lambda operators: bool(operators.directory) and not operators.problem,
+        lambda state: bool(state.directory) and not state.problem,
     ),
     counter(
-        "state_errors", "Failures to write a state file.", lambda operators: operators.state_errors
+        "state_errors", "Failures to write a state file.", lambda state: state.errors
     ),
 )
 
-JOURNAL: Families[Journal] = (
+JOURNAL: Families[pb.JournalFigures] = (
     gauge(
         "journal_on",
         "1 while the journal is written; 0: it failed and is tried again within a minute.",
@@ -329,35 +327,35 @@ JOURNAL: Families[Journal] = (
     gauge(
         "journal_file_bytes",
         "Size of the journal's present file, in bytes; rotated files are not in it.",
-        lambda journal: journal.size,
+        lambda journal: journal.file_bytes,
     ),
 )
 
-PLANNING: Families[PlanningThread] = (
+PLANNING: Families[pb.PlanFigures] = (
     counter(
         "plans{result}",
         "Plans that a policy worked out beside the cycles, by what came of them: dropped ones"
         " came when another policy or session was there.",
         lambda planning: {
-            "adopted": planning.counts.adopted,
-            "failed": planning.counts.failed,
-            "dropped": planning.counts.dropped,
+            "adopted": planning.adopted,
+            "failed": planning.failed,
+            "dropped": planning.dropped,
         },
     ),
     counter(
         "plans_late",
         "Plans that took longer than policy.plan_budget_ms, whatever came of them.",
-        lambda planning: planning.counts.late,
+        lambda planning: planning.late,
     ),
     counter(
         "plan_work_seconds",
         "Time that plans took in all, in seconds.",
-        lambda planning: planning.counts.total_s,
+        lambda planning: planning.total_s,
     ),
     gauge(
         "plan_last_seconds",
         "Time that the last plan took, in seconds.",
-        lambda planning: planning.counts.last_s,
+        lambda planning: planning.last_s,
     ),
     gauge(
         "plan_running_seconds",
@@ -367,7 +365,7 @@ PLANNING: Families[PlanningThread] = (
     gauge(
         "plan_age_seconds",
         "How long ago the plan in force was good for the cluster, in seconds.",
-        lambda planning: planning.age_s,
+        lambda planning: planning.age_s if planning.HasField("age_s") else None,
     ),
 )
 
@@ -418,38 +416,52 @@ SHADOW: Families[Reading] = (
     ),
 )
 
-CALLS: Families[Calls] = (
+CALLS: Families[pb.Figures] = (
     counter(
         "calls_refused{kind,reason}",
         "Calls that were refused: no room for their kind, no right, others ask for too long.",
-        lambda calls: _by_pair(calls.refused, BOUNDS, REFUSALS),
+        lambda said: _by_pair(_counted(said.calls_refused), BOUNDS, REFUSALS),
     ),
 )
 
-CORE: Families[CoreLoop] = (
+CORE: Families[pb.Figures] = (
     gauge(
         "core_queue_depth",
-        "Commands (messages, questions, changes) that wait for the core's thread.",
-        lambda loop: loop.commands.depth,
-    ),
-    counter(
-        "core_questions_seconds",
-        "Time of the core's thread that questions took; a fifth of its time at most.",
-        lambda loop: loop.commands.questions_s,
-    ),
-    histogram(
-        "core_hold_seconds{kind}",
-        "How long one piece of work held the core's thread, in seconds: a message with a cycle in"
-        " it or without one, a question, a change, a plan, a copy of the books. Decisions wait so"
-        " long.",
-        lambda loop: [
-            ([kind], each.cumulative(), each.total_s) for kind, each in loop.holds.by_kind.items()
-        ],
+        "Commands (messages, changes, plans) that wait for the thread that decides.",
+        lambda said: said.queue_depth,
     ),
     gauge(
         "last_batch_timestamp_seconds",
         "When the latest batch of a master came, in seconds since 1970; 0: none came.",
-        lambda loop: loop.last_batch_s,
+        lambda said: said.last_batch_s,
+    ),
+)
+
+OBSERVER: Families[FollowedBooks] = (
+    gauge(
+        "observer_current",
+        "1 while the process that decides is heard of; 0: all other metrics are older.",
+        lambda books: books.is_current,
+    ),
+    counter(
+        "observer_restarts",
+        "Times that the observer began anew from a checkpoint.",
+        lambda books: max(books.lag.restarts, 0),
+    ),
+    counter(
+        "observer_busy_seconds",
+        "Processor time that following took, in seconds.",
+        lambda books: books.lag.busy_s,
+    ),
+    counter(
+        "observer_verified_cycles",
+        "Cycles that the observer decided again.",
+        lambda books: books.lag.verified,
+    ),
+    counter(
+        "observer_differences",
+        "Cycles that came out otherwise when they were decided again; please report each.",
+        lambda books: books.lag.differences,
     ),
 )
 
@@ -461,6 +473,7 @@ FAMILIES: Sequence[Family[Any]] = (
     *SHADOW,
     *CALLS,
     *CORE,
+    *OBSERVER,
     *MODULE,
     *LOOKS,
     *FAIRNESS,

@@ -11,7 +11,7 @@ import numpy as np
 
 from allocator.core import AgentInfo, Bools, Ints, Kind, SetAside, Settings
 from allocator.plain import json_text
-from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.following.books import FollowedBooks
 from allocator.server.engine.sessions import SessionInfo
 from allocator.server.reports import report
 
@@ -52,16 +52,16 @@ class StateCopy:
     holding_offered: Ints
 
 
-def read(loop: CoreLoop) -> StateCopy:
-    """Copy everything; on the core's thread."""
-    allocator = loop.allocator
-    state, books = allocator.state, allocator.state.ledger.books
+def read(books: FollowedBooks) -> StateCopy:
+    """Copy everything; on the thread that owns the books."""
+    allocator = books.allocator
+    state, ledger = allocator.state, allocator.state.ledger.books
     agents = np.flatnonzero(state.agents.bound)
     holdings = state.ledger.rows()
-    client = books.client[holdings]
+    client = ledger.client[holdings]
     return StateCopy(
-        sidecar_id=loop.sidecar_id,
-        session=loop.session,
+        sidecar_id=books.sidecar_id,
+        session=books.session,
         clock_ms=state.now_ms,
         paused=state.paused,
         settings=allocator.settings.copied(),
@@ -74,12 +74,12 @@ def read(loop: CoreLoop) -> StateCopy:
         whitelisted=state.agents.whitelisted[agents],
         drained=state.agents.drained[agents],
         capacity=state.agents.capacity[agents],
-        agent_held=books.agent_held[agents],
+        agent_held=ledger.agent_held[agents],
         holding_client=np.stack([state.clients.framework[client], state.clients.role[client]], 1),
-        holding_agent=books.agent[holdings],
-        holding_since_ms=books.since_ms[holdings],
-        holding_held=books.held[holdings],
-        holding_offered=books.offered[holdings],
+        holding_agent=ledger.agent[holdings],
+        holding_since_ms=ledger.since_ms[holdings],
+        holding_held=ledger.held[holdings],
+        holding_offered=ledger.offered[holdings],
     )
 
 

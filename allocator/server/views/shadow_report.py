@@ -5,10 +5,10 @@ from math import nan
 from typing import TypeAlias
 
 from allocator.core import Copied, PolicySpec
-from allocator.server.engine import fair_shares
+from allocator.server.following import fair_shares
 from allocator.server.engine.commands import Ask
-from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.shadow import Client, Counts, Reading, Sums
+from allocator.server.following.books import FollowedBooks
+from allocator.server.following.shadow import Client, Counts, Reading, Sums
 from allocator.server.reports import report
 from allocator.v1 import admin_pb2 as pb
 from allocator.wire.codec.proto_types import write_fields
@@ -18,7 +18,7 @@ Dealt: TypeAlias = tuple[report.Report, report.Report]
 """What either policy would give if all were given out anew: that in force, and the other one."""
 
 
-def write_shadow_report(loop: CoreLoop, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
+def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
     """Write what is known, on any thread.
 
     `ask`: has the core's thread do something.
@@ -26,17 +26,17 @@ def write_shadow_report(loop: CoreLoop, ask: Ask, *, fair: bool) -> pb.GetShadow
     """
 
     def read() -> tuple[report.Report, PolicySpec | None, Copied | None]:
-        allocator = loop.allocator
+        allocator = books.allocator
         spec = allocator.settings.shadow
-        copied = loop.copied() if fair and spec is not None else None
+        copied = allocator.copied() if fair and spec is not None else None
         return report.read(allocator), spec, copied
 
-    books, spec, copied = loop.apart.ask(ask, read) if fair else ask(read)
-    reading = loop.shadow.read()
+    state, spec, copied = ask(read)
+    reading = books.shadow.read()
     if reading.spec != spec:  # set a moment ago: no cycle came since
         reading = Reading(spec, Counts(), {})
     response = pb.GetShadowResponse(
-        policy=write_policy(books.policy),
+        policy=write_policy(state.policy),
         shadow=None if spec is None else write_policy(spec),
         counts=write_fields(reading.counts, pb.ShadowCounts),
         fair=copied is not None,
@@ -45,11 +45,11 @@ def write_shadow_report(loop: CoreLoop, ask: Ask, *, fair: bool) -> pb.GetShadow
         return response
     dealt = None
     if copied is not None:
-        beside = replace(spec, flat=books.policy.flat)
-        one, other = (fair_shares.deal(loop, each, copied) for each in (books.policy, beside))
+        beside = replace(spec, flat=state.policy.flat)
+        one, other = (fair_shares.deal(books, each, copied) for each in (state.policy, beside))
         dealt = one, other
-    _write_clients(response, reading, books, dealt)
-    _write_roles(response, reading, books, dealt)
+    _write_clients(response, reading, state, dealt)
+    _write_roles(response, reading, state, dealt)
     return response
 
 

@@ -12,14 +12,13 @@ from allocator.core import harmless, quoted
 from allocator.near import meant_resource
 from allocator.plain import how_many
 from allocator.server.config import Config
-from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.following.books import FollowedBooks
 from allocator.server.operators.rule_checks import Cluster, named_in_vain
 from allocator.server.reports.report import AsideCounts, Report, UnfitCounts
-from allocator.server.system.compilation import Progress
-from allocator.server.system.disk import reason
 from allocator.server.system.lasting import failures
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
+from allocator.v1.records_pb2 import Loops
 
 NAME_MAX = 80
 """Characters of a framework's name in a warning."""
@@ -41,19 +40,19 @@ def of_config(config: Config) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(what="open to any master", text=text, mend=mend)
 
 
-def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.StatusWarning]:
-    """Say what is wrong with the session, the policy, the loops and the journal.
+def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
+    """Say what is wrong with the session, the policy, the loops, the journal and the books.
 
-    On the core's thread.
+    On the thread that owns the books.
 
     `state`: of this moment.
-    `progress`: of its compiled loops.
     """
-    yield from _loops(progress)
-    yield from _session(loop)
-    books, last = loop.allocator.state, loop.allocator.last_cycle
-    if books.paused:
-        for_s = (books.now_ms - books.paused_ms) / 1000
+    yield from _following(books)
+    yield from _loops(books.figures.loops)
+    yield from _session(books)
+    known, last = books.allocator.state, books.allocator.last_cycle
+    if known.paused:
+        for_s = (known.now_ms - known.paused_ms) / 1000
         yield pb.StatusWarning(
             what="recovery",
             text=f"the master holds all offers back, as after a failover: for {for_s:.0f} s so far",
@@ -66,15 +65,14 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
             text=f"DRF decided the last cycle, for the policy {name} failed: {last.policy_error}",
             mend="mend the policy, or set another: mesos-allocator policy set",
         )
-    for name, why in failures():
+    for name, why in (*failures(), *books.figures.failures.items()):
         yield pb.StatusWarning(
             what="thread failed",
             text=f"what the thread {name!r} does stands still now and then: {why}",
             mend="it begins again by itself; the log has the whole error, please report it",
         )
-    if loop.journal is not None and not loop.journal.on:
-        failure = loop.journal.failure
-        why_off = reason(failure) if failure else "the reason is in the log"
+    if books.figures.HasField("journal") and not books.figures.journal.on:
+        why_off = books.figures.journal.failure or "the reason is in the log"
         yield pb.StatusWarning(
             what="journal off",
             text=f"decisions go on, and are not recorded: {why_off}",
@@ -82,7 +80,7 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
         )
     overdue = state.overdue
     if overdue.nothing:
-        patience = loop.allocator.settings.patience_cycles
+        patience = books.allocator.settings.patience_cycles
         who = how_many(overdue.frameworks, overdue.nothing)
         yield pb.StatusWarning(
             what="starvation",
@@ -92,7 +90,7 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
         )
     yield from _set_aside(state.aside)
     yield from _unfit(state.unfit)
-    for what, largest in books.beyond.items():
+    for what, largest in known.beyond.items():
         if largest:
             yield pb.StatusWarning(
                 what="limit reached",
@@ -101,10 +99,10 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
                 mend=f"raise limits.{what}, or see who registers so many",
             )
     yield from _asked(state)
-    if books.filters.forgotten:
+    if known.filters.forgotten:
         yield pb.StatusWarning(
             what="refusals forgotten",
-            text=f"{books.filters.forgotten} refusals were more than limits.filters allows",
+            text=f"{known.filters.forgotten} refusals were more than limits.filters allows",
             mend="raise limits.filters",
         )
 
@@ -194,15 +192,15 @@ def of_names(cluster: Cluster) -> Iterator[pb.StatusWarning]:
     )
 
 
-def _session(loop: CoreLoop) -> Iterator[pb.StatusWarning]:
-    if loop.session is None:
+def _session(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
+    if books.session is None:
         yield pb.StatusWarning(
             what="no session",
             text="no master is in session: its module decides by a DRF of its own meanwhile",
             mend="see the master's log, and whether its module is given this sidecar's address",
         )
         return
-    figures = loop.session.figures
+    figures = books.session.figures
     if figures is not None and figures.shadow:
         yield pb.StatusWarning(
             what="in shadow",
@@ -211,8 +209,8 @@ def _session(loop: CoreLoop) -> Iterator[pb.StatusWarning]:
             f" nothing of {figures.shadow_none}",
             mend="take the parameter shadow from the module to have them count",
         )
-    silent_s = time.monotonic() - loop.heard_s
-    if loop.heard_s and silent_s > SILENCE_S:
+    silent_s = time.time() - books.figures.last_batch_s
+    if books.figures.last_batch_s and silent_s > SILENCE_S:
         yield pb.StatusWarning(
             what="silent master",
             text=f"the master is in session and has said nothing for {silent_s:.0f} s",
@@ -220,7 +218,7 @@ def _session(loop: CoreLoop) -> Iterator[pb.StatusWarning]:
         )
 
 
-def _loops(progress: Progress) -> Iterator[pb.StatusWarning]:
+def _loops(progress: Loops) -> Iterator[pb.StatusWarning]:
     if progress.state == "failed":
         yield pb.StatusWarning(
             what="not compiled",
@@ -232,4 +230,21 @@ def _loops(progress: Progress) -> Iterator[pb.StatusWarning]:
             what="starting",
             text=f"no session begins yet: {progress.problem}",
             mend="it ends by itself; mesos-allocator warm compiles ahead",
+        )
+
+
+def _following(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
+    if not books.is_current:
+        yield pb.StatusWarning(
+            what="not current",
+            text="the process that decides has said nothing for"
+            f" {time.monotonic() - books.lag.heard_s:.0f} s; all of this is older",
+            mend="see its log; the books follow again by themselves",
+        )
+    if books.lag.differences:
+        yield pb.StatusWarning(
+            what="not repeated",
+            text=f"{books.lag.differences:,} decisions came out otherwise when they were decided"
+            " again",
+            mend="please report it, with the log",
         )

@@ -1,6 +1,6 @@
-"""What can be asked of the sidecar without changing anything.
+"""What can be asked of the sidecar without changing anything, answered from the observer's books.
 
-One place for whoever asks: the operators' service and the status page say the same.
+The operators' service and the status page say the same.
 """
 
 import time
@@ -24,17 +24,16 @@ from allocator.core import (
 from allocator.explain import Picture, UnknownSubjectError
 from allocator.near import suggestion, suggestions
 from allocator.policies import POLICIES, SELECTIONS
-from allocator.server.engine import fair_shares
 from allocator.server.engine.commands import Ask
-from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.fair_shares import root_mean_square
-from allocator.server.operators.operators import Operators
+from allocator.server.following import fair_shares
+from allocator.server.following.books import FollowedBooks
+from allocator.server.following.fair_shares import root_mean_square
+from allocator.server.following.settings import FollowedSettings
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
-from allocator.server.plugins.guarded_policy import GuardedPolicy
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
-from allocator.server.system.compilation import COMPILED, PARTS, Progress
+from allocator.server.system.compilation import PARTS
 from allocator.server.views import status_warnings
 from allocator.server.views.shadow_report import write_shadow_report
 from allocator.v1 import admin_pb2 as pb
@@ -117,20 +116,15 @@ class Views:
 
     def __init__(
         self,
-        loop: CoreLoop,
-        operators: Operators,
-        progress: Callable[[], Progress] = lambda: COMPILED,
+        books: FollowedBooks,
+        operators: FollowedSettings,
     ) -> None:
-        """Look at this loop.
-
-        `progress`: says how far its compiled loops are.
-        """
-        self.loop = loop
+        """Look at these books, and at what operators set."""
+        self.books = books
         self.operators = operators
-        self._progress = progress
 
     def status(self, ask: Ask, _: pb.GetStatusRequest) -> pb.GetStatusResponse:
-        status = ask(lambda: _status(self.loop, self._progress()))
+        status = ask(lambda: _status(self.books))
         read = ask(self.read_settings)
         status.settings.extend(shown_settings(read, every=False))
         status.state_directory = self.operators.directory
@@ -146,10 +140,10 @@ class Views:
 
     def read_settings(self) -> "ReadSettings":
         """Read what is in force, and whom it could be about; on the core's thread."""
-        mine, settings = self.operators, self.loop.allocator.settings
+        mine, settings = self.operators, self.books.allocator.settings
         found = rows(mine.loaded, mine.overlay, settings)
         more = ((row, None) for row in taken_back(mine.overlay))
-        return copy_cluster(self.loop.allocator), [*found, *more]
+        return copy_cluster(self.books.allocator), [*found, *more]
 
     def shares(
         self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
@@ -160,29 +154,22 @@ class Views:
         """
 
         def read() -> tuple[report.Report, Floats, Copied | None]:
-            allocator = self.loop.allocator
+            allocator = self.books.allocator
             client_rows = np.flatnonzero(allocator.state.clients.framework)
             score = np.full(len(client_rows), np.nan)
             if scored:
-                self.loop.record_preview()
                 score = allocator.scores()[client_rows]
             # All of the same moment, so that its clients are the same.
-            copied = self.loop.copied() if request.fair or request.newcomer_role else None
+            copied = allocator.copied() if request.fair or request.newcomer_role else None
             return report.read(allocator), score, copied
 
-        def may() -> bool:
-            if not (scored or request.fair or request.newcomer_role):
-                return False  # it is quicker here
-            # A user's policy may rely on threads, and a forked process has none.
-            return not (scored and isinstance(self.loop.allocator.policy, GuardedPolicy))
-
-        state, score, copied = self.loop.apart.ask(ask, read, may)
+        state, score, copied = ask(read)
         if (path := request.role) and path not in state.roles.path:
             near = suggestion(path, state.roles.path)
             raise RejectedError(f"role = {quoted(path)}: there is no such role{near}")
         fair, newcomer = None, float("nan")
         if copied is not None and request.fair:
-            fair = fair_shares.deal(self.loop, state.policy, copied)
+            fair = fair_shares.deal(self.books, state.policy, copied)
         if copied is not None and request.newcomer_role:
             newcomer = self._newcomer(request, state, copied)
         error = float("nan") if fair is None else root_mean_square(state.share - fair.share)
@@ -201,13 +188,12 @@ class Views:
         kind, name = _asked_for(request)
 
         def take() -> Picture:
-            self.loop.record_preview()
-            return explain.take(self.loop.allocator, kind, name)
+            return explain.take(self.books.allocator, kind, name)
 
         try:
-            picture = self.loop.apart.ask(ask, take)
+            picture = ask(take)
         except UnknownSubjectError as error:
-            text = _unknown(error, in_session=self.loop.session is not None)
+            text = _unknown(error, in_session=self.books.session is not None)
             raise RejectedError(text) from None
         until_s = time.monotonic() + EXPLAIN_S
         told = request.cycles or explain.CYCLES
@@ -219,7 +205,7 @@ class Views:
         if find is None:
             choice = f"choose from {', '.join(_OF)}"
             raise RejectedError(f"of = {request.of!r}: there are no such names; {choice}")
-        found = {each for each in ask(lambda: find(self.loop.allocator)) if each}
+        found = {each for each in ask(lambda: find(self.books.allocator)) if each}
         fitting = sorted(each for each in found if each.startswith(request.prefix))
         return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
 
@@ -227,11 +213,11 @@ class Views:
         return pb.ListSettingsResponse(settings=self.settings(ask, every=True))
 
     def shadow(self, ask: Ask, request: pb.GetShadowRequest) -> pb.GetShadowResponse:
-        return write_shadow_report(self.loop, ask, fair=request.fair)
+        return write_shadow_report(self.books, ask, fair=request.fair)
 
     def policy(self, ask: Ask, _: pb.GetPolicyRequest) -> pb.GetPolicyResponse:
         """Say which policy decides, and which others could."""
-        policy = ask(lambda: write_policy(self.loop.allocator.settings.policy))
+        policy = ask(lambda: write_policy(self.books.allocator.settings.policy))
         return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
 
     def _newcomer(
@@ -244,7 +230,7 @@ class Views:
             raise RejectedError(f"newcomer_demand: {error}") from None
         newcomer = Newcomer(request.newcomer_role, demand)
         try:
-            return fair_shares.newcomers_share(self.loop, state.policy, copied, newcomer)
+            return fair_shares.newcomers_share(self.books, state.policy, copied, newcomer)
         except EventError as error:
             raise RejectedError(f"newcomer_role: {error}") from None
 
@@ -277,14 +263,14 @@ def shown_settings(read: ReadSettings, *, every: bool) -> list[settings_pb2.Sett
     return shown
 
 
-def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
-    state, counts, times = report.read(loop.allocator), loop.counts, loop.cycle_times
+def _status(books: FollowedBooks) -> pb.GetStatusResponse:
+    state, said = report.read(books.allocator), books.figures
     response = pb.GetStatusResponse(
-        sidecar_version=__version__,
-        sidecar_id=loop.sidecar_id,
-        uptime_s=time.monotonic() - loop.started_s,
-        cycles=counts.cycles,
-        decisions=counts.decisions,
+        sidecar_version=said.sidecar_version or __version__,
+        sidecar_id=said.sidecar_id,
+        uptime_s=said.uptime_s,
+        cycles=said.counts.cycles,
+        decisions=said.counts.decisions,
         agents=state.agents.total,
         active_agents=state.agents.total - state.agents.inactive - state.agents.drained,
         frameworks=state.frameworks,
@@ -293,21 +279,21 @@ def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
         filters=state.filters,
         outstanding_decisions=state.open_decisions,
         policy=write_policy(state.policy),
-        cycle_p50_ms=1000 * times.percentile(0.5),
-        cycle_p99_ms=1000 * times.percentile(0.99),
-        events=sum(counts.events.values()),
-        sessions=counts.sessions_opened,
-        loops_state=progress.state,
-        loop_parts_compiled=progress.done,
+        cycle_p50_ms=said.cycle_times.p50_ms,
+        cycle_p99_ms=said.cycle_times.p99_ms,
+        events=sum(said.counts.events.values()),
+        sessions=said.counts.sessions_opened,
+        loops_state=said.loops.state,
+        loop_parts_compiled=said.loops.parts_compiled,
         loop_parts=len(PARTS),
-        warnings=status_warnings.of_core(loop, state, progress),
+        warnings=status_warnings.of_books(books, state),
     )
     columns = zip(state.resources, state.total, state.held, state.offered, strict=True)
     for name, total, held, offered in columns:
         if not (total or held):  # named by a rule alone, or gone with its agents
             continue
         response.resources.add(name=name, total=int(total), held=int(held), offered=int(offered))
-    session = loop.session
+    session = books.session
     if session is not None:
         response.in_session = True
         response.master_id = session.master_id

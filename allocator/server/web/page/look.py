@@ -14,7 +14,8 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.latency_histogram import BOUNDS_S
+from allocator.server.following.books import FollowedBooks
 from allocator.server.views.views import Views
 from allocator.server.web.page import agent_map, drained
 from allocator.v1 import admin_pb2 as pb
@@ -89,12 +90,12 @@ class Latest(Generic[_T]):
         return self._found[1] if self._found else None
 
 
-def asking(loop: CoreLoop, within_s: float, work: Callable[[], _T]) -> _T:
-    """Have the core's thread do some work; what it has not begun in time is taken back.
+def asking(books: FollowedBooks, within_s: float, work: Callable[[], _T]) -> _T:
+    """Have something read from the books; what has not begun in time is taken back.
 
     Raises TimeoutError.
     """
-    future: Future[_T] = loop.ask(work)
+    future: Future[_T] = books.ask(work)
     try:
         return future.result(within_s)
     except TimeoutError:
@@ -104,25 +105,24 @@ def asking(loop: CoreLoop, within_s: float, work: Callable[[], _T]) -> _T:
 
 def take(views: Views) -> Look:
     """Look at the sidecar now. Raises TimeoutError where the core is busy."""
-    loop = views.loop
+    books = views.books
 
     def ask(work: Callable[[], _T]) -> _T:
-        return asking(loop, ANSWER_S, work)
+        return asking(books, ANSWER_S, work)
 
     def read() -> tuple[agent_map.AgentRows, drained.DrainedAgents, bool]:
-        allocator = loop.allocator
+        allocator = books.allocator
         watched = allocator.settings.shadow is not None
         return agent_map.take(allocator), drained.take(allocator), watched
 
-    times = loop.cycle_times
     agents, drains, watched = ask(read)
     return Look(
         taken_s=time.time(),
         status=views.status(ask, pb.GetStatusRequest()),
         shares=views.shares(ask, pb.GetSharesRequest(), scored=False),
         agents=agents,
-        cycle_bounds_s=times.bounds_s,
-        cycle_counts=tuple(times.buckets),
+        cycle_bounds_s=BOUNDS_S,
+        cycle_counts=tuple(books.figures.cycle_times.buckets) or (0,) * (len(BOUNDS_S) + 1),
         drained=drains,
         shadow=views.shadow(ask, pb.GetShadowRequest()) if watched else None,
     )

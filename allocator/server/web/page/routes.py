@@ -206,7 +206,7 @@ class Pages:
         return None, problem
 
     def _ask(self, work: Callable[[], _T]) -> _T:
-        return asking(self._views.loop, QUESTION_S, work)
+        return asking(self._views.books, QUESTION_S, work)
 
     def _look(self) -> Look:
         look = self._looks.get()

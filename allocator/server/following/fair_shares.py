@@ -1,7 +1,6 @@
 """Fair shares: what a policy would give everybody if the cluster were given out anew, now.
 
-A copy of the core's books is taken between two batches, as for a journal's file. On the thread of
-whoever asks everything that is held in the copy is taken back, and the policy in force decides
+The books are copied between two records. On the thread of whoever asks, everything that is held in the copy is taken back, and the policy in force decides
 once, under all of Mesos's rules. So a fair share is what a framework could have if it wanted as
 much as it may get: one that wants less has less than that, and nothing is wrong.
 
@@ -10,14 +9,12 @@ offers would be; often little is free, so it says little. Giving the whole clust
 where shares would go in the end.
 
 A thread of its own works out now and then, for metrics and alerts, how far shares are from fair.
-That costs about a cycle over everything, and the copy holds the core up for a moment; so the thread
-rests in proportion to both.
+That costs about a cycle over everything, so the thread rests in proportion.
 """
 
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -25,48 +22,40 @@ import numpy as np
 import structlog
 
 from allocator.core import Allocator, Bools, Copied, Floats, Ints, Newcomer, PolicySpec
-from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
-from allocator.server.system.frozen import solving
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 
 
-def deal(loop: CoreLoop, policy: PolicySpec, copied: Copied) -> report.Report:
+def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Report:
     """Give everything out anew, in a copy; on any thread.
 
-    `loop`: tells how allocators are made.
+    `books`: tells how allocators are made.
     `policy`: which policy decides.
     `copied`: what `Allocator.copied` gave on the core's thread.
     Returns the report of the copy. Its clients are those of the books, row by row.
     """
-    return report.read(dealt_anew(loop, policy, copied))
+    return report.read(dealt_anew(books, policy, copied))
 
 
-def dealt_anew(loop: CoreLoop, policy: PolicySpec, copied: Copied) -> Allocator:
+def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allocator:
     """As `deal`; gives the allocator, whose `last_cycle` says whether the policy failed."""
-    twin = loop.new_twin(policy)
-    with _solving(twin):
-        twin.reallocate_from_scratch(copied, policy=policy)
+    twin = books.new_twin(policy)
+    twin.reallocate_from_scratch(copied, policy=policy)
     return twin
 
 
-def _solving(twin: Allocator) -> AbstractContextManager[None]:
-    """Fork no process while a policy that plans decides."""
-    return nullcontext() if twin.planning_policy is None else solving()
-
-
 def newcomers_share(
-    loop: CoreLoop, policy: PolicySpec, copied: Copied, newcomer: Newcomer
+    books: FollowedBooks, policy: PolicySpec, copied: Copied, newcomer: Newcomer
 ) -> float:
     """Say what a framework that there is not would be given, as a dominant share.
 
-    `loop`, `policy`, `copied`: as for `deal`.
+    `books`, `policy`, `copied`: as for `deal`.
     Raises EventError where there is no room for it.
     """
-    twin = loop.new_twin(policy)
-    with _solving(twin):
-        handle = twin.reallocate_from_scratch(copied, newcomer, policy)
+    twin = books.new_twin(policy)
+    handle = twin.reallocate_from_scratch(copied, newcomer, policy)
     dealt = report.read(twin)
     return float(dealt.share[dealt.clients.framework == handle].max(initial=0.0))
 
@@ -97,18 +86,18 @@ class _Outlook(NamedTuple):
 
 
 def compare_policies(
-    loop: CoreLoop, copied: Copied, before: PolicySpec, after: PolicySpec
+    books: FollowedBooks, copied: Copied, before: PolicySpec, after: PolicySpec
 ) -> tuple[list[pb.Forecast], int]:
     """Compare two policies, on any thread.
 
-    `loop`: tells how allocators are made.
+    `books`: tells how allocators are made.
     `copied`: what `Allocator.copied` gave on the core's thread.
     Returns `forecasts`: clients for which something differs, the largest difference of fair shares
         first; `unaffected`: frameworks for which nothing does in any role.
     """
-    now = _twin(loop, copied, before)
+    now = _twin(books, copied, before)
     books = report.read(now)
-    one, other = (_outlook(loop, copied, spec) for spec in (before, after))
+    one, other = (_outlook(books, copied, spec) for spec in (before, after))
     gain = np.abs(other.fair - one.fair)
     differs = (
         (gain > _SAME)
@@ -139,19 +128,18 @@ def compare_policies(
     return found, len(unaffected)
 
 
-def _twin(loop: CoreLoop, copied: Copied, policy: PolicySpec) -> Allocator:
+def _twin(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> Allocator:
     """Make an allocator with the copied books that decides by this policy."""
-    twin = loop.new_twin(policy)
+    twin = books.new_twin(policy)
     twin.suppose(copied, policy)
     return twin
 
 
-def _outlook(loop: CoreLoop, copied: Copied, policy: PolicySpec) -> _Outlook:
-    twin = _twin(loop, copied, policy)
+def _outlook(books: FollowedBooks, copied: Copied, policy: PolicySpec) -> _Outlook:
+    twin = _twin(books, copied, policy)
     rows = np.flatnonzero(twin.state.clients.framework)
     before = report.read(twin)
-    with _solving(twin):
-        decisions = twin.allocate(twin.state.now_ms)
+    decisions = twin.allocate(twin.state.now_ms)
     after = report.read(twin)
     # Each decision is one offer of one agent to one client.
     clients = [
@@ -161,15 +149,12 @@ def _outlook(loop: CoreLoop, copied: Copied, policy: PolicySpec) -> _Outlook:
         )
     ]
     agents = np.bincount(np.array(clients, np.int64), minlength=len(twin.state.clients.framework))
-    fair = deal(loop, policy, copied)
+    fair = deal(books, policy, copied)
     return _Outlook(after.offered_share - before.offered_share, agents[rows], fair.share)
 
 
 PROCESSOR_PART = 0.01
 """Part of a processor that the thread takes at most, what it had to load once left out."""
-
-CORE_PART = 0.0005
-"""Part of the core's time that copies take at most."""
 
 FAILED_PAUSE_MAX_S = 3600.0
 """Where the policy fails again and again it is asked no more seldom than this."""
@@ -224,7 +209,6 @@ class FairnessCounts:
     `total_s`, `last_s`: time that all of them took, and the last.
     `processor_s`: processor time of the cheaper one of the last two. One of them alone may have
         paid for what happens only once, such as loading loops.
-    `held_s`: how long the last copy held the core up.
     """
 
     done: int = 0
@@ -232,7 +216,6 @@ class FairnessCounts:
     total_s: float = 0.0
     last_s: float = 0.0
     processor_s: float = 0.0
-    held_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -282,7 +265,7 @@ class FairnessWatch:
     `latest`: None where nobody holds anything or should, and before the first look.
     """
 
-    loop: CoreLoop
+    books: FollowedBooks
     every_s: float
     counts: FairnessCounts = field(default_factory=FairnessCounts)
     latest: Fairness | None = None
@@ -305,43 +288,26 @@ class FairnessWatch:
 
     @property
     def pause_s(self) -> float:
-        """How long to rest: what it cost the processor and the core is bounded."""
-        counts = self.counts
-        rest_s = max(counts.processor_s / PROCESSOR_PART, counts.held_s / CORE_PART)
+        """How long to rest: what it costs the processor is bounded."""
+        rest_s = self.counts.processor_s / PROCESSOR_PART
         doubled_s = self.every_s * 2 ** min(self._failed_in_a_row, 30)
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
 
     def sample(self) -> None:
         """Work fair shares out, once; on the thread of whoever calls."""
-        held_s = 0.0
-
-        def ask(work: Callable[[], _T]) -> _T:
-            def timed() -> _T:
-                nonlocal held_s
-                begun_s = time.monotonic()
-                try:
-                    return work()
-                finally:
-                    held_s = max(held_s, time.monotonic() - begun_s)
-
-            future = self.loop.call(timed, "copy")
-            try:
-                return future.result(ANSWER_S)
-            except TimeoutError:
-                future.cancel()
-                raise
-
+        future = self.books.ask(self._copy)
         try:
-            books = self.loop.apart.ask(ask, self._copy)
+            books = future.result(ANSWER_S)
         except TimeoutError:
-            return  # The core is busy; the next time does.
+            future.cancel()
+            return  # The books are far behind; the next time does.
         if books is None:
             self.latest = None
             return
         begun_s, worked_s = time.monotonic(), time.thread_time()
         failure = ""
         try:
-            twin = dealt_anew(self.loop, books.state.policy, books.copied)
+            twin = dealt_anew(self.books, books.state.policy, books.copied)
             failure = twin.last_cycle.policy_error
             if not failure:
                 self.latest = compare_with_fair(books.state, report.read(twin), books.taken_s)
@@ -349,16 +315,15 @@ class FairnessWatch:
             failure = f"{type(error).__name__}: {error}"
         before_s, self._processor_s = self._processor_s, time.thread_time() - worked_s
         self.counts.processor_s = min(before_s, self._processor_s)
-        self.counts.held_s = held_s
         self._count(failure, time.monotonic() - begun_s)
 
     def _copy(self) -> _Books | None:
-        """Copy the books; on the core's thread, or apart from it."""
+        """Copy the books; on the thread that owns them."""
         taken_s = time.monotonic()
-        allocator = self.loop.allocator
+        allocator = self.books.allocator
         if not allocator.state.clients.framework.any():
             return None
-        return _Books(report.read(allocator), self.loop.copied(), taken_s)
+        return _Books(report.read(allocator), allocator.copied(), taken_s)
 
     def _count(self, failure: str, took_s: float) -> None:
         counts = self.counts

@@ -1,0 +1,134 @@
+"""The record stream on the side of the process that decides.
+
+The core's thread writes, and never waits: each follower has a queue of bounded size. A follower
+that falls further behind is cut off; it calls again, and begins with a new checkpoint.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from allocator.v1 import records_pb2 as pb
+
+BEHIND_BYTES_MAX = 256 * 2**20
+"""What may wait for one follower."""
+
+MESSAGE_BYTES = 1 << 20
+"""A message with as much or more is sent without waiting for further records."""
+
+GATHER_S = 0.002
+"""Records within this time go out in one message: each message costs the interpreter's lock."""
+
+IDLE_S = 1.0
+"""After this time without records a message goes out all the same, with the figures."""
+
+
+class BehindError(RuntimeError):
+    """A follower reads more slowly than the core writes."""
+
+
+class Follower:
+    """What one follower has not been sent yet."""
+
+    def __init__(self, head: Iterator[bytes], position: int) -> None:
+        """Begin with a checkpoint.
+
+        `head`: its records, serialised; read on the follower's own thread.
+        `position`: of the last record that the checkpoint includes.
+        """
+        self._head = head
+        self._position = position
+        self._changed = threading.Condition()
+        self._waiting: deque[bytes] = deque()
+        self._nbytes = 0
+        self._ended = False
+        self._behind = False
+
+    # The core's thread.
+
+    def put(self, record: bytes) -> None:
+        """Queue a record; beyond the bound, drop everything and cut the follower off."""
+        with self._changed:
+            self._waiting.append(record)
+            self._nbytes += len(record)
+            if self._nbytes > BEHIND_BYTES_MAX:
+                self._behind = True
+                self._waiting.clear()
+                self._changed.notify()
+            elif len(self._waiting) == 1 or self._nbytes >= MESSAGE_BYTES:
+                self._changed.notify()
+
+    # The follower's thread.
+
+    def messages(self, figures: Callable[[], pb.Figures]) -> Iterator[pb.FollowResponse]:
+        """Give the checkpoint, then records as they come, until `end`.
+
+        `figures`: what the process says of itself, with each message that has settings changed,
+            and at least once a second.
+        Raises BehindError where the follower was cut off.
+        """
+        for piece in self._head:
+            yield pb.FollowResponse(records=[piece], position=self._position)
+        while not self._ended:
+            records = self._next()
+            self._position += len(records)
+            yield pb.FollowResponse(records=records, position=self._position, figures=figures())
+
+    def end(self) -> None:
+        """End the stream; any thread may."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def _next(self) -> list[bytes]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._ended or self._behind, IDLE_S)
+            if self._waiting and self._nbytes < MESSAGE_BYTES:
+                self._changed.wait_for(
+                    lambda: self._nbytes >= MESSAGE_BYTES or self._ended or self._behind, GATHER_S
+                )
+            if self._behind:
+                raise BehindError
+            records: list[bytes] = []
+            nbytes = 0
+            while self._waiting and nbytes < MESSAGE_BYTES:
+                records.append(self._waiting.popleft())
+                nbytes += len(records[-1])
+            self._nbytes -= nbytes
+            return records
+
+
+class Feed:
+    """All followers.
+
+    `position`: records written since the process began; any thread may read it.
+    """
+
+    def __init__(self) -> None:
+        self.position = 0
+        self._followers: tuple[Follower, ...] = ()
+        self._lock = threading.Lock()
+
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._followers)
+
+    def write(self, record: bytes) -> None:
+        """Give a record to all followers; on the core's thread."""
+        self.position += 1
+        for follower in self._followers:
+            follower.put(record)
+
+    def add(self, follower: Follower) -> None:
+        """Let a follower have all records from now on; on the core's thread."""
+        with self._lock:
+            self._followers += (follower,)
+
+    def remove(self, follower: Follower) -> None:
+        with self._lock:
+            self._followers = tuple(each for each in self._followers if each is not follower)
+
+    def end(self) -> None:
+        """End all streams."""
+        for follower in self._followers:
+            follower.end()

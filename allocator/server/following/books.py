@@ -1,0 +1,276 @@
+"""Books that follow the process that decides, record by record.
+
+One thread reads the record stream, another one owns the books: it applies records, and answers
+questions between two of them. Nothing here delays a decision.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import structlog
+
+from allocator.core import Allocator, Detached, Policy, PolicySpec, SessionLimits, Settings, Trail
+from allocator.server.engine.commands import fulfil
+from allocator.server.engine.sessions import SessionInfo, info_of
+from allocator.server.following.shadow import Shadow
+from allocator.server.system.lasting import LastingThread
+from allocator.v1 import journal_pb2
+from allocator.v1 import records_pb2 as pb
+from allocator.wire.journal.follower import Difference, Follower
+from allocator.wire.journal.framing import JournalError
+from allocator.wire.journal.records import start_record
+from allocator.wire.session.sidecar import Sidecar
+
+AGAIN_S = 0.5
+"""After the stream has ended it is called for again after this time."""
+
+MESSAGES_MAX = 64
+"""Messages of the stream that wait for the books; further ones wait at the sender."""
+
+TOLD_MAX = 20
+"""Differences that are logged one by one."""
+
+STALE_S = 5.0
+"""After so long without a message the process that decides counts as gone."""
+
+_T = TypeVar("_T")
+_log = structlog.get_logger()
+
+Connect = Callable[[], Iterator[pb.FollowResponse]]
+"""Calls `Follow`. Raises ConnectionError where the stream cannot be had, or ends."""
+
+
+@dataclass
+class Lag:
+    """How far the books are behind.
+
+    `restarts`: times that following began from a checkpoint, beyond the first.
+    `heard_s`: when the last message came, on the monotonic clock.
+    `busy_s`: processor time that following took.
+    `verified`: cycles that were decided again here; `differences`: those that came out otherwise.
+    """
+
+    restarts: int = -1
+    heard_s: float = field(default_factory=time.monotonic)
+    busy_s: float = 0.0
+    verified: int = 0
+    differences: int = 0
+
+
+class FollowedBooks:
+    """The books, and the thread that owns them.
+
+    `figures`: what the process that decides said of itself last; empty before it said anything.
+    `lag`: how far the books are behind.
+    `shadow`: the policy that looks on.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        build_policy: Callable[[PolicySpec], Policy],
+        build_apart: Callable[[PolicySpec], Policy],
+        substitute: Policy | None,
+        limits: SessionLimits,
+        settings: Settings,
+        verify_every: int = 0,
+    ) -> None:
+        """Prepare; nothing is followed yet.
+
+        `build_policy`: makes a policy for the books.
+        `build_apart`: makes one that shares nothing with it.
+        `limits`, `settings`: of the empty books that are shown before the first checkpoint.
+        `verify_every`: every nth cycle is decided again and compared; 0: none.
+        """
+        self.figures = pb.Figures()
+        self.lag = Lag()
+        self.shadow = Shadow(build_apart)
+        self.session_limits = limits
+        self._connect = connect
+        self._build_policy = build_policy
+        self._build_apart = build_apart
+        self._substitute = substitute
+        self._verify_every = verify_every
+        self._follower: Follower | None = None
+        self._empty = Allocator(build_policy, settings, limits, substitute=substitute)
+        self._position = 0
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._room = threading.BoundedSemaphore(MESSAGES_MAX)
+        # Questions about a moment that the books have not reached: position, work.
+        self._early: list[tuple[int, Callable[[], None]]] = []
+        self._reader = LastingThread("record-reader", self._read)
+        self._owner = threading.Thread(target=self._run, name="books", daemon=True)
+        self._ending = False
+
+    # Any thread.
+
+    def start(self) -> None:
+        """Follow."""
+        self._owner.start()
+        self._reader.start()
+
+    def stop(self) -> None:
+        """Answer what was asked, then end."""
+        self._ending = True
+        self._reader.end()
+        self._work.put(None)
+
+    def ask(self, work: Callable[[], _T], after: int = 0) -> Future[_T]:
+        """Do some work between two records, once the books have reached a position."""
+        future: Future[_T] = Future()
+        self._work.put(partial(self._ask, after, partial(fulfil, future, work)))
+        return future
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the process that decides was heard of lately."""
+        return time.monotonic() - self.lag.heard_s < STALE_S
+
+    @property
+    def position(self) -> int:
+        """Records that are in the books."""
+        return self._position
+
+    @property
+    def sidecar_id(self) -> str:
+        return self.figures.sidecar_id
+
+    def new_twin(self, policy: PolicySpec) -> Allocator:
+        """Make an allocator for a copy of the books, which decides as the real one.
+
+        Its policy shares nothing with that of the books.
+        """
+        settings = Settings(policy=policy)
+        substitute = self._substitute
+        return Allocator(
+            self._build_apart, settings, self.session_limits, substitute=substitute, plans=True
+        )
+
+    # The thread that owns the books; read these inside `ask`.
+
+    @property
+    def allocator(self) -> Allocator:
+        """The session's allocator; without a session an empty one."""
+        sidecar = self._sidecar
+        return self._empty if sidecar is None else sidecar.allocator
+
+    @property
+    def session(self) -> SessionInfo | None:
+        """The session that has the allocator."""
+        sidecar = self._sidecar
+        if sidecar is None or sidecar.session is None:
+            return None
+        return info_of(sidecar.session, sidecar.active, self.figures.peer)
+
+    def whole(self) -> tuple[journal_pb2.JournalRecord, Detached]:
+        """Copy all that is known, and say how a journal of this moment begins.
+
+        Raises LookupError before the first checkpoint.
+        """
+        sidecar = self._sidecar
+        if sidecar is None:
+            raise LookupError("there are no books yet; ask again")
+        start = start_record(
+            sidecar.allocator.settings,
+            self.session_limits,
+            sidecar.welcome,
+            sessions_before=sidecar.sessions_begun,
+        )
+        return start, Detached(sidecar.kept())
+
+    @property
+    def _sidecar(self) -> Sidecar | None:
+        return self._follower.sidecar if self._follower else None
+
+    def _ask(self, after: int, work: Callable[[], None]) -> None:
+        if after > self._position:
+            self._early.append((after, work))
+        else:
+            work()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                work()
+            except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
+                _log.exception("the books could not be worked on")
+            del work
+
+    def _begin(self) -> None:
+        """Expect a checkpoint."""
+        self._follower = Follower(
+            self._build_policy,
+            self._substitute,
+            verify_every=self._verify_every,
+            make=lambda *args, **options: Allocator(*args, trail=Trail(), **options),
+        )
+        self.lag.restarts += 1
+
+    def _apply(self, message: pb.FollowResponse) -> None:
+        """Apply the records of a message, then answer who waited for them."""
+        begun_s = time.thread_time()
+        try:
+            self._take(message.records)
+        except JournalError as error:
+            # Wait for the next checkpoint: the reader calls again.
+            self._follower = None
+            _log.error("the books cannot follow, and begin anew", error=str(error))
+        finally:
+            self._room.release()
+        self._position = message.position
+        if message.HasField("figures"):
+            self.figures = message.figures
+        self.lag.busy_s += time.thread_time() - begun_s
+        due = [work for after, work in self._early if after <= self._position]
+        self._early = [each for each in self._early if each[0] > self._position]
+        for work in due:
+            work()
+
+    def _take(self, records: Iterable[bytes]) -> None:
+        follower = self._follower
+        if follower is None:
+            return  # it was given up, and the stream that is being read is an old one
+        for data in records:
+            record = journal_pb2.JournalRecord.FromString(data)
+            for difference in follower.take(record):
+                self._tell(difference)
+            if record.HasField("answered"):
+                self.shadow.after_answers(self.allocator)
+        self.lag.verified = follower.verified
+
+    def _tell(self, difference: Difference) -> None:
+        self.lag.differences += 1
+        if self.lag.differences <= TOLD_MAX:
+            _log.error(
+                "a decision cannot be repeated; please report this",
+                record=difference.record,
+                session=difference.session,
+                why=difference.reason,
+            )
+
+    # The thread that reads the stream.
+
+    def _read(self) -> None:
+        told = ""
+        while not self._ending:
+            try:
+                for number, message in enumerate(self._connect()):
+                    if not number:
+                        self._work.put(self._begin)
+                    self.lag.heard_s, told = time.monotonic(), ""
+                    self._room.acquire()
+                    self._work.put(partial(self._apply, message))
+                    if number and self._follower is None:
+                        break
+            except (ConnectionError, JournalError) as error:
+                if str(error) != told and not self._ending:  # once, not at each call
+                    told = str(error)
+                    _log.warning("the process that decides cannot be followed", error=told)
+            time.sleep(AGAIN_S)
