@@ -23,6 +23,7 @@ from allocator.core.constraints import (
     parse_constraint,
 )
 from allocator.core.cycle.cycle import CycleReport
+from allocator.core.cycle.deciding import Decide, Decided, Question, check_told, decide_by
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.minimums import reaches
 from allocator.core.cycle.snapshot_builder import frozen
@@ -83,6 +84,7 @@ from allocator.core.events import (
     bounded,
 )
 from allocator.core.hindsight.reallocation import Newcomer
+from allocator.core.hindsight.second_opinion import DecisionRow, Dissent, second_opinion
 from allocator.core.hindsight.shadow_comparison import Comparison, compare_beside
 from allocator.core.hindsight.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.numba.array_structures import DistinctRows, distinct_rows
@@ -154,10 +156,14 @@ __all__ = [
     "Copied",
     "CycleRecord",
     "CycleReport",
+    "Decide",
+    "Decided",
+    "DecisionRow",
     "Decisions",
     "Define",
     "DemandMemory",
     "Detached",
+    "Dissent",
     "DistinctRows",
     "Event",
     "EventError",
@@ -186,6 +192,7 @@ __all__ = [
     "Policy",
     "PolicySpec",
     "Problem",
+    "Question",
     "QuotaUse",
     "Reason",
     "Reclaims",
@@ -230,9 +237,11 @@ __all__ = [
     "attributes_of",
     "bits",
     "bounded",
+    "check_told",
     "clauses_of_label",
     "compare_beside",
     "conditions",
+    "decide_by",
     "distinct_rows",
     "format_amount",
     "format_quantities",
@@ -248,6 +257,7 @@ __all__ = [
     "reaches",
     "read_words",
     "refuse_long",
+    "second_opinion",
     "see",
     "warm",
     "whole_above",

@@ -17,6 +17,7 @@ from allocator.core.books.quota import QuotaUse, consumed_in, quota_use
 from allocator.core.books.state import SessionLimits, State
 from allocator.core.checkpoint import Copied, Detached, restore
 from allocator.core.cycle import cycle as cycles
+from allocator.core.cycle.deciding import Decide, Decided, Question, decide_by
 from allocator.core.cycle.decisions import Decisions, explained
 from allocator.core.cycle.demand_probing import note_hunger, probed
 from allocator.core.cycle.servable import servable
@@ -29,7 +30,7 @@ from allocator.core.plans.plan_source import FirstPlan, PlanSource
 from allocator.core.plans.problems import PlanningPolicy, Problem
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.settings import Settings
-from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
+from allocator.core.snapshot import Floats, Ints, Snapshot
 
 
 class Allocator:
@@ -37,6 +38,7 @@ class Allocator:
 
     `state`: to read; only methods of the allocator change it.
     `cycle`: cycles run so far.
+    `decided`: what the last cycle gave; None where there was nothing to decide.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Allocator:
         trail: Trail | None = None,
         plans: bool = False,
         first_plan: FirstPlan | None = None,
+        decide: Decide | None = None,
     ) -> None:
         """Begin a session.
 
@@ -62,15 +65,17 @@ class Allocator:
         `plans`: where the policy plans: plan before a cycle over all agents that needs it, as long
             as it takes. False: plans come as events, see `AdoptPlan`, from whoever works them out.
         `first_plan`: waits for the first plan, as long as the host thinks fit.
+        `decide`: decides in place of the policy and the substitute.
         Raises ValueError where the settings name no policy.
         """
         self.state = State(settings, limits or SessionLimits())
         self.last_cycle = cycles.CycleReport()
         self.cycle = 0
+        self.decided: Decided | None = None
         self.trail = trail
         self._build = build_policy
         self._use(build_policy(settings.policy))
-        self._substitute = substitute
+        self._decide = decide or decide_by(substitute)
         self._around_cycle = around_cycle
         self._snapshots = SnapshotBuilder()
         self._overruled = ""
@@ -167,6 +172,7 @@ class Allocator:
 
     def _allocate(self, now_ms: int, agents: Ints | None) -> Decisions:
         self.cycle += 1
+        self.decided = None
         state = self.state
         state.filters.expire(now_ms)
         # A cycle is counted even where nothing is decided, so that seeds depend on nothing else.
@@ -180,7 +186,10 @@ class Allocator:
             self.last_cycle = cycles.CycleReport(candidates, clients)
             return self._nothing(holds_back=agents is None)
         seed = _seed(state.settings.seed, self.cycle)
-        grants, error = self._decide(snapshot, seed)
+        overruled, self._overruled = self._overruled, ""
+        question = Question(state, snapshot, self._policy, self.cycle, seed, overruled)
+        self.decided = self._decide(question)
+        grants, error = self.decided
         # Who was offered nothing in a full cycle, though some agent could have served it, has
         # waited one cycle more. A cycle over some agents says nothing about that.
         served = state.clients.served[snapshot.tree.client]
@@ -213,18 +222,6 @@ class Allocator:
             candidates, clients, len(grants), len(decisions), error
         )
         return decisions
-
-    def _decide(self, snapshot: Snapshot, seed: int) -> tuple[Grants, str]:
-        """Let the policy decide; where it fails, the substitute, or nobody. Gives why it failed."""
-        error, self._overruled = self._overruled, ""
-        if not error:
-            try:
-                return cycles.run_policy(self.state, snapshot, self._policy, seed), ""
-            except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
-                error = f"{type(problem).__name__}: {problem}"
-        if self._substitute is None:
-            return Grants.none(len(snapshot.resources)), error
-        return cycles.run_policy(self.state, snapshot, self._substitute, seed), error
 
     def problem(self) -> Problem | None:
         """Copy what a plan would be about; None where nobody is to be served. Changes nothing."""

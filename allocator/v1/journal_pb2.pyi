@@ -247,6 +247,8 @@ class JournalAnswered(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     POLICY_ERROR_FIELD_NUMBER: _builtins.int
     FIRST_PLAN_FIELD_NUMBER: _builtins.int
+    GRANTS_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
     digest: _builtins.bytes
     """BLAKE2b, 8 bytes, of all answers: of each its session and its length, 8 bytes each
     (little-endian), and the serialized SessionResponse.
@@ -255,9 +257,18 @@ class JournalAnswered(_message.Message):
     """Why the substitute decided the cycle instead of the policy; empty where the policy did. A policy
     that did not decide in time might do so when it is asked again, so a replay does not ask it.
     """
+    failure: _builtins.str
+    """The defect that ended the session, by its class; empty where there was none."""
     @_builtins.property
     def first_plan(self) -> Global___JournalPlan:
         """The first plan of the session or the policy, where the cycle waited for it."""
+
+    @_builtins.property
+    def grants(self) -> Global___JournalGrants:
+        """What follows is for those who follow a sidecar without deciding; files leave it out.
+
+        What the cycle gave; none where there was nothing to decide.
+        """
 
     def __init__(
         self,
@@ -265,14 +276,65 @@ class JournalAnswered(_message.Message):
         digest: _builtins.bytes = ...,
         policy_error: _builtins.str = ...,
         first_plan: Global___JournalPlan | None = ...,
+        grants: Global___JournalGrants | None = ...,
+        failure: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["first_plan", b"first_plan"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first_plan", b"first_plan", "grants", b"grants"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "first_plan", b"first_plan", "policy_error", b"policy_error"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "failure", b"failure", "first_plan", b"first_plan", "grants", b"grants", "policy_error", b"policy_error"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JournalAnswered: _TypeAlias = JournalAnswered  # noqa: Y015
+
+@_typing.final
+class JournalGrants(_message.Message):
+    """Grants of one cycle, see allocator/core/snapshot.py: little-endian arrays, row by row. Clients are
+    rows of the books, agents and special kinds rows of the cycle's snapshot.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    AMOUNT_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    SPECIAL_GRANT_FIELD_NUMBER: _builtins.int
+    SPECIAL_FIELD_NUMBER: _builtins.int
+    SPECIAL_AMOUNT_FIELD_NUMBER: _builtins.int
+    client: _builtins.bytes
+    """int32, one a grant, as `agent`."""
+    agent: _builtins.bytes
+    tasks: _builtins.bytes
+    """int64, one a grant."""
+    amount: _builtins.bytes
+    """int64, `columns` a grant: thousandths of what is plain."""
+    columns: _builtins.int
+    special_grant: _builtins.bytes
+    """int32, one for each special part, as `special`."""
+    special: _builtins.bytes
+    special_amount: _builtins.bytes
+    """int64, one for each special part: thousandths."""
+    def __init__(
+        self,
+        *,
+        client: _builtins.bytes = ...,
+        agent: _builtins.bytes = ...,
+        tasks: _builtins.bytes = ...,
+        amount: _builtins.bytes = ...,
+        columns: _builtins.int = ...,
+        special_grant: _builtins.bytes = ...,
+        special: _builtins.bytes = ...,
+        special_amount: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "amount", b"amount", "client", b"client", "columns", b"columns", "special", b"special", "special_amount", b"special_amount", "special_grant", b"special_grant", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JournalGrants: _TypeAlias = JournalGrants  # noqa: Y015
 
 @_typing.final
 class JournalLooked(_message.Message):

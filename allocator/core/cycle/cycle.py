@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -289,18 +290,29 @@ def reclaiming(state: State, decisions: Decisions) -> Decisions:
     return replace(decisions, reclaims=asked) if len(asked.framework) else decisions
 
 
-def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
-    """Charge grants to the books as open decisions."""
+class _Charges(NamedTuple):
+    """What decisions charge, in the order in which they are sent.
+
+    `client`, `agent` (N,): handles.
+    `amounts` (N,): of each decision.
+    `ends`: where each group of decisions about the same kinds ends.
+    """
+
+    client: Ints
+    agent: Ints
+    amounts: SparseRows
+    ends: Ints
+
+
+def _charges(snapshot: Snapshot, grants: Grants) -> _Charges:
     merged, amounts, rows, ends = _in_order(snapshot, grants)
-    client = merged.client[rows]
     agent = snapshot.handle[merged.agent[rows]]
-    # Charge the books, and keep the decisions until their outcomes come.
-    first = state.open_decisions.next
-    state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
-    state.open_decisions.append(client, agent, amounts)
-    take_turn(state, client)
-    state.clients.waited[client] = 0
-    state.clients.offered_ms[client] = state.now_ms
+    return _Charges(merged.client[rows], agent, amounts, ends)
+
+
+def _decisions(state: State, charges: _Charges, cycle: int) -> Decisions:
+    """Write charges as decisions, of which the first is the next one."""
+    client, agent, amounts, ends = charges
     framework, role = state.clients.framework[client], state.clients.role[client]
     # Cut the rows where a group ends.
     groups = []
@@ -308,4 +320,23 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
         kind, amount = amounts.table(begin, end)
         own = slice(begin, end)
         groups.append(Holdings(framework[own], role[own], agent[own], kind, amount))
-    return Decisions(cycle, first, tuple(groups))
+    return Decisions(cycle, state.open_decisions.next, tuple(groups))
+
+
+def decisions_of(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
+    """Say which decisions grants make; changes nothing."""
+    return _decisions(state, _charges(snapshot, grants), cycle)
+
+
+def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
+    """Charge grants to the books as open decisions."""
+    charges = _charges(snapshot, grants)
+    decisions = _decisions(state, charges, cycle)
+    client, agent, amounts, _ = charges
+    # Charge the books, and keep the decisions until their outcomes come.
+    state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
+    state.open_decisions.append(client, agent, amounts)
+    take_turn(state, client)
+    state.clients.waited[client] = 0
+    state.clients.offered_ms[client] = state.now_ms
+    return decisions

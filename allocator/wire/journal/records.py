@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import AdoptPlan, Plan, SessionLimits, SetLimit, Settings
+from allocator.core import AdoptPlan, Grants, Plan, SessionLimits, SetLimit, Settings
 from allocator.settable import KINDS, LIMIT, RULES
 from allocator.v1 import journal_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import WireError
 from allocator.wire.journal.framing import JournalError
+from allocator.wire.journal.grants import write_grants
 from allocator.wire.session.sidecar import Answer
 from allocator.wire.settings.operator_settings import (
     OperatorEvent,
@@ -131,12 +132,19 @@ def looked_record() -> journal_pb2.JournalRecord:
 
 
 def answered_record(
-    answers: Iterable[Answer], policy_error: str = "", first_plan: AdoptPlan | None = None
+    answers: Iterable[Answer],
+    policy_error: str = "",
+    first_plan: AdoptPlan | None = None,
+    grants: Grants | None = None,
+    failure: str = "",
 ) -> journal_pb2.JournalRecord:
     """Keep a digest of the answers to the record before, for a replay to compare.
 
     With it stands why the policy could not decide a cycle of them, and the plan that came while
     that cycle waited.
+
+    `grants`, `failure`: what a follower needs beside that, see `JournalAnswered`; a file needs
+        neither.
     """
     digest = hashlib.blake2b(digest_size=8)
     for session, response in answers:
@@ -147,8 +155,21 @@ def answered_record(
         digest=digest.digest(),
         policy_error=policy_error,
         first_plan=None if first_plan is None else write_plan(first_plan.plan),
+        grants=None if grants is None else write_grants(grants),
+        failure=failure,
     )
     return journal_pb2.JournalRecord(answered=answered)
+
+
+def for_file(record: journal_pb2.JournalRecord) -> journal_pb2.JournalRecord:
+    """Leave out of a record of a stream what files need not hold; the record itself stays."""
+    answered = record.answered
+    if not answered.failure and not answered.HasField("grants"):
+        return record
+    kept = journal_pb2.JournalAnswered(digest=answered.digest, policy_error=answered.policy_error)
+    if answered.HasField("first_plan"):
+        kept.first_plan.CopyFrom(answered.first_plan)
+    return journal_pb2.JournalRecord(answered=kept)
 
 
 def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:

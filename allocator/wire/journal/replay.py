@@ -114,6 +114,20 @@ class Replay:
         self._unchecked: list[Answer] = []
         self._request: journal_pb2.JournalRecord | None = None  # not replayed yet
 
+    @property
+    def sidecar(self) -> Sidecar | None:
+        """As it is after the records so far; None: only a checkpoint can be gone on from."""
+        return self._sidecar
+
+    @property
+    def done(self) -> int:
+        """How many records of this sidecar are replayed, or lost; a request that waits is one."""
+        return self._done
+
+    def forget(self) -> None:
+        """Go on with nothing but a checkpoint."""
+        self._sidecar, self._request, self._unchecked = None, None, []
+
     def take(self, record: journal_pb2.JournalRecord) -> list[Replayed]:
         """Do what a record says was done; gives the answers.
 

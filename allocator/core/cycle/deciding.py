@@ -1,0 +1,79 @@
+"""What decides a cycle: the policy in force, or what a host puts in its place.
+
+A host that knows what was decided elsewhere puts that in place of the policy; all the rest of a
+cycle stays the same.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from allocator.core.books.state import State
+from allocator.core.cycle import cycle as cycles
+from allocator.core.policy import Policy
+from allocator.core.snapshot import Grants, Snapshot
+
+
+class Question(NamedTuple):
+    """What a cycle is decided on; to read, and only until it is decided.
+
+    `policy`: the one in force.
+    `cycle`: number of the cycle.
+    `seed`: unsigned 64 bits; the only source of chance.
+    `overruled`: why the policy must not decide; empty where it may.
+    """
+
+    state: State
+    snapshot: Snapshot
+    policy: Policy
+    cycle: int
+    seed: int
+    overruled: str = ""
+
+
+class Decided(NamedTuple):
+    """What a cycle gives.
+
+    `grants`: as they are charged, in terms of the cycle's snapshot.
+    `policy_error`: why the policy could not decide; empty where it did.
+    """
+
+    grants: Grants
+    policy_error: str = ""
+
+
+Decide: TypeAlias = Callable[[Question], Decided]
+"""Decides a cycle; what it raises ends the cycle."""
+
+
+def decide_by(substitute: Policy | None) -> Decide:
+    """Let the policy decide; where it fails, the substitute, or where that is None, nobody."""
+
+    def decide(question: Question) -> Decided:
+        state, snapshot, policy, _, seed, error = question
+        if not error:
+            try:
+                return Decided(cycles.run_policy(state, snapshot, policy, seed))
+            except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
+                error = f"{type(problem).__name__}: {problem}"
+        if substitute is None:
+            return Decided(Grants.none(len(snapshot.resources)), error)
+        return Decided(cycles.run_policy(state, snapshot, substitute, seed), error)
+
+    return decide
+
+
+def check_told(question: Question, grants: Grants) -> None:
+    """Raise `BadGrantError` where grants that were decided elsewhere do not fit this cycle.
+
+    Nothing of what they say is taken for granted: loops look at no index twice.
+    """
+    state, snapshot = question.state, question.snapshot
+    special_grant, special, amount = grants.special_grant, grants.special, grants.special_amount
+    if not len(special_grant) == len(special) == len(amount):
+        raise cycles.BadGrantError("columns of special kinds of unequal length")
+    for index, count in ((special_grant, len(grants)), (special, len(snapshot.specials.kind))):
+        if len(index) and not 0 <= index.min() <= index.max() < count:
+            raise cycles.BadGrantError("a special part of no grant, or of no kind")
+    if (special_grant[1:] < special_grant[:-1]).any():
+        raise cycles.BadGrantError("special parts that are not in the order of the grants")
+    cycles.check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)

@@ -1,0 +1,148 @@
+"""A second sidecar that follows the records of the first one, and decides nothing itself.
+
+Each cycle takes the grants that the first one recorded; all the rest of it is done as there. So
+both know the same after each record, to the byte, and each answer has the digest that was recorded.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from allocator.core import (
+    Allocator,
+    Decided,
+    Dissent,
+    Policy,
+    PolicySpec,
+    Question,
+    check_told,
+    decide_by,
+    second_opinion,
+)
+from allocator.v1 import journal_pb2
+from allocator.wire.journal.framing import JournalError
+from allocator.wire.journal.grants import read_grants
+from allocator.wire.journal.replay import Replay
+from allocator.wire.session.sidecar import Sidecar
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where what was recorded, and what comes of it here, are not the same.
+
+    `record`: number of the record, from 1 with the sidecar's first.
+    `session`: the record's.
+    `reason`: what differs, in words.
+    `dissent`: of a cycle that the policy decides otherwise. None: the answer differs, or the state
+        at a checkpoint, so the books did so, too.
+    """
+
+    record: int
+    session: int
+    reason: str
+    dissent: Dissent | None = None
+
+
+class UndecidedError(Exception):
+    """A cycle came to no end where it was recorded, or no grants were recorded."""
+
+
+class Follower:
+    """A sidecar that is told the records of another one's stream.
+
+    `sidecar`: None before the first checkpoint, and where the books are not the other one's any
+        more: then the follower needs another checkpoint.
+    `verified`: cycles that were decided again.
+    """
+
+    def __init__(
+        self,
+        build_policy: Callable[[PolicySpec], Policy],
+        substitute: Policy | None = None,
+        *,
+        verify_every: int = 0,
+        make: Callable[..., Allocator] = Allocator,
+    ) -> None:
+        """Begin with nothing.
+
+        `build_policy`: the registry that the other one has; policies are made, and asked only where
+            cycles are verified.
+        `substitute`: what decides there where a policy cannot; only for cycles that are verified.
+        `verify_every`: 1: every cycle is decided again; n: every nth, by its number; 0: none.
+        `make`: makes allocators, as the class does.
+        """
+        self.verified = 0
+        self._told = _Told()
+        self._verify_every = verify_every
+        self._decide_again = decide_by(substitute)
+        self._player = Replay(build_policy, make=partial(make, decide=self._decide))
+        self._place = 0, 0
+        self._dissent: Dissent | None = None
+
+    @property
+    def sidecar(self) -> Sidecar | None:
+        """The sidecar, as the other one was after the records so far."""
+        return self._player.sidecar
+
+    def take(self, record: journal_pb2.JournalRecord) -> tuple[Difference, ...]:
+        """Do what a record says was done there; gives what differs from it.
+
+        A request waits for the record of how it was answered.
+
+        Raises JournalError where the record does not fit; then only a checkpoint can be gone on
+            from.
+        """
+        player, found = self._player, self._player.found
+        before = found.differing, found.checkpoints_differing
+        self._told.answered, self._told.wrong, self._dissent = record.answered, "", None
+        player.take(record)
+        differences = []
+        if self._dissent is not None:
+            differences.append(Difference(*self._place, self._dissent.reason, self._dissent))
+        if found.differing > before[0]:
+            differences.append(Difference(*self._place, self._told.wrong or "another answer"))
+            player.forget()
+        if found.checkpoints_differing > before[1]:  # then it went on from the checkpoint
+            differences.append(Difference(player.done, 0, "another state"))
+        if not record.HasField("answered"):
+            self._place = player.done, record.session
+        return tuple(differences)
+
+    def _decide(self, question: Question) -> Decided:
+        decided = self._told.decide(question)
+        if self._verify_every and question.cycle % self._verify_every == 0:
+            self.verified += 1
+            self._dissent = second_opinion(question, decided, self._decide_again)
+        return decided
+
+
+class _Told:
+    """What was recorded of the answer to a request.
+
+    `answered`: the record.
+    `wrong`: why it cannot be done; empty where it can.
+    """
+
+    def __init__(self) -> None:
+        self.answered = journal_pb2.JournalAnswered()
+        self.wrong = ""
+
+    def decide(self, question: Question) -> Decided:
+        """Give the grants that were recorded."""
+        answered = self.answered
+        if not answered.HasField("grants"):
+            self.wrong = "no grants are recorded"
+            raise _failure(answered.failure)
+        try:
+            grants = read_grants(answered.grants)
+            check_told(question, grants)
+        except (JournalError, AssertionError) as error:
+            self.wrong = f"its grants cannot be taken over: {error}"
+            raise
+        return Decided(grants, question.overruled)
+
+
+def _failure(name: str) -> Exception:
+    """Make an exception of the class that ended the session there, for it stands in the answer."""
+    kind = type(name, (UndecidedError,), {}) if name else UndecidedError
+    return kind("the cycle came to no end")

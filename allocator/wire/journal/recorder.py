@@ -1,0 +1,80 @@
+"""A sidecar that says what it does, record by record, so that others can follow it."""
+
+from collections.abc import Callable
+
+from allocator.core import AdoptPlan
+from allocator.v1 import journal_pb2
+from allocator.wire.codec.validation import WireError
+from allocator.wire.journal.records import (
+    answered_record,
+    closed_record,
+    looked_record,
+    opened_record,
+    operator_record,
+    request_record,
+)
+from allocator.wire.session.sidecar import Answer, Sidecar
+from allocator.wire.settings.operator_settings import OperatorEvent
+
+
+class Recorder:
+    """Does what the sidecar is told, and writes records of a stream.
+
+    A record comes before what it tells is done. Behind each request stands what was answered, be it
+    nothing, so that a follower need not wait for the next record.
+    """
+
+    def __init__(
+        self, sidecar: Sidecar, write: Callable[[journal_pb2.JournalRecord], None]
+    ) -> None:
+        """Write from now on what this sidecar is told."""
+        self.sidecar = sidecar
+        self._write = write
+
+    def open(self) -> int:
+        """Begin a session; gives its number."""
+        self._write(opened_record(self.sidecar.sessions_begun + 1))
+        return self.sidecar.open()
+
+    def receive(
+        self, number: int, data: bytes, policy_error: str = "", first_plan: AdoptPlan | None = None
+    ) -> list[Answer]:
+        """Take a message, as `Sidecar.receive`."""
+        self._write(request_record(number, data))
+        counts = self.sidecar.counts
+        failed, cycles = counts.policy_errors, counts.cycles
+        answers = self.sidecar.receive(number, data, policy_error, first_plan)
+        error = counts.policy_error if counts.policy_errors > failed else ""
+        if counts.cycles > cycles:
+            allocator = self.sidecar.allocator
+            first, decided = allocator.plan_source.began_with, allocator.decided
+            grants = None if decided is None else decided.grants
+            self._write(answered_record(answers, error, first, grants))
+        else:
+            failure = self._failure(number) if answers else ""
+            self._write(answered_record(answers, failure=failure))
+        return answers
+
+    def close(self, number: int, error: WireError | None = None) -> list[Answer]:
+        """End a session, as `Sidecar.close`."""
+        self._write(closed_record(number, error))
+        answers = self.sidecar.close(number, error)
+        if answers:
+            self._write(answered_record(answers))
+        return answers
+
+    def step(self, event: OperatorEvent) -> None:
+        """Apply what operators set, or a plan, as `Sidecar.step`; raises EventError as that."""
+        self._write(operator_record(event))
+        self.sidecar.step(event)
+
+    def look(self) -> None:
+        """Bring up to date what scores are worked out from."""
+        self._write(looked_record())
+        self.sidecar.allocator.preview()
+
+    def _failure(self, number: int) -> str:
+        """The defect that ended a session, by its class."""
+        session = self.sidecar.sessions.get(number)
+        failure = None if session is None else session.failure
+        return "" if failure is None else type(failure).__name__
