@@ -90,7 +90,7 @@ def check_config(
         return
     from allocator.server.config.source import mistyped_variables
     from allocator.server.operators.setting_rows import mistyped_names
-    from allocator.server.views.status_warnings import OPEN_SESSIONS
+    from allocator.server.config import OPEN_SESSIONS
 
     if file == Path("-"):
         file = _STANDARD_INPUT

@@ -46,6 +46,11 @@ from allocator.server.system.addresses import is_local, target
 from allocator.server.system.tls_files import find_problem
 from allocator.settable import RULES, Scope, SettingKind, Value
 
+OPEN_SESSIONS = (
+    "whoever reaches {} may take this sidecar from its master; set access.session_token, or name"
+    " the master's certificate in access.session"
+)
+
 
 class HttpSection(Section):
     """Where /metrics, /healthz, /readyz and the status page are served (HTTP, only to read)."""
@@ -635,6 +640,20 @@ class StarvationSection(Section):
     )
 
 
+class ObserverSection(Section):
+    """The process that answers questions, and so keeps them from the one that decides."""
+
+    verify: Literal["all", "sampled", "off"] = Field(
+        "sampled",
+        description="Which cycles it decides again, to compare: all, one of 16, or none.",
+    )
+
+    @property
+    def verify_every(self) -> int:
+        """Every nth cycle is decided again; 0: none."""
+        return {"all": 1, "sampled": 16, "off": 0}[self.verify]
+
+
 class OptionSections(Section):
     """What of the configuration is no rule."""
 
@@ -645,6 +664,7 @@ class OptionSections(Section):
     shadow: ShadowSection = Field(default_factory=ShadowSection)
     limits: LimitsSection = Field(default_factory=LimitsSection)
     journal: JournalSection = Field(default_factory=JournalSection)
+    observer: ObserverSection = Field(default_factory=ObserverSection)
     state: StateSection = Field(default_factory=StateSection)
     log: LogSection = Field(default_factory=LogSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)

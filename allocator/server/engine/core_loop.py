@@ -26,7 +26,6 @@ from allocator.core import (
     Settings,
     Trail,
 )
-from allocator.core.checkpoint import Detached
 from allocator.server.config import Config
 from allocator.server.engine import sessions
 from allocator.server.engine.commands import Commands
@@ -52,15 +51,8 @@ from allocator.wire import (
     Sidecar,
     WireError,
 )
-from allocator.wire.journal.records import (
-    answered_record,
-    closed_record,
-    followed_record,
-    opened_record,
-    operator_record,
-    request_record,
-    start_record,
-)
+from allocator.wire.journal.recorder import Recorder
+from allocator.wire.journal.records import for_file, start_record
 from allocator.wire.session.sidecar import KeptState
 
 _T = TypeVar("_T")
@@ -78,7 +70,6 @@ class CoreLoop:
     `commands`: what waits for the core's thread.
     `feed`: gives followers all records.
     `last_batch_s`: when the latest batch of a master came, since 1970; 0: none came.
-    `heard_s`: the same on the monotonic clock, which nobody sets.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
     `first_plan`: called before a cycle of a policy that plans, where there is no plan yet; may wait
         for one. Both do nothing until they are set, before `start`.
@@ -107,7 +98,7 @@ class CoreLoop:
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
-        self.last_batch_s = self.heard_s = 0.0
+        self.last_batch_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self.first_plan: FirstPlan = lambda _planning_policy, _agents: None
         self._build_policy = build_policy
@@ -124,6 +115,7 @@ class CoreLoop:
         self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), self._welcome)
         if memory is not None:
             self._sidecar.learn(memory)
+        self._recorder = Recorder(self._sidecar, self._write)
         self._streams: dict[int, SessionStream] = {}
         self._telling = SessionLog()
         self._draining = False
@@ -216,11 +208,8 @@ class CoreLoop:
 
     def follow(self) -> Follower:
         """Begin to give a follower everything, from a checkpoint of this moment on."""
-        start, kept = self._head(1, 0)
-        head = head_of(start, kept)
-        follower = Follower(
-            (each.SerializeToString() for each in head.records), self.feed.position
-        )
+        head = head_of(*self._head(1, self.feed.position))
+        follower = Follower((each.SerializeToString() for each in head.records), self.feed.position)
         self.feed.add(follower)
         return follower
 
@@ -236,33 +225,14 @@ class CoreLoop:
         )
         return start, self._sidecar.kept()
 
-    def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
-        """Write down what is about to change the core."""
-        if not self.journal and not self.feed.is_followed:
-            self.feed.position += 1
-            return
-        record = make(*what)
+    def _write(self, record: journal_pb2.JournalRecord) -> None:
+        """Give a record to the journal and to followers."""
         if self.journal:
-            self.journal.write(record)
-        self.feed.write(record.SerializeToString())
-
-    def _record_answers(self, answers: list[Answer], *chance: object) -> None:
-        """Write down what was answered, for followers to do and for a replay to compare."""
-        if not answers:
-            return
-        if self.journal and self.journal.on:
-            self.journal.write(answered_record(answers, *chance))
-        if self.feed.is_followed:
-            self.feed.write(followed_record(answers, *chance).SerializeToString())
-        else:
-            self.feed.position += 1
+            self.journal.write(for_file(record))
+        self.feed.write(record)
 
     def _open(self, stream: SessionStream) -> None:
-        # The journal first, as for everything that changes the core. The number is known
-        # beforehand.
-        next_number = self._sidecar.sessions_begun + 1
-        self._record(opened_record, next_number)
-        stream.number = self._sidecar.open()
+        stream.number = self._recorder.open()
         self._streams[stream.number] = stream
         _log.info("session opened", session=stream.number, peer=stream.peer)
         if self._draining:
@@ -290,18 +260,10 @@ class CoreLoop:
             if stream.number in self._sidecar.sessions:
                 self._refuse_from_the_future(stream, data)
             if stream.number in self._sidecar.sessions:
-                # Written down, done, answered; then the answers are written down, for a replay to
-                # compare.
-                self._record(request_record, stream.number, data)
-                counts = self._sidecar.counts
-                failed, batches, cycles = counts.policy_errors, counts.batches, counts.cycles
-                answers = self._sidecar.receive(stream.number, data)
-                self._deliver(answers)
-                if counts.batches > batches:
-                    self.last_batch_s, self.heard_s = time.time(), time.monotonic()
-                failed_now = counts.policy_errors > failed
-                waited = self.allocator.plan_source.began_with if counts.cycles > cycles else None
-                self._record_answers(answers, counts.policy_error if failed_now else "", waited)
+                batches = self._sidecar.counts.batches
+                self._deliver(self._recorder.receive(stream.number, data))
+                if self._sidecar.counts.batches > batches:
+                    self.last_batch_s = time.time()
                 self._telling.of_message(stream.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:
@@ -319,10 +281,7 @@ class CoreLoop:
 
     def _close(self, stream: SessionStream, error: WireError | None) -> None:
         if stream.number in self._sidecar.sessions:
-            self._record(closed_record, stream.number, error)
-            answers = self._sidecar.close(stream.number, error)
-            self._deliver(answers)
-            self._record_answers(answers)
+            self._deliver(self._recorder.close(stream.number, error))
         self._telling.forget(stream.number)
         if self._streams.pop(stream.number, None):
             _log.info("session closed", session=stream.number)
@@ -342,12 +301,11 @@ class CoreLoop:
 
         Raises EventError where it is not possible; then nothing has changed.
         """
-        self._record(operator_record, event)
         if isinstance(event, SetPolicy):
             self._before_policy(event.spec)
         elif isinstance(event, Settings):
             self._before_policy(event.policy)
-        self._sidecar.step(event)
+        self._recorder.step(event)
 
     def _drain(self) -> None:
         self._draining = True

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from allocator.v1 import records_pb2 as pb
+from allocator.v1.journal_pb2 import JournalRecord
 
 BEHIND_BYTES_MAX = 256 * 2**20
 """What may wait for one follower."""
@@ -60,15 +61,15 @@ class Follower:
 
     # The follower's thread.
 
-    def messages(self, figures: Callable[[], pb.Figures]) -> Iterator[pb.FollowResponse]:
+    def messages(self, figures: Callable[[], pb.Figures | None]) -> Iterator[pb.FollowResponse]:
         """Give the checkpoint, then records as they come, until `end`.
 
-        `figures`: what the process says of itself, with each message that has settings changed,
-            and at least once a second.
+        `figures`: what the process says of itself, where it is to be said now.
         Raises BehindError where the follower was cut off.
         """
         for piece in self._head:
-            yield pb.FollowResponse(records=[piece], position=self._position)
+            yield pb.FollowResponse(records=[piece])
+        yield pb.FollowResponse(position=self._position, figures=figures())
         while not self._ended:
             records = self._next()
             self._position += len(records)
@@ -109,15 +110,13 @@ class Feed:
         self._followers: tuple[Follower, ...] = ()
         self._lock = threading.Lock()
 
-    @property
-    def is_followed(self) -> bool:
-        return bool(self._followers)
-
-    def write(self, record: bytes) -> None:
+    def write(self, record: JournalRecord) -> None:
         """Give a record to all followers; on the core's thread."""
         self.position += 1
-        for follower in self._followers:
-            follower.put(record)
+        if self._followers:
+            data = record.SerializeToString()
+            for follower in self._followers:
+                follower.put(data)
 
     def add(self, follower: Follower) -> None:
         """Let a follower have all records from now on; on the core's thread."""

@@ -351,7 +351,7 @@ def _write_all(file: int, data: bytes) -> int:
     return len(data)
 
 
-def head_of(start: journal_pb2.JournalRecord, kept: Any) -> HeadRecords:
+def head_of(start: journal_pb2.JournalRecord, kept: object) -> HeadRecords:
     """Copy what the core knows now; large books by a forked process, as long as that works."""
     nbytes = nbytes_of(kept)
     if nbytes >= LARGE:

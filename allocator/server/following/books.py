@@ -68,6 +68,7 @@ class FollowedBooks:
 
     `figures`: what the process that decides said of itself last; empty before it said anything.
     `lag`: how far the books are behind.
+    `may_work`: set once the compiled loops are loaded: until then only empty books are followed.
     `shadow`: the policy that looks on.
     """
 
@@ -91,16 +92,17 @@ class FollowedBooks:
         """
         self.figures = pb.Figures()
         self.lag = Lag()
+        self.may_work = threading.Event()
         self.shadow = Shadow(build_apart)
         self.session_limits = limits
         self._connect = connect
         self._build_policy = build_policy
-        self._build_apart = build_apart
-        self._substitute = substitute
+        self.build_apart = build_apart
+        self.substitute = substitute
         self._verify_every = verify_every
         self._follower: Follower | None = None
         self._empty = Allocator(build_policy, settings, limits, substitute=substitute)
-        self._position = 0
+        self._position = -1  # nothing came yet
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._room = threading.BoundedSemaphore(MESSAGES_MAX)
         # Questions about a moment that the books have not reached: position, work.
@@ -122,7 +124,7 @@ class FollowedBooks:
         self._reader.end()
         self._work.put(None)
 
-    def ask(self, work: Callable[[], _T], after: int = 0) -> Future[_T]:
+    def ask(self, work: Callable[[], _T], after: int = -1) -> Future[_T]:
         """Do some work between two records, once the books have reached a position."""
         future: Future[_T] = Future()
         self._work.put(partial(self._ask, after, partial(fulfil, future, work)))
@@ -148,9 +150,9 @@ class FollowedBooks:
         Its policy shares nothing with that of the books.
         """
         settings = Settings(policy=policy)
-        substitute = self._substitute
+        substitute = self.substitute
         return Allocator(
-            self._build_apart, settings, self.session_limits, substitute=substitute, plans=True
+            self.build_apart, settings, self.session_limits, substitute=substitute, plans=True
         )
 
     # The thread that owns the books; read these inside `ask`.
@@ -207,7 +209,7 @@ class FollowedBooks:
         """Expect a checkpoint."""
         self._follower = Follower(
             self._build_policy,
-            self._substitute,
+            self.substitute,
             verify_every=self._verify_every,
             make=lambda *args, **options: Allocator(*args, trail=Trail(), **options),
         )
@@ -224,7 +226,8 @@ class FollowedBooks:
             _log.error("the books cannot follow, and begin anew", error=str(error))
         finally:
             self._room.release()
-        self._position = message.position
+        if message.HasField("position"):
+            self._position = message.position
         if message.HasField("figures"):
             self.figures = message.figures
         self.lag.busy_s += time.thread_time() - begun_s
@@ -265,6 +268,8 @@ class FollowedBooks:
                     if not number:
                         self._work.put(self._begin)
                     self.lag.heard_s, told = time.monotonic(), ""
+                    if message.records and number:
+                        self.may_work.wait()
                     self._room.acquire()
                     self._work.put(partial(self._apply, message))
                     if number and self._follower is None:

@@ -1,7 +1,7 @@
 """Fair shares: what a policy would give everybody if the cluster were given out anew, now.
 
-The books are copied between two records. On the thread of whoever asks, everything that is held in the copy is taken back, and the policy in force decides
-once, under all of Mesos's rules. So a fair share is what a framework could have if it wanted as
+The books are copied between two records. In the copy everything that is held is taken back, and the
+policy in force decides once, under all of Mesos's rules. So a fair share is what a framework could have if it wanted as
 much as it may get: one that wants less has less than that, and nothing is wrong.
 
 Another policy is asked about the same copy. One cycle over what is free now says what its next
@@ -14,9 +14,8 @@ That costs about a cycle over everything, so the thread rests in proportion.
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import structlog
@@ -96,7 +95,7 @@ def compare_policies(
         first; `unaffected`: frameworks for which nothing does in any role.
     """
     now = _twin(books, copied, before)
-    books = report.read(now)
+    state = report.read(now)
     one, other = (_outlook(books, copied, spec) for spec in (before, after))
     gain = np.abs(other.fair - one.fair)
     differs = (
@@ -108,13 +107,13 @@ def compare_policies(
     for row in np.argsort(-gain, kind="stable").tolist():
         if not differs[row]:
             continue
-        info = books.clients.info[row]
+        info = state.clients.info[row]
         found.append(
             pb.Forecast(
-                role=books.roles.path[books.clients.role[row]],
+                role=state.roles.path[state.clients.role[row]],
                 framework_id=info.framework_id if info else "",
                 framework_name=info.name if info else "",
-                share=float(books.share[row]),
+                share=float(state.share[row]),
                 offered_now=float(one.offered[row]),
                 offered_then=float(other.offered[row]),
                 agents_now=int(one.agents[row]),
@@ -123,7 +122,7 @@ def compare_policies(
                 fair_then=float(other.fair[row]),
             )
         )
-    framework = books.clients.framework
+    framework = state.clients.framework
     unaffected = np.setdiff1d(framework, framework[differs])
     return found, len(unaffected)
 
@@ -162,7 +161,6 @@ FAILED_PAUSE_MAX_S = 3600.0
 ANSWER_S = 10.0
 """How long the core may take before it is left alone until the next time."""
 
-_T = TypeVar("_T")
 _log = structlog.get_logger()
 
 

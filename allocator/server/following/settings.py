@@ -1,30 +1,17 @@
 """What operators set and what the configuration says, as the process that decides tells it."""
 
-import json
 from collections import Counter
 from functools import lru_cache
 
 import structlog
 
-from allocator.server.config import Config, Loaded
+from allocator.server.config import Loaded
+from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import FollowedBooks
 from allocator.v1 import settings_pb2
 from allocator.wire.settings.overlay import Overlay, read_overlay
 
 _log = structlog.get_logger()
-
-
-def write_loaded(loaded: Loaded) -> str:
-    """Write a configuration and its origins as JSON."""
-    origins = [[*key, place] for key, place in loaded.origins.items()]
-    return json.dumps({"config": loaded.config.model_dump(mode="json"), "origins": origins})
-
-
-def read_loaded(text: str) -> Loaded:
-    """Read what `write_loaded` wrote. Raises ValueError."""
-    found = json.loads(text)
-    config = Config.model_validate_json(json.dumps(found["config"]))
-    return Loaded(config, {tuple(key): place for *key, place in found["origins"]})
 
 
 class FollowedSettings:

@@ -17,7 +17,6 @@ from allocator.server.config.sections import AccessSection, ListenSection
 from allocator.server.system.callers import certificate_names
 from allocator.server.system.disk import read_regular
 from allocator.server.system.tls_files import FILE_BYTES_MAX, find_problem
-from allocator.server.views.views import VIEWS
 from allocator.settable import RULES
 
 _log = structlog.get_logger()
@@ -80,7 +79,15 @@ _HEALTH = "/grpc.health."
 _REFLECTION = "/grpc.reflection."
 _BEARER = "Bearer "
 
-READS = frozenset({*VIEWS, *(f"List{kind.title}s" for kind in RULES), "Dump", "Snapshot"})
+RECORDS = "/allocator.v1.RecordService/"
+
+READS = frozenset(
+    {
+        *(f"List{kind.title}s" for kind in RULES),
+        *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus"),
+        *("ListNames", "ListSettings", "Snapshot"),
+    }
+)
 """Operators' calls that change nothing. Every other call needs the right to change, so that a new
 one that nobody thought of is not open to whoever may only read."""
 
@@ -209,7 +216,7 @@ def right_of(method: str) -> str:
         return "session"
     if method.startswith(_HEALTH):
         return ""
-    reads = method.startswith(_REFLECTION) or (
+    reads = method.startswith((_REFLECTION, RECORDS)) or (
         method.startswith(ADMIN) and method.removeprefix(ADMIN) in READS
     )
     return "admin_read" if reads else "admin_write"

@@ -1,201 +1,136 @@
-"""The operators' service. Whatever it asks of the core is done on the core's thread.
+"""The operators' service of the process that decides.
 
-Every kind of rule (`allocator.settable`) has two calls, of the same form: one lists its rules, the
-other sets, replaces or takes back one of them. What changes nothing is a view
-(`VIEWS`), but for answers in pieces: `Dump` and `Snapshot`.
+It makes changes. Questions, and trials of changes, go on to the observer as they came. Before a
+change is made the observer tries it, too: it says what the change is about, and refuses mistakes.
+Without an observer changes are made all the same, unjudged.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial, partialmethod
-from typing import Any, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import grpc
+import structlog
 from google.protobuf.message import Message
 
-from allocator.core import OperatorChange, SetPolicy
-from allocator.server.config import Config, Loaded
-from allocator.server.engine import fair_shares
-from allocator.server.engine.commands import Ask, reject, wait
-from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators.change_requests import ChangeRequests, check_patterns
-from allocator.server.operators.operators import Operators
-from allocator.server.views import dump
-from allocator.server.views.views import VIEWS, RejectedError, Views, shown_settings
-from allocator.settable import RULES, SHADOW, Scope, SettingKind, Value
+from allocator.core import OperatorChange
+from allocator.server.engine.commands import left_s, reject
+from allocator.server.grpc.access import READS
+from allocator.server.grpc.forwarding import ObserverCalls, status_of
+from allocator.server.grpc.requests import SETS, read_request, request_of
+from allocator.server.operators.change_requests import NOT_JUDGED, ChangeRequests
+from allocator.settable import POLICY, SHADOW, SettingKind
 from allocator.v1 import admin_pb2 as pb
-from allocator.v1 import admin_pb2_grpc, settings_pb2
-from allocator.wire import WireError
-from allocator.wire.settings.operator_settings import (
-    read_change,
-    read_policy,
-    write_policy,
-    write_rule,
-)
+from allocator.v1 import settings_pb2
+from allocator.wire.settings.operator_settings import write_policy, write_rule
 
-# ruff: noqa: N802 - methods bear the names of the RPCs.
+SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
 
+JUDGED_PART = 0.5
+"""Of the caller's time the observer may take as much to try a change."""
 
-_T = TypeVar("_T")
+_log = structlog.get_logger()
 
 
-class RuleRpcs:
-    """Lists and sets the rules; changes nothing where a request is wrong."""
+class AdminServicer:
+    """Answers operators; changes nothing where a request is wrong."""
 
-    def __init__(self, loop: CoreLoop, changes: ChangeRequests) -> None:
-        self._loop = loop
+    def __init__(self, changes: ChangeRequests, observer: ObserverCalls) -> None:
         self._changes = changes
+        self._observer = observer
 
-    def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Message:
-        listed = self._ask(context, partial(self._listed, kind))
-        return _response(f"List{kind.title}sResponse", {kind.plural: listed})
+    def handler(self) -> grpc.GenericRpcHandler:
+        """Give the handler to add to a server."""
+        made = {method.name: self._handler(method.name) for method in SERVICE.methods}
+        return grpc.method_handlers_generic_handler(SERVICE.full_name, made)
+
+    def _handler(self, method: str) -> Any:  # noqa: ANN401 - gRPC's own
+        if SERVICE.methods_by_name[method].server_streaming:
+            stream = partial(self._observer.forward_stream, method)
+            return grpc.unary_stream_rpc_method_handler(stream)
+        if method in READS:
+            return grpc.unary_unary_rpc_method_handler(partial(self._observer.forward, method))
+        answer: Callable[..., Message] = self._reset
+        if kind := SETS.get(method):
+            answer = partial(self._set, method, kind)
+        return grpc.unary_unary_rpc_method_handler(
+            answer, request_of(method).FromString, lambda message: message.SerializeToString()
+        )
 
     def _set(
         self,
+        method: str,
         kind: SettingKind,
         request: Any,  # noqa: ANN401 - as the kind says
         context: grpc.ServicerContext,
     ) -> Message:
-        try:
-            change = read_change(kind, request)
-        except WireError as error:
-            reject(context, str(error))
-        _check_expression(context, change)
-        if kind.scope is Scope.FRAMEWORKS:
-            check_patterns(context, change, everybody=request.all)
-        listed, told = self._changes.change(
-            context,
-            change,
-            partial(self._listed, kind),
-            dry_run=request.dry_run,
-            force=bool(kind.refused) and request.force,
-            beside=_beside(change, request),
-        )
-        return _response(f"Set{kind.title}Response", {kind.plural: listed, "change": told})
-
-    def SetShadow(
-        self, request: settings_pb2.SetShadowRequest, context: grpc.ServicerContext
-    ) -> pb.SetShadowResponse:
-        listed, told = self._changes.change(
-            context, read_change(SHADOW, request), self._shadow, dry_run=request.dry_run
-        )
-        return pb.SetShadowResponse(shadow=listed, change=told)
-
-    # On the core's thread.
-
-    def _listed(self, kind: SettingKind) -> list[Message]:
-        return list(map(write_rule, self._loop.allocator.settings.standing(kind)))
-
-    def _shadow(self) -> settings_pb2.Policy | None:
-        spec = self._loop.allocator.settings.shadow
-        return None if spec is None else write_policy(spec)
-
-    # On the thread of the request.
-
-    def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
-        return wait(context, self._loop.ask(work))
-
-
-for _kind in RULES:
-    setattr(RuleRpcs, f"List{_kind.title}s", partialmethod(RuleRpcs._list, _kind))  # noqa: SLF001
-    setattr(RuleRpcs, f"Set{_kind.title}", partialmethod(RuleRpcs._set, _kind))  # noqa: SLF001
-
-
-def _response(name: str, parts: dict[str, Any]) -> Message:
-    response: Message = getattr(pb, name)(**parts)
-    return response
-
-
-def _beside(change: OperatorChange, request: Any) -> list[OperatorChange]:  # noqa: ANN401
-    """Give what is about to be set with a change."""
-    if change.kind.scope is not Scope.AGENT or change.takes_back:
-        return []
-    return [replace(change, agent=each) for each in request.also]
-
-
-def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> None:
-    """Refuse an expression that holds for every agent."""
-    kind, text = change.kind, getattr(change, change.kind.field)
-    if kind.value is Value.EXPRESSION and text is not None and not text.strip(" ;"):
-        mend = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
-        reject(context, f"{kind.name}.{kind.field} = {text!r}: {mend}")
-
-
-_Service: Any = admin_pb2_grpc.AdminServiceServicer  # Types do not see the calls of rules.
-
-
-class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
-    """Answers operators; changes nothing where a request is wrong."""
-
-    def __init__(
-        self, loop: CoreLoop, views: Views | None = None, changes: ChangeRequests | None = None
-    ) -> None:
-        """Speak for this loop.
-
-        `views`: answer what changes nothing; by default those of a process whose loops are
-            compiled.
-        `changes`: makes the changes that are asked for; by default nothing of them is kept.
-        """
-        self._views = views or Views(loop, Operators(loop, Loaded(Config(), {})))
-        super().__init__(loop, changes or ChangeRequests(loop, self._views.operators))
-
-    def _view(
-        self,
-        view: Callable[[Views, Ask, Message], Message],
-        request: Message,
-        context: grpc.ServicerContext,
-    ) -> Message:
-        """Say what there is; ends the call where what was asked is wrong."""
-        try:
-            return view(self._views, self._asking(context), request)
-        except RejectedError as error:
-            reject(context, str(error))
-
-    def SetPolicy(
-        self, request: pb.SetPolicyRequest, context: grpc.ServicerContext
-    ) -> pb.SetPolicyResponse:
-        change = SetPolicy(read_policy(request.policy))
-        policy, told = self._changes.change(context, change, self._policy, dry_run=request.dry_run)
-        response = pb.SetPolicyResponse(policy=policy, change=told)
+        change = read_request(kind, request, context)
+        judged = self._judged(method, request, change, context)
         if request.dry_run:
-            copied = self._loop.apart.ask(self._asking(context), self._loop.copied)
-            found, unaffected = fair_shares.compare_policies(
-                self._loop, copied, read_policy(response.policy), change.spec
-            )
-            response.forecasts.extend(found)
-            response.unaffected = unaffected
+            self._changes.note_trial(context, change)
+            return judged
+        listed, told = self._changes.change(
+            context, change, partial(self._listed, kind), judged.change
+        )
+        answer = {_field(kind): listed, "change": told}
+        response: Message = type(judged)(**answer)
         return response
 
-    def ResetSettings(
+    def _judged(
+        self,
+        method: str,
+        request: Any,  # noqa: ANN401 - as the kind says
+        change: OperatorChange,
+        context: grpc.ServicerContext,
+    ) -> Any:  # noqa: ANN401 - the response of the call
+        """Have the observer try a change; ends the call where it refuses it."""
+        response = _response_of(method)
+        trial = type(request)()
+        trial.CopyFrom(request)
+        trial.dry_run = True
+        within_s = left_s(context) * (1.0 if request.dry_run else JUDGED_PART)
+        try:
+            data = self._observer.ask(method, trial.SerializeToString(), within_s)
+            return response.FromString(data)
+        except grpc.RpcError as error:
+            code, text = status_of(error)
+            if code is grpc.StatusCode.INVALID_ARGUMENT:
+                self._changes.note_refused(context, change, text)
+                reject(context, text)
+            if request.dry_run:
+                context.abort(code, text)
+            _log.warning("a change is made unjudged: no answer of the observer", call=method)
+            return response(change=settings_pb2.Change(warnings=[NOT_JUDGED]))
+
+    def _reset(
         self, request: pb.ResetSettingsRequest, context: grpc.ServicerContext
     ) -> pb.ResetSettingsResponse:
-        read, told = self._changes.reset(context, request.what, self._views.read_settings)
-        return pb.ResetSettingsResponse(settings=shown_settings(read, every=False), change=told)
-
-    def Dump(
-        self, request: pb.DumpRequest, context: grpc.ServicerContext
-    ) -> Iterator[pb.DumpResponse]:
-        state = self._loop.apart.ask(self._asking(context), lambda: dump.read(self._loop))
-        for piece in dump.pieces(state):
-            yield pb.DumpResponse(json=piece)
-
-    def Snapshot(
-        self, request: pb.SnapshotRequest, context: grpc.ServicerContext
-    ) -> Iterator[pb.SnapshotResponse]:
-        written = self._loop.new_snapshot(self._asking(context), anonymise=request.anonymise)
-        for piece in dump.in_pieces(written):
-            yield pb.SnapshotResponse(data=piece)
+        told = self._changes.reset(context, request.what)
+        response = pb.ResetSettingsResponse(change=told)
+        try:
+            question = pb.GetStatusRequest().SerializeToString()
+            data = self._observer.ask("GetStatus", question, left_s(context))
+        except grpc.RpcError:
+            return response  # what is in force can be asked for later
+        response.settings.extend(pb.GetStatusResponse.FromString(data).settings)
+        return response
 
     # On the core's thread.
 
-    def _policy(self) -> settings_pb2.Policy:
-        return write_policy(self._loop.allocator.settings.policy)
+    def _listed(self, kind: SettingKind) -> Any:  # noqa: ANN401 - a policy, or rules
+        settings = self._changes.operators.in_force
+        if kind is POLICY:
+            return write_policy(settings.policy)
+        if kind is SHADOW:
+            return None if settings.shadow is None else write_policy(settings.shadow)
+        return list(map(write_rule, settings.standing(kind)))
 
-    # On the thread of the request.
 
-    def _asking(self, context: grpc.ServicerContext) -> Ask:
-        return partial(self._ask, context)
+def _field(kind: SettingKind) -> str:
+    """Where a response lists what is in force."""
+    return kind.plural if kind.is_rule else kind.name
 
 
-for _rpc, _answer in VIEWS.items():
-    setattr(AdminServicer, _rpc, partialmethod(AdminServicer._view, _answer))  # noqa: SLF001
+def _response_of(method: str) -> type[Any]:
+    found = SERVICE.methods_by_name[method].output_type
+    return found._concrete_class  # noqa: SLF001

@@ -9,14 +9,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import grpc
 
-from allocator.server.engine.commands import AnswerLock, left_s
 from allocator.server.engine.sessions import SESSIONS_MAX
-from allocator.server.grpc.access import ADMIN, SESSION, Access, right_of
+from allocator.server.grpc.access import ADMIN, RECORDS, SESSION, Access
 
 REQUEST_S = 10.0
 """A request that is one message must be there within this time."""
@@ -43,6 +42,8 @@ BOUNDS = {
     "session": Bounds(2 * SESSIONS_MAX, 0.0),
     # A trial of a policy takes long, and so does the state of a large cluster on a slow line.
     "operator": Bounds(12, 600.0, 30.0),
+    # Ours, and those on other machines.
+    "follower": Bounds(8, 0.0),
     "probe": Bounds(8, 30.0),
     "watch": Bounds(4, 3600.0, 30.0, newest=True),
     "reflection": Bounds(4, 30.0, 10.0, newest=True),
@@ -51,8 +52,8 @@ BOUNDS = {
 _SPARE = 16
 """Threads for calls that are about to be refused or to end."""
 
-REASONS = ("room", "right", "turn")
-"""Why a call is refused: no place for its kind, no right, others ask for too long."""
+REASONS = ("room", "right")
+"""Why a call is refused: no place for its kind, no right."""
 
 CALLS_MAX = sum(each.places for each in BOUNDS.values()) + _SPARE
 """Calls at a time, and threads that serve them."""
@@ -71,6 +72,8 @@ def kind_of(method: str) -> str:
     """
     if method.startswith(SESSION):
         return "session"
+    if method.startswith(RECORDS):
+        return "follower"
     if method.startswith(ADMIN):
         return "operator"
     if method.endswith("/Check"):
@@ -123,17 +126,14 @@ class Calls(grpc.ServerInterceptor):
     def __init__(
         self,
         access: Access,
-        answer_lock: AnswerLock | None = None,
         not_ready: Callable[[], str] = lambda: "",
     ) -> None:
         """Let calls in.
 
         `access`: asked about rights.
-        `answer_lock`: lets one question at a time be answered.
         `not_ready`: why no session can begin yet; empty once the loops are loaded.
         """
         self._not_ready = not_ready
-        self._answer_lock = answer_lock or AnswerLock()
         self.refused: Counter[tuple[str, str]] = Counter()
         self._access = access
         self._lock = threading.Lock()
@@ -160,45 +160,22 @@ class Calls(grpc.ServerInterceptor):
         method, metadata = details.method, dict(details.invocation_metadata)
         token = str(metadata.get("authorization", ""))
 
-        waits = right_of(method) == "admin_read" and kind_of(method) == "operator"
-
         def answer(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:  # noqa: ANN401
             with self._let_in(method, token, context) as call:
                 asked = _asked(handler, requests, call, context)
-                with self._in_turn(context) if waits else nullcontext():
-                    return _work(handler)(asked, context)
+                return _work(handler)(asked, context)
 
         def answers(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
             with self._let_in(method, token, context) as call:
                 asked = _asked(handler, requests, call, context)
                 made = _work(handler)(asked, context)
-                yield from call.pieces(self._one_by_one(made, context) if waits else made)
+                yield from call.pieces(made)
 
         make: Callable[..., Any] = grpc.stream_unary_rpc_method_handler
         work: Callable[..., Any] = answer
         if handler.response_streaming:
             make, work = grpc.stream_stream_rpc_method_handler, answers
         return make(work, handler.request_deserializer, handler.response_serializer)
-
-    @contextmanager
-    def _in_turn(self, context: grpc.ServicerContext) -> Iterator[None]:
-        with ExitStack() as until_made:
-            try:
-                with self._counting("operator", "turn"):
-                    until_made.enter_context(self._answer_lock.within(left_s(context)))
-            except TimeoutError:
-                text = "others ask, and one is answered at a time; ask again"
-                context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
-            yield
-
-    def _one_by_one(self, made: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-        """Make each piece of an answer in turn: whoever takes them slowly holds nobody up."""
-        while True:
-            with self._in_turn(context):
-                piece = next(made, None)
-            if piece is None:
-                return
-            yield piece
 
     @contextmanager
     def _let_in(self, method: str, token: str, context: grpc.ServicerContext) -> Iterator[_Call]:

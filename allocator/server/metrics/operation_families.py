@@ -28,7 +28,6 @@ from allocator.server.metrics.family import (
     Series,
     counter,
     gauge,
-    histogram,
     largest,
     with_zeros,
 )
@@ -313,9 +312,7 @@ KEEPING: Families[pb.StateFigures] = (
         "1 while what operators set survives a restart; 0: it ends with the process.",
         lambda state: bool(state.directory) and not state.problem,
     ),
-    counter(
-        "state_errors", "Failures to write a state file.", lambda state: state.errors
-    ),
+    counter("state_errors", "Failures to write a state file.", lambda state: state.errors),
 )
 
 JOURNAL: Families[pb.JournalFigures] = (

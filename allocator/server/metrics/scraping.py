@@ -1,6 +1,7 @@
 """Metrics, liveness and readiness over HTTP."""
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -89,6 +90,7 @@ class MetricsServer(HttpServer):
     def __init__(
         self,
         config: Config,
+        listener: socket.socket,
         books: FollowedBooks,
         more: Iterable[PartsNow] = (),
         pages: Iterable[BaseRoute] = (),
@@ -96,12 +98,12 @@ class MetricsServer(HttpServer):
         health: Check = nothing_wrong,
         readiness: Check = nothing_wrong,
     ) -> None:
-        """Listen.
+        """Serve.
 
+        `listener`: listens already.
         `more`: metrics beside the state's.
         `health`: what is wrong with the process that decides.
         `readiness`: why no session can be taken now.
-        Raises OSError where the address cannot be listened on.
         """
         registry = CollectorRegistry()
         ProcessCollector(pid=lambda: books.figures.process_id or os.getpid(), registry=registry)
@@ -114,5 +116,5 @@ class MetricsServer(HttpServer):
         )
         registry.register(Parts([state, *more]))
         probes = probe_routes(registry, health, readiness)
-        address = config.http.host, config.http.port
-        super().__init__(*address, [*probes, *pages], config.http.names)
+        names = config.http.host, *config.http.names
+        super().__init__(listener, [*probes, *pages], names)

@@ -1,34 +1,27 @@
-"""Changes that operators ask for: tried out and compared with the cluster, then made, or refused.
+"""Changes that operators ask for, made or refused; each is written down.
 
 What happens here is on the thread of the request; `operators` makes the change on the core's.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import grpc
 
-from allocator.core import (
-    EventError,
-    OperatorChange,
-    PolicySpec,
-    SetPolicy,
-    SetShadow,
-)
+from allocator.core import EventError, OperatorChange
 from allocator.near import suggestion
 from allocator.server.engine.commands import left_s, reject, settled, wait
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.audit import AuditedChange
 from allocator.server.operators.operators import GivenUpError, Operators, Requester
-from allocator.server.operators.rule_checks import Cluster, copy_cluster, doubts_of, match_of
-from allocator.server.operators.setting_rows import scope_of, value_of
+from allocator.server.operators.trials import NOT_JUDGED, check, refusal
 from allocator.server.system.callers import caller_of
 from allocator.settable import KINDS
 from allocator.v1 import settings_pb2 as pb
 
-_T = TypeVar("_T")
+__all__ = ["NOT_JUDGED", "ChangeRequests"]
 
-NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be judged"
+_T = TypeVar("_T")
 
 BUSY = "the core is busy, and nothing has changed; ask again"
 
@@ -50,54 +43,55 @@ class ChangeRequests:
         context: grpc.ServicerContext,
         change: OperatorChange,
         listed: Callable[[], _T],
-        *,
-        dry_run: bool = False,
-        force: bool = False,
-        beside: Sequence[OperatorChange] = (),
+        judged: pb.Change,
     ) -> tuple[_T, pb.Change]:
-        """Make a change, or say what would be; ends the call where it is not possible.
+        """Make a change; ends the call where it is not possible.
 
-        Whoever asked is always told of a change that was made. So the core is not asked anything
-        more after it, for which the time could be up.
+        The caller is always told of a change that was made. So the core is not asked anything more
+        after it, for which the time could be up.
 
         `listed`: reads the rest of the answer, right after the change; on the core's thread.
-        `force`: make the change though it is probably a mistake.
-        `beside`: further changes that are about to be made with it.
+        `judged`: what came of the trial.
         """
-        cluster = self._on_the_core(context, lambda: copy_cluster(self._loop.allocator, change))
         audit = self.operators.audit
-        audited = AuditedChange(str(caller_of(context, self._sockets)), change)
+        audited = AuditedChange(self._who(context), change)
+        told = pb.Change(warnings=judged.warnings, match=judged.match)
         try:
-            self._check(context, cluster, change)
-            told = _told(cluster, change, beside, force=force)
-            told.dry_run = dry_run
-            if dry_run:
-                before = cluster.settings.before(change)
-                audit.of_change(audited._replace(before=before), result="dry_run")
-                told.scope, told.would_be = scope_of(change.key), value_of(change)
-                told.is_now = value_of(before)
-                return self._on_the_core(context, listed), told
+            settings = wait(context, self._loop.call(self.operators.copied))
+            limits, try_policy = self._loop.session_limits, self.operators.try_policy
+            check(change, settings, limits, try_policy, left_s(context))
             requester = Requester(audited.who, context.is_active, listed)
             effect = settled(self.operators.set(change, requester), left_s(context))
         except EventError as error:
             audit.of_change(audited, result="refused", error=str(error))
-            reject(context, f"{_place(change)}{error.message}")
+            reject(context, refusal(change, error))
         except (TimeoutError, GivenUpError):
             audit.of_change(audited, result="refused", error=BUSY)
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
         self._keep(context, told, effect.number)
         return effect.listed, told
 
-    def reset(
-        self, context: grpc.ServicerContext, what: Iterable[str], listed: Callable[[], _T]
-    ) -> tuple[_T, pb.Change]:
-        """Take back what operators set; `listed` as for `change`."""
+    def note_trial(self, context: grpc.ServicerContext, change: OperatorChange) -> None:
+        """Write down that a change was tried."""
+        before = wait(context, self._loop.call(lambda: self.operators.in_force.before(change)))
+        audited = AuditedChange(self._who(context), change, before)
+        self.operators.audit.of_change(audited, result="dry_run")
+
+    def note_refused(
+        self, context: grpc.ServicerContext, change: OperatorChange, error: str
+    ) -> None:
+        """Write down that a change was refused where it was tried."""
+        audited = AuditedChange(self._who(context), change)
+        self.operators.audit.of_change(audited, result="refused", error=error)
+
+    def reset(self, context: grpc.ServicerContext, what: Iterable[str]) -> pb.Change:
+        """Take back what operators set, of these kinds."""
         kinds = list(what) or list(KINDS)
         for kind in kinds:
             if kind not in KINDS:
                 near = suggestion(kind, KINDS)
                 reject(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}{near}")
-        requester = Requester(str(caller_of(context, self._sockets)), context.is_active, listed)
+        requester = Requester(self._who(context), context.is_active, lambda: None)
         try:
             effect = self.operators.reset(kinds, requester, left_s(context))
         except ValueError as error:
@@ -106,72 +100,12 @@ class ChangeRequests:
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
         told = pb.Change()
         self._keep(context, told, effect.number)
-        return effect.listed, told
+        return told
 
-    def _check(
-        self, context: grpc.ServicerContext, cluster: Cluster, change: OperatorChange
-    ) -> None:
-        """Find out whether a change is possible, before it is compared with the cluster."""
-        if not isinstance(change, SetPolicy):
-            self.operators.try_out(cluster.settings, change)
-        spec = policy_in(change)
-        if spec is not None:
-            # A user's policy may take long when it is tried out: here, not on the core's thread.
-            try:
-                self.operators.try_policy(spec, left_s(context))
-            except ValueError as error:
-                raise EventError("value", change.kind.name, str(error)) from None
+    def _who(self, context: grpc.ServicerContext) -> str:
+        return str(caller_of(context, self._sockets))
 
     def _keep(self, context: grpc.ServicerContext, told: pb.Change, number: int) -> None:
         told.lasts_not = self.operators.await_kept(number, left_s(context))
         told.lasts = not told.lasts_not
         told.save_failed = self.operators.keeps and not told.lasts
-
-    def _on_the_core(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
-        return wait(context, self._loop.call(work))
-
-
-def _told(
-    cluster: Cluster, change: OperatorChange, beside: Sequence[OperatorChange], *, force: bool
-) -> pb.Change:
-    """Say what a change is about; raises EventError where it is a mistake, and not forced."""
-    told = pb.Change()
-    if change.takes_back:
-        return told
-    after = cluster.settings.copied()
-    if not isinstance(change, SetPolicy):
-        for each in (*beside, change):
-            after.put(each)
-        told.match.CopyFrom(match_of(cluster, change, after))
-    doubts = list(doubts_of(cluster, change, after, told.match))
-    texts = [each.text for each in doubts]
-    if not force and any(each.why in change.kind.refused for each in doubts):
-        text = f"{'; '.join(texts)}; nothing has changed, --force sets it all the same"
-        raise EventError("value", change.kind.name, text)
-    told.warnings.extend(texts)
-    if not cluster.agents:
-        told.warnings.append(NOT_JUDGED)
-    return told
-
-
-def check_patterns(
-    context: grpc.ServicerContext, change: OperatorChange, *, everybody: bool
-) -> None:
-    """Refuse a rule for everybody that does not say so: a pattern may have been forgotten."""
-    what, *patterns = change.key
-    if not any(patterns) and not everybody:
-        text = "give a pattern of roles (--role) or of names (--framework-name), or --all"
-        reject(context, f"{what}: the rule would be for every framework; {text}")
-    if any(patterns) and everybody:
-        text = "leave it out, or --role and --framework-name"
-        reject(context, f"{what}: --all does not go with a pattern; {text}")
-
-
-def policy_in(change: OperatorChange) -> PolicySpec | None:
-    """The policy that a change names."""
-    return change.spec if isinstance(change, SetPolicy | SetShadow) else None
-
-
-def _place(change: OperatorChange) -> str:
-    kind = change.kind.name
-    return f"{kind}." if policy_in(change) else f"{kind}: "

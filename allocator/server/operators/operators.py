@@ -16,7 +16,6 @@ import structlog
 
 from allocator import policies
 from allocator.core import (
-    Allocator,
     OperatorChange,
     PolicySpec,
     SessionLimits,
@@ -68,7 +67,8 @@ class Operators:
 
     `loaded` is the configuration, `base` what it says to the core, `overlay` what operators set
     over it: all for the core's thread alone. `reloads` counts how often the configuration was read
-    again (``done``, ``refused``). `audit` is where changes are written down, by the thread that
+    again (``done``, ``refused``). `changes` counts
+    changes of any of these. `audit` is where changes are written down, by the thread that
     makes them.
     """
 
@@ -99,8 +99,14 @@ class Operators:
         self.reloads: Counter[str] = Counter()
         self.audit = audit or Audit()
         self._problem = problem
+        self.changes = 0
         self._loop = loop
         self._state_store = state_store
+
+    @property
+    def in_force(self) -> Settings:
+        """What counts now: the configuration's settings, with the overlay over them."""
+        return self._loop.allocator.settings
 
     @property
     def directory(self) -> str:
@@ -172,6 +178,7 @@ class Operators:
             # It counts from here on: nothing that follows may fail.
             before, self.overlay = self.overlay, overlay
             self.loaded, self.base = new, base
+            self.changes += 1
             for key in gone:
                 old = value_of(before.changes[key].change)
                 self.audit.note(requester.by, key[0], scope_of(key), old=old, new="as configured")
@@ -184,13 +191,6 @@ class Operators:
             self.try_policy(spec, within_s)
         left_s = max(within_s - (time.monotonic() - begun_s), 0.0)
         return settled(self._loop.call(replace), left_s)
-
-    def try_out(self, settings: Settings, change: OperatorChange) -> None:
-        """Find out whether a change of settings is possible; nothing is changed.
-
-        Raises EventError where it is not.
-        """
-        Allocator(policies.build, settings.copied(), self._loop.session_limits).step(change)
 
     @property
     def keeps(self) -> bool:
@@ -205,6 +205,10 @@ class Operators:
 
     # The core's thread.
 
+    def copied(self) -> Settings:
+        """Copy what is in force."""
+        return self.in_force.copied()
+
     def _set(self, change: OperatorChange, requester: Requester[_T]) -> Effect[_T]:
         _check_waits(requester)
         before = self._loop.allocator.settings.before(change)
@@ -216,6 +220,7 @@ class Operators:
         self._loop.step(change)
         # It counts from here on: nothing that follows may fail.
         self.overlay = overlay
+        self.changes += 1
         self.audit.of_change(AuditedChange(requester.by, change, before))
         return Effect(self._keep(content), requester.listed())
 

@@ -1,4 +1,4 @@
-"""The sidecar as a process: builds everything, runs until it is told to end."""
+"""The process that decides: builds everything, and runs with its observer until told to end."""
 
 import os
 import queue
@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from types import FrameType
@@ -16,20 +16,19 @@ import structlog
 from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
-from allocator.server.config import Config, Loaded
-from allocator.server.engine.commands import AnswerLock
+from allocator.server.config import OPEN_SESSIONS, Config, Loaded
 from allocator.server.engine.core_loop import GRACE_S, CoreLoop
-from allocator.server.engine.fair_shares import FairnessWatch
 from allocator.server.engine.journal_files import TakenError
+from allocator.server.engine.monitor import Monitor
 from allocator.server.engine.planning import PlanningThread
 from allocator.server.grpc.access import Access
+from allocator.server.grpc.admin import SERVICE as ADMIN
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
+from allocator.server.grpc.forwarding import ObserverCalls
 from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
+from allocator.server.grpc.records import RECORDS, Decider, RecordServicer
 from allocator.server.grpc.service import SERVICE, Health, SessionServicer
-from allocator.server.metrics.family import PartsNow
-from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
-from allocator.server.metrics.scraping import start_http
 from allocator.server.operators.audit import Audit
 from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators, settings_in_force
@@ -37,23 +36,19 @@ from allocator.server.operators.setting_rows import MISTYPED_LOGGED, mistyped_na
 from allocator.server.operators.state_store import RestoredState, StateError, StateStore, restore
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.process import logs
-from allocator.server.process.names_watch import NamesWatch
+from allocator.server.process.link import Link, ObserverChild, new_link
 from allocator.server.process.reloading import Reloader
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
 from allocator.server.system import loop_cache
 from allocator.server.system.compilation import Compilation
 from allocator.server.system.disk import is_full, reason
+from allocator.server.system.http_socket import http_socket
 from allocator.server.system.lasting import log_what_threads_raise
-from allocator.server.views.status_warnings import OPEN_SESSIONS
-from allocator.server.views.views import Views
-from allocator.server.web.page import page_routes
-from allocator.v1 import admin_pb2, admin_pb2_grpc
+from allocator.v1 import records_pb2_grpc
 from allocator.wire.settings.learnt_demands import Learnt, copy_learnt
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
-
-ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
 
 _OPTIONS = (
     # Two sidecars that share a port would share a master's sessions, too.
@@ -92,7 +87,7 @@ class Server:
     `targets`: the addresses of the gRPC services.
     """
 
-    def __init__(self, loaded: Loaded, compilation: Compilation) -> None:
+    def __init__(self, loaded: Loaded, compilation: Compilation, link: Link) -> None:
         """Build everything and listen; nobody is served before `start`.
 
         Raises ListenError, OSError where an address cannot be listened on, or the journal not be
@@ -109,55 +104,44 @@ class Server:
         self.loop = _new_loop(config, kept, registry)
         self._check_journal(config)
         self._state_store = self._new_state_store(config, kept)
-        self.audit = Audit()
         self.operators = Operators(
             self.loop,
             loaded,
             kept.overlay,
             self._state_store,
-            audit=self.audit,
+            audit=Audit(),
             problem=kept.problem,
             try_policy=registry.try_out,
         )
-        self.views = Views(self.loop, self.operators, lambda: compilation.progress)
-        answer_lock = AnswerLock()
-        self.calls = Calls(Access(config.access), answer_lock, compilation.problem)
-        self._health = Health((SERVICE, ADMIN_SERVICE))
-        # A process that is forked waits for ever where a thread has been loading loops.
-        self.loop.apart.may_begin = lambda: compilation.ready
+        self.calls = Calls(Access(config.access), compilation.problem)
+        self.monitor = Monitor(self.loop, self.calls.problem)
+        self._health = Health((SERVICE, ADMIN.full_name, RECORDS))
         self.planning = _new_planning(config, self.loop)
         self.loop.after_message = self.planning.look
         self.loop.first_plan = self.planning.first
-        self.fairness = FairnessWatch(self.loop, every_s=config.metrics.fair_share_every_s)
+        self._observer = ObserverCalls(link.observer, lambda: self.loop.feed.position)
+        progress = lambda: compilation.progress  # noqa: E731
+        self._decider = Decider(
+            self.loop, self.operators, self.planning, self.calls, progress, self.monitor
+        )
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
             self.planning.start()
             undo.callback(self.planning.stop)
-            self.fairness.start()
-            undo.callback(self.fairness.stop)
-            more: list[PartsNow] = [
-                Operation(self.loop, self.operators, self.audit, self.planning, self.calls).parts,
-                partial(module_parts, lambda: self.loop.session),
-                partial(fairness_parts, self.fairness, config.metrics.roles_max),
-            ]
-            pages = page_routes(self.views, config.http.page, answer_lock)
             if self._state_store:
                 self._state_store.start()
                 undo.callback(self._state_store.close)
-            self._http = undo.enter_context(
-                closing(start_http(config, self.loop, compilation, more, pages, self.calls.problem))
-            )
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
+            self._grpc.add_insecure_port(link.decider)
             undo.pop_all()
-        self.http_port = self._http.port
 
     def start(self) -> None:
         """Answer, though no session before the loops are loaded."""
         self._grpc.start()
-        self._http.serving()
+        self.monitor.serving()
 
     def welcome(self) -> None:
         """Say that sessions can begin."""
@@ -165,7 +149,7 @@ class Server:
 
     def health(self) -> str:
         """What is wrong with the process; empty where nothing is."""
-        return self._http.health()
+        return self.monitor.health()
 
     def _build(self, config: Config) -> grpc.Server:
         bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
@@ -179,10 +163,17 @@ class Server:
         server.add_generic_rpc_handlers((sessions.handler(),))
         paths = (target.removeprefix(UNIX) for target in config.listen.targets)
         changes = ChangeRequests(self.loop, self.operators, tuple(paths))
-        servicer = AdminServicer(self.loop, self.views, changes)
-        admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
+        admin = AdminServicer(changes, self._observer)
+        server.add_generic_rpc_handlers((admin.handler(),))
+        records_pb2_grpc.add_RecordServiceServicer_to_server(RecordServicer(self._decider), server)
         self._health.add_to(server)
-        names = (SERVICE, ADMIN_SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        names = (
+            SERVICE,
+            ADMIN.full_name,
+            RECORDS,
+            "grpc.health.v1.Health",
+            reflection.SERVICE_NAME,
+        )
         reflection.enable_server_reflection(names, server)
         return server
 
@@ -206,24 +197,25 @@ class Server:
             return None
 
         def learnt() -> Future[Learnt]:
-            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory), "copy")
+            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory))
 
         return StateStore(kept.directory, learnt, config.state.save_s)
 
     def stop(self) -> bool:
         """Tell everybody, give them time, then end; says whether all have ended by then."""
         self._health.draining()
-        self._http.draining()
+        self.monitor.draining()
         try:
             self.loop.drain().result(CORE_S)
         except TimeoutError:
             _log.warning("the core is in the midst of something long, and is not waited for")
-        self._grpc.stop(GRACE_S).wait(GRACE_S + LAST_S)
-        self._http.close()
+        stopped = self._grpc.stop(GRACE_S)
+        self.loop.feed.end()
+        stopped.wait(GRACE_S + LAST_S)
+        self._observer.close()
         if self._state_store:
             self._state_store.close(LAST_S)
         self.planning.stop()
-        self.fairness.stop()
         return self.loop.stop(LAST_S)
 
 
@@ -234,7 +226,6 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
     return CoreLoop(
         config,
         build_policy=registry.build,
-        build_apart=registry.build_apart,
         substitute=policies.substitute(),
         before_policy=registry.renew,
         settings=settings,
@@ -264,9 +255,17 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     log_what_threads_raise()
     if note:
         _log.warning(note)
-    with _signals() as inbox, closing_children(Compilation()) as compilation:
+    try:
+        http = http_socket(config.http.host, config.http.port)
+        link = new_link(http.fileno())
+    except OSError as error:
+        _log.error("cannot start", error=str(error))
+        return EXIT_FAILURE
+    observer = ObserverChild(link)
+    observer.fork(partial(_observe, loaded, link))
+    with _signals() as inbox, closing_children(Compilation()) as compilation, ending(observer):
         try:
-            server = Server(loaded, compilation)
+            server = Server(loaded, compilation, link)
         except (ListenError, OSError, StateError, ValueError) as error:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
@@ -275,7 +274,8 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             _log.warning("a rule names what is probably no resource", rule=text)
         if target := config.open_to_sessions():
             _log.warning(OPEN_SESSIONS.format(target))
-        where = {"targets": server.targets, "http": f"{config.http.host}:{server.http_port}"}
+        http_port = http.getsockname()[1]
+        where = {"targets": server.targets, "http": f"{config.http.host}:{http_port}"}
         _log.info("listening", **where)
         # Before anything is compiled, or systemd would end what takes a minute.
         notify(READY)
@@ -292,7 +292,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             )
 
         with watched(lambda: not server.health()):
-            _serve_until_signalled(inbox, compilation, server, load, welcome)
+            _serve_until_signalled(inbox, compilation, server, observer, load, welcome)
         compilation.stop()
         _log.info("shutting down")
         notify(STOPPING)
@@ -309,12 +309,12 @@ def _serve_until_signalled(
     inbox: "SignalInbox",
     compilation: Compilation,
     server: Server,
+    observer: ObserverChild,
     load: Callable[[], Loaded],
     welcome: Callable[[], None],
 ) -> None:
     """Look after what changes by itself; `welcome` is called once, when sessions can begin."""
     reloader, failure, welcomed = Reloader(load, server.operators), "", False
-    names = NamesWatch(server.loop, server.operators)
     while not inbox.to_end:
         try:
             compilation.look()
@@ -322,16 +322,29 @@ def _serve_until_signalled(
             if failure != repr(error):  # each once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
-        try:
-            names.look()
-        except Exception:  # noqa: BLE001 - no more than a line of the log is lost.
-            _log.exception("names in rules could not be looked at")
+        observer.look(server.operators.loaded)
         soon = compilation.state in {"compiling", "loading"}
         if compilation.ready and not welcomed:
             welcomed = True
             welcome()
         if inbox.wait(0.1 if soon else LOOK_S):
             reloader.ask()
+
+
+def _observe(loaded: Loaded, link: Link) -> int:
+    # What only the observer needs, it alone imports.
+    from allocator.server.process.observing import observe
+
+    return observe(loaded, link)
+
+
+@contextmanager
+def ending(observer: ObserverChild) -> Iterator[None]:
+    """End the observer with the context."""
+    try:
+        yield
+    finally:
+        observer.stop()
 
 
 @contextmanager

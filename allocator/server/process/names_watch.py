@@ -8,8 +8,7 @@ from itertools import islice
 
 import structlog
 
-from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators.operators import Operators
+from allocator.server.following.books import FollowedBooks
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, named_in_vain
 from allocator.server.operators.setting_rows import MISTYPED_LOGGED
 
@@ -21,9 +20,9 @@ _NEVER = (-1, -1)
 class NamesWatch:
     """Looks once in each session, and once after the configuration was read again."""
 
-    def __init__(self, loop: CoreLoop, operators: Operators) -> None:
-        """Watch this loop's settings; nothing is asked yet."""
-        self._loop, self._operators = loop, operators
+    def __init__(self, books: FollowedBooks) -> None:
+        """Watch these books; nothing is asked yet."""
+        self._books = books
         self._looked = _NEVER
         self._pending: Future[Cluster | None] | None = None
         self._told: set[str] = set()
@@ -31,10 +30,11 @@ class NamesWatch:
     def look(self) -> None:
         """Ask, or log the answer; called now and then, and never waits."""
         if self._pending is None:
-            now = (self._loop.counts.sessions_opened, self._operators.reloads["done"])
-            if self._loop.session is not None and now != self._looked:
+            said = self._books.figures
+            now = (said.counts.sessions_opened, said.reloads["done"])
+            if self._books.session is not None and now != self._looked:
                 self._looked = now
-                self._pending = self._loop.ask(self._copy)
+                self._pending = self._books.ask(self._copy)
             return
         if not self._pending.done():
             return
@@ -50,5 +50,7 @@ class NamesWatch:
 
     def _copy(self) -> Cluster | None:
         """Copy what rules are compared with; None while agents are still to come."""
-        state = self._loop.allocator.state
-        return None if state.paused or not len(state.agents) else copy_cluster(self._loop.allocator)
+        state = self._books.allocator.state
+        return (
+            None if state.paused or not len(state.agents) else copy_cluster(self._books.allocator)
+        )

@@ -161,20 +161,21 @@ class Compilation:
             took_s = round(time.monotonic() - self._begun_s, 1)
             _log.info("compiled", part=part, done=self.done, of=len(PARTS), took_s=took_s)
         if self.state == "compiling" and not self._children:
-            # On a thread of its own: signals and the watchdog are heard meanwhile.
-            self.state = "loading"
             try:
                 loop_cache.mark_complete()
             except OSError as error:
                 # What cannot be loaded is compiled here. The next process compiles again.
                 _log.warning("the compiled loops cannot be kept", error=reason(error))
-            try:
-                loader = threading.Thread(target=self._load, name="loops", daemon=True)
-                loader.start()
-            except RuntimeError as error:  # no thread can be had now
-                self._fail(str(error))
-                return
-            self._loader = loader
+            self._begin_to_load()
+
+    def follow(self) -> None:
+        """Load the loops once another process has compiled them."""
+        if self.state == "failed" and time.monotonic() >= self._due_s:
+            self.state = "compiling"
+        if loop_cache.is_off():
+            self.state = "plain"
+        elif self.state == "compiling" and loop_cache.is_complete():
+            self._begin_to_load()
 
     def stop(self) -> None:
         """End the children."""
@@ -183,6 +184,17 @@ class Compilation:
                 child.kill()
             child.wait()
         self._children.clear()
+
+    def _begin_to_load(self) -> None:
+        """Load on a thread of its own: signals and the watchdog are heard meanwhile."""
+        self.state = "loading"
+        try:
+            loader = threading.Thread(target=self._load, name="loops", daemon=True)
+            loader.start()
+        except RuntimeError as error:  # no thread can be had now
+            self._fail(str(error))
+            return
+        self._loader = loader
 
     def _load(self) -> None:
         """Load the loops; runs on a thread of its own."""

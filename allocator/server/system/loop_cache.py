@@ -120,6 +120,11 @@ def remove_private() -> None:
         shutil.rmtree(_private.pop(), ignore_errors=True)
 
 
+def directory() -> str:
+    """The directory that `prepare` chose."""
+    return os.environ[_BASE]
+
+
 def is_complete() -> bool:
     """Say whether all loops are in the directory that `prepare` chose, or none is compiled."""
     return is_off() or (Path(os.environ[_BASE]) / COMPLETE).exists()

@@ -11,8 +11,8 @@ import numpy as np
 
 from allocator.core import AgentInfo, Bools, Ints, Kind, SetAside, Settings
 from allocator.plain import json_text
-from allocator.server.following.books import FollowedBooks
 from allocator.server.engine.sessions import SessionInfo
+from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
 
 PIECE_CHARACTERS = 256 * 1024

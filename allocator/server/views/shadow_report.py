@@ -5,8 +5,8 @@ from math import nan
 from typing import TypeAlias
 
 from allocator.core import Copied, PolicySpec
-from allocator.server.following import fair_shares
 from allocator.server.engine.commands import Ask
+from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.shadow import Client, Counts, Reading, Sums
 from allocator.server.reports import report

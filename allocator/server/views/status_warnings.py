@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from allocator.core import harmless, quoted
 from allocator.near import meant_resource
 from allocator.plain import how_many
-from allocator.server.config import Config
+from allocator.server.config import OPEN_SESSIONS, Config
 from allocator.server.following.books import FollowedBooks
 from allocator.server.operators.rule_checks import Cluster, named_in_vain
 from allocator.server.reports.report import AsideCounts, Report, UnfitCounts
@@ -25,12 +25,6 @@ NAME_MAX = 80
 
 SILENCE_S = 60.0
 """A master that has said nothing for so long is told of."""
-
-
-OPEN_SESSIONS = (
-    "whoever reaches {} may take this sidecar from its master; set access.session_token, or name"
-    " the master's certificate in access.session"
-)
 
 
 def of_config(config: Config) -> Iterator[pb.StatusWarning]:

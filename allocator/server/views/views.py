@@ -4,7 +4,7 @@ The operators' service and the status page say the same.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -40,6 +40,7 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
+from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.settings.operator_settings import write_policy
 
 NAMES_MAX = 500
@@ -198,6 +199,17 @@ class Views:
         until_s = time.monotonic() + EXPLAIN_S
         told = request.cycles or explain.CYCLES
         return explain.explain(picture, kind, name, told, lambda: time.monotonic() < until_s)
+
+    def snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
+        """Write the whole state as it is now."""
+        books = self.books
+        try:
+            start, copied = ask(books.whole)
+        except LookupError as error:
+            raise RejectedError(str(error)) from None
+        return write_snapshot(
+            start, copied, books.build_apart, books.substitute, anonymise=anonymise
+        )
 
     def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
         """List the names of a kind that begin in a way; the core's thread only copies."""

@@ -154,9 +154,6 @@ ANSWER_TIMEOUT_S = 8.0
 HEAD_BYTES_MAX = 16 * 1024
 """A request's first line and headers."""
 
-BACKLOG = 64
-"""Connections that wait to be accepted."""
-
 AGAIN_S = 60.0
 """For so long a shortage is not told of again."""
 
@@ -179,24 +176,26 @@ class HttpServer:
     """The running listener."""
 
     def __init__(
-        self, host: str, port: int, routes: Iterable[BaseRoute], names: Iterable[str] = ()
+        self,
+        listener: socket.socket,
+        routes: Iterable[BaseRoute],
+        names: Iterable[str] = (),
     ) -> None:
-        """Listen, and serve on threads of its own.
+        """Serve on threads of its own.
 
-        `host`, `port`: port 0: any that is free.
+        `listener`: listens already.
         `routes`: who answers which path.
         `names`: under which names, beside those that nobody else can own.
-        Raises OSError where the address cannot be listened on.
         """
         app = Starlette(
             routes=list(routes),
             middleware=[
-                Middleware(KnownHosts, names=(host, *names)),
+                Middleware(KnownHosts, names=tuple(names)),
                 Middleware(GZipMiddleware, minimum_size=_GZIP_BYTES_MIN, compresslevel=1),
             ],
         )
         _load_ahead()
-        self._socket = _listen(host, port)
+        self._socket = listener
         self.port: int = self._socket.getsockname()[1]
         self._server = _Server(_settings(app))
         self._thread = threading.Thread(
@@ -233,7 +232,6 @@ def _settings(app: Starlette) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         headers=list(_HEADERS),
-        backlog=BACKLOG,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
     )
@@ -369,21 +367,6 @@ def busy(why: str) -> Response:
     response = plain_text(503, f"{why}; ask again in a moment\n")
     response.headers["Retry-After"] = "1"
     return response
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        both = family == socket.AF_INET6  # [::] is every address, of either version
-        return socket.create_server(
-            address[:2], family=family, backlog=BACKLOG, dualstack_ipv6=both
-        )
-    except socket.gaierror as error:
-        why = error.strerror
-        raise OSError(error.errno, f"http cannot listen on {host}:{port}: {why}") from None
-    except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise OSError(error.errno, f"http cannot listen on {host}:{port}: {why}") from None
 
 
 def is_from_here(request: Request) -> bool:

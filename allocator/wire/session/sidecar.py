@@ -33,6 +33,7 @@ class Sidecar:
     """Sessions by number, of which at most one has the allocator.
 
     `allocator`: the session's; without a session an empty one, which keeps what operators set.
+    `welcome`: what modules are told.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Sidecar:
         self.counts = Counts()
         self.sessions: dict[int, SidecarSession] = {}
         self._new_allocator = new_allocator
-        self._welcome = welcome
+        self.welcome = welcome
         self._active = 0
         self._last = sessions_before
         self._parting: list[Answer] = []
@@ -155,7 +156,7 @@ class Sidecar:
 
     def _new_session(self, number: int) -> SidecarSession:
         return SidecarSession(
-            lambda greeting: self._admit(number, greeting), self._welcome, self.counts, self._check
+            lambda greeting: self._admit(number, greeting), self.welcome, self.counts, self._check
         )
 
     def _check(self, newcomer: Greeting) -> None:

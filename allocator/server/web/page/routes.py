@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from allocator.server.engine.commands import AnswerLock
 from allocator.server.views.views import RejectedError, Views
 from allocator.server.web.http import busy, is_from_here, plain_text
 from allocator.server.web.page import agent_map, drained, look, tables
@@ -53,17 +52,14 @@ http.page = "all" for whoever reaches this port
 """
 
 
-def page_routes(
-    views: Views, allowed: Literal["local", "all", "off"], answer_lock: AnswerLock | None = None
-) -> list[Route]:
+def page_routes(views: Views, allowed: Literal["local", "all", "off"]) -> list[Route]:
     """Give who answers for the status page.
 
     `allowed`: who may see it, as `http.page` says.
-    `answer_lock`: shared by all who ask; by default pages have one of their own.
     """
     if allowed == "off":
         return [Route("/", lambda _request: plain_text(200, _INDEX))]
-    pages = Pages(views, local_only=allowed == "local", answer_lock=answer_lock)
+    pages = Pages(views, local_only=allowed == "local")
     return [
         Route("/", partial(pages.answer, pages.status)),
         Route("/shares", partial(pages.answer, pages.shares)),
@@ -75,16 +71,12 @@ def page_routes(
 class Pages:
     """Makes the pages."""
 
-    def __init__(
-        self, views: Views, *, local_only: bool, answer_lock: AnswerLock | None = None
-    ) -> None:
+    def __init__(self, views: Views, *, local_only: bool) -> None:
         """Show what these views say.
 
         `local_only`: to whoever asks from this machine.
-        `answer_lock`: shared by all who ask.
         """
         self._views = views
-        self._answer_lock = answer_lock or AnswerLock()
         self._local_only = local_only
         self._places = threading.BoundedSemaphore(PAGES_MAX)
         self._looks = Latest(partial(take, views), FRESH_S)
@@ -97,8 +89,7 @@ class Pages:
         if not self._places.acquire(blocking=False):
             return busy("too many pages at a time")
         try:
-            with self._answer_lock.within(QUESTION_S):
-                return page(request)
+            return page(request)
         except RejectedError as error:
             return _render("message.html", 400, head="This cannot be shown", text=str(error))
         except TimeoutError:

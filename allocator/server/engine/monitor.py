@@ -1,0 +1,62 @@
+"""Whether the thread that decides answers, and whether the process takes sessions."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from allocator.server.engine.core_loop import CoreLoop
+
+GLANCE_S = 0.5
+"""How long a look at our health waits: most probes give up after a second."""
+
+BUSY_S = 2.0
+"""After so long without an answer the core counts as busy."""
+
+SILENCE_S = 10.0
+"""After so long without an answer it counts as hung."""
+
+
+class Monitor:
+    """Says whether the process is alive, and whether it takes sessions.
+
+    `changes`: grows whenever the second may have changed.
+    """
+
+    def __init__(self, loop: CoreLoop, problem: Callable[[], str]) -> None:
+        """Begin as not ready; `problem` says why no session has room, where none has."""
+        self.changes = 0
+        self._loop = loop
+        self._problem = problem
+        self._pending: Future[None] | None = None
+        self._asked_s = 0.0
+        self._not_ready = "starting"
+
+    def serving(self) -> None:
+        """Sessions are welcome."""
+        self._not_ready = ""
+        self.changes += 1
+
+    def draining(self) -> None:
+        """From now on they are not."""
+        self._not_ready = "shutting down"
+        self.changes += 1
+
+    def health(self) -> str:
+        """What is wrong with the process; empty where nothing is."""
+        waits_s = self._waits_s()
+        if waits_s > SILENCE_S:
+            return f"the core has not answered for {waits_s:.0f} s"
+        return ""
+
+    def readiness(self) -> str:
+        """Why no session can be taken now; empty where one can."""
+        busy = "the core is busy" if self._waits_s() > BUSY_S else ""
+        return self._not_ready or self._problem() or busy
+
+    def _waits_s(self) -> float:
+        """How long the core owes an answer; it is asked again after each one."""
+        pending = self._pending
+        if pending is None or pending.done():
+            self._asked_s = time.monotonic()
+            self._pending = pending = self._loop.call(lambda: None)
+        return 0.0 if pending.done() else time.monotonic() - self._asked_s

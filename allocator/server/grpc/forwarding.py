@@ -1,0 +1,84 @@
+"""Questions of operators, handed on to the observer as they came, and its answers handed back."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import grpc
+
+from allocator.server.engine.commands import left_s
+from allocator.server.grpc.access import ADMIN
+
+AFTER = "after-record"
+"""Metadata of a question: the record that the observer's books must have reached."""
+
+_OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
+_UNAVAILABLE = "the observer, which answers questions, is starting; ask again"
+
+
+class ObserverCalls:
+    """Calls to the observer."""
+
+    def __init__(self, target: str, position: Callable[[], int]) -> None:
+        """Prepare; the observer need not be there yet.
+
+        `target`: where it listens.
+        `position`: of the latest record, which an answer must include.
+        """
+        self._channel = grpc.insecure_channel(target, _OPTIONS)
+        self._position = position
+
+    def ask(self, method: str, request: bytes, within_s: float) -> bytes:
+        """Ask for one answer. Raises grpc.RpcError."""
+        call: Any = self._channel.unary_unary(f"{ADMIN}{method}")
+        answer: bytes = call(request, within_s, self._metadata(), wait_for_ready=True)
+        return answer
+
+    def forward(self, method: str, request: bytes, context: grpc.ServicerContext) -> bytes:
+        """Answer a call with what the observer says; its errors end the call."""
+        asked: Any = self._channel.unary_unary(f"{ADMIN}{method}")
+        call = asked.future(request, left_s(context), self._metadata(), wait_for_ready=True)
+        context.add_callback(call.cancel)
+        try:
+            answer: bytes = call.result()
+        except (grpc.RpcError, grpc.FutureCancelledError) as error:
+            _end(context, error)
+        return answer
+
+    def forward_stream(
+        self, method: str, request: bytes, context: grpc.ServicerContext
+    ) -> Iterator[bytes]:
+        """The same for an answer in pieces."""
+        limit_s = context.time_remaining()
+        asked: Any = self._channel.unary_stream(f"{ADMIN}{method}")
+        call = asked(request, limit_s, self._metadata(), wait_for_ready=limit_s is not None)
+        context.add_callback(call.cancel)
+        try:
+            yield from call
+        except grpc.RpcError as error:
+            _end(context, error)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return ((AFTER, str(self._position())),)
+
+
+def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
+    """How a call ended, and what was said of it."""
+    if not isinstance(error, grpc.Call):
+        return grpc.StatusCode.CANCELLED, ""
+    return error.code(), error.details() or ""
+
+
+def _end(context: grpc.ServicerContext, error: Exception) -> NoReturn:
+    """End a call as the observer ended its own."""
+    code, text = status_of(error)
+    context.abort(code, _UNAVAILABLE if code is grpc.StatusCode.UNAVAILABLE else text)

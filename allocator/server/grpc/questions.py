@@ -1,0 +1,135 @@
+"""The operators' service of an observer: it answers questions, and tries changes.
+
+Every kind of rule (`allocator.settable`) has two calls, of the same form: one lists its rules, the
+other sets, replaces or takes back one of them. Here the second is only tried. What changes nothing
+is a view (`VIEWS`), but for answers in pieces: `Dump` and `Snapshot`.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial, partialmethod
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from allocator.core import Copied, SetPolicy
+from allocator.server.engine.commands import Ask, reject, wait
+from allocator.server.following import fair_shares
+from allocator.server.grpc.forwarding import AFTER
+from allocator.server.grpc.requests import SETS, beside, is_forced, read_request
+from allocator.server.operators.trials import Trials
+from allocator.server.views import dump
+from allocator.server.views.views import VIEWS, RejectedError, Views
+from allocator.settable import POLICY, RULES, SHADOW, SettingKind
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import admin_pb2_grpc
+from allocator.wire.settings.operator_settings import read_policy, write_policy, write_rule
+
+# ruff: noqa: N802 - methods bear the names of the RPCs.
+
+_T = TypeVar("_T")
+
+_NO_CHANGES = "this is an observer, which changes nothing; ask the sidecar itself, or --dry-run"
+
+
+class _Questions:
+    def __init__(self, views: Views, trials: Trials) -> None:
+        """Answer from the books of these views.
+
+        `trials`: says what a change is about, and refuses mistakes.
+        """
+        self._views = views
+        self._trials = trials
+
+    def _view(
+        self,
+        view: Callable[[Views, Ask, Message], Message],
+        request: Message,
+        context: grpc.ServicerContext,
+    ) -> Message:
+        try:
+            return view(self._views, self._asking(context), request)
+        except RejectedError as error:
+            reject(context, str(error))
+
+    def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Message:
+        listed = self._ask(context, partial(self._listed, kind))
+        response: Message = getattr(pb, f"List{kind.title}sResponse")(**{kind.plural: listed})
+        return response
+
+    def _try(
+        self,
+        kind: SettingKind,
+        request: Any,  # noqa: ANN401 - as the kind says
+        context: grpc.ServicerContext,
+    ) -> Message:
+        change = read_request(kind, request, context)
+        if not request.dry_run:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
+        told = self._trials.judge(
+            context,
+            self._asking(context),
+            change,
+            force=is_forced(kind, request),
+            beside=beside(change, request),
+        )
+        listed = self._ask(context, partial(self._listed, kind))
+        field = kind.plural if kind.is_rule else kind.name
+        response: Any = getattr(pb, f"Set{kind.title}Response")(**{field: listed, "change": told})
+        if isinstance(change, SetPolicy):
+            copied: Copied = self._ask(context, self._views.books.allocator.copied)
+            now = read_policy(response.policy)
+            found, unaffected = fair_shares.compare_policies(
+                self._views.books, copied, now, change.spec
+            )
+            response.forecasts.extend(found)
+            response.unaffected = unaffected
+        return response
+
+    def Dump(
+        self, request: pb.DumpRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.DumpResponse]:
+        state = self._ask(context, lambda: dump.read(self._views.books))
+        for piece in dump.pieces(state):
+            yield pb.DumpResponse(json=piece)
+
+    def Snapshot(
+        self, request: pb.SnapshotRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.SnapshotResponse]:
+        written = self._views.snapshot(self._asking(context), anonymise=request.anonymise)
+        for piece in dump.in_pieces(written):
+            yield pb.SnapshotResponse(data=piece)
+
+    # On the thread that owns the books.
+
+    def _listed(self, kind: SettingKind) -> Any:  # noqa: ANN401 - a policy, or rules
+        settings = self._views.books.allocator.settings
+        if kind is POLICY:
+            return write_policy(settings.policy)
+        if kind is SHADOW:
+            return None if settings.shadow is None else write_policy(settings.shadow)
+        return list(map(write_rule, settings.standing(kind)))
+
+    # On the thread of the request.
+
+    def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
+        given = dict(context.invocation_metadata()).get(AFTER, "")
+        after = int(given) if str(given).isdecimal() else 0
+        return wait(context, self._views.books.ask(work, after))
+
+    def _asking(self, context: grpc.ServicerContext) -> Ask:
+        return partial(self._ask, context)
+
+
+for _rpc, _answer in VIEWS.items():
+    setattr(_Questions, _rpc, partialmethod(_Questions._view, _answer))  # noqa: SLF001
+for _rpc, _kind in SETS.items():
+    setattr(_Questions, _rpc, partialmethod(_Questions._try, _kind))  # noqa: SLF001
+for _kind in RULES:
+    setattr(_Questions, f"List{_kind.title}s", partialmethod(_Questions._list, _kind))  # noqa: SLF001
+
+_Service: Any = admin_pb2_grpc.AdminServiceServicer  # Types do not see the calls of rules.
+
+
+class QuestionServicer(_Questions, _Service):  # type: ignore[misc]
+    """Answers operators without changing anything."""

@@ -1,0 +1,134 @@
+"""The record stream as gRPC serves it, and what goes with it."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import NamedTuple
+
+import grpc
+
+from allocator import __version__
+from allocator.server.config.exchange import write_loaded
+from allocator.server.engine.commands import wait
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.feed import BehindError
+from allocator.server.engine.monitor import Monitor
+from allocator.server.engine.planning import PlanningThread
+from allocator.server.grpc.calls import Calls
+from allocator.server.operators.operators import Operators
+from allocator.server.system.compilation import Progress
+from allocator.server.system.disk import reason
+from allocator.server.system.lasting import failures
+from allocator.v1 import records_pb2 as pb
+from allocator.v1 import records_pb2_grpc
+from allocator.wire.codec.proto_types import write_fields
+from allocator.wire.settings.overlay import write_overlay
+
+RECORDS = pb.DESCRIPTOR.services_by_name["RecordService"].full_name
+
+EVERY_S = 1.0
+"""Figures are sent so often, and after each change of settings."""
+
+
+class Decider(NamedTuple):
+    """What figures are read from.
+
+    `progress`: how far compiled loops are.
+    `monitor`: whether the process is alive, and takes sessions.
+    """
+
+    loop: CoreLoop
+    operators: Operators
+    planning: PlanningThread
+    calls: Calls
+    progress: Callable[[], Progress]
+    monitor: Monitor
+
+
+def write_figures(decider: Decider) -> pb.Figures:
+    """Say what the books do not; any thread may, without waiting for the core's."""
+    loop, operators, planning = decider.loop, decider.operators, decider.planning
+    progress, session, times = decider.progress(), loop.session, loop.cycle_times
+    figures = pb.Figures(
+        sidecar_version=__version__,
+        sidecar_id=loop.sidecar_id,
+        process_id=os.getpid(),
+        uptime_s=time.monotonic() - loop.started_s,
+        counts=write_fields(loop.counts, pb.Counts),
+        cycle_times=pb.CycleTimes(
+            buckets=times.buckets,
+            total_s=times.total_s,
+            p50_ms=1000 * times.percentile(0.5),
+            p99_ms=1000 * times.percentile(0.99),
+        ),
+        sessions=loop.sessions,
+        peer="" if session is None else session.peer,
+        last_batch_s=loop.last_batch_s,
+        queue_depth=loop.commands.depth,
+        loops=pb.Loops(
+            state=progress.state, parts_compiled=progress.done, problem=progress.problem
+        ),
+        state=pb.StateFigures(
+            directory=operators.directory,
+            problem=operators.problem,
+            errors=operators.state_errors,
+        ),
+        overlay=write_overlay(operators.overlay),
+        configuration=write_loaded(operators.loaded),
+        reloads=operators.reloads,
+        admin_changes=_pairs(operators.audit.counts()),
+        calls_refused=_pairs(dict(decider.calls.refused)),
+        plans=pb.PlanFigures(
+            running_s=planning.running_s, age_s=planning.age_s, **asdict(planning.counts)
+        ),
+        failures=dict(failures()),
+        not_ready=decider.monitor.readiness(),
+        health=decider.monitor.health(),
+    )
+    if (journal := loop.journal) is not None:
+        figures.journal.on, figures.journal.file_bytes = journal.on, journal.size
+        figures.journal.errors = journal.errors
+        figures.journal.failure = reason(journal.failure) if journal.failure else ""
+    return figures
+
+
+def _pairs(counts: dict[tuple[str, str], int]) -> Iterator[pb.PairCount]:
+    return (pb.PairCount(first=one, second=two, count=each) for (one, two), each in counts.items())
+
+
+class RecordServicer(records_pb2_grpc.RecordServiceServicer):
+    """Gives followers a checkpoint, and all records from then on."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+
+    def Follow(  # noqa: N802 - the name of the RPC
+        self, _: pb.FollowRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.FollowResponse]:
+        """Serve one follower, until it leaves."""
+        loop = self._decider.loop
+        follower = wait(context, loop.call(loop.follow))
+        try:
+            if context.add_callback(follower.end):
+                yield from follower.messages(self._latest())
+        except BehindError:
+            text = "this follower reads too slowly; call again for a new checkpoint"
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+        finally:
+            loop.feed.remove(follower)
+
+    def _latest(self) -> Callable[[], pb.Figures | None]:
+        """Give the figures now and then, and right after a change."""
+        sent_s, sent = 0.0, (-1, -1)
+
+        def figures() -> pb.Figures | None:
+            nonlocal sent_s, sent
+            now_s = time.monotonic()
+            changes = self._decider.operators.changes, self._decider.monitor.changes
+            if changes == sent and now_s - sent_s < EVERY_S:
+                return None
+            sent_s, sent = now_s, changes
+            return write_figures(self._decider)
+
+        return figures

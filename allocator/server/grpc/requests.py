@@ -1,0 +1,75 @@
+"""Requests for changes: read and checked alike where they are tried and where they are made."""
+
+from dataclasses import replace
+from typing import Any
+
+import grpc
+
+from allocator.core import OperatorChange, SetPolicy
+from allocator.server.engine.commands import reject
+from allocator.settable import KINDS, POLICY, SHADOW, Scope, SettingKind, Value
+from allocator.v1 import admin_pb2 as pb
+from allocator.wire import WireError
+from allocator.wire.settings.operator_settings import read_change, read_policy
+
+SETS = {f"Set{kind.title}": kind for kind in KINDS.values()}
+"""The calls that set something, and what."""
+
+
+def request_of(method: str) -> type[Any]:
+    """The message that a call of the operators' service takes."""
+    found = pb.DESCRIPTOR.services_by_name["AdminService"].methods_by_name[method]
+    return found.input_type._concrete_class  # noqa: SLF001
+
+
+def read_request(
+    kind: SettingKind,
+    request: Any,  # noqa: ANN401 - as the kind says
+    context: grpc.ServicerContext,
+) -> OperatorChange:
+    """Read which change a request asks for; ends the call where it is none."""
+    if kind is POLICY:
+        return SetPolicy(read_policy(request.policy))
+    try:
+        change = read_change(kind, request)
+    except WireError as error:
+        reject(context, str(error))
+    if kind is SHADOW:
+        return change
+    _check_expression(context, change)
+    if kind.scope is Scope.FRAMEWORKS:
+        _check_patterns(context, change, everybody=request.all)
+    return change
+
+
+def beside(change: OperatorChange, request: Any) -> list[OperatorChange]:  # noqa: ANN401
+    """Give what is about to be set with a change."""
+    if change.kind.scope is not Scope.AGENT or change.takes_back:
+        return []
+    return [replace(change, agent=each) for each in request.also]
+
+
+def is_forced(kind: SettingKind, request: Any) -> bool:  # noqa: ANN401
+    """Whether the change is wanted though it is probably a mistake."""
+    return bool(kind.refused) and request.force
+
+
+def _check_expression(context: grpc.ServicerContext, change: OperatorChange) -> None:
+    """Refuse an expression that holds for every agent."""
+    kind, text = change.kind, getattr(change, change.kind.field)
+    if kind.value is Value.EXPRESSION and text is not None and not text.strip(" ;"):
+        mend = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
+        reject(context, f"{kind.name}.{kind.field} = {text!r}: {mend}")
+
+
+def _check_patterns(
+    context: grpc.ServicerContext, change: OperatorChange, *, everybody: bool
+) -> None:
+    """Refuse a rule for all frameworks that does not say so: a pattern may have been forgotten."""
+    what, *patterns = change.key
+    if not any(patterns) and not everybody:
+        text = "give a pattern of roles (--role) or of names (--framework-name), or --all"
+        reject(context, f"{what}: the rule would be for every framework; {text}")
+    if any(patterns) and everybody:
+        text = "leave it out, or --role and --framework-name"
+        reject(context, f"{what}: --all does not go with a pattern; {text}")

@@ -1,0 +1,120 @@
+"""Changes that operators ask for, tried and compared with the cluster; nothing is changed."""
+
+from collections.abc import Callable, Sequence
+
+import grpc
+
+from allocator import policies
+from allocator.core import (
+    Allocator,
+    EventError,
+    OperatorChange,
+    PolicySpec,
+    SessionLimits,
+    SetPolicy,
+    SetShadow,
+    Settings,
+)
+from allocator.server.engine.commands import Ask, left_s, reject
+from allocator.server.operators.rule_checks import Cluster, copy_cluster, doubts_of, match_of
+from allocator.server.operators.setting_rows import scope_of, value_of
+from allocator.v1 import settings_pb2 as pb
+
+NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be judged"
+
+TryPolicy = Callable[[PolicySpec, float], None]
+"""Tries out a policy, within so many seconds. Raises ValueError."""
+
+
+class Trials:
+    """Says what changes are about, and refuses those that are probably mistakes."""
+
+    def __init__(
+        self, allocator: Callable[[], Allocator], limits: SessionLimits, try_policy: TryPolicy
+    ) -> None:
+        """Compare with this allocator's cluster, on the thread that owns it."""
+        self._allocator = allocator
+        self._limits = limits
+        self._try_policy = try_policy
+
+    def judge(
+        self,
+        context: grpc.ServicerContext,
+        ask: Ask,
+        change: OperatorChange,
+        *,
+        force: bool,
+        beside: Sequence[OperatorChange] = (),
+    ) -> pb.Change:
+        """Say what a change would be about; ends the call where it is not possible.
+
+        `force`: the change is wanted though it is probably a mistake.
+        `beside`: further changes that are about to be made with it.
+        """
+        cluster = ask(lambda: copy_cluster(self._allocator(), change))
+        try:
+            check(change, cluster.settings, self._limits, self._try_policy, left_s(context))
+            told = _told(cluster, change, beside, force=force)
+        except EventError as error:
+            reject(context, refusal(change, error))
+        before = cluster.settings.before(change)
+        told.dry_run = True
+        told.scope, told.would_be = scope_of(change.key), value_of(change)
+        told.is_now = value_of(before)
+        return told
+
+
+def check(
+    change: OperatorChange,
+    settings: Settings,
+    limits: SessionLimits,
+    try_policy: TryPolicy,
+    within_s: float,
+) -> None:
+    """Find out whether a change of settings is possible.
+
+    A user's policy may take long when it is tried out; so this runs on the thread of the request.
+
+    Raises EventError where it is not.
+    """
+    if not isinstance(change, SetPolicy):
+        Allocator(policies.build, settings.copied(), limits).step(change)
+    if (spec := _policy_in(change)) is not None:
+        try:
+            try_policy(spec, within_s)
+        except ValueError as error:
+            raise EventError("value", change.kind.name, str(error)) from None
+
+
+def refusal(change: OperatorChange, error: EventError) -> str:
+    """Say why a change is not possible."""
+    kind = change.kind.name
+    return f"{kind}.{error.message}" if _policy_in(change) else f"{kind}: {error.message}"
+
+
+def _policy_in(change: OperatorChange) -> PolicySpec | None:
+    """The policy that a change names."""
+    return change.spec if isinstance(change, SetPolicy | SetShadow) else None
+
+
+def _told(
+    cluster: Cluster, change: OperatorChange, beside: Sequence[OperatorChange], *, force: bool
+) -> pb.Change:
+    """Say what a change is about; raises EventError where it is a mistake, and not forced."""
+    told = pb.Change()
+    if change.takes_back:
+        return told
+    after = cluster.settings.copied()
+    if not isinstance(change, SetPolicy):
+        for each in (*beside, change):
+            after.put(each)
+        told.match.CopyFrom(match_of(cluster, change, after))
+    doubts = list(doubts_of(cluster, change, after, told.match))
+    texts = [each.text for each in doubts]
+    if not force and any(each.why in change.kind.refused for each in doubts):
+        text = f"{'; '.join(texts)}; nothing has changed, --force sets it all the same"
+        raise EventError("value", change.kind.name, text)
+    told.warnings.extend(texts)
+    if not cluster.agents:
+        told.warnings.append(NOT_JUDGED)
+    return told

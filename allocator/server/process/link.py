@@ -1,0 +1,149 @@
+"""How the process that decides and its observer reach each other, and who starts whom.
+
+The observer is forked before there is any thread: it shares all that was imported. One that ended
+is started anew as a program, since a process with threads cannot be forked safely.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from allocator.server.config import Loaded
+from allocator.server.config.exchange import write_loaded
+from allocator.server.system import loop_cache
+
+AGAIN_S = (1.0, 30.0)
+"""The pause before an observer that ended is started anew: the first, and the longest."""
+
+END_S = 3.0
+"""An observer that is told to end is killed after this time."""
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+
+_log = structlog.get_logger()
+
+
+class Link(NamedTuple):
+    """Where both meet: a directory that this user alone can enter, and the socket for HTTP.
+
+    `http`: descriptor of the socket, which listens already.
+    """
+
+    directory: Path
+    http: int
+
+    @property
+    def decider(self) -> str:
+        """Where the process that decides listens for its observer."""
+        return f"unix:{self.directory}/decider"
+
+    @property
+    def observer(self) -> str:
+        """Where the observer listens for questions that are handed on."""
+        return f"unix:{self.directory}/observer"
+
+    @property
+    def configuration(self) -> Path:
+        return self.directory / "configuration.json"
+
+
+def new_link(http: int) -> Link:
+    """Make the directory. Raises OSError."""
+    return Link(Path(tempfile.mkdtemp(prefix="mesos-allocator-")), http)
+
+
+def call_process(name: str) -> None:
+    """Name this process as `ps` and `top` show it; at most 15 characters."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def end_with_parent() -> None:
+    """Have the kernel end this process with the thread that started it."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+class ObserverChild:
+    """The observer's process, seen from the one that decides; for its main thread."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._pid = 0
+        self._pause_s, self._due_s = AGAIN_S[0], 0.0
+
+    def fork(self, observe: Callable[[], int]) -> None:
+        """Begin it; to be called before there is any thread. Raises OSError."""
+        parent = os.getpid()
+        self._pid = os.fork()
+        if self._pid:
+            return
+        code = 1
+        try:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() == parent:
+                code = observe()
+        except BaseException:  # noqa: BLE001 - it must not return into the parent's code.
+            _log.exception("the observer failed")
+        finally:
+            os._exit(code)
+
+    def look(self, loaded: Loaded) -> None:
+        """Start it anew where it ended."""
+        if self._pid:
+            code = _ended(self._pid)
+            if code is None:
+                return
+            self._pid, self._due_s = 0, time.monotonic() + self._pause_s
+            _log.error("the observer ended and is started anew", code=code, in_s=self._pause_s)
+            self._pause_s = min(2 * self._pause_s, AGAIN_S[1])
+        if time.monotonic() >= self._due_s:
+            self._start(loaded)
+
+    def stop(self) -> None:
+        """End it, and remove what both shared."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGTERM)
+            until_s = time.monotonic() + END_S
+            while _ended(self._pid) is None:
+                if time.monotonic() > until_s:
+                    os.kill(self._pid, signal.SIGKILL)
+                time.sleep(0.01)
+            self._pid = 0
+        shutil.rmtree(self._link.directory, ignore_errors=True)
+
+    def _start(self, loaded: Loaded) -> None:
+        link = self._link
+        try:
+            link.configuration.write_text(write_loaded(loaded), "utf-8")
+            module = "allocator.server.process.observing"
+            self._pid = subprocess.Popen(  # noqa: S603 - our own command
+                [sys.executable, "-m", module, str(link.directory), str(link.http)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(link.http,),
+                env=os.environ | {"NUMBA_CACHE_DIR": loop_cache.directory()},
+            ).pid
+        except OSError as error:
+            self._due_s = time.monotonic() + self._pause_s
+            _log.error("the observer cannot be started", error=str(error), again_s=self._pause_s)
+
+
+def _ended(pid: int) -> int | None:
+    """How a child ended; None while it lives."""
+    try:
+        found, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return -1  # somebody else waited for it
+    return os.waitstatus_to_exitcode(status) if found else None
