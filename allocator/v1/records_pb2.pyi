@@ -41,6 +41,7 @@ class FollowResponse(_message.Message):
     RECORDS_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     FIGURES_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """How many records the process had written by the last of these; not set within a checkpoint."""
     @_builtins.property
@@ -51,16 +52,21 @@ class FollowResponse(_message.Message):
     def figures(self) -> Global___Figures:
         """What the process says of itself; sent after a change of settings, and every second."""
 
+    @_builtins.property
+    def counts(self) -> Global___Counts:
+        """Totals at the moment of the checkpoint; set once, behind it."""
+
     def __init__(
         self,
         *,
         records: _abc.Iterable[_builtins.bytes] | None = ...,
         position: _builtins.int | None = ...,
         figures: Global___Figures | None = ...,
+        counts: Global___Counts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "figures", b"figures", "position", b"position"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "counts", b"counts", "figures", b"figures", "position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "figures", b"figures", "position", b"position", "records", b"records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "counts", b"counts", "figures", b"figures", "position", b"position", "records", b"records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__position: _TypeAlias = _typing.Literal["position"]  # noqa: Y015
     _WhichOneofArgType__position: _TypeAlias = _typing.Literal["_position", b"_position"]  # noqa: Y015
@@ -138,7 +144,6 @@ class Figures(_message.Message):
     SIDECAR_ID_FIELD_NUMBER: _builtins.int
     PROCESS_ID_FIELD_NUMBER: _builtins.int
     UPTIME_S_FIELD_NUMBER: _builtins.int
-    COUNTS_FIELD_NUMBER: _builtins.int
     CYCLE_TIMES_FIELD_NUMBER: _builtins.int
     SESSIONS_FIELD_NUMBER: _builtins.int
     PEER_FIELD_NUMBER: _builtins.int
@@ -176,8 +181,6 @@ class Figures(_message.Message):
     health: _builtins.str
     """What is wrong with the process; empty where nothing is."""
     @_builtins.property
-    def counts(self) -> Global___Counts: ...
-    @_builtins.property
     def cycle_times(self) -> Global___CycleTimes: ...
     @_builtins.property
     def loops(self) -> Global___Loops: ...
@@ -214,7 +217,6 @@ class Figures(_message.Message):
         sidecar_id: _builtins.str = ...,
         process_id: _builtins.int = ...,
         uptime_s: _builtins.float = ...,
-        counts: Global___Counts | None = ...,
         cycle_times: Global___CycleTimes | None = ...,
         sessions: _builtins.int = ...,
         peer: _builtins.str = ...,
@@ -234,9 +236,9 @@ class Figures(_message.Message):
         not_ready: _builtins.str = ...,
         health: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "cycle_times", b"cycle_times", "journal", b"journal", "loops", b"loops", "overlay", b"overlay", "plans", b"plans", "state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cycle_times", b"cycle_times", "journal", b"journal", "loops", b"loops", "overlay", b"overlay", "plans", b"plans", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_changes", b"admin_changes", "calls_refused", b"calls_refused", "configuration", b"configuration", "counts", b"counts", "cycle_times", b"cycle_times", "failures", b"failures", "health", b"health", "journal", b"journal", "last_batch_s", b"last_batch_s", "loops", b"loops", "not_ready", b"not_ready", "origins", b"origins", "overlay", b"overlay", "peer", b"peer", "plans", b"plans", "process_id", b"process_id", "queue_depth", b"queue_depth", "reloads", b"reloads", "sessions", b"sessions", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state", b"state", "uptime_s", b"uptime_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_changes", b"admin_changes", "calls_refused", b"calls_refused", "configuration", b"configuration", "cycle_times", b"cycle_times", "failures", b"failures", "health", b"health", "journal", b"journal", "last_batch_s", b"last_batch_s", "loops", b"loops", "not_ready", b"not_ready", "origins", b"origins", "overlay", b"overlay", "peer", b"peer", "plans", b"plans", "process_id", b"process_id", "queue_depth", b"queue_depth", "reloads", b"reloads", "sessions", b"sessions", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state", b"state", "uptime_s", b"uptime_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ import grpc
 
 from allocator.core import Decisions
 from allocator.lab.module_protocol import ModuleSession
+from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
 from tests.server.metrics.scraping import Samples, samples
@@ -115,8 +117,15 @@ class SidecarProcess:
     def alive(self) -> bool:
         return self.process.poll() is None
 
+    def catch_up(self) -> None:
+        """Wait until the observer's books have all that the sidecar has answered so far."""
+        with suppress(grpc.RpcError), self.channel() as channel:
+            stub = admin_pb2_grpc.AdminServiceStub(channel)
+            stub.ListNames(admin_pb2.ListNamesRequest(of="role"), timeout=30, wait_for_ready=True)
+
     def page(self, path: str) -> tuple[int, str]:
-        """Ask by HTTP; gives the status, and what is said."""
+        """Ask by HTTP, once the observer is there; gives the status, and what is said."""
+        self.catch_up()
         try:
             with urllib.request.urlopen(f"http://{self.http}{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()

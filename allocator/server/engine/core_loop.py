@@ -40,7 +40,7 @@ from allocator.server.engine.sessions import (
     SessionStream,
     info_of,
 )
-from allocator.v1 import journal_pb2
+from allocator.v1 import journal_pb2, records_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import (
     PROTOCOL_VERSION,
@@ -51,6 +51,7 @@ from allocator.wire import (
     Sidecar,
     WireError,
 )
+from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.journal.recorder import Recorder
 from allocator.wire.journal.records import for_file, start_record
 from allocator.wire.session.sidecar import KeptState
@@ -209,7 +210,11 @@ class CoreLoop:
     def follow(self) -> Follower:
         """Begin to give a follower everything, from a checkpoint of this moment on."""
         head = head_of(*self._head(1, self.feed.position))
-        follower = Follower((each.SerializeToString() for each in head.records), self.feed.position)
+        follower = Follower(
+            (each.SerializeToString() for each in head.records),
+            write_fields(self.counts, records_pb2.Counts),
+            self.feed.position,
+        )
         self.feed.add(follower)
         return follower
 

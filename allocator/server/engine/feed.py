@@ -20,7 +20,7 @@ MESSAGE_BYTES = 1 << 20
 GATHER_S = 0.002
 """Records within this time go out in one message: each message costs the interpreter's lock."""
 
-IDLE_S = 1.0
+IDLE_S = 0.25
 """After this time without records a message goes out all the same, with the figures."""
 
 
@@ -31,19 +31,22 @@ class BehindError(RuntimeError):
 class Follower:
     """What one follower has not been sent yet."""
 
-    def __init__(self, head: Iterator[bytes], position: int) -> None:
+    def __init__(self, head: Iterator[bytes], counts: pb.Counts, position: int) -> None:
         """Begin with a checkpoint.
 
         `head`: its records, serialised; read on the follower's own thread.
+        `counts`: totals at that moment.
         `position`: of the last record that the checkpoint includes.
         """
         self._head = head
+        self._counts = counts
         self._position = position
         self._changed = threading.Condition()
         self._waiting: deque[bytes] = deque()
         self._nbytes = 0
         self._ended = False
         self._behind = False
+        self._woken = False
 
     # The core's thread.
 
@@ -69,11 +72,17 @@ class Follower:
         """
         for piece in self._head:
             yield pb.FollowResponse(records=[piece])
-        yield pb.FollowResponse(position=self._position, figures=figures())
+        yield pb.FollowResponse(position=self._position, counts=self._counts, figures=figures())
         while not self._ended:
             records = self._next()
             self._position += len(records)
             yield pb.FollowResponse(records=records, position=self._position, figures=figures())
+
+    def wake(self) -> None:
+        """Send a message now, for its figures; any thread may."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify()
 
     def end(self) -> None:
         """End the stream; any thread may."""
@@ -83,7 +92,10 @@ class Follower:
 
     def _next(self) -> list[bytes]:
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._ended or self._behind, IDLE_S)
+            self._changed.wait_for(
+                lambda: self._waiting or self._woken or self._ended or self._behind, IDLE_S
+            )
+            self._woken = False
             if self._waiting and self._nbytes < MESSAGE_BYTES:
                 self._changed.wait_for(
                     lambda: self._nbytes >= MESSAGE_BYTES or self._ended or self._behind, GATHER_S
@@ -126,6 +138,15 @@ class Feed:
     def remove(self, follower: Follower) -> None:
         with self._lock:
             self._followers = tuple(each for each in self._followers if each is not follower)
+
+    def wake(self) -> None:
+        """Have figures sent now; any thread may."""
+        for follower in self._followers:
+            follower.wake()
+
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._followers)
 
     def end(self) -> None:
         """End all streams."""

@@ -35,11 +35,13 @@ class Monitor:
         """Sessions are welcome."""
         self._not_ready = ""
         self.changes += 1
+        self._loop.feed.wake()
 
     def draining(self) -> None:
         """From now on they are not."""
         self._not_ready = "shutting down"
         self.changes += 1
+        self._loop.feed.wake()
 
     def health(self) -> str:
         """What is wrong with the process; empty where nothing is."""

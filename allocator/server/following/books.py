@@ -7,9 +7,10 @@ questions between two of them. Nothing here delays a decision.
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ from allocator.wire.journal.follower import Difference, Follower
 from allocator.wire.journal.framing import JournalError
 from allocator.wire.journal.records import start_record
 from allocator.wire.session.sidecar import Sidecar
+from allocator.wire.session.sidecar_session import Counts
 
 AGAIN_S = 0.5
 """After the stream has ended it is called for again after this time."""
@@ -61,6 +63,14 @@ class Lag:
     busy_s: float = 0.0
     verified: int = 0
     differences: int = 0
+
+
+def read_counts(message: pb.Counts, counts: Counts) -> None:
+    """Go on counting from these totals."""
+    for each in fields(counts):
+        found = getattr(message, each.name)
+        value = Counter(found) if isinstance(getattr(counts, each.name), Counter) else found
+        setattr(counts, each.name, value)
 
 
 class FollowedBooks:
@@ -171,6 +181,11 @@ class FollowedBooks:
             return None
         return info_of(sidecar.session, sidecar.active, self.figures.peer)
 
+    @property
+    def counts(self) -> Counts:
+        """What happened since the process that decides began."""
+        return Counts() if self._sidecar is None else self._sidecar.counts
+
     def whole(self) -> tuple[journal_pb2.JournalRecord, Detached]:
         """Copy all that is known, and say how a journal of this moment begins.
 
@@ -226,6 +241,8 @@ class FollowedBooks:
             _log.error("the books cannot follow, and begin anew", error=str(error))
         finally:
             self._room.release()
+        if message.HasField("counts") and (sidecar := self._sidecar) is not None:
+            read_counts(message.counts, sidecar.counts)
         if message.HasField("position"):
             self._position = message.position
         if message.HasField("figures"):

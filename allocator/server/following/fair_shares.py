@@ -1,8 +1,9 @@
 """Fair shares: what a policy would give everybody if the cluster were given out anew, now.
 
 The books are copied between two records. In the copy everything that is held is taken back, and the
-policy in force decides once, under all of Mesos's rules. So a fair share is what a framework could have if it wanted as
-much as it may get: one that wants less has less than that, and nothing is wrong.
+policy in force decides once, under all of Mesos's rules. So a fair share is what a framework could
+have if it wanted as much as it may get: one that wants less has less than that, and nothing is
+wrong.
 
 Another policy is asked about the same copy. One cycle over what is free now says what its next
 offers would be; often little is free, so it says little. Giving the whole cluster out anew says

@@ -11,6 +11,9 @@ from allocator.server.grpc.access import ADMIN
 AFTER = "after-record"
 """Metadata of a question: the record that the observer's books must have reached."""
 
+STREAM_S = 600.0
+"""An answer in pieces may take so long."""
+
 _OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.max_receive_message_length", -1),
@@ -55,9 +58,9 @@ class ObserverCalls:
         self, method: str, request: bytes, context: grpc.ServicerContext
     ) -> Iterator[bytes]:
         """The same for an answer in pieces."""
-        limit_s = context.time_remaining()
+        limit_s = min(context.time_remaining() or STREAM_S, STREAM_S)
         asked: Any = self._channel.unary_stream(f"{ADMIN}{method}")
-        call = asked(request, limit_s, self._metadata(), wait_for_ready=limit_s is not None)
+        call = asked(request, limit_s, self._metadata(), wait_for_ready=True)
         context.add_callback(call.cancel)
         try:
             yield from call

@@ -22,12 +22,11 @@ from allocator.server.system.disk import reason
 from allocator.server.system.lasting import failures
 from allocator.v1 import records_pb2 as pb
 from allocator.v1 import records_pb2_grpc
-from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.settings.overlay import write_overlay
 
 RECORDS = pb.DESCRIPTOR.services_by_name["RecordService"].full_name
 
-EVERY_S = 1.0
+EVERY_S = 0.25
 """Figures are sent so often, and after each change of settings."""
 
 
@@ -55,7 +54,6 @@ def write_figures(decider: Decider) -> pb.Figures:
         sidecar_id=loop.sidecar_id,
         process_id=os.getpid(),
         uptime_s=time.monotonic() - loop.started_s,
-        counts=write_fields(loop.counts, pb.Counts),
         cycle_times=pb.CycleTimes(
             buckets=times.buckets,
             total_s=times.total_s,

@@ -3,11 +3,13 @@
 Changes, rules, the journal, the queue, plans, fair shares; and what the module says of itself.
 """
 
+import resource
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -272,6 +274,10 @@ def _by_pair(
     return [((one, other), found.get((one, other), 0)) for one in first for other in second]
 
 
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
 def _counted(pairs: Iterable[pb.PairCount]) -> Mapping[tuple[str, str], int]:
     return {(each.first, each.second): each.count for each in pairs}
 
@@ -435,6 +441,16 @@ CORE: Families[pb.Figures] = (
 )
 
 OBSERVER: Families[FollowedBooks] = (
+    counter(
+        "observer_cpu_seconds",
+        "Processor time of the observer's process, in seconds.",
+        lambda _books: time.process_time(),
+    ),
+    gauge(
+        "observer_resident_memory_bytes",
+        "Memory of the observer's process, in bytes.",
+        lambda _books: _resident_bytes(),
+    ),
     gauge(
         "observer_current",
         "1 while the process that decides is heard of; 0: all other metrics are older.",

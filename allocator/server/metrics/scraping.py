@@ -1,5 +1,6 @@
 """Metrics, liveness and readiness over HTTP."""
 
+import copy
 import os
 import socket
 import threading
@@ -74,7 +75,7 @@ def _take(books: FollowedBooks) -> Scrape:
     bounds = [*map(str, BOUNDS_S), "+Inf"]
     return Scrape(
         report=report.read(books.allocator),
-        counts=said.counts,
+        counts=copy.deepcopy(books.counts),
         cycle_buckets=list(zip(bounds, map(float, totals), strict=True)),
         cycle_total_s=said.cycle_times.total_s,
         journal_errors=said.journal.errors,
@@ -107,7 +108,6 @@ class MetricsServer(HttpServer):
         """
         registry = CollectorRegistry()
         ProcessCollector(pid=lambda: books.figures.process_id or os.getpid(), registry=registry)
-        ProcessCollector(namespace="mesos_allocator_observer", registry=registry)
         state = partial(
             state_parts,
             Scrapes(books).latest,

@@ -36,8 +36,8 @@ from allocator.server.metrics.family import (
 )
 from allocator.server.reports.report import Report
 from allocator.v1 import session_pb2
-from allocator.v1.records_pb2 import Counts
 from allocator.wire.codec.sanitizing import FIELDS
+from allocator.wire.session.sidecar_session import Counts
 
 _CLIENT = "{role,framework,framework_name}"
 

@@ -75,6 +75,9 @@ CORE_S = 5.0
 LAST_S = 2.0
 """The same of each other thread. The unit of systemd gives 20 s for all of them."""
 
+OBSERVED_S = 10.0
+"""The log says that the process is ready when its observer is there, or after this time."""
+
 LOOK_S = 1.0
 """How long the main thread sleeps at most."""
 
@@ -146,6 +149,11 @@ class Server:
     def welcome(self) -> None:
         """Say that sessions can begin."""
         self._health.serving()
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the observer, which answers questions, is there."""
+        return self.loop.feed.is_followed
 
     def health(self) -> str:
         """What is wrong with the process; empty where nothing is."""
@@ -281,8 +289,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         notify(READY)
         compilation.start()
 
-        def welcome() -> None:
-            server.welcome()
+        def tell_ready() -> None:
             _log.info(
                 "ready",
                 **where,
@@ -292,7 +299,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             )
 
         with watched(lambda: not server.health()):
-            _serve_until_signalled(inbox, compilation, server, observer, load, welcome)
+            _serve_until_signalled(inbox, compilation, server, observer, load, tell_ready)
         compilation.stop()
         _log.info("shutting down")
         notify(STOPPING)
@@ -311,10 +318,11 @@ def _serve_until_signalled(
     server: Server,
     observer: ObserverChild,
     load: Callable[[], Loaded],
-    welcome: Callable[[], None],
+    tell_ready: Callable[[], None],
 ) -> None:
-    """Look after what changes by itself; `welcome` is called once, when sessions can begin."""
-    reloader, failure, welcomed = Reloader(load, server.operators), "", False
+    """Look after what changes by itself; `tell_ready` is called once, when all can be asked for."""
+    reloader, failure, welcomed, told = Reloader(load, server.operators), "", False, False
+    until_s = time.monotonic() + OBSERVED_S
     while not inbox.to_end:
         try:
             compilation.look()
@@ -323,11 +331,14 @@ def _serve_until_signalled(
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
         observer.look(server.operators.loaded)
-        soon = compilation.state in {"compiling", "loading"}
+        soon = not told or compilation.state in {"compiling", "loading"}
         if compilation.ready and not welcomed:
             welcomed = True
-            welcome()
-        if inbox.wait(0.1 if soon else LOOK_S):
+            server.welcome()
+        if welcomed and not told and (server.is_observed or time.monotonic() > until_s):
+            told = True
+            tell_ready()
+        if inbox.wait(0.05 if soon else LOOK_S):
             reloader.ask()
 
 

@@ -31,7 +31,7 @@ class NamesWatch:
         """Ask, or log the answer; called now and then, and never waits."""
         if self._pending is None:
             said = self._books.figures
-            now = (said.counts.sessions_opened, said.reloads["done"])
+            now = (self._books.counts.sessions_opened, said.reloads["done"])
             if self._books.session is not None and now != self._looked:
                 self._looked = now
                 self._pending = self._books.ask(self._copy)
