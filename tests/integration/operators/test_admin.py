@@ -61,7 +61,7 @@ def test_shares_tell_who_holds_what(session):
     assert "Jain index 1.000" in table
     wide = session.command("shares", "--wide", "--limit", "1").stdout
     assert "offered for" in wide
-    assert "not shown: 1 framework" in wide
+    assert "not shown: 1 role and 1 framework" in wide
     assert session.ask("shares", "--waiting", "--sort", "name")["clients"] == []
     assert session.command("shares", "--sort", "size").returncode == 2
     done = session.command("shares", "--role", "opps")

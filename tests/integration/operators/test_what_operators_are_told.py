@@ -151,7 +151,7 @@ def test_a_forecast_tells_of_each_framework_once(live):
 
 def test_tables_count_what_they_do_not_show(live):
     text = command(live.process, "shares", "--limit", "2", "--sort", "name").stdout
-    assert "not shown: 7 frameworks as 11 clients" in text
+    assert "not shown: 3 roles and 7 frameworks as 11 clients" in text
     answer = ask(live.process, "explain", "agent", "a1")
     assert "of 9 frameworks" in answer["verdict"]
     assert max(each["frameworks"] for each in answer["tallies"]) <= 9
