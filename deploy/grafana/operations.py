@@ -1,6 +1,6 @@
 """The dashboard of what operators do, and of what keeps the sidecar going."""
 
-from expressions import below, metric, rate
+from expressions import metric, rate
 from panels import Page, Panel, Query
 
 OPERATION = Page(
@@ -214,28 +214,42 @@ OPERATION = Page(
         "Core": (
             Panel(
                 "Commands that wait",
-                "Messages, questions and changes before the core's thread. It should be near zero.",
+                "Messages, changes and plans before the core's thread. It should be near zero.",
                 (Query(metric("core_queue_depth"), "commands"),),
-                width=8,
+                width=6,
             ),
             Panel(
-                "Questions",
-                "Part of the core's time that they take: a fifth at most.",
-                (Query(rate("core_questions_seconds_total"), "questions"),),
-                width=8,
+                "Observer",
+                "It follows, and answers questions: 1 while it hears of the process that decides;"
+                " processor time of all of it, and of following alone; new beginnings.",
+                (
+                    Query(metric("observer_current"), "current"),
+                    Query(rate("observer_cpu_seconds_total"), "processors"),
+                    Query(rate("observer_busy_seconds_total"), "of which following"),
+                    Query(rate("observer_restarts_total"), "restarts a second"),
+                ),
+                width=6,
             ),
             Panel(
-                "Held by one command",
-                "What all work of a kind stays below: decisions wait so long. Of what is no cycle"
-                " the log says what took more than 50 ms.",
-                (Query(below(1.0, "core_hold_seconds", "kind"), "{{kind}}"),),
-                unit="s",
-                width=8,
+                "Verified",
+                "Cycles that the observer decided again, and those that came out otherwise: each is"
+                " a fault to be reported.",
+                (
+                    Query(rate("observer_verified_cycles_total"), "verified a second"),
+                    Query(metric("observer_differences_total"), "differences"),
+                ),
+                width=6,
+            ),
+            Panel(
+                "Memory of the observer",
+                "That of the process that decides is process_resident_memory_bytes.",
+                (Query(metric("observer_resident_memory_bytes"), "resident"),),
+                unit="bytes",
+                width=6,
             ),
             Panel(
                 "Calls refused",
-                "room: no place for their kind. right: who calls has none. turn: others asked for"
-                " too long.",
+                "room: no place for their kind. right: the caller has none.",
                 (Query(rate("calls_refused_total"), "{{kind}}: {{reason}}"),),
                 unit="ops",
             ),

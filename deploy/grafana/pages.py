@@ -192,10 +192,9 @@ FAIRNESS = Page(
             ),
             Panel(
                 "What they cost",
-                "The last time, how long the copy for it held the core up, and a second of time.",
+                "The last time, and a second of time.",
                 (
                     Query(metric("fair_shares_last_seconds"), "last"),
-                    Query(metric("fair_shares_copy_seconds"), "copy"),
                     Query(rate("fair_shares_work_seconds_total"), "a second"),
                     Query(rate("fair_shares_total", "result"), "{{result}} a second"),
                 ),

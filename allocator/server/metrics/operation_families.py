@@ -479,6 +479,7 @@ OBSERVER: Families[FollowedBooks] = (
 )
 
 FAMILIES: Sequence[Family[Any]] = (
+    *COMPILATION,
     *ADMIN_CHANGES,
     *KEEPING,
     *JOURNAL,

@@ -21,13 +21,11 @@ from allocator.server.engine.latency_histogram import BOUNDS_S
 from allocator.server.following.books import FollowedBooks
 from allocator.server.metrics import operation_families, state_families
 from allocator.server.metrics.family import SCRAPE_ERRORS, Family, Parts, PartsNow
-from allocator.server.metrics.operation_families import COMPILATION
 from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
 from allocator.server.web.http import Check, HttpServer, nothing_wrong, probe_routes
 
 FAMILIES: Sequence[Family[Any]] = (
-    *COMPILATION,
     *state_families.FAMILIES,
     *operation_families.FAMILIES,
     SCRAPE_ERRORS,
