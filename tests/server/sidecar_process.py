@@ -114,6 +114,12 @@ class SidecarProcess:
         return self.process.wait(within_s)
 
     @property
+    def observer_pid(self) -> int:
+        """The observer's process."""
+        (found,) = [pid for pid in children_of(self.process.pid) if name_of(pid) == "observer"]
+        return found
+
+    @property
     def alive(self) -> bool:
         return self.process.poll() is None
 
@@ -154,6 +160,17 @@ class SidecarProcess:
                 self.ready_s = time.monotonic() - self.begun_s
                 self._ready.set()
         self._ready.set()
+
+
+def children_of(pid: int) -> list[int]:
+    """Processes that a process began, and that live or were not waited for."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(each) for each in text.split()]
+
+
+def name_of(pid: int) -> str:
+    """What `ps` calls a process."""
+    return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 def await_true(found: Callable[[], bool]) -> None:

@@ -24,7 +24,6 @@ from allocator.core import (
     PolicySpec,
     SetPolicy,
     Settings,
-    Trail,
 )
 from allocator.server.config import Config
 from allocator.server.engine import sessions
@@ -203,7 +202,6 @@ class CoreLoop:
             self.session_limits,
             substitute=self._substitute,
             around_cycle=self.cycle_times.observing,
-            trail=Trail(),
             first_plan=lambda *cycle: self.first_plan(*cycle),  # noqa: PLW0108 - it is set later
         )
 

@@ -14,13 +14,14 @@ AFTER = "after-record"
 STREAM_S = 600.0
 """An answer in pieces may take so long."""
 
-_OPTIONS = (
+OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.max_receive_message_length", -1),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
+"""Of connections between both processes: each is called again soon after it was away."""
 
 _UNAVAILABLE = "the observer, which answers questions, is starting; ask again"
 
@@ -34,7 +35,7 @@ class ObserverCalls:
         `target`: where it listens.
         `position`: of the latest record, which an answer must include.
         """
-        self._channel = grpc.insecure_channel(target, _OPTIONS)
+        self._channel = grpc.insecure_channel(target, OPTIONS)
         self._position = position
 
     def ask(self, method: str, request: bytes, within_s: float) -> bytes:

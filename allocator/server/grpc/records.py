@@ -109,14 +109,14 @@ class RecordServicer(records_pb2_grpc.RecordServiceServicer):
         follower = wait(context, loop.call(loop.follow))
         try:
             if context.add_callback(follower.end):
-                yield from follower.messages(self._latest())
+                yield from follower.messages(self.latest())
         except BehindError:
             text = "this follower reads too slowly; call again for a new checkpoint"
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
         finally:
             loop.feed.remove(follower)
 
-    def _latest(self) -> Callable[[], pb.Figures | None]:
+    def latest(self) -> Callable[[], pb.Figures | None]:
         """Give the figures now and then, and right after a change."""
         sent_s, sent = 0.0, (-1, -1)
 

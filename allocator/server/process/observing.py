@@ -21,7 +21,7 @@ from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.fair_shares import FairnessWatch
 from allocator.server.following.settings import FollowedSettings
-from allocator.server.grpc.forwarding import status_of
+from allocator.server.grpc.forwarding import OPTIONS, status_of
 from allocator.server.grpc.questions import QuestionServicer
 from allocator.server.metrics.family import PartsNow
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
@@ -43,14 +43,12 @@ QUESTIONS_MAX = 16
 
 LOOK_S = 1.0
 
-_OPTIONS = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", -1))
-
 _log = structlog.get_logger()
 
 
 def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
     """Call the process that decides. Raises ConnectionError where the stream ends."""
-    with grpc.insecure_channel(target, _OPTIONS) as channel:
+    with grpc.insecure_channel(target, OPTIONS) as channel:
         stub = records_pb2_grpc.RecordServiceStub(channel)
         try:
             yield from stub.Follow(records_pb2.FollowRequest(), wait_for_ready=True)
@@ -93,7 +91,7 @@ class Observer:
             readiness=self._readiness,
         )
         trials = Trials(lambda: self.books.allocator, config.limits.core(), registry.try_out)
-        self._grpc = grpc.server(ThreadPoolExecutor(QUESTIONS_MAX, "grpc"), options=_OPTIONS)
+        self._grpc = grpc.server(ThreadPoolExecutor(QUESTIONS_MAX, "grpc"), options=OPTIONS)
         servicer = QuestionServicer(self.views, trials)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, self._grpc)
         self._grpc.add_insecure_port(link.observer)

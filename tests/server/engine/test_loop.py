@@ -8,19 +8,15 @@ import pytest
 import structlog
 
 from allocator.core import EventError, PolicySpec, SetConstraint, SetPolicy
-from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import PolicySection
 from allocator.server.engine import core_loop, sessions
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.sessions import SessionStream
-from allocator.server.reports import report
-from allocator.server.system.compilation import PARTS, Progress
-from allocator.server.views import status_warnings
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Greeting, WireError
-from tests.wire.dialogue import STATE
+from allocator.wire import WireError
+from tests.server.in_process import InProcess
 
 
 @pytest.fixture
@@ -30,36 +26,6 @@ def loop():
     loop.start()
     yield loop
     loop.stop()
-
-
-class InProcess:
-    """A module without a channel: its port is read here."""
-
-    def __init__(self, loop: CoreLoop, instance: str = "instance", started_us: int = 1) -> None:
-        self.loop = loop
-        self.cuts = 0
-        self.port = SessionStream("test", queue_max=4, stalled_s=0.2, cut=self._cut)
-        self.client = ModuleSession(Greeting("master", instance, started_us))
-        self.answers = self.port.answers()
-        loop.open(self.port)
-
-    def _cut(self) -> None:
-        self.cuts += 1
-
-    def say(self, request: pb.SessionRequest) -> None:
-        assert self.port.await_room()
-        self.loop.receive(self.port, request.SerializeToString())
-
-    def begin(self) -> "InProcess":
-        self.say(self.client.hello())
-        self.client.receive(next(self.answers))
-        for request in self.client.snapshot(STATE, sequence=0, clock_ms=1):
-            self.say(request)
-        return self
-
-    def batch(self, clock_ms: int, *, cycle: bool = True):
-        self.say(self.client.batch(clock_ms, cycle=cycle))
-        return self.client.receive(next(self.answers))
 
 
 def test_work_is_done_in_order_on_one_thread(loop):
@@ -86,25 +52,6 @@ def test_a_session_is_known_by_what_it_said(loop):
     assert session is not None
     assert (session.master_id, session.instance_id, session.peer) == ("master", "instance", "test")
     assert (session.number, session.sequence, session.clock_ms) == (1, 1, 7)
-
-
-def test_a_master_is_silent_by_the_clock_that_nobody_sets(loop, monkeypatch):
-    def warned() -> list[str]:
-        progress = Progress("compiled", len(PARTS))
-        found = loop.call(
-            lambda: list(status_warnings.of_core(loop, report.read(loop.allocator), progress))
-        ).result(60)
-        return [each.what for each in found]
-
-    module = InProcess(loop).begin()
-    module.batch(7)
-    machine = time.time
-    monkeypatch.setattr(time, "time", lambda: machine() + 40 * 86_400)
-    assert warned() == []
-    monkeypatch.setattr(time, "time", lambda: machine() - 40 * 86_400)
-    monkeypatch.setattr(status_warnings, "SILENCE_S", 0.05)
-    time.sleep(0.1)
-    assert warned() == ["silent master"]
 
 
 def test_cycles_are_timed_and_counted(loop):

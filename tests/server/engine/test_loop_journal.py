@@ -104,12 +104,6 @@ def test_the_journal_gives_the_bytes_that_were_sent(tmp_path):
     assert path.stat().st_mode & 0o077 == 0, "frameworks' names are nobody else's"
 
 
-def look(loop: CoreLoop) -> None:
-    """What `mesos-allocator shares` has the core do."""
-    loop.record_preview()
-    loop.allocator.scores()
-
-
 def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
     """Two sessions into files as small as they can be, operators in between; gives what was heard.
 
@@ -129,8 +123,6 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
             events = [declined(answer, 500 * (batch % 3))] if len(answer) else []
             outcomes = [module.all_offered(answer)] if len(answer) else []
             answer = module.batch(1000 * (batch + 1), *outcomes, *events)
-            if batch % 7 == 3:
-                loop.call(partial(look, loop)).result(60)
             if batch % 10 == 9:
                 loop.call(
                     partial(loop.step, SetDemand("", f"s{batch}*", {"cpus": 100 * batch}))

@@ -5,7 +5,6 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from functools import partial
 
 import grpc
 import numpy as np
@@ -17,7 +16,6 @@ from allocator.core import (
     AddFramework,
     AgentInfo,
     Define,
-    Event,
     FrameworkInfo,
     Hold,
     Holdings,
@@ -38,14 +36,15 @@ from allocator.core import (
 from allocator.core.checkpoint import to_columns
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.grpc.admin import AdminServicer, RuleRpcs
+from allocator.server.grpc.questions import QuestionServicer
 from allocator.server.views import dump
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.v1.types_pb2 import Quantities
 from allocator.wire.journal.checkpoint import mark
-from tests.server.in_process import asking, running
+from tests.server.in_process import asking, cycle, running, tell
+from tests.server.sidecar_process import await_true
 
 GIB = 1024 * 1000  # thousandths of a MiB
 
@@ -84,11 +83,6 @@ def stub(loop) -> Iterator[AdminServiceStub]:
         yield found
 
 
-def tell(loop: CoreLoop, *events: Event) -> None:
-    for event in events:
-        loop.call(partial(loop.allocator.step, event)).result(60)
-
-
 def refusal(call, request) -> str:
     with pytest.raises(grpc.RpcError) as caught:
         call(request)
@@ -112,14 +106,14 @@ def test_status_counts_what_there_is(loop, stub):
     status = stub.GetStatus(pb.GetStatusRequest())
     assert (status.agents, status.frameworks, status.roles) == (1, 2, 3)
     assert (status.active_agents, status.active_frameworks) == (1, 2)
-    assert not status.in_session
+    assert status.in_session
     assert status.policy.name == "drf"
     assert status.sidecar_id == loop.sidecar_id
     use = {each.name: (each.total, each.held) for each in status.resources}
     assert use == {"cpus": (9000, 6000), "mem": (18 * GIB, 12 * GIB)}
     assert np.isnan(status.cycle_p50_ms)
-    loop.call(lambda: loop.allocator.allocate(1000)).result(60)
-    assert stub.GetStatus(pb.GetStatusRequest()).cycle_p50_ms > 0
+    cycle(loop, 1000)
+    await_true(lambda: stub.GetStatus(pb.GetStatusRequest()).cycle_p50_ms > 0)
 
 
 def test_shares_are_dominant_shares(loop, stub):
@@ -146,7 +140,7 @@ def test_shares_tell_of_offers_that_lie_and_of_whoever_waits(loop, stub):
     tell(loop, *CLUSTER, SetConstraint("", "", "zone=a"), Suppress(1))
 
     def shares(now_ms: int) -> dict[str, pb.Share]:
-        loop.call(lambda: loop.allocator.allocate(now_ms)).result(60)
+        cycle(loop, now_ms)
         answer = stub.GetShares(pb.GetSharesRequest())
         assert not any(role.offer_age_s or role.waited_cycles for role in answer.roles)
         return {each.framework_id or each.role: each for each in (*answer.clients, *answer.roles)}
@@ -268,7 +262,7 @@ def test_constraints_are_set_and_removed_and_count_at_once(loop, stub):
         stub.SetConstraint(request)
     request.force = True
     assert list(stub.SetConstraint(request).constraints) == [rule]
-    decisions = loop.call(lambda: loop.allocator.allocate(1000)).result(60)
+    decisions = cycle(loop, 1000)
     assert set(decisions.framework.tolist()) == {2}
     answer = stub.SetConstraint(spb.SetConstraintRequest(constraint=rule, remove=True))
     assert not answer.constraints
@@ -402,7 +396,7 @@ def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     stub.SetConstraint(
         spb.SetConstraintRequest(constraint=spb.Constraint(expression="!ssd"), all=True)
     )
-    loop.call(lambda: loop.allocator.allocate(1000)).result(60)
+    cycle(loop, 1000)
     one, two, cpus = np.array([1]), np.array([2]), np.array([0])
     taken = Holdings(one, two, one, cpus, np.array([[1000]]))
     tell(loop, Transition(taken))
@@ -469,5 +463,5 @@ def test_what_was_not_begun_in_time_is_not_done(loop, stub):
 def test_every_call_of_the_service_is_answered():
     """Those of rules are made of rows, which types do not see."""
     methods = pb.DESCRIPTOR.services_by_name["AdminService"].methods_by_name
-    answered = {name for each in (AdminServicer, RuleRpcs) for name in vars(each)}
-    assert not set(methods) - answered
+    answered = {name for each in QuestionServicer.__mro__[:2] for name in vars(each)}
+    assert set(methods) - answered == {"ResetSettings"}

@@ -2,7 +2,6 @@
 
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,19 +12,20 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from allocator import policies
+from allocator.server.config import Config
 from allocator.server.config.sections import AccessSection
-from allocator.server.engine.commands import AnswerLock
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.monitor import Monitor
 from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc import calls
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.calls import BOUNDS, CALLS_MAX, Calls
-from allocator.server.metrics.scraping import start_http
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
-from tests.server.metrics.test_metrics_http import CONFIG, loop
+from tests.server.in_process import running
+from tests.server.metrics.scraping import samples
 from tests.server.sidecar_process import METHOD, GrpcModule, SidecarProcess, await_true
-
-__all__ = ["loop"]
 
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 CHECK = "/grpc.health.v1.Health/Check"
@@ -33,6 +33,7 @@ WATCH = "/grpc.health.v1.Health/Watch"
 STATUS = "/allocator.v1.AdminService/GetStatus"
 DUMP = "/allocator.v1.AdminService/Dump"
 STRANGERS = 40
+NAME = "calls_refused_total"
 OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
 
 
@@ -122,13 +123,12 @@ class Held:
         self.over.wait()
 
 
-def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused(loop):
+def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused():
     held = Held()
-    server = start_http(CONFIG, loop, problem=held.calls.problem)
-    server.serving()
-    url = f"http://127.0.0.1:{server.port}/readyz"
     with ExitStack() as until_end:
-        until_end.callback(server.close)
+        core = until_end.enter_context(running(CoreLoop(Config(), build_policy=policies.build)))
+        monitor = Monitor(core, held.calls.problem)
+        monitor.serving()
         until_end.callback(held.server.stop, None)
         until_end.callback(held.over.set)
         channel = until_end.enter_context(grpc.insecure_channel(held.target, OWN_CONNECTION))
@@ -137,14 +137,10 @@ def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused(loop):
         until_end.callback(never.set)
         for number in range(2 * SESSIONS_MAX):
             assert number < BOUNDS["session"].places
-            with urllib.request.urlopen(url, timeout=60) as ready:
-                assert ready.status == 200
+            assert monitor.readiness() == ""
             begun.append(begin(iter(never.wait, True)))
             assert next(begun[-1]) == b"here"
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(url, timeout=60)
-        assert refused.value.code == 503
-        assert refused.value.read() == b"32 streams of masters are open, and no more can be\n"
+        assert monitor.readiness() == "32 streams of masters are open, and no more can be"
         with pytest.raises(grpc.RpcError) as caught:
             next(begin(iter(never.wait, True)))
         assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -177,20 +173,10 @@ def test_an_answer_that_nobody_takes_ends(monkeypatch):
 
 
 class Crowded:
-    """A server that says how many of its operators' answers are made at a time."""
-
-    METHODS = ("GetStatus", "Dump", "SetPolicy")
+    """A server whose operators' answers take a moment."""
 
     def __init__(self) -> None:
-        self.most: dict[str, int] = dict.fromkeys(self.METHODS, 0)
-        self._made = dict.fromkeys(self.METHODS, 0)
-        self._lock = threading.Lock()
-        unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
-        handlers: Any = {
-            "GetStatus": unary(lambda _request, _context: self._make("GetStatus")),
-            "SetPolicy": unary(lambda _request, _context: self._make("SetPolicy")),
-            "Dump": stream(lambda _request, _context: (self._make("Dump") for _ in range(PIECES))),
-        }
+        handlers: Any = {"GetStatus": grpc.unary_unary_rpc_method_handler(self._make)}
         service = grpc.method_handlers_generic_handler("allocator.v1.AdminService", handlers)
         interceptor = Calls(Access(AccessSection()))
         pool = ThreadPoolExecutor(CALLS_MAX)
@@ -198,20 +184,9 @@ class Crowded:
         self.target = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
         self.server.start()
 
-    def _make(self, method: str) -> bytes:
-        with self._lock:
-            self._made[method] += 1
-            # Questions together: an answer that is one message waits for a piece of another.
-            asked = self._made["GetStatus"] + self._made["Dump"]
-            now = self._made[method] if method == "SetPolicy" else asked
-            self.most[method] = max(self.most[method], now)
+    def _make(self, _request: bytes, _context: grpc.ServicerContext) -> bytes:
         time.sleep(0.02)
-        with self._lock:
-            self._made[method] -= 1
         return b"x"
-
-
-PIECES = 5
 
 
 def test_operators_have_room_again_when_silent_ones_are_ended(monkeypatch):
@@ -236,45 +211,6 @@ def test_operators_have_room_again_when_silent_ones_are_ended(monkeypatch):
     assert told <= {"12 calls of this kind (operator) are open; call again later"}
 
 
-def test_one_answer_is_made_at_a_time_and_changes_wait_for_none():
-    """Threads that make answers hold the interpreter's lock, which decisions need."""
-    crowded = Crowded()
-    with grpc.insecure_channel(crowded.target, OWN_CONNECTION) as channel:
-        status: Any = channel.unary_unary(STATUS)
-        dump: Any = channel.unary_stream(DUMP)
-        change: Any = channel.unary_unary("/allocator.v1.AdminService/SetPolicy")
-        with ThreadPoolExecutor(12) as pool:
-            asked = [pool.submit(lambda: [status(b"", timeout=60)]) for _ in range(4)]
-            asked += [pool.submit(lambda: list(dump(b"", timeout=60))) for _ in range(4)]
-            changes = [pool.submit(lambda: change(b"", timeout=60)) for _ in range(4)]
-            assert [len(each.result()) for each in asked] == [1] * 4 + [PIECES] * 4
-            assert [each.result() for each in changes] == [b"x"] * 4
-        crowded.server.stop(None)
-    assert crowded.most["GetStatus"] == crowded.most["Dump"] == 1
-    assert crowded.most["SetPolicy"] > 1
-
-
-def test_who_waits_for_a_turn_in_vain_is_told():
-    turn = AnswerLock()
-    interceptor = Calls(Access(AccessSection()), turn)
-    handler: Any = grpc.unary_unary_rpc_method_handler(lambda _request, _context: b"x")
-    service = grpc.method_handlers_generic_handler(
-        "allocator.v1.AdminService", {"GetStatus": handler}
-    )
-    server = grpc.server(ThreadPoolExecutor(4), handlers=[service], interceptors=[interceptor])
-    target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
-    server.start()
-    with grpc.insecure_channel(target, OWN_CONNECTION) as channel:
-        grpc.channel_ready_future(channel).result(60)
-        status: Any = channel.unary_unary(STATUS)
-        with turn.within(0), pytest.raises(grpc.RpcError) as caught:
-            status(b"", timeout=3)
-        assert caught.value.details() == "others ask, and one is answered at a time; ask again"
-        assert status(b"", timeout=60) == b"x"
-    server.stop(None)
-    assert interceptor.refused == {("operator", "turn"): 1}
-
-
 def test_refused_calls_are_shown_by_kind_and_reason(tmp_path):
     token = tmp_path / "token"
     token.write_text("secret")
@@ -285,8 +221,14 @@ def test_refused_calls_are_shown_by_kind_and_reason(tmp_path):
             with pytest.raises(grpc.RpcError) as caught:
                 stub.GetStatus(pb.GetStatusRequest(), timeout=60)
             assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
-        found = sidecar.scraped()
-    refused = {key[1]: value for key, value in found.items() if key[0] == "calls_refused_total"}
-    assert len(refused) == len(BOUNDS) * len(calls.REASONS)
-    told = {frozenset(labels): value for labels, value in refused.items() if value}
+
+        def refused() -> dict[frozenset, float]:
+            text = urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=60).read()
+            found = samples(text.decode())
+            return {frozenset(key[1]): each for key, each in found.items() if key[0] == NAME}
+
+        await_true(lambda: any(refused().values()))
+        found = refused()
+    assert len(found) == len(BOUNDS) * len(calls.REASONS)
+    told = {labels: value for labels, value in found.items() if value}
     assert told == {frozenset({("kind", "operator"), ("reason", "right")}): 3.0}

@@ -14,7 +14,7 @@ from allocator.server.config.sections import AccessSection
 from allocator.server.grpc.access import ADMIN, READS, Access, right_of
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
-from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 from tests.tiers import long
 
 NOW_US = time.time_ns() // 1000
@@ -129,11 +129,11 @@ def test_readyz_says_that_no_master_can_be_let_in(token, spoil):
     with SidecarProcess(f"access.session_token={token}") as sidecar:
         assert sidecar.page("/readyz")[0] == 200
         spoil(token)
-        status, text = sidecar.page("/readyz")
-        assert status == 503
+        await_true(lambda: sidecar.page("/readyz")[0] == 503)
+        _, text = sidecar.page("/readyz")
         assert text.startswith(f"no master can be let in: the token in {token} cannot be read")
         token.write_text("a-masters-secret\n")
-        assert sidecar.page("/readyz")[0] == 200
+        await_true(lambda: sidecar.page("/readyz")[0] == 200)
 
 
 @pytest.mark.long

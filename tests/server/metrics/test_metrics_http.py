@@ -1,4 +1,4 @@
-"""The HTTP listener, before a core that answers, is busy, or is gone."""
+"""The HTTP listener, before books that answer, or are busy."""
 
 import contextlib
 import gzip
@@ -6,39 +6,53 @@ import http.client
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import structlog
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from allocator import policies
 from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
 from allocator.server.config import Config, Flag, load
+from allocator.server.engine import monitor
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.following.books import FollowedBooks
 from allocator.server.metrics import scraping, state_families
 from allocator.server.metrics.family import Selection
-from allocator.server.metrics.scraping import MetricsServer, start_http
+from allocator.server.metrics.scraping import MetricsServer
 from allocator.server.reports import report
 from allocator.server.reports.report import Report
+from allocator.server.system.http_socket import http_socket
 from allocator.server.web import http as listener
 from allocator.server.web.http import plain_text
-from tests.server.engine.test_loop import InProcess
+from tests.server.grpc.test_admin import CLUSTER
+from tests.server.in_process import books_of, kept, running
 from tests.server.metrics.scraping import samples, value
+from tests.server.sidecar_process import await_true
 
 CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
 
 
+def start_http(
+    config: Config,
+    books: FollowedBooks,
+    pages: Iterable[BaseRoute] = (),
+    **checks: Callable[[], str],
+) -> MetricsServer:
+    listener = http_socket(config.http.host, config.http.port)
+    return MetricsServer(config, listener, books, (), pages, **checks)
+
+
 @pytest.fixture
-def loop() -> Iterator[CoreLoop]:
-    core = CoreLoop(Config(), build_policy=policies.build)
-    core.start()
-    core.call(lambda: report.read(core.allocator)).result(200)  # loads what is compiled
-    yield core
-    core.stop()
+def loop() -> Iterator[FollowedBooks]:
+    with kept(books_of()) as books:
+        books.ask(lambda: report.read(books.allocator)).result(200)  # loads what is compiled
+        yield books
 
 
 @pytest.fixture
@@ -52,15 +66,13 @@ def server(loop) -> Iterator[MetricsServer]:
 def impatient(monkeypatch):
     """Nobody waits long in a test; what is waited for is the same."""
     monkeypatch.setattr(scraping, "ANSWER_S", 0.05)
-    monkeypatch.setattr(scraping, "GLANCE_S", 0.05)
-    monkeypatch.setattr(scraping, "SILENCE_S", 0.2)
 
 
 class Busy:
-    """Keeps the core at work for as long as the context lasts."""
+    """Keeps the thread that owns books, or a core, at work for as long as the context lasts."""
 
-    def __init__(self, loop: CoreLoop) -> None:
-        self.loop = loop
+    def __init__(self, owner: FollowedBooks | CoreLoop) -> None:
+        self.have = owner.ask if isinstance(owner, FollowedBooks) else owner.call
         self.done = threading.Event()
 
     def __enter__(self) -> None:
@@ -70,7 +82,7 @@ class Busy:
             began.set()
             return self.done.wait()
 
-        self.work = self.loop.call(work)
+        self.work = self.have(work)
         assert began.wait(60)
 
     def __exit__(self, *_error: object) -> None:
@@ -116,25 +128,47 @@ def test_other_pages_and_methods(server):
     assert int(headers["Content-Length"]) > 1000
 
 
-def test_ready_only_between_start_and_drain(server):
-    assert get(server, "/readyz")[:2] == (503, "starting\n")
-    server.serving()
-    assert get(server, "/readyz")[:2] == (200, "ok\n")
-    server.draining()
-    assert get(server, "/readyz")[:2] == (503, "shutting down\n")
-    assert get(server, "/healthz")[:2] == (200, "ok\n")
+def test_probes_say_what_is_wrong(loop):
+    problems = {"health": "", "readiness": "starting"}
+    checks = {name: partial(problems.__getitem__, name) for name in problems}
+    server = start_http(CONFIG, loop, **checks)
+    try:
+        assert get(server, "/readyz")[:2] == (503, "starting\n")
+        assert get(server, "/healthz")[:2] == (200, "ok\n")
+        problems.update(health="hung", readiness="")
+        assert get(server, "/readyz")[:2] == (200, "ok\n")
+        assert get(server, "/healthz")[:2] == (503, "hung\n")
+    finally:
+        server.close()
 
 
-def test_a_busy_core_is_not_ready_and_in_the_end_not_alive(server, loop, impatient):
-    server.serving()
-    with Busy(loop):
-        assert get(server, "/readyz")[:2] == (503, "the core is busy\n")
-        time.sleep(0.25)
-        status, text, _ = get(server, "/healthz")
-        assert status == 503
-        assert text.startswith("the core has not answered for ")
-    assert get(server, "/healthz")[0] == 200
-    assert get(server, "/readyz")[0] == 200
+def test_ready_only_between_start_and_drain():
+    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
+        problems: list[str] = []
+        looked = monitor.Monitor(core, lambda: "".join(problems))
+        assert looked.readiness() == "starting"
+        looked.serving()
+        assert looked.readiness() == ""
+        problems.append("no room")
+        assert looked.readiness() == "no room"
+        looked.draining()
+        assert looked.readiness() == "shutting down"
+        assert looked.health() == ""
+
+
+def test_a_busy_core_is_not_ready_and_in_the_end_not_alive(monkeypatch):
+    monkeypatch.setattr(monitor, "BUSY_S", 0.05)
+    monkeypatch.setattr(monitor, "SILENCE_S", 0.2)
+    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
+        looked = monitor.Monitor(core, lambda: "")
+        looked.serving()
+        with Busy(core):
+            assert looked.health() == ""
+            time.sleep(0.1)
+            assert looked.readiness() == "the core is busy"
+            time.sleep(0.25)
+            assert looked.health().startswith("the core has not answered for ")
+        await_true(lambda: not looked.health() and not looked.readiness())
 
 
 def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
@@ -143,7 +177,7 @@ def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
         Define({0: Kind("cpus")}, {}),
         AddAgent(1, AgentInfo("a"), {0: 4000}),
     ):
-        loop.call(lambda event=event: loop.allocator.step(event)).result()
+        loop.ask(lambda event=event: loop.allocator.step(event)).result()
     fresh = samples(get(server, "/metrics")[1])
     assert value(fresh, "capacity", resource="cpus") == 4
     fresh_age_s = value(fresh, "report_age_seconds")
@@ -155,19 +189,17 @@ def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
             assert value(stale, "report_age_seconds") > fresh_age_s
 
 
-def test_however_many_ask_a_busy_core_is_asked_once(loop, impatient):
-    asked = []
-    question = scraping.Question(loop.call, lambda: asked.append(1))
+def test_however_many_scrape_busy_books_are_asked_once(loop, impatient, monkeypatch):
+    asked, read = [], report.read
+    monkeypatch.setattr(report, "read", lambda allocator: asked.append(1) or read(allocator))
+    scrapes = scraping.Scrapes(loop)
     with Busy(loop):
-        for _ in range(10):
-            with pytest.raises(TimeoutError):
-                question.ask(0.01)
-        assert question.waiting_s() >= 0.1
-    loop.call(lambda: None).result(60)  # the core has answered what waited before this
+        for _ in range(5):
+            assert scrapes.latest() is None
+    loop.ask(lambda: None).result(60)  # what waited before this is answered
     assert len(asked) == 1
-    question.ask(10)
+    assert scrapes.latest() is not None
     assert len(asked) == 2
-    assert question.waiting_s() == 0
 
 
 def test_before_the_first_answer_there_are_still_metrics(loop, impatient):
@@ -215,7 +247,7 @@ BIG = 50_000_000
 
 
 @contextlib.contextmanager
-def read_by_nobody(loop: CoreLoop, readers: int) -> Iterator[tuple[MetricsServer, list]]:
+def read_by_nobody(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsServer, list]]:
     """Give a listener, and those who asked it for a large answer and do not read on."""
     big = Route("/big", lambda _request: plain_text(200, "x" * BIG))
     server = start_http(CONFIG, loop, pages=[big])
@@ -394,9 +426,8 @@ def test_no_answer_goes_to_a_page_of_somebody_elses(loop, server, host):
 
 def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
     """Neither the rest of the scrape, nor a session, which is told nothing of it."""
-    module = InProcess(loop).begin()
-    module.batch(1000)
-
+    for event in CLUSTER:
+        loop.ask(partial(loop.allocator.step, event)).result(60)
     given = state_families._roles
 
     def failing(report: Report, limit: int) -> Selection:
@@ -419,15 +450,13 @@ def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
         assert value(whole, "scrape_errors_total", part="roles") == 0
         told = [each for each in logged if each["log_level"] == "error"]
         assert [each["part"] for each in told] == ["roles"]
-        module.batch(2000)
         monkeypatch.undo()
         after = samples(get(running, "/metrics")[1])
         assert {name for name, _ in after} == {name for name, _ in whole}
-        # What the core cannot copy is shown as it was before.
+        # What cannot be copied is shown as it was before.
         monkeypatch.setattr(report, "read", failing_now)
         older = samples(get(running, "/metrics")[1])
         assert {name for name, _ in older} == {name for name, _ in whole}
-        module.batch(3000)
     finally:
         running.close()
 

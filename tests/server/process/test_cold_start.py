@@ -24,14 +24,10 @@ from allocator.server.system import compilation, loop_cache
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.server.metrics.scraping import value
-from tests.server.sidecar_process import READY_S, GrpcModule, SidecarProcess
+from tests.server.sidecar_process import READY_S, GrpcModule, SidecarProcess, children_of
 from tests.tiers import long
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def children_of(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @pytest.fixture
@@ -88,7 +84,7 @@ def test_until_its_loops_are_compiled_it_says_so_takes_no_session_and_ends_at_on
         assert re.search(progress, status.warnings[0].text)
         assert sidecar.said("compiling the loops (about a minute, once)")
         children = children_of(sidecar.process.pid)
-        assert len(children) == len(PARTS)
+        assert len(children) == len(PARTS) + 1  # the observer
         assert sidecar.terminate(number) == 0
         assert not sidecar.said("ready")
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
@@ -130,7 +126,7 @@ def test_without_a_compiler_it_is_ready_at_once_with_plain_loops(cold, monkeypat
         assert len(GrpcModule(channel).begin().batch(cycle=True)) > 0
         assert status_of(channel).loops_state == "plain"
         assert sidecar.page("/readyz") == (200, "ok\n")
-        assert children_of(sidecar.process.pid) == []
+        assert children_of(sidecar.process.pid) == [sidecar.observer_pid]
 
 
 def test_a_collection_of_garbage_does_not_look_at_what_was_loaded(complete_cache):

@@ -38,9 +38,8 @@ def scrape(http: str) -> str:
 
 
 @contextmanager
-def no_descriptors(sidecar: SidecarProcess) -> Iterator[None]:
-    """Leave the process those that it has, for as long as the context lasts."""
-    pid = sidecar.process.pid
+def no_descriptors(pid: int) -> Iterator[None]:
+    """Leave a process those that it has, for as long as the context lasts."""
     # What a test before this one used is closed a moment later.
     lowest, still = -1, 0
     while still < 3:
@@ -57,7 +56,7 @@ def no_descriptors(sidecar: SidecarProcess) -> Iterator[None]:
 
 def test_no_flood_of_logs_without_descriptors(sidecar):
     host, _, port = sidecar.http.rpartition(":")
-    with no_descriptors(sidecar), ExitStack() as stack:
+    with no_descriptors(sidecar.observer_pid), ExitStack() as stack:
         for _ in range(KNOCKS):
             stack.enter_context(socket.create_connection((host, int(port)), 60))
         sidecar.await_said(SAID)
@@ -75,14 +74,14 @@ def test_operators_on_a_socket_are_answered_without_descriptors(sidecar):
     with sidecar.channel() as channel:
         stub = admin_pb2_grpc.AdminServiceStub(channel)
         stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=60)  # so it is connected
-        with no_descriptors(sidecar):
+        with no_descriptors(sidecar.process.pid):
             answer = stub.SetLimit(settings_pb2.SetLimitRequest(limit=limit), timeout=60)
     assert [each.role for each in answer.limits] == ["eng"]
 
 
 def test_a_configuration_that_cannot_be_read_ends_nothing(sidecar):
     """Where the plugins are cannot even be looked up then."""
-    with no_descriptors(sidecar):
+    with no_descriptors(sidecar.process.pid):
         sidecar.process.send_signal(signal.SIGHUP)
         said = sidecar.await_said("configuration not taken over, nothing has changed")
     assert said["problems"] == ["Too many open files; send SIGHUP again when that is over"]
@@ -95,7 +94,7 @@ def test_the_first_request_by_http_needs_no_import():
         host, _, port = fresh.http.rpartition(":")
         with socket.create_connection((host, int(port)), 60) as connection:
             time.sleep(0.5)  # until it is accepted
-            with no_descriptors(fresh):
+            with no_descriptors(fresh.observer_pid):
                 connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
                 assert connection.recv(1024).startswith(b"HTTP/1.1 200")
         assert not [line for line in fresh.raw if "Traceback" in line]
@@ -107,5 +106,5 @@ def test_the_first_cycle_needs_no_descriptor():
     with SidecarProcess(compiled=True) as fresh, fresh.channel() as channel:
         module = GrpcModule(channel).begin()
         module.batch()
-        with no_descriptors(fresh):
+        with no_descriptors(fresh.process.pid):
             assert len(module.batch(cycle=True))

@@ -9,9 +9,9 @@ import pytest
 
 from allocator import policies
 from allocator.server.config import Config
+from allocator.server.engine import monitor as monitors
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics import scraping
-from allocator.server.metrics.scraping import Monitor
+from allocator.server.engine.monitor import Monitor
 from allocator.server.process import systemd
 from tests.server.metrics.test_metrics_http import Busy
 from tests.server.sidecar_process import SidecarProcess
@@ -51,11 +51,10 @@ def test_it_is_told_of_start_life_and_end(heard, monkeypatch):
 
 def test_a_core_that_hangs_is_not_called_alive(heard, monkeypatch):
     monkeypatch.setenv("WATCHDOG_USEC", "60000")
-    monkeypatch.setattr(scraping, "GLANCE_S", 0.01)
-    monkeypatch.setattr(scraping, "SILENCE_S", 0.05)
+    monkeypatch.setattr(monitors, "SILENCE_S", 0.05)
     loop = CoreLoop(Config(), build_policy=policies.build)
     loop.start()
-    monitor = Monitor(loop)
+    monitor = Monitor(loop, lambda: "")
     with systemd.watched(lambda: not monitor.health()):
         assert heard.recv(100) == systemd.ALIVE
         with Busy(loop):

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from allocator import policies
 from allocator.core import (
     AddAgent,
     AddAgents,
@@ -31,9 +30,9 @@ from allocator.core import (
     SetPaused,
 )
 from allocator.server.config import Config, Flag, Loaded, load
-from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics.scraping import MetricsServer, start_http
-from allocator.server.operators.operators import Operators
+from allocator.server.following.books import FollowedBooks
+from allocator.server.following.settings import FollowedSettings
+from allocator.server.metrics.scraping import MetricsServer
 from allocator.server.views.views import Views
 from allocator.server.web import http as listener
 from allocator.server.web.page import agent_map, look, page_routes, routes, tables
@@ -41,7 +40,8 @@ from allocator.settable import KINDS
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from tests.integration.web.page_cluster import HOSTILE, TURNED, state
-from tests.server.metrics.test_metrics_http import Busy
+from tests.server.in_process import books_of, kept
+from tests.server.metrics.test_metrics_http import Busy, start_http
 
 CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
 
@@ -55,17 +55,15 @@ def always_fresh(monkeypatch):
 
 
 @pytest.fixture
-def loop() -> Iterator[CoreLoop]:
-    core = CoreLoop(Config(), build_policy=policies.build)
-    core.start()
-    core.call(lambda: core.allocator.allocate(1)).result(200)  # loads what is compiled
-    yield core
-    core.stop()
+def loop() -> Iterator[FollowedBooks]:
+    with kept(books_of()) as books:
+        books.ask(lambda: books.allocator.allocate(1)).result(200)  # loads what is compiled
+        yield books
 
 
 @pytest.fixture
 def views(loop) -> Views:
-    return Views(loop, Operators(loop, Loaded(Config(), {})))
+    return Views(loop, FollowedSettings(loop, Loaded(Config(), {})))
 
 
 @pytest.fixture
@@ -75,9 +73,9 @@ def server(loop, views) -> Iterator[MetricsServer]:
     running.close()
 
 
-def tell(loop: CoreLoop, *events: Event) -> None:
+def tell(loop: FollowedBooks, *events: Event) -> None:
     for event in events:
-        loop.call(partial(loop.allocator.step, event)).result(60)
+        loop.ask(partial(loop.allocator.step, event)).result(60)
 
 
 def ask(server: MetricsServer, path: str, method: str = "GET"):
@@ -177,9 +175,9 @@ def test_shares_and_states_stand_in_it(loop, server):
 
 def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
     tell(loop, Options(), *state(3))
-    rows = loop.call(lambda: agent_map.take(loop.allocator)).result(60)
+    rows = loop.ask(lambda: agent_map.take(loop.allocator)).result(60)
     tell(loop, SetDrain(rows.name[0]))
-    drained = loop.call(lambda: agent_map.take(loop.allocator)).result(60)
+    drained = loop.ask(lambda: agent_map.take(loop.allocator)).result(60)
     assert (rows.on[0], drained.on[0]) == (True, False)
     assert drained.on[1:].tolist() == rows.on[1:].tolist()
 
@@ -463,7 +461,7 @@ def test_a_cluster_of_many_agents_and_frameworks_makes_a_page_of_bounded_size(lo
     text = page(server, "/")
     assert len(text) < 400_000
     assert text.count('class="u0" href') == len(
-        agent_map.draw(loop.call(lambda: agent_map.take(loop.allocator)).result(60)).cells()
+        agent_map.draw(loop.ask(lambda: agent_map.take(loop.allocator)).result(60)).cells()
     )
     assert "not shown: 275 frameworks" in text
 

@@ -36,7 +36,7 @@ def test_a_drained_agent_is_shown_with_who_still_holds_something(loop, server):
     eighth = int(agents.capacity[10, 0] // 8)
     tell(loop, Hold(holdings((1, 2, 10, eighth, 0), (3, 4, 10, eighth, 0))))
     tell(loop, SetDrain("rack00-node-5"), SetDrain("agent-10"))
-    found = loop.call(lambda: drained.take(loop.allocator)).result(60)
+    found = loop.ask(lambda: drained.take(loop.allocator)).result(60)
     assert [(each.name, each.frameworks, each.used) for each in found.rows] == [
         ("rack00-node-10", 2, pytest.approx(0.25)),
         ("rack00-node-5", 0, 0.0),
@@ -50,7 +50,7 @@ def test_a_drained_agent_is_shown_with_who_still_holds_something(loop, server):
 
 def test_many_drained_agents_are_a_table_of_bounded_size(loop, server):
     tell(loop, *state(60), *(SetDrain(f"agent-{number}") for number in range(1, 41)))
-    found = loop.call(lambda: drained.take(loop.allocator)).result(60)
+    found = loop.ask(lambda: drained.take(loop.allocator)).result(60)
     assert (len(found.rows), found.more) == (drained.SHOWN_MAX, 40 - drained.SHOWN_MAX)
     assert [each.used for each in found.rows] == sorted((r.used for r in found.rows), reverse=True)
     assert "15 more that hold less" in text_of(page(server, "/"), "drained")
@@ -72,8 +72,8 @@ def test_the_policy_that_looks_on_is_shown_beside_the_one_in_force(loop, server)
     tell(loop, *state(12), SetShadow(PolicySpec("ps-dsf", mode="oblivious")))
     assert "ps-dsf would" in text_of(page(server, "/"), "shadow")  # before any cycle, too
     for now_ms in (1000, 2000):
-        loop.call(lambda now_ms=now_ms: loop.allocator.allocate(now_ms)).result(60)
-        loop.call(lambda: loop.shadow.after_answers(loop.allocator)).result(60)
+        loop.ask(lambda now_ms=now_ms: loop.allocator.allocate(now_ms)).result(60)
+        loop.ask(lambda: loop.shadow.after_answers(loop.allocator)).result(60)
         assert loop.shadow.settle(60)
     spec, counts, _ = loop.shadow.counts()
     assert spec is not None

@@ -15,11 +15,10 @@ from allocator.core import (
     SetDemand,
     SetPolicy,
 )
-from allocator.policies import build
-from allocator.server.config import Config
-from allocator.server.engine import fair_shares
-from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.following import fair_shares
+from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
+from tests.server.in_process import books_of
 
 GIB = 1_024_000
 CLUSTER = (
@@ -37,18 +36,18 @@ THEN = PolicySpec("ps-dsf", mode="characterised")
 
 
 @pytest.fixture
-def loop():
-    loop = CoreLoop(Config(), build_policy=build)
+def books():
+    found = books_of()
     for event in (*CLUSTER, SetPolicy(NOW)):
-        loop.allocator.step(event)
-    return loop
+        found.allocator.step(event)
+    return found
 
 
-def offered(loop: CoreLoop, policy: PolicySpec) -> dict[str, tuple[float, int]]:
+def offered(books: FollowedBooks, policy: PolicySpec) -> dict[str, tuple[float, int]]:
     """Set the policy for good, run a cycle, and say who was offered what."""
-    loop.allocator.step(SetPolicy(policy))
-    decisions = loop.allocator.allocate(0)
-    shares = report.read(loop.allocator)
+    books.allocator.step(SetPolicy(policy))
+    decisions = books.allocator.allocate(0)
+    shares = report.read(books.allocator)
     return {
         info.framework_id: (
             float(shares.offered_share[row]),
@@ -60,8 +59,8 @@ def offered(loop: CoreLoop, policy: PolicySpec) -> dict[str, tuple[float, int]]:
 
 
 @pytest.mark.parametrize("which", ["now", "then"])
-def test_the_next_cycle_is_as_foreseen(loop, which):
-    found, unaffected = fair_shares.compare_policies(loop, loop.allocator.copied(), NOW, THEN)
+def test_the_next_cycle_is_as_foreseen(books, which):
+    found, unaffected = fair_shares.compare_policies(books, books.allocator.copied(), NOW, THEN)
     assert (len(found), unaffected) == (2, 0)
     foreseen = {
         each.framework_id: (
@@ -70,27 +69,27 @@ def test_the_next_cycle_is_as_foreseen(loop, which):
         )
         for each in found
     }
-    assert foreseen == offered(loop, NOW if which == "now" else THEN)
+    assert foreseen == offered(books, NOW if which == "now" else THEN)
 
 
-def test_asking_changes_nothing(loop):
-    before = report.read(loop.allocator)
-    copied = loop.allocator.copied()
-    first = fair_shares.compare_policies(loop, copied, NOW, THEN)
-    assert fair_shares.compare_policies(loop, copied, NOW, THEN) == first
-    after = report.read(loop.allocator)
+def test_asking_changes_nothing(books):
+    before = report.read(books.allocator)
+    copied = books.allocator.copied()
+    first = fair_shares.compare_policies(books, copied, NOW, THEN)
+    assert fair_shares.compare_policies(books, copied, NOW, THEN) == first
+    after = report.read(books.allocator)
     assert after.policy == before.policy == NOW
     assert np.array_equal(after.clients.held, before.clients.held)
 
 
-def test_the_end_is_what_each_policy_would_deal(loop):
-    copied = loop.allocator.copied()
-    found, _ = fair_shares.compare_policies(loop, copied, NOW, THEN)
-    dealt = fair_shares.deal(loop, THEN, copied)
+def test_the_end_is_what_each_policy_would_deal(books):
+    copied = books.allocator.copied()
+    found, _ = fair_shares.compare_policies(books, copied, NOW, THEN)
+    dealt = fair_shares.deal(books, THEN, copied)
     pairs = zip(dealt.clients.info, dealt.share, strict=True)
     fair = {info.framework_id: share for info, share in pairs if info}
     assert {each.framework_id: each.fair_then for each in found} == fair
 
 
-def test_a_policy_compared_with_itself_changes_nobody(loop):
-    assert fair_shares.compare_policies(loop, loop.allocator.copied(), NOW, NOW) == ([], 2)
+def test_a_policy_compared_with_itself_changes_nobody(books):
+    assert fair_shares.compare_policies(books, books.allocator.copied(), NOW, NOW) == ([], 2)

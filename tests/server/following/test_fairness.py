@@ -23,10 +23,8 @@ from allocator.core import (
     SetWeights,
     Suppress,
 )
-from allocator.server.config import Config
-from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.fair_shares import (
-    CORE_PART,
+from allocator.server.following.books import FollowedBooks
+from allocator.server.following.fair_shares import (
     FAILED_PAUSE_MAX_S,
     PROCESSOR_PART,
     FairnessWatch,
@@ -34,6 +32,7 @@ from allocator.server.engine.fair_shares import (
 from allocator.server.metrics.family import Parts
 from allocator.server.metrics.operation_families import fairness_parts
 from tests.server.grpc.test_admin import CLUSTER, NESTED
+from tests.server.in_process import books_of, kept
 from tests.server.metrics.scraping import Samples, samples, series, value
 from tests.world.rows import holdings
 
@@ -67,21 +66,18 @@ def failing() -> Failing:
 
 
 @pytest.fixture
-def loop(failing) -> Iterator[CoreLoop]:
+def books(failing) -> Iterator[FollowedBooks]:
     """The example of NSDI 2011, sec. 4.1: A has its three tasks, B one of the two that are fair."""
     one, other = {"cpus": 1000, "mem": 4 * GIB}, {"cpus": 3000, "mem": 1 * GIB}
-    core = CoreLoop(Config(), build_policy=policies.build, build_apart=failing.build)
-    core.start()
-    core.call(partial(core.step, SetPolicy(DRF))).result(WAIT_S)
-    tell(core, *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
-    tell(core, SetDemand("", "spark", one), SetDemand("", "kafka", other))
-    yield core
-    core.stop()
+    with kept(books_of(policies.build, failing.build)) as found:
+        tell(found, SetPolicy(DRF), *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
+        tell(found, SetDemand("", "spark", one), SetDemand("", "kafka", other))
+        yield found
 
 
-def tell(loop: CoreLoop, *events: Event) -> None:
+def tell(books: FollowedBooks, *events: Event) -> None:
     for event in events:
-        loop.call(partial(loop.allocator.step, event)).result(WAIT_S)
+        books.ask(partial(books.allocator.step, event)).result(WAIT_S)
 
 
 def scrape(watch: FairnessWatch, roles_max: int = 100) -> Samples:
@@ -90,14 +86,14 @@ def scrape(watch: FairnessWatch, roles_max: int = 100) -> Samples:
     return samples(generate_latest(registry).decode())
 
 
-def looked(loop: CoreLoop) -> Samples:
-    watch = FairnessWatch(loop, 60.0)
+def looked(books: FollowedBooks) -> Samples:
+    watch = FairnessWatch(books, 60.0)
     watch.sample()
     return scrape(watch)
 
 
-def test_metrics_say_how_far_everybody_is_from_the_share_that_is_fair(loop):
-    found = looked(loop)
+def test_metrics_say_how_far_everybody_is_from_the_share_that_is_fair(books):
+    found = looked(books)
     for role, fair, error in (("eng", 2 / 3, 0), ("eng/ads", 2 / 3, 0), ("ops", 2 / 3, -1 / 3)):
         assert value(found, "role_fair_share", role=role) == pytest.approx(fair)
         assert value(found, "role_fairness_error", role=role) == pytest.approx(error)
@@ -110,31 +106,31 @@ def test_metrics_say_how_far_everybody_is_from_the_share_that_is_fair(loop):
     assert value(found, "fair_shares_last_seconds") > 0
 
 
-def test_who_refuses_offers_or_wants_none_lacks_nothing(loop):
+def test_who_refuses_offers_or_wants_none_lacks_nothing(books):
     nothing = holdings((2, 3, 1, 1000, 0))
-    tell(loop, Release(nothing, np.array([3_600_000]), np.array([True])))
-    found = looked(loop)
+    tell(books, Release(nothing, np.array([3_600_000]), np.array([True])))
+    found = looked(books)
     # The refusal does not change what would be fair, and B has less than before.
     assert value(found, "role_fairness_error", role="ops") == pytest.approx(2 / 9 - 2 / 3)
     assert value(found, "role_shortfall", role="ops") == 0
-    tell(loop, Suppress(2))
-    found = looked(loop)
+    tell(books, Suppress(2))
+    found = looked(books)
     assert value(found, "role_fair_share", role="ops") == 0
     assert value(found, "role_fairness_error", role="ops") == pytest.approx(2 / 9)
     assert value(found, "role_shortfall", role="ops") == 0
 
 
-def test_a_role_lacks_what_those_below_it_lack(loop):
-    tell(loop, Release(holdings((1, 2, 1, 1000, 4 * GIB)), np.array([0]), np.array([True])))
-    found = looked(loop)
+def test_a_role_lacks_what_those_below_it_lack(books):
+    tell(books, Release(holdings((1, 2, 1, 1000, 4 * GIB)), np.array([0]), np.array([True])))
+    found = looked(books)
     for role in ("eng", "eng/ads"):
         assert value(found, "role_shortfall", role=role) == pytest.approx(4 / 18)
 
 
-def test_of_many_roles_those_that_have_or_should_have_most_are_shown(loop):
-    tell(loop, Define({}, {4: "small"}), AddFramework(3, FrameworkInfo("id-3", name="tiny"), (4,)))
-    tell(loop, SetWeights({"eng": 1.0, "small": 0.01}), SetDemand("", "tiny", {"cpus": 1000}))
-    watch = FairnessWatch(loop, 60.0)
+def test_of_many_roles_those_that_have_or_should_have_most_are_shown(books):
+    tell(books, Define({}, {4: "small"}), AddFramework(3, FrameworkInfo("id-3", name="tiny"), (4,)))
+    tell(books, SetWeights({"eng": 1.0, "small": 0.01}), SetDemand("", "tiny", {"cpus": 1000}))
+    watch = FairnessWatch(books, 60.0)
     watch.sample()
     shown = series(scrape(watch, roles_max=3), "role_shortfall")
     assert {dict(labels)["role"] for labels in shown} == {"eng", "eng/ads", "ops"}
@@ -143,19 +139,19 @@ def test_of_many_roles_those_that_have_or_should_have_most_are_shown(loop):
     assert len(everybody) == 4
 
 
-def test_nothing_is_said_of_nobody(loop):
-    watch = FairnessWatch(loop, 60.0)
+def test_nothing_is_said_of_nobody(books):
+    watch = FairnessWatch(books, 60.0)
     watch.sample()
     assert series(scrape(watch), "role_fair_share")
-    tell(loop, RemoveFramework(1), RemoveFramework(2))
+    tell(books, RemoveFramework(1), RemoveFramework(2))
     watch.sample()
     found = scrape(watch)
     assert not series(found, "role_fair_share")
     assert not series(found, "fairness_error_max")
 
 
-def test_a_policy_that_fails_at_it_costs_figures_and_no_decision(loop, failing):
-    watch = FairnessWatch(loop, 60.0)
+def test_a_policy_that_fails_at_it_costs_figures_and_no_decision(books, failing):
+    watch = FairnessWatch(books, 60.0)
     watch.sample()
     failing.fails = True
     for _ in range(3):
@@ -166,47 +162,45 @@ def test_a_policy_that_fails_at_it_costs_figures_and_no_decision(loop, failing):
     # What was found before stands, and gets older.
     assert value(found, "role_fair_share", role="ops") == pytest.approx(2 / 3)
     # The policy in force is another one, of the same name.
-    made = loop.call(lambda: loop.allocator.allocate(1000)).result(WAIT_S)
+    made = books.ask(lambda: books.allocator.allocate(1000)).result(WAIT_S)
     assert len(made)
-    assert not loop.call(lambda: loop.allocator.last_cycle.policy_error).result(WAIT_S)
+    assert not books.ask(lambda: books.allocator.last_cycle.policy_error).result(WAIT_S)
 
 
-def test_the_more_it_costs_the_longer_it_rests(loop):
-    watch = FairnessWatch(loop, 60.0)
+def test_the_more_it_costs_the_longer_it_rests(books):
+    watch = FairnessWatch(books, 60.0)
     assert watch.pause_s == 60
     watch.counts.processor_s = 2.0
     assert watch.pause_s == 2.0 / PROCESSOR_PART
-    watch.counts.held_s = 0.5
-    assert watch.pause_s == 0.5 / CORE_PART
 
 
-def test_what_happens_once_does_not_make_it_rest(loop):
-    watch = FairnessWatch(loop, 0.001)
+def test_what_happens_once_does_not_make_it_rest(books):
+    watch = FairnessWatch(books, 0.001)
     watch.sample()  # it may load loops, or be the first of its kind in this process
     assert watch.counts.processor_s == 0
     watch.sample()
     assert 0 < watch.counts.processor_s <= watch.counts.total_s
 
 
-def test_a_policy_that_goes_on_failing_is_asked_ever_more_seldom(loop, failing):
-    watch = FairnessWatch(loop, 60.0)
+def test_a_policy_that_goes_on_failing_is_asked_ever_more_seldom(books, failing):
+    watch = FairnessWatch(books, 60.0)
     failing.fails = True
     pauses = []
     for _ in range(8):
         watch.sample()
-        watch.counts.processor_s = watch.counts.held_s = 0.0
+        watch.counts.processor_s = 0.0
         pauses.append(watch.pause_s)
     assert pauses[:3] == [120, 240, 480]
     assert pauses[-1] == FAILED_PAUSE_MAX_S
     failing.fails = False
     watch.sample()
-    watch.counts.processor_s = watch.counts.held_s = 0.0
+    watch.counts.processor_s = 0.0
     assert watch.pause_s == 60
 
 
-def test_a_thread_of_its_own_looks_again_and_again_until_it_is_stopped(loop, monkeypatch):
+def test_a_thread_of_its_own_looks_again_and_again_until_it_is_stopped(books, monkeypatch):
     looked = threading.Semaphore(0)
-    watch = FairnessWatch(loop, 0.001)
+    watch = FairnessWatch(books, 0.001)
     sample = watch.sample
 
     def seen() -> None:
@@ -223,9 +217,9 @@ def test_a_thread_of_its_own_looks_again_and_again_until_it_is_stopped(loop, mon
     assert not watch._thread.is_alive()
 
 
-def test_nobody_looks_where_that_is_not_wanted(loop):
+def test_nobody_looks_where_that_is_not_wanted(books):
     before = threading.active_count()
-    watch = FairnessWatch(loop, 0)
+    watch = FairnessWatch(books, 0)
     watch.start()
     assert threading.active_count() == before
     watch.stop()

@@ -7,8 +7,8 @@ import pytest
 
 from allocator.core import PolicySpec, SetShadow
 from allocator.policies import build
-from allocator.server.engine import shadow as shadows
-from allocator.server.engine.shadow import Shadow
+from allocator.server.following import shadow as shadows
+from allocator.server.following.shadow import Shadow
 from tests.core.hindsight.test_beside import small
 
 DRF = PolicySpec("drf", "listed")
