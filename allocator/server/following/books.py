@@ -111,7 +111,9 @@ class FollowedBooks:
         self.substitute = substitute
         self._verify_every = verify_every
         self._follower: Follower | None = None
-        self._empty = Allocator(build_policy, settings, limits, substitute=substitute)
+        self._empty = Allocator(
+            build_policy, settings, limits, substitute=substitute, trail=Trail()
+        )
         self._position = -1  # nothing came yet
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._room = threading.BoundedSemaphore(MESSAGES_MAX)
@@ -285,7 +287,7 @@ class FollowedBooks:
                     if not number:
                         self._work.put(self._begin)
                     self.lag.heard_s, told = time.monotonic(), ""
-                    if message.records and number:
+                    if message.records and message.HasField("position"):
                         self.may_work.wait()
                     self._room.acquire()
                     self._work.put(partial(self._apply, message))
