@@ -46,7 +46,9 @@ def mark_of(sidecar: Sidecar | None) -> Mark:
     return mark(to_columns(sidecar.kept()))
 
 
-def beginning(sidecar: Sidecar, records_before: int = 0) -> list[journal_pb2.JournalRecord]:
+def beginning(
+    sidecar: Sidecar, records_before: int = 0, file: int = 1
+) -> list[journal_pb2.JournalRecord]:
     """What a follower begins with: the whole state as it is now."""
     start = start_record(
         sidecar.allocator.settings,
@@ -54,6 +56,7 @@ def beginning(sidecar: Sidecar, records_before: int = 0) -> list[journal_pb2.Jou
         sidecar._welcome,
         sessions_before=sidecar.sessions_begun,
         records_before=records_before,
+        file=file,
     )
     return list(head(start, Detached(sidecar.kept()).value))
 
@@ -225,7 +228,7 @@ class Meddled(Followed):
 
     def receive(self, number: int, data: bytes) -> list[Answer]:
         answers = super().receive(number, data)
-        if self.random.random() < 0.1:
+        if self.random.random() < 0.2:
             name = self.random.choice(sorted(self._meddling()))
             self._meddling()[name]()
         return answers

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable
+from itertools import product
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import GiveAll, Grants, PolicySpec, SetPolicy, Settings
+from allocator.core import GiveAll, Grants, PlanningPolicy, PolicySpec, SetPolicy, Settings
 from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.workloads.play import play
 from allocator.policies import POLICIES, build
@@ -33,19 +34,24 @@ from tests.wire.journal.following import (
 MODES = ("oblivious", "characterised")
 
 
+QUICK = {
+    ("drf", "oblivious", False),
+    ("tsf", "characterised", False),
+    ("ps-dsf", "characterised", True),
+    ("quincy", "oblivious", False),
+    ("cmmf", "characterised", True),
+}
+BELOW = {"a": "tsf:mode=characterised", "b/z": "ps-dsf"}
+
+
 def specs() -> list:
-    """Each policy in each mode, flat and by roles; a part of that in the first tier."""
-    found = []
-    for index, name in enumerate(POLICIES):
-        for mode in MODES:
-            for flat in (False, True):
-                quick = (mode == MODES[index % 2]) and flat == (index % 4 > 1)
-                marks = [] if quick else [pytest.mark.long]
-                spec = PolicySpec(name, mode=mode, flat=flat)
-                label = f"{name}-{mode}-{'flat' if flat else 'roles'}"
-                found.append(pytest.param(spec, marks=marks, id=label))
-    below = {"a": "tsf:mode=characterised", "b/z": "ps-dsf"}
-    found.append(pytest.param(PolicySpec("drf", subtrees=below), id="subtrees"))
+    """Each policy in each mode, flat and by roles; a few of these in the first tier."""
+    found = [pytest.param(PolicySpec("drf", subtrees=BELOW), id="subtrees")]
+    for name, mode, flat in product(POLICIES, MODES, (False, True)):
+        marks = [] if (name, mode, flat) in QUICK else [pytest.mark.long]
+        spec = PolicySpec(name, mode=mode, flat=flat)
+        label = f"{name}-{mode}-{'flat' if flat else 'roles'}"
+        found.append(pytest.param(spec, marks=marks, id=label))
     return found
 
 
@@ -76,7 +82,16 @@ def test_a_follower_knows_the_same_after_each_record(spec):
     """And so do those that begin in the middle, whatever operators, plans and strangers do."""
     followed = random_life(spec, seed=3)
     planned = any(record.answered.HasField("first_plan") for record in followed.records)
-    assert planned == (POLICIES[spec.name].build(spec).__class__.__name__ == "PlanGuided")
+    assert planned == isinstance(build(spec), PlanningPolicy)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_a_long_life_is_followed(seed):
+    """Of any policy, with demands that are told, and with those that are learnt."""
+    name = list(POLICIES)[seed % len(POLICIES)]
+    spec = PolicySpec(name, mode=MODES[seed % 3 > 0], flat=seed % 4 == 0)
+    random_life(spec, seed, duration_ms=20_000)
 
 
 @pytest.mark.parametrize("name", ["drf", pytest.param("cmmf", marks=pytest.mark.long)])
@@ -205,6 +220,25 @@ def test_a_follower_that_gave_up_goes_on_from_a_checkpoint():
     followed.join(follower)
     module.batch(cycle=True)
     followed.compare()
+
+
+def test_a_checkpoint_in_the_middle_is_compared():
+    followed = small()
+    module = go_on(followed)
+    (follower,) = followed.followers
+    before = mark_of(follower.sidecar)
+    for record in beginning(followed.sidecar, len(followed.records), file=2):
+        assert follower.take(record) == ()
+    module.batch(cycle=True)
+    followed.compare()
+    # A state that is not the one which the records lead to: the follower goes on from it.
+    other = small()
+    go_on(other)
+    said = follow(beginning(other.sidecar, len(followed.records), file=3), follower)
+    assert [(each.record, each.reason) for each in said] == [
+        (len(followed.records), "another state")
+    ]
+    assert mark_of(follower.sidecar) == mark_of(other.sidecar) == before
 
 
 def test_a_session_that_a_defect_ends_ends_the_same_way():
