@@ -2,14 +2,25 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import GiveAll, Grants, PlanningPolicy, PolicySpec, SetPolicy, Settings
+from allocator.core import (
+    AdoptPlan,
+    GiveAll,
+    Grants,
+    Plan,
+    PlanningPolicy,
+    PolicySpec,
+    SetPolicy,
+    Settings,
+)
 from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.workloads.play import play
 from allocator.policies import POLICIES, build
@@ -100,6 +111,22 @@ def test_where_the_policy_fails_the_grants_of_the_substitute_are_followed(name):
     followed = random_life(PolicySpec(name), 4, flaky.build)
     errors = {record.answered.policy_error for record in followed.records}
     assert len(errors) > 2, "it took too long, and granted too much"
+
+
+def test_a_plan_is_kept_as_it_is_read():
+    """Whatever types and empty shapes a user's policy gives its arrays."""
+    followed = small()
+    module = go_on(followed)
+    clients = len(followed.allocator.state.clients.framework)
+    allowed = np.ones((1, 1), np.uint64)
+    group = np.zeros(3, np.int32)
+    for price in (np.zeros((0, 0)), np.zeros((0, 2)), np.ones((1, 2), np.float32)):
+        plan = Plan(np.ones(clients, np.int64), group, allowed, price)  # type: ignore[arg-type]
+        followed.step(AdoptPlan(plan))
+        assert followed.allocator.state.plan is not None
+        module.batch(cycle=True)
+    followed.step(AdoptPlan(replace(plan, part=np.zeros((0, 0)), leave=np.zeros(0, np.int32))))
+    followed.step(AdoptPlan(replace(plan, part=np.ones((1, clients), np.float32))))
 
 
 # One small session, of which something is changed.
