@@ -141,7 +141,7 @@ class Followed:
                 build_policy,
                 kept,
                 substitute=instead or substitute(),
-                first_plan=lambda *cycle: self.first_plan(*cycle),  # noqa: PLW0108 - it is set later
+                first_plan=self.first_plan,
             ),
             settings,
             welcome,
@@ -150,9 +150,10 @@ class Followed:
         self.records: list[journal_pb2.JournalRecord] = []
         self.differences: list[Difference] = []
         self.followers: list[Follower] = []
-        self.first_plan: Callable[[PlanningPolicy, Ints | None], AdoptPlan | None] = (
-            lambda _policy, _agents: None
-        )
+
+    def first_plan(self, policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
+        """What a first cycle waits for."""
+        return None
 
     @property
     def allocator(self) -> Allocator:
@@ -225,6 +226,9 @@ class Meddled(Followed):
     random = Random(0)
     plans = 0
     joined = 0
+
+    def first_plan(self, policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
+        return self.a_plan(self.allocator) if self.random.random() < 0.5 else None
 
     def receive(self, number: int, data: bytes) -> list[Answer]:
         answers = super().receive(number, data)

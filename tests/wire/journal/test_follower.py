@@ -74,9 +74,6 @@ def random_life(
     settings = Settings(policy=spec, seed=seed, learn_after=1, probe_after=2)
     followed = Meddled(settings, build_policy)
     followed.random = Random(seed)
-    followed.first_plan = lambda _policy, _agents: (
-        followed.a_plan(followed.allocator) if followed.random.random() < 0.5 else None
-    )
     followed.join(new_follower(never_asked))
     link.sidecar = followed
     scenario = RandomScenario(seed, duration_ms=duration_ms, event_ms=100)
