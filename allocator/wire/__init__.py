@@ -10,7 +10,9 @@ from allocator.wire.codec.encode import write_decisions
 from allocator.wire.codec.figures import ENDS as MODULE_ENDS
 from allocator.wire.codec.figures import ModuleFigures, write_figures
 from allocator.wire.codec.validation import WireError, code_name
+from allocator.wire.journal.follower import Difference, Follower
 from allocator.wire.journal.framing import JournalError, frame, read_records
+from allocator.wire.journal.recorder import Recorder
 from allocator.wire.journal.replay import Replayed, replay
 from allocator.wire.session.session_start import (
     PROTOCOL_VERSION,
@@ -28,10 +30,13 @@ __all__ = [
     "PROTOCOL_VERSION",
     "Answer",
     "Counts",
+    "Difference",
+    "Follower",
     "Greeting",
     "JournalError",
     "ModuleFigures",
     "OperatorEvent",
+    "Recorder",
     "Replayed",
     "SessionState",
     "Sidecar",

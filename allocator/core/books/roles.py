@@ -23,6 +23,7 @@ class RoleTable(Table):
     """
 
     LATER: ClassVar[dict[str, str]] = {"served": "bound", "served_here": "bound"}
+    DERIVED: ClassVar[tuple[str, ...]] = ("_levels", "_order")
 
     bound: Bools = column(np.bool_)
     parent: Ints = column()

@@ -8,8 +8,8 @@ code.
 
 The attributes of objects are found at run time: a new array of a table needs no line here. A value
 of a type that is not known here raises a `CheckpointError`. A class names in `DERIVED` attributes
-that are worked out from the others: they are left out. In `LATER` it names arrays that older
-checkpoints lack: these become zeros.
+that are worked out from the others: they are left out, and passed over where an older checkpoint
+has them. In `LATER` it names arrays that older checkpoints lack: these become zeros.
 """
 
 from allocator.core.checkpoint.columns import Array, CheckpointError, Column

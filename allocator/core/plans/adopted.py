@@ -76,7 +76,22 @@ def adopt(state: State, event: AdoptPlan) -> None:
         raise EventError("value", "plan.group", "names a group that there is not")
     if not ((plan.target >= 0) & (plan.target < np.inf)).all():
         raise EventError("value", "plan.target", "must be 0 or more, and finite")
-    state.plan = plan
+    state.plan = _as_recorded(plan)
+
+
+def _as_recorded(plan: Plan) -> Plan:
+    """Give the arrays of a plan the types and shapes that they have when a record is read."""
+    target = plan.target.astype(np.float64, copy=False)
+    part = plan.part.astype(np.float64, copy=False)
+    return replace(
+        plan,
+        target=target,
+        group=plan.group.astype(np.int64, copy=False),
+        allowed=plan.allowed.astype(np.uint64, copy=False),
+        price=plan.price.astype(np.float64, copy=False),
+        part=part if len(part) else np.zeros((0, len(target))),
+        leave=plan.leave.astype(np.int64, copy=False),
+    )
 
 
 def forget_client(state: State, client: int) -> None:

@@ -217,12 +217,18 @@ def read_plan(plan: journal_pb2.JournalPlan) -> AdoptPlan:
             Plan(
                 target,
                 np.frombuffer(plan.group, "<i8"),
-                np.frombuffer(plan.allowed, "<u8").reshape(-1, plan.words or 1),
-                np.frombuffer(plan.price, "<f8").reshape(-1, plan.columns or 1),
-                np.frombuffer(plan.part, "<f8").reshape(-1, len(target) or 1),
+                _rows(np.frombuffer(plan.allowed, "<u8"), plan.words),
+                _rows(np.frombuffer(plan.price, "<f8"), plan.columns),
+                _rows(np.frombuffer(plan.part, "<f8"), len(target)),
                 np.frombuffer(plan.leave, "<i8"),
                 plan.seen_ms,
             )
         )
     except ValueError as error:
         raise JournalError(f"a plan cannot be read: {error}") from None
+
+
+def _rows(numbers: np.ndarray, columns: int) -> np.ndarray:
+    """Cut numbers into rows; without columns there are none. Raises ValueError."""
+    rows = len(numbers) // columns if columns else 0
+    return numbers.reshape(rows, columns)

@@ -297,13 +297,14 @@ def test_all_of_an_allocator_is_kept_or_made_anew():
     """Whoever gives it something else has to say which; later decisions may depend on it."""
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
-    of_the_settings = {"_build", "_policy", "_planning_policy", "_substitute"}
-    of_the_host = {"_around_cycle", "_overruled", "trail"}
+    of_the_settings = {"_build", "_policy", "_planning_policy"}
+    of_the_host = {"_around_cycle", "_decide", "_overruled", "trail"}
     made_of_the_state = {"_snapshots"}
     of_one_message = {"_overruled"}  # a replay says it anew before each
     of_planning = {"plan_source"}  # what plans say is in the state
+    of_one_cycle = {"decided"}  # for whoever records it
     anew = of_the_settings | of_the_host | made_of_the_state | of_one_message | of_planning
-    assert set(vars(session.allocator)) == kept_here | anew
+    assert set(vars(session.allocator)) == kept_here | anew | of_one_cycle
 
 
 def test_what_is_derived_is_not_kept_and_comes_back_by_itself():
@@ -316,6 +317,39 @@ def test_what_is_derived_is_not_kept_and_comes_back_by_itself():
     assert not same(before, changed_once)
     other = resumed(session.allocator)
     assert other.state.total_by_kind()[0] == 32_000
+
+
+def test_whoever_asks_about_the_books_changes_nothing():
+    session = busy()
+    session.world.roles("a/new")
+    before = kept(session.allocator)
+    assert session.allocator.problem() is not None
+    session.allocator.quota_use()
+    session.allocator.consumed_in("a")
+    assert same(kept(session.allocator), before)
+
+
+def test_an_older_checkpoint_may_hold_what_is_derived():
+    session = busy()
+    root = to_columns(session.allocator.kept())
+    (roles,) = of_class(root, ":RoleTable")
+    older = Column(
+        "tuple", 1, arrays=[np.array([1])], parts=[Column("int", 1, arrays=[np.array([9])])]
+    )
+    with_levels = changed(
+        root, ":RoleTable", texts=[*roles.texts, "_levels"], parts=[*roles.parts, older]
+    )
+    other = Allocator(build, Settings())
+    other.resume(restore(with_levels, other.kept()))
+    assert same(columns(to_columns(other.kept())), columns(root))
+    assert [level.tolist() for level in other.state.roles.by_depth()] == [[1, 2]]
+
+
+def of_class(column: Column, title: str) -> list[Column]:
+    """All columns of objects of a class."""
+    found = [each for part in column.parts for each in of_class(part, title)]
+    own = column.kind == "object" and column.texts[0].endswith(title)
+    return [*found, column] if own else found
 
 
 # What cannot be kept, or restored.

@@ -1,0 +1,304 @@
+"""A sidecar whose records others follow: after each record all of them must know the same."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from random import Random
+
+import numpy as np
+
+from allocator.core import (
+    AdoptPlan,
+    Allocator,
+    Detached,
+    EventError,
+    Grants,
+    Ints,
+    PlanningPolicy,
+    Policy,
+    PolicySpec,
+    SessionLimits,
+    SetConstraint,
+    SetDemand,
+    SetDrain,
+    SetLimit,
+    SetPolicy,
+    SetShadow,
+    Settings,
+    SetWeight,
+    Snapshot,
+    Trail,
+)
+from allocator.core.checkpoint import to_columns
+from allocator.policies import build, substitute
+from allocator.v1 import journal_pb2
+from allocator.wire import OperatorEvent, WireError
+from allocator.wire.journal.checkpoint import Mark, head, mark
+from allocator.wire.journal.follower import Difference, Follower
+from allocator.wire.journal.recorder import Recorder
+from allocator.wire.journal.records import start_record
+from allocator.wire.session.sidecar import Answer, Sidecar
+from tests.wire.dialogue import WELCOME
+from tests.wire.strategies import same
+
+
+def mark_of(sidecar: Sidecar | None) -> Mark:
+    assert sidecar is not None
+    return mark(to_columns(sidecar.kept()))
+
+
+def beginning(
+    sidecar: Sidecar, records_before: int = 0, file: int = 1
+) -> list[journal_pb2.JournalRecord]:
+    """What a follower begins with: the whole state as it is now."""
+    start = start_record(
+        sidecar.allocator.settings,
+        SessionLimits(),
+        sidecar._welcome,
+        sessions_before=sidecar.sessions_begun,
+        records_before=records_before,
+        file=file,
+    )
+    return list(head(start, Detached(sidecar.kept()).value))
+
+
+def with_trail(*arguments, **options) -> Allocator:
+    return Allocator(*arguments, trail=Trail(), **options)
+
+
+def new_follower(build_policy=build, verify_every: int = 0) -> Follower:
+    return Follower(build_policy, substitute(), verify_every=verify_every, make=with_trail)
+
+
+class Undecided:
+    """A policy that a follower must not ask."""
+
+    def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
+        raise AssertionError("a follower asks no policy")
+
+
+class Mute:
+    """A policy that plans, of which a follower must not ask anything either."""
+
+    about_holders = False
+
+    def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
+        raise AssertionError("a follower asks no policy")
+
+    def plan(self, problem):
+        raise AssertionError("a follower makes no plan")
+
+    def stands(self, before, now):
+        raise AssertionError("a follower makes no plan")
+
+
+def never_asked(spec: PolicySpec) -> Policy:
+    """Build what may be built, as what cannot be asked."""
+    return Mute() if isinstance(build(spec), PlanningPolicy) else Undecided()
+
+
+class Flaky:
+    """Policies that fail by chance, or grant what they must not."""
+
+    def __init__(self, random: Random, often: float) -> None:
+        self.random, self.often = random, often
+
+    def build(self, spec: PolicySpec) -> Policy:
+        policy, flaky = build(spec), self
+
+        class Failing:
+            def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
+                if flaky.random.random() < flaky.often:
+                    raise TimeoutError("it takes too long")
+                grants = policy.allocate(snapshot, seed)
+                if len(grants) and flaky.random.random() < flaky.often:
+                    grants.amount[0] += snapshot.total
+                return grants
+
+        class Planning(Failing):
+            about_holders = getattr(policy, "about_holders", False)
+            plan = getattr(policy, "plan", None)
+            stands = getattr(policy, "stands", None)
+
+        return Planning() if isinstance(policy, PlanningPolicy) else Failing()
+
+
+class Followed:
+    """A sidecar with followers, in the place of a `Sidecar`: all are told and compared.
+
+    `followers`: the first from the beginning; others join later, each at a checkpoint.
+    `records`: all that were written.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        build_policy: Callable[[PolicySpec], Policy] = build,
+        welcome=WELCOME,
+        instead: Policy | None = None,
+    ) -> None:
+        self.sidecar = Sidecar(
+            lambda kept: with_trail(
+                build_policy,
+                kept,
+                substitute=instead or substitute(),
+                first_plan=self.first_plan,
+            ),
+            settings,
+            welcome,
+        )
+        self.recorder = Recorder(self.sidecar, self._write)
+        self.records: list[journal_pb2.JournalRecord] = []
+        self.differences: list[Difference] = []
+        self.followers: list[Follower] = []
+
+    def first_plan(self, policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
+        """What a first cycle waits for."""
+        return None
+
+    @property
+    def allocator(self) -> Allocator:
+        return self.sidecar.allocator
+
+    def _write(self, record: journal_pb2.JournalRecord) -> None:
+        copied = journal_pb2.JournalRecord.FromString(record.SerializeToString())
+        self.records.append(copied)
+        for follower in self.followers:
+            self.differences += follower.take(copied)
+
+    def join(self, follower: Follower) -> Follower:
+        for record in beginning(self.sidecar, len(self.records)):
+            self.differences += follower.take(record)
+        self.followers.append(follower)
+        return follower
+
+    def compare(self) -> None:
+        assert not self.differences
+        expected = mark_of(self.sidecar)
+        for follower in self.followers:
+            assert mark_of(follower.sidecar) == expected
+
+    # As of a sidecar.
+
+    def open(self) -> int:
+        number = self.recorder.open()
+        self.compare()
+        return number
+
+    def receive(self, number: int, data: bytes) -> list[Answer]:
+        answers = self.recorder.receive(number, data)
+        self.compare()
+        return answers
+
+    def close(self, number: int, error: WireError | None = None) -> list[Answer]:
+        answers = self.recorder.close(number, error)
+        self.compare()
+        return answers
+
+    def step(self, event: OperatorEvent) -> None:
+        with suppress(EventError):
+            self.recorder.step(event)
+        self.compare()
+
+    def look(self) -> None:
+        self.recorder.look()
+        self.compare()
+
+    def compare_trails(self) -> None:
+        """What explanations are made of, as far as the first follower has heard it."""
+        follower = self.followers[0].sidecar
+        assert follower is not None
+        ours, theirs = self.allocator.trail, follower.allocator.trail
+        assert ours is not None
+        assert theirs is not None
+        assert len(ours.events) == len(theirs.events)
+        assert len(ours.cycles) == len(theirs.cycles)
+        for one, other in zip(ours.cycles, theirs.cycles, strict=True):
+            for name in type(one).__slots__:
+                mine, its = (getattr(each, name) for each in (one, other))
+                if name == "seen" and mine is not None:
+                    mine, its = mine.snapshot(), its.snapshot()
+                assert same(mine, its), name
+
+
+class Meddled(Followed):
+    """One of which operators change settings, and whose plans come, at any moment."""
+
+    random = Random(0)
+    plans = 0
+    joined = 0
+
+    def first_plan(self, policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
+        return self.a_plan(self.allocator) if self.random.random() < 0.5 else None
+
+    def receive(self, number: int, data: bytes) -> list[Answer]:
+        answers = super().receive(number, data)
+        if self.random.random() < 0.2:
+            name = self.random.choice(sorted(self._meddling()))
+            self._meddling()[name]()
+        return answers
+
+    def _meddling(self) -> Mapping[str, Callable[[], object]]:
+        return {
+            "change": lambda: self.step(self.random.choice(list(self._changes()))),
+            "look": self.look,
+            "plan": self._adopt,
+            "stranger": self._stranger,
+            "join": self._join,
+        }
+
+    def _changes(self) -> Iterator[OperatorEvent]:
+        role, random = self.random.choice(("a", "a/x", "b", "b*", "")), self.random
+        amount = 1000 * random.randint(0, 20)
+        yield SetDemand(
+            role, "", random.choice((None, {}, {"cpus": amount + 1})), random.random() < 0.5
+        )
+        yield SetConstraint(role, "tenant-1*", random.choice((None, "rack=r1", "no such thing;;=")))
+        yield SetLimit(role or "c", random.choice((None, {"cpus": amount, "mem": 64_000 * amount})))
+        yield SetDrain(f"host-{random.randint(0, 7)}", random.random() < 0.5)
+        yield SetWeight(role, "tenant-*", random.choice((None, 0.5, 3.0)))
+        yield SetShadow(random.choice((None, PolicySpec("tsf", mode="characterised"))))
+        settings = self.allocator.settings.copied()
+        yield SetPolicy(settings.policy)
+        yield SetPolicy(PolicySpec("nonesuch"))
+        settings.patience_cycles = random.choice((0, 2, 60))
+        settings.outstanding_max = random.choice((0.3, 1.0))
+        settings.learn_patience_cycles = random.choice((1, 30))
+        yield settings
+
+    def _adopt(self) -> None:
+        """A plan that was worked out beside the cycles is taken over."""
+        plan = self.a_plan(self.allocator)
+        if plan is not None:
+            self.step(plan)
+
+    def a_plan(self, allocator: Allocator) -> AdoptPlan | None:
+        problem = allocator.problem() if allocator.planning_policy else None
+        if problem is None:
+            return None
+        try:
+            planned = allocator.fresh(problem, allocator.plan_for(problem))
+        except Exception:  # noqa: BLE001 - a policy may find no plan.
+            return None
+        self.plans += 1
+        return planned
+
+    def _stranger(self) -> None:
+        number = self.open()
+        super().receive(number, self.random.randbytes(self.random.randint(0, 9)))
+        super().receive(number, b"")
+        self.close(number)
+
+    def _join(self) -> None:
+        """Another follower begins in the middle; of several the oldest goes."""
+        if len(self.followers) > 2:
+            del self.followers[1]
+        self.join(new_follower(verify_every=self.random.choice((0, 1, 3))))
+        self.joined += 1
+        self.compare()
+
+
+def changed(array: bytes, place: int, by: int, dtype: str = "<i4") -> bytes:
+    """Change one number of an array."""
+    numbers = np.frombuffer(array, dtype).copy()
+    numbers[place] += by
+    return numbers.tobytes()
