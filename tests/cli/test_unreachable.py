@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from allocator.cli.app import app
 from allocator.lab.links.unreachable import why_unavailable
+from allocator.server.system.http_socket import http_socket
 from allocator.server.web.http import HttpServer
 from tests.server.grpc.certificates import Authority
 
@@ -35,7 +36,7 @@ def tls_target(tool, tmp_path):
 
 
 def test_the_http_port_is_recognised():
-    with closing(HttpServer("127.0.0.1", 0, [])) as server:
+    with closing(HttpServer(http_socket("127.0.0.1", 0), [])) as server:
         target = f"127.0.0.1:{server.port}"
         line = told("status", "--target", target)
     assert line.startswith(f"error: {target} answers, but does not speak gRPC; it may be the HTTP")

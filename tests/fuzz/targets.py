@@ -6,9 +6,11 @@ A target returns whether it took the bytes for good ones. What it raises is a fi
 import io
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -19,16 +21,15 @@ from allocator.lab.scenarios.schema import ScenarioError
 from allocator.lab.scenarios.schema import read as read_scenario
 from allocator.lab.workloads.traces import TraceError, read_nodes, read_pods, read_swim
 from allocator.policies import build
-from allocator.server.config import Config, ConfigError, Loaded, load_all
+from allocator.server.config import Config, ConfigError, load_all
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.grpc.admin import AdminServicer
-from allocator.server.operators.operators import Operators
+from allocator.server.grpc.forwarding import status_of
 from allocator.server.plugins.guarded_policy import GuardedRegistry
-from allocator.server.views.views import Views
 from allocator.v1 import admin_pb2, journal_pb2
 from allocator.wire import JournalError, SessionState, Sidecar, WireError
 from allocator.wire.journal.framing import HEADER, frame, read_records
 from allocator.wire.journal.replay import replay
+from tests.server.in_process import asking, running
 from tests.wire.codec.test_fuzz import OPENING, well_formed
 from tests.wire.dialogue import POLICY, WELCOME
 
@@ -112,13 +113,12 @@ def admin(data: bytes) -> bool:
         request = getattr(module, method.input_type.name).FromString(data[1:])
     except DecodeError:
         return False
-    servicer, context = _servicer(), _Context()
     try:
-        answer = getattr(servicer, method.name)(request, context)
+        answer = getattr(_stub(), method.name)(request, timeout=ANSWER_S)
         if method.server_streaming:
             list(answer)
-    except _AbortedError as error:
-        code, text = error.code, error.text
+    except grpc.RpcError as error:
+        code, text = status_of(error)
     else:
         return True
     assert code not in {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}, f"{code}: {text}"
@@ -131,49 +131,21 @@ TARGETS: Mapping[str, Callable[[bytes], bool]] = {
 }
 
 
-class _AbortedError(Exception):
-    """What gRPC would tell the caller."""
-
-    def __init__(self, code: grpc.StatusCode, text: str) -> None:
-        super().__init__(f"{code}: {text}")
-        self.code, self.text = code, text
-
-
-class _Context:
-    """A call of somebody on this machine, as far as the service asks."""
-
-    def abort(self, code: grpc.StatusCode, text: str) -> None:
-        raise _AbortedError(code, text)
-
-    def peer(self) -> str:
-        return "unix:"
-
-    def auth_context(self) -> dict[str, list[bytes]]:
-        return {}
-
-    def is_active(self) -> bool:
-        return True
-
-    def time_remaining(self) -> float:
-        return ANSWER_S
-
-    def add_callback(self, _callback: Callable[[], None]) -> bool:
-        return True
+_RUNNING = ExitStack()
 
 
 @cache
-def _servicer() -> AdminServicer:
+def _stub() -> Any:
+    """A channel to an operators' service and its observer, both in this process."""
     registry = GuardedRegistry(deadline_s=10.0)
     loop = CoreLoop(
         Config(),
         build_policy=registry.build,
-        build_apart=registry.build_apart,
         substitute=policies.substitute(),
         before_policy=registry.renew,
     )
-    loop.start()
-    operators = Operators(loop, Loaded(Config(), {}), try_policy=registry.try_out)
-    return AdminServicer(loop, Views(loop, operators))
+    _RUNNING.enter_context(running(loop))
+    return _RUNNING.enter_context(asking(loop, registry.try_out))
 
 
 @cache

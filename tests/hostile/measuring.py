@@ -14,13 +14,14 @@ from typing import ParamSpec, TypeVar
 from allocator import policies
 from allocator.core import Allocator, PolicySpec, Settings
 from allocator.lab.hostile import Manner
-from allocator.server.config import Config, Flag, Loaded, load
+from allocator.server.config import Config, Flag, load
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics.scraping import start_http
-from allocator.server.operators.operators import Operators
+from allocator.server.metrics.scraping import MetricsServer
+from allocator.server.system.http_socket import http_socket
 from allocator.server.views import dump
 from allocator.server.views.views import Views
 from allocator.server.web.page import page_routes
+from tests.server.in_process import observed, running
 
 AGENTS = 8
 """Honest ones."""
@@ -128,10 +129,14 @@ def look(loop: CoreLoop, figures: Figures, tenant: str) -> None:
 
     The whole state can be dumped, too, as JSON.
     """
-    loop.start()
-    views = Views(loop, Operators(loop, Loaded(Config(), {})))
-    config = load(None, {}, [Flag("--set", "http.port", "0")])
-    server = start_http(config, loop, pages=page_routes(views, "local"))
+    with running(loop), observed(loop) as views:
+        _look(views, figures, tenant)
+
+
+def _look(views: Views, figures: Figures, tenant: str) -> None:
+    config, books = load(None, {}, [Flag("--set", "http.port", "0")]), views.books
+    listener = http_socket("127.0.0.1", 0)
+    server = MetricsServer(config, listener, books, (), page_routes(views, "local"))
     try:
         begun_s = time.process_time()
         for name, page in _PAGES.items():
@@ -149,10 +154,9 @@ def look(loop: CoreLoop, figures: Figures, tenant: str) -> None:
                 told = filter(None, map(_SET_ASIDE.fullmatch, lines))
                 figures.set_aside |= {each[1]: int(float(each[2])) for each in told}
         figures.page_s = time.process_time() - begun_s
-        json.loads(b"".join(dump.pieces(loop.call(lambda: dump.read(loop)).result(60))))
+        json.loads(b"".join(dump.pieces(books.ask(lambda: dump.read(books)).result(60))))
     finally:
         server.close()
-        loop.stop()
 
 
 def _asked(url: str) -> str:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import grpc
 
 from allocator import policies
-from allocator.core import Decisions, Event, Options, Policy, PolicySpec
+from allocator.core import Decisions, Event, OperatorChange, Options, Policy, PolicySpec
 from allocator.lab.module_protocol import ModuleSession
 from allocator.server.config import Config, Loaded
 from allocator.server.engine.core_loop import CoreLoop
@@ -102,7 +102,7 @@ def module_of(loop: CoreLoop) -> InProcess:
 def tell(loop: CoreLoop, *events: Event) -> None:
     """Have a module say what is its to say, and operators set the rest."""
     for event in events:
-        if hasattr(event, "kind"):
+        if isinstance(event, OperatorChange):
             loop.call(partial(loop.step, event)).result(60)
         elif not isinstance(event, Options):
             module = module_of(loop)

@@ -88,9 +88,9 @@ def check_config(
 
         typer.echo(example_text(), nl=False)
         return
+    from allocator.server.config import OPEN_SESSIONS
     from allocator.server.config.source import mistyped_variables
     from allocator.server.operators.setting_rows import mistyped_names
-    from allocator.server.config import OPEN_SESSIONS
 
     if file == Path("-"):
         file = _STANDARD_INPUT

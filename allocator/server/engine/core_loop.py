@@ -27,6 +27,7 @@ from allocator.core import (
 )
 from allocator.server.config import Config
 from allocator.server.engine import sessions
+from allocator.server.engine.apart import Apart
 from allocator.server.engine.commands import Commands
 from allocator.server.engine.feed import Feed, Follower
 from allocator.server.engine.journal_files import head_of, journal_of
@@ -69,6 +70,7 @@ class CoreLoop:
     `started_s`: when the process began, on the monotonic clock.
     `commands`: what waits for the core's thread.
     `feed`: gives followers all records.
+    `apart`: has problems of plans copied by a process beside.
     `last_batch_s`: when the latest batch of a master came, since 1970; 0: none came.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
     `first_plan`: called before a cycle of a policy that plans, where there is no plan yet; may wait
@@ -121,6 +123,7 @@ class CoreLoop:
         self._draining = False
         self.commands = Commands()
         self.feed = Feed()
+        self.apart = Apart(lambda: self.allocator, time.monotonic)
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
         self.journal = journal_of(config.journal, self._head)
 

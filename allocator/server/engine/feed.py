@@ -53,11 +53,14 @@ class Follower:
     def put(self, record: bytes) -> None:
         """Queue a record; beyond the bound, drop everything and cut the follower off."""
         with self._changed:
+            if self._behind:
+                return
             self._waiting.append(record)
             self._nbytes += len(record)
             if self._nbytes > BEHIND_BYTES_MAX:
                 self._behind = True
                 self._waiting.clear()
+                self._nbytes = 0
                 self._changed.notify()
             elif len(self._waiting) == 1 or self._nbytes >= MESSAGE_BYTES:
                 self._changed.notify()

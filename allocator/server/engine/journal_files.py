@@ -7,6 +7,7 @@ number.
 
 import os
 import stat
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -351,15 +352,37 @@ def _write_all(file: int, data: bytes) -> int:
     return len(data)
 
 
+_LENGTH = struct.Struct("<I")
+
+
 def head_of(start: journal_pb2.JournalRecord, kept: object) -> HeadRecords:
     """Copy what the core knows now; large books by a forked process, as long as that works."""
     nbytes = nbytes_of(kept)
     if nbytes >= LARGE:
-        with suppress(OSError):
-            pieces = frozen(lambda: (each.SerializeToString() for each in head(start, kept)))
-            return HeadRecords(nbytes, map(journal_pb2.JournalRecord.FromString, pieces))
-        _log.warning("the core waits for a copy: no process can be forked")
+        try:
+            return HeadRecords(nbytes, _parted(frozen(lambda: map(_whole, head(start, kept)))))
+        except OSError as error:
+            _log.warning("the core waits for a copy: no process", error=reason(error))
     return HeadRecords(nbytes, head(start, Detached(kept).value))
+
+
+def _whole(record: journal_pb2.JournalRecord) -> bytes:
+    data = record.SerializeToString()
+    return _LENGTH.pack(len(data)) + data
+
+
+def _parted(pieces: Iterator[bytes]) -> Iterator[journal_pb2.JournalRecord]:
+    """Read records, each behind its length, of bytes that come as they like."""
+    waiting = bytearray()
+    for piece in pieces:
+        waiting += piece
+        while len(waiting) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(waiting)
+            end = _LENGTH.size + length
+            if len(waiting) < end:
+                break
+            yield journal_pb2.JournalRecord.FromString(bytes(waiting[_LENGTH.size : end]))
+            del waiting[:end]
 
 
 def journal_of(

@@ -21,7 +21,7 @@ import structlog
 
 from allocator.core import AdoptPlan, Allocator, Ints, PlanningPolicy, Problem
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.system.frozen import solving
+from allocator.server.system.frozen import Moment, may_fork, solving
 from allocator.server.system.lasting import LastingThread
 
 _log = structlog.get_logger()
@@ -49,15 +49,22 @@ class PlanCounts:
 class _Run:
     """A plan that is being worked out.
 
+    `moment`: gives the problem, where a forked process makes it and not the core's thread.
+    `before`: the last run, whose plan may still be good for this problem; None where that is known
+        already, or there was none.
     `taken_s`: when the problem was copied.
     `begun_s`: when work on it began.
+    `stands`: the plan of `before` is good for this problem, so no other one is worked out.
     """
 
     allocator: Allocator
     planning_policy: PlanningPolicy
-    problem: Problem
+    problem: Problem | None
     taken_s: float
     begun_s: float
+    moment: Moment[Problem | None] | None = None
+    before: "_Run | None" = None
+    stands: bool = False
     late: bool = False
     failed: bool = False
     # What came of it; nobody looks before it is done.
@@ -139,17 +146,24 @@ class PlanningThread:
         # Once a cycle, for what happens in between may take several messages.
         if planning_policy is None or allocator.cycle == self._cycle or now_s < self._next_s:
             return
-        self._look_at_problem(allocator, planning_policy, now_s)
+        # While a solver is at work no process can be forked for the problem: it is copied later.
+        if may_fork():
+            self._look_at_problem(allocator, planning_policy, now_s)
 
     def _look_at_problem(
         self, allocator: Allocator, planning_policy: PlanningPolicy, now_s: float
     ) -> None:
-        last, problem = self._last, allocator.problem()
-        if problem is None:
-            return
+        last, problem = self._last, None
+        moment = self._loop.apart.begin(allocator.problem)
+        if moment is None:
+            problem = allocator.problem()
+            if problem is None:
+                return
         # To copy and compare the whole cluster takes long: not after each cycle.
         self._cycle, self._next_s = allocator.cycle, now_s + self._interval_s
-        if last is None or not _stands(last, problem):
+        if problem is None:
+            self._begin(allocator, planning_policy, None, moment)
+        elif last is None or not _stands(last, problem):
             self._begin(allocator, planning_policy, problem)
         elif not last.failed:
             self._good_s = now_s
@@ -180,7 +194,7 @@ class PlanningThread:
             return None  # it comes as any other plan does
         self._run = None
         self._count(run)
-        if run.planned is None:
+        if run.planned is None or run.problem is None:
             return None
         self.counts.adopted += 1
         self._last, self._good_s = run, run.taken_s
@@ -194,10 +208,14 @@ class PlanningThread:
         )
 
     def _begin(
-        self, allocator: Allocator, planning_policy: PlanningPolicy, problem: Problem
+        self,
+        allocator: Allocator,
+        planning_policy: PlanningPolicy,
+        problem: Problem | None,
+        moment: Moment[Problem | None] | None = None,
     ) -> _Run:
-        now_s = time.monotonic()
-        self._run = run = _Run(allocator, planning_policy, problem, now_s, now_s)
+        now_s, before = time.monotonic(), self._last if moment else None
+        self._run = run = _Run(allocator, planning_policy, problem, now_s, now_s, moment, before)
         self._queue.put(run)
         return run
 
@@ -208,7 +226,7 @@ class PlanningThread:
         self._run = None
         self._count(run)
         counts, planned, problem = self.counts, run.planned, run.problem
-        if planned is None:
+        if problem is None or planned is None:
             return
         if not _is_for(run, self._loop.allocator):
             counts.dropped += 1
@@ -227,6 +245,13 @@ class PlanningThread:
             self._last, self._good_s = run, run.taken_s
 
     def _count(self, run: _Run) -> None:
+        if run.problem is None:
+            return  # there is none, or the core's thread makes the next one itself
+        if run.stands:
+            if run.before is self._last is not None and not self._last.failed:
+                self._good_s = run.taken_s
+            return
+        run.before = None  # or each run would keep all problems before its own
         self._note_late(run, run.begun_s + run.took_s)
         self.counts.total_s += run.took_s
         self.counts.last_s = run.took_s
@@ -258,8 +283,20 @@ class PlanningThread:
             self._loop.call(partial(self._take, run))
 
     def _plan(self, run: _Run) -> None:
-        with solving():
-            run.planned = AdoptPlan(run.planning_policy.plan(run.problem))
+        if run.moment is not None:
+            moment, run.moment = run.moment, None
+            try:
+                run.problem = moment.take()
+            except OSError as error:
+                self._loop.apart.fail(error)
+            if run.problem is None:
+                return
+            run.stands = run.before is not None and _stands(run.before, run.problem)
+            run.begun_s = time.monotonic()
+        if not run.stands:
+            assert run.problem is not None
+            with solving():
+                run.planned = AdoptPlan(run.planning_policy.plan(run.problem))
 
     def _tell_failure(self, failure: str) -> None:
         if failure != self._failure:  # each once, not with every plan
@@ -274,7 +311,7 @@ def _is_for(run: _Run, allocator: Allocator) -> bool:
 
 def _stands(last: _Run, problem: Problem) -> bool:
     """Whether the last plan is good for a problem, too."""
-    return last.planning_policy.stands(last.problem, problem)
+    return last.problem is not None and last.planning_policy.stands(last.problem, problem)
 
 
 def _gives(problem: Problem, agents: Ints | None) -> bool:

@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -110,7 +110,10 @@ class FollowedBooks:
         self.build_apart = build_apart
         self.substitute = substitute
         self._verify_every = verify_every
-        self._follower: Follower | None = None
+        # What takes records, and what is shown: the one before until a checkpoint is complete.
+        self._following: Follower | None = None
+        self._shown: Follower | None = None
+        self._broken = False
         self._empty = Allocator(
             build_policy, settings, limits, substitute=substitute, trail=Trail()
         )
@@ -206,7 +209,7 @@ class FollowedBooks:
 
     @property
     def _sidecar(self) -> Sidecar | None:
-        return self._follower.sidecar if self._follower else None
+        return self._shown.sidecar if self._shown else None
 
     def _ask(self, after: int, work: Callable[[], None]) -> None:
         if after > self._position:
@@ -223,30 +226,27 @@ class FollowedBooks:
             del work
 
     def _begin(self) -> None:
-        """Expect a checkpoint."""
-        self._follower = Follower(
+        """Expect a checkpoint; until it is complete the books are shown as they were."""
+        self._following = Follower(
             self._build_policy,
             self.substitute,
             verify_every=self._verify_every,
             make=lambda *args, **options: Allocator(*args, trail=Trail(), **options),
         )
+        self._position = -1
         self.lag.restarts += 1
 
     def _apply(self, message: pb.FollowResponse) -> None:
         """Apply the records of a message, then answer who waited for them."""
         begun_s = time.thread_time()
         try:
-            self._take(message.records)
+            self._take(message)
         except JournalError as error:
             # Wait for the next checkpoint: the reader calls again.
-            self._follower = None
+            self._following, self._position, self._broken = None, -1, True
             _log.error("the books cannot follow, and begin anew", error=str(error))
         finally:
             self._room.release()
-        if message.HasField("counts") and (sidecar := self._sidecar) is not None:
-            read_counts(message.counts, sidecar.counts)
-        if message.HasField("position"):
-            self._position = message.position
         if message.HasField("figures"):
             self.figures = message.figures
         self.lag.busy_s += time.thread_time() - begun_s
@@ -255,16 +255,23 @@ class FollowedBooks:
         for work in due:
             work()
 
-    def _take(self, records: Iterable[bytes]) -> None:
-        follower = self._follower
+    def _take(self, message: pb.FollowResponse) -> None:
+        follower = self._following
         if follower is None:
             return  # it was given up, and the stream that is being read is an old one
-        for data in records:
+        for data in message.records:
             record = journal_pb2.JournalRecord.FromString(data)
             for difference in follower.take(record):
                 self._tell(difference)
             if record.HasField("answered"):
                 self.shadow.after_answers(self.allocator)
+        if message.HasField("counts") and follower.sidecar is not None:
+            read_counts(message.counts, follower.sidecar.counts)
+            self._shown = follower
+        if follower.sidecar is None and message.HasField("position"):
+            raise JournalError("the books are not those of the process that decides any more")
+        if message.HasField("position"):
+            self._position = message.position
         self.lag.verified = follower.verified
 
     def _tell(self, difference: Difference) -> None:
@@ -283,6 +290,7 @@ class FollowedBooks:
         told = ""
         while not self._ending:
             try:
+                self._broken = False
                 for number, message in enumerate(self._connect()):
                     if not number:
                         self._work.put(self._begin)
@@ -291,7 +299,7 @@ class FollowedBooks:
                         self.may_work.wait()
                     self._room.acquire()
                     self._work.put(partial(self._apply, message))
-                    if number and self._follower is None:
+                    if self._broken:
                         break
             except (ConnectionError, JournalError) as error:
                 if str(error) != told and not self._ending:  # once, not at each call

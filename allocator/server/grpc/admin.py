@@ -18,7 +18,7 @@ from allocator.server.engine.commands import left_s, reject
 from allocator.server.grpc.access import READS
 from allocator.server.grpc.forwarding import ObserverCalls, status_of
 from allocator.server.grpc.requests import SETS, read_request, request_of
-from allocator.server.operators.change_requests import NOT_JUDGED, ChangeRequests
+from allocator.server.operators.change_requests import ChangeRequests
 from allocator.settable import POLICY, SHADOW, SettingKind
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -28,6 +28,8 @@ SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
 
 JUDGED_PART = 0.5
 """Of the caller's time the observer may take as much to try a change."""
+
+UNJUDGED = "the observer did not answer, so whether this makes sense could not be judged"
 
 _log = structlog.get_logger()
 
@@ -100,7 +102,7 @@ class AdminServicer:
             if request.dry_run:
                 context.abort(code, text)
             _log.warning("a change is made unjudged: no answer of the observer", call=method)
-            return response(change=settings_pb2.Change(warnings=[NOT_JUDGED]))
+            return response(change=settings_pb2.Change(warnings=[UNJUDGED]))
 
     def _reset(
         self, request: pb.ResetSettingsRequest, context: grpc.ServicerContext

@@ -37,19 +37,17 @@ def claim_addresses(config: Config) -> None:
             _remove_stale(path)
         else:
             host, _, port = target.rpartition(":")
-            _claim(host.strip("[]"), int(port), target, "listen.targets")
-    http = config.http
-    _claim(http.host, http.port, f"{http.host}:{http.port}", "http.host or http.port")
+            _claim(host.strip("[]"), int(port), target)
 
 
-def _claim(host: str, port: int, target: str, option: str) -> None:
+def _claim(host: str, port: int, target: str) -> None:
     """Bind a port and let it go; port 0 is any free one."""
     if port == 0:
         return
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        message = f"{target} cannot be listened on: {error.strerror}; set {option} to another"
+        message = f"{target} cannot be listened on: {error.strerror}; set listen.targets to another"
         raise ListenError(message) from None
     for family, kind, protocol, _, address in found:
         try:
@@ -61,7 +59,7 @@ def _claim(host: str, port: int, target: str, option: str) -> None:
             if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL) and len(found) > 1:
                 continue  # A name of several addresses, of which this machine has some.
             why = os.strerror(error.errno or 0)
-            mend = f"set {option} to another"
+            mend = "set listen.targets to another"
             if error.errno == errno.EACCES:
                 mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
             raise ListenError(f"{target} cannot be listened on: {why}; {mend}") from None

@@ -126,7 +126,8 @@ for _rpc, _answer in VIEWS.items():
 for _rpc, _kind in SETS.items():
     setattr(_Questions, _rpc, partialmethod(_Questions._try, _kind))  # noqa: SLF001
 for _kind in RULES:
-    setattr(_Questions, f"List{_kind.title}s", partialmethod(_Questions._list, _kind))  # noqa: SLF001
+    _rpc = f"List{_kind.title}s"
+    setattr(_Questions, _rpc, partialmethod(_Questions._list, _kind))  # noqa: SLF001
 
 _Service: Any = admin_pb2_grpc.AdminServiceServicer  # Types do not see the calls of rules.
 

@@ -14,12 +14,10 @@ from allocator.server.engine.commands import left_s, reject, settled, wait
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.audit import AuditedChange
 from allocator.server.operators.operators import GivenUpError, Operators, Requester
-from allocator.server.operators.trials import NOT_JUDGED, check, refusal
+from allocator.server.operators.trials import check, refusal
 from allocator.server.system.callers import caller_of
 from allocator.settable import KINDS
 from allocator.v1 import settings_pb2 as pb
-
-__all__ = ["NOT_JUDGED", "ChangeRequests"]
 
 _T = TypeVar("_T")
 

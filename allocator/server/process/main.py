@@ -119,6 +119,8 @@ class Server:
         self.calls = Calls(Access(config.access), compilation.problem)
         self.monitor = Monitor(self.loop, self.calls.problem)
         self._health = Health((SERVICE, ADMIN.full_name, RECORDS))
+        # A process that is forked waits for ever where a thread has been loading loops.
+        self.loop.apart.may_begin = lambda: compilation.ready
         self.planning = _new_planning(config, self.loop)
         self.loop.after_message = self.planning.look
         self.loop.first_plan = self.planning.first
@@ -267,7 +269,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         http = http_socket(config.http.host, config.http.port)
         link = new_link(http.fileno())
     except OSError as error:
-        _log.error("cannot start", error=str(error))
+        _log.error("cannot start", error=error.strerror or str(error))
         return EXIT_FAILURE
     observer = ObserverChild(link)
     observer.fork(partial(_observe, loaded, link))

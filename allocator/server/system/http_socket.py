@@ -3,8 +3,13 @@
 So a wrong address ends the start, and requests wait while an observer is started anew.
 """
 
+import errno
 import os
 import socket
+import time
+
+TAKEN_S = 2.0
+"""An address that is taken may be that of an observer whose sidecar was killed a moment ago."""
 
 BACKLOG = 64
 """Connections that wait to be accepted."""
@@ -12,15 +17,23 @@ BACKLOG = 64
 
 def http_socket(host: str, port: int) -> socket.socket:
     """Listen; port 0: any that is free. Raises OSError where that is not possible."""
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        both = family == socket.AF_INET6  # [::] is every address, of either version
-        return socket.create_server(
-            address[:2], family=family, backlog=BACKLOG, dualstack_ipv6=both
-        )
-    except socket.gaierror as error:
-        why = error.strerror
-        raise OSError(error.errno, f"http cannot listen on {host}:{port}: {why}") from None
-    except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise OSError(error.errno, f"http cannot listen on {host}:{port}: {why}") from None
+    until_s = time.monotonic() + TAKEN_S
+    while True:
+        try:
+            return _listen(host, port)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and time.monotonic() < until_s:
+                time.sleep(0.05)
+                continue
+            why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
+            mend = "set http.host or http.port to another"
+            if error.errno == errno.EACCES:
+                mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
+            text = f"{host}:{port} cannot be listened on: {why}; {mend}"
+            raise OSError(error.errno, text) from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    both = family == socket.AF_INET6  # [::] is every address, of either version
+    return socket.create_server(address[:2], family=family, backlog=BACKLOG, dualstack_ipv6=both)

@@ -268,7 +268,7 @@ class Replay:
     def _compare(self, record: journal_pb2.JournalRecord) -> None:
         if not self._check:
             return
-        self.found.checked += 1
+        self.found.checked += bool(self._unchecked)  # where nothing was answered, that is no check
         if answered_record(self._unchecked).answered.digest != record.answered.digest:
             self._differ("from what was answered then")
         self._unchecked = []

@@ -54,7 +54,7 @@ class JournalLink(WireLink):
     def _head(self, file: int, records_before: int) -> Head:
         limits = self.sidecar.allocator.state.session_limits
         start = start_record(
-            self._settings, limits, self.sidecar._welcome, file=file, records_before=records_before
+            self._settings, limits, self.sidecar.welcome, file=file, records_before=records_before
         )
         kept = Detached(self.sidecar.kept())
         return Head(nbytes_of(kept.value), map(frame, head(start, kept.value)))

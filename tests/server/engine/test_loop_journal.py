@@ -22,7 +22,7 @@ from allocator.wire import read_records, replay
 from allocator.wire.journal.framing import frame
 from allocator.wire.journal.records import answered_record, request_record
 from allocator.wire.journal.replay import Replay
-from tests.server.engine.test_loop import InProcess
+from tests.server.in_process import InProcess
 from tests.tiers import long
 from tests.wire.dialogue import declined
 

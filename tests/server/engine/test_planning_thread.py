@@ -1,5 +1,6 @@
 """The thread that plans: nobody waits for a plan, and its journal replays."""
 
+import os
 import threading
 from dataclasses import replace
 from functools import partial
@@ -8,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from allocator.core import Policy, PolicySpec, Problem, SetPolicy
+from allocator.core import AddAgent, AgentInfo, Allocator, Policy, PolicySpec, Problem, SetPolicy
 from allocator.policies import build
 from allocator.policies.plan_guided import PlanGuided
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection, PolicySection
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.planning import PlanningThread
+from allocator.server.system.frozen import is_child
 from allocator.wire import replay
 from allocator.wire.journal.replay import Replay
 from tests.server.engine.test_loop_journal import Heard, decisions, records
@@ -58,9 +60,11 @@ def slow() -> Slow:
     return Slow()
 
 
-@pytest.fixture
-def started(tmp_path: Path, slow: Slow):
-    """A loop, its thread that plans, and its journal."""
+@pytest.fixture(params=[False, True], ids=["here", "apart"])
+def started(request, monkeypatch, tmp_path: Path, slow: Slow):
+    """A loop, its thread that plans, and its journal. Problems are made here, or apart."""
+    if request.param:
+        monkeypatch.setattr("allocator.server.engine.apart.LARGE", 0)
     config = Config(
         policy=PolicySection(name="cmmf"),
         journal=JournalSection(path=str(tmp_path / "journal")),
@@ -269,3 +273,39 @@ def test_a_first_plan_that_cannot_be_made_holds_nobody_up(waiting, slow):
     assert len(module.batch(10))
     assert planning.counts.failed >= 1
     assert planning.age_s is None
+
+
+def test_what_a_plan_followed_is_not_kept_with_it(started, slow):
+    """Each problem is as large as the cluster."""
+    loop, planning = started
+    slow.go.set()
+    Heard.kept = []
+    module = Heard(loop)
+    module.begin()
+    for agent in (8, 9):
+        module.batch(1000 * agent, AddAgent(agent, AgentInfo(f"agent-{agent}"), {0: 64_000}))
+        settle(loop, planning)
+    assert planning.counts.adopted == 2, "more agents, another plan"
+    last = loop.call(lambda: planning._last).result(WAIT_S)
+    assert last is not None
+    assert last.before is None
+
+
+def test_where_a_process_fails_the_next_problem_is_made_here(monkeypatch, started, slow):
+    loop, planning = started
+    monkeypatch.setattr("allocator.server.engine.apart.LARGE", 0)
+    problem = Allocator.problem
+
+    def made(allocator: Allocator) -> Problem | None:
+        if is_child():
+            os._exit(3)
+        return problem(allocator)
+
+    monkeypatch.setattr(Allocator, "problem", made)
+    slow.go.set()
+    module = Heard(loop).begin()
+    for clock_ms in (10, 1000):
+        module.batch(clock_ms)
+        settle(loop, planning)
+    assert (loop.apart.begun, loop.apart.failed) == (1, 1)
+    assert (planning.counts.adopted, planning.counts.failed) == (1, 0)

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Timer
 
 import grpc
 import pytest
 
 from allocator.server.config import Config
 from allocator.server.grpc.listeners import ListenError, claim_addresses, listen
+from allocator.server.system import http_socket
 
 
 def config(*targets: str, http: int = 0) -> Config:
@@ -36,9 +38,19 @@ def test_a_port_that_is_taken_is_noticed(host, taken):
         claim_addresses(config("127.0.0.1:0", f"{host}:{taken}"))
 
 
-def test_the_port_of_the_metrics_is_claimed_too(taken):
-    with pytest.raises(ListenError, match=f"127.0.0.1:{taken} cannot be listened on: .*http"):
-        claim_addresses(config("127.0.0.1:0", http=taken))
+def test_the_port_of_the_metrics_is_claimed_too(taken, monkeypatch):
+    monkeypatch.setattr(http_socket, "TAKEN_S", 0.0)
+    with pytest.raises(OSError, match=f"127.0.0.1:{taken} cannot be listened on: .*http"):
+        http_socket.http_socket("127.0.0.1", taken)
+
+
+def test_a_port_that_is_let_go_a_moment_later_is_taken():
+    """Its observer may outlive a sidecar that was killed, by milliseconds."""
+    before = socket.create_server(("127.0.0.1", 0))
+    port = before.getsockname()[1]
+    Timer(0.2, before.close).start()
+    with closing(http_socket.http_socket("127.0.0.1", port)) as mine:
+        assert mine.getsockname()[1] == port
 
 
 def test_that_a_port_needs_rights_is_not_taken_for_a_taken_one(monkeypatch):

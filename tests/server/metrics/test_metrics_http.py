@@ -6,7 +6,7 @@ import http.client
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from allocator import policies
-from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
+from allocator.core import AddAgent, AgentInfo, Allocator, Define, Kind, Options
 from allocator.server.config import Config, Flag, load
 from allocator.server.engine import monitor
 from allocator.server.engine.core_loop import CoreLoop
@@ -29,7 +29,7 @@ from allocator.server.reports import report
 from allocator.server.reports.report import Report
 from allocator.server.system.http_socket import http_socket
 from allocator.server.web import http as listener
-from allocator.server.web.http import plain_text
+from allocator.server.web.http import Check, nothing_wrong, plain_text
 from tests.server.grpc.test_admin import CLUSTER
 from tests.server.in_process import books_of, kept, running
 from tests.server.metrics.scraping import samples, value
@@ -42,10 +42,11 @@ def start_http(
     config: Config,
     books: FollowedBooks,
     pages: Iterable[BaseRoute] = (),
-    **checks: Callable[[], str],
+    health: Check = nothing_wrong,
+    readiness: Check = nothing_wrong,
 ) -> MetricsServer:
     listener = http_socket(config.http.host, config.http.port)
-    return MetricsServer(config, listener, books, (), pages, **checks)
+    return MetricsServer(config, listener, books, (), pages, health=health, readiness=readiness)
 
 
 @pytest.fixture
@@ -130,8 +131,12 @@ def test_other_pages_and_methods(server):
 
 def test_probes_say_what_is_wrong(loop):
     problems = {"health": "", "readiness": "starting"}
-    checks = {name: partial(problems.__getitem__, name) for name in problems}
-    server = start_http(CONFIG, loop, **checks)
+    server = start_http(
+        CONFIG,
+        loop,
+        health=lambda: problems["health"],
+        readiness=lambda: problems["readiness"],
+    )
     try:
         assert get(server, "/readyz")[:2] == (503, "starting\n")
         assert get(server, "/healthz")[:2] == (200, "ok\n")
@@ -191,7 +196,12 @@ def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
 
 def test_however_many_scrape_busy_books_are_asked_once(loop, impatient, monkeypatch):
     asked, read = [], report.read
-    monkeypatch.setattr(report, "read", lambda allocator: asked.append(1) or read(allocator))
+
+    def counted(allocator: Allocator) -> Report:
+        asked.append(1)
+        return read(allocator)
+
+    monkeypatch.setattr(report, "read", counted)
     scrapes = scraping.Scrapes(loop)
     with Busy(loop):
         for _ in range(5):

@@ -53,7 +53,7 @@ def beginning(
     start = start_record(
         sidecar.allocator.settings,
         SessionLimits(),
-        sidecar._welcome,
+        sidecar.welcome,
         sessions_before=sidecar.sessions_begun,
         records_before=records_before,
         file=file,

@@ -35,7 +35,7 @@ def read(records: list[journal_pb2.JournalRecord]) -> Column:
 
 def resumed(sidecar: Sidecar) -> Sidecar:
     """Another sidecar that goes on from a checkpoint, which went through bytes."""
-    other = Sidecar(lambda kept: Allocator(build, kept), Settings(), sidecar._welcome)
+    other = Sidecar(lambda kept: Allocator(build, kept), Settings(), sidecar.welcome)
     other.resume(read(list(write_checkpoint(to_columns(Detached(sidecar.kept()).value)))))
     return other
 
@@ -141,7 +141,7 @@ def test_all_of_a_sidecar_and_a_session_is_kept_or_given():
     sidecar = fresh()
     module = Module(sidecar).begin()
     kept = {"allocator", "_active", "_last", "sessions"}
-    given = {"_new_allocator", "_welcome"}
+    given = {"_new_allocator", "welcome"}
     only_within_a_call, only_for_metrics = {"_parting"}, {"counts"}
     assert set(vars(sidecar)) == kept | given | only_within_a_call | only_for_metrics
     assert sidecar._parting == []

@@ -1,0 +1,111 @@
+"""The observer as a process: killed, stopped or slow, it costs answers and no decision."""
+
+import os
+import signal
+import time
+
+import grpc
+import pytest
+
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import admin_pb2_grpc, settings_pb2, types_pb2
+from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true, name_of
+
+
+@pytest.fixture
+def sidecar():
+    with SidecarProcess() as process:
+        yield process
+
+
+def status(channel: grpc.Channel) -> pb.GetStatusResponse:
+    stub = admin_pb2_grpc.AdminServiceStub(channel)
+    return stub.GetStatus(pb.GetStatusRequest(), timeout=60)
+
+
+def set_limit(channel: grpc.Channel, timeout_s: float = 60) -> pb.SetLimitResponse:
+    stub = admin_pb2_grpc.AdminServiceStub(channel)
+    limit = settings_pb2.Limit(role="r", limit=types_pb2.Quantities(name=["cpus"], amount=[1000]))
+    return stub.SetLimit(settings_pb2.SetLimitRequest(limit=limit), timeout=timeout_s)
+
+
+def test_one_that_is_killed_is_started_anew_and_has_the_same_books(sidecar):
+    with sidecar.channel() as channel:
+        module = GrpcModule(channel).begin()
+        assert len(module.batch(cycle=True)) == 2
+        before, killed = status(channel), sidecar.observer_pid
+        os.kill(killed, signal.SIGKILL)
+        module.batch(cycle=True)  # decisions go on at once
+        sidecar.await_said("the observer ended and is started anew")
+        after = status(channel)
+        assert (after.cycles, after.events) == (before.cycles + 1, before.events)
+        assert (after.agents, after.outstanding_decisions) == (2, before.outstanding_decisions)
+        assert sidecar.observer_pid != killed
+        assert sidecar.page("/readyz") == (200, "ok\n")
+        assert sidecar.page("/")[0] == 200
+
+
+def test_while_one_is_stopped_decisions_and_changes_go_on(sidecar):
+    with sidecar.channel() as channel:
+        module = GrpcModule(channel).begin()
+        os.kill(sidecar.observer_pid, signal.SIGSTOP)
+        try:
+            begun_s = time.monotonic()
+            for _ in range(20):
+                module.batch(cycle=True)
+            assert time.monotonic() - begun_s < 30
+            answer = set_limit(channel, timeout_s=4)
+            assert [each.role for each in answer.limits] == ["r"]
+            (warning,) = answer.change.warnings
+            assert "could not be judged" in warning
+        finally:
+            os.kill(sidecar.observer_pid, signal.SIGCONT)
+        assert status(channel).cycles == 20
+        stub = admin_pb2_grpc.AdminServiceStub(channel)
+        assert len(stub.ListLimits(pb.ListLimitsRequest(), timeout=60).limits) == 1
+
+
+def test_it_ends_with_the_process_that_decides_however_that_ends(sidecar):
+    observer = sidecar.observer_pid
+    sidecar.process.kill()
+
+    def is_gone() -> bool:
+        try:
+            return name_of(observer) != "observer"
+        except OSError:
+            return True
+
+    await_true(is_gone)
+
+
+def test_the_link_of_both_is_closed_to_others_and_goes_with_them(sidecar, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with SidecarProcess() as process:
+        (link,) = tmp_path.glob("mesos-allocator-*")
+        assert link.stat().st_mode & 0o077 == 0
+        assert {each.name for each in link.iterdir()} == {"decider", "observer"}
+        assert process.terminate() == 0
+    assert not list(tmp_path.glob("mesos-allocator-*"))
+
+
+def test_a_question_after_a_change_sees_it(sidecar):
+    """Read your writes: an answer has all that was answered before it was asked for."""
+    with sidecar.channel() as channel:
+        stub = admin_pb2_grpc.AdminServiceStub(channel)
+        for amount in range(1, 50):
+            quantities = types_pb2.Quantities(name=["cpus"], amount=[1000 * amount])
+            limit = settings_pb2.Limit(role="r", limit=quantities)
+            stub.SetLimit(settings_pb2.SetLimitRequest(limit=limit), timeout=60)
+            (found,) = stub.ListLimits(pb.ListLimitsRequest(), timeout=60).limits
+            assert found == limit
+
+
+def test_an_observer_makes_no_changes(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with SidecarProcess():
+        (link,) = tmp_path.glob("mesos-allocator-*")
+        target = f"unix:{link}/observer"
+        with grpc.insecure_channel(target) as channel, pytest.raises(grpc.RpcError) as refused:
+            set_limit(channel)
+        assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert "this is an observer, which changes nothing" in refused.value.details()

@@ -1,0 +1,111 @@
+"""Books that follow a core: the same as its own, between any two records, and after breaks."""
+
+from functools import partial
+
+import pytest
+
+from allocator import policies
+from allocator.core import PolicySpec, SetDemand, SetPolicy
+from allocator.core.checkpoint import to_columns
+from allocator.server.config import Config
+from allocator.server.engine import feed
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.following import books as module
+from allocator.wire.journal.checkpoint import Mark, mark
+from tests.server.grpc.test_admin import CLUSTER
+from tests.server.in_process import InProcess, cycle, observed, running, tell
+from tests.server.sidecar_process import await_true
+
+WAIT_S = 60.0
+
+
+@pytest.fixture
+def loop():
+    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
+        yield core
+
+
+def marks(loop: CoreLoop, views) -> tuple[Mark, Mark]:
+    """Of the core's state, and of the books once they have all of it."""
+    sidecar = loop._sidecar
+    of_core = loop.call(lambda: mark(to_columns(sidecar.kept()))).result(WAIT_S)
+    books = views.books
+
+    def follow() -> Mark:
+        found = books._sidecar
+        assert found is not None
+        return mark(to_columns(found.kept()))
+
+    return of_core, books.ask(follow, after=loop.feed.position).result(WAIT_S)
+
+
+def test_they_are_the_cores_to_the_byte(loop):
+    with observed(loop) as views:
+        tell(loop, *CLUSTER)
+        assert len(cycle(loop, 1000))
+        tell(loop, SetDemand("", "spark", {"cpus": 1000}), SetPolicy(PolicySpec("tsf")))
+        cycle(loop, 2000)
+        one, other = marks(loop, views)
+        assert one == other
+        assert views.books.counts == loop.counts
+        assert views.books.lag.verified
+        assert views.books.lag.restarts == 0
+
+
+def test_one_that_comes_later_begins_with_a_checkpoint_and_goes_on_counting(loop):
+    tell(loop, *CLUSTER)
+    cycle(loop, 1000)
+    with observed(loop) as views:
+        cycle(loop, 2000)
+        one, other = marks(loop, views)
+        assert one == other
+        assert views.books.counts == loop.counts
+        assert loop.counts.cycles == 2
+
+
+def test_one_that_was_cut_off_begins_anew(loop, monkeypatch):
+    monkeypatch.setattr(module, "AGAIN_S", 0.01)
+    with observed(loop) as views:
+        tell(loop, *CLUSTER)
+        monkeypatch.setattr(feed, "BEHIND_BYTES_MAX", 0)
+        cycle(loop, 1000)
+        await_true(lambda: not loop.feed.is_followed or views.books.lag.restarts > 0)
+        monkeypatch.undo()
+        await_true(lambda: views.books.lag.restarts > 0)
+        cycle(loop, 2000)
+        one, other = marks(loop, views)
+        assert one == other
+
+
+def test_a_record_that_does_not_fit_has_the_books_begin_anew(loop, monkeypatch):
+    monkeypatch.setattr(module, "AGAIN_S", 0.01)
+    with observed(loop) as views:
+        tell(loop, *CLUSTER)
+        # Told to followers alone: a session that never was.
+        bad = module.journal_pb2.JournalRecord(session=99)
+        bad.opened.SetInParent()
+        loop.call(partial(loop.feed.write, bad)).result(WAIT_S)
+        await_true(lambda: views.books.lag.restarts > 0)
+        cycle(loop, 1000)
+        one, other = marks(loop, views)
+        assert one == other
+
+
+def test_sessions_come_and_go_in_the_books_too(loop):
+    with observed(loop) as views:
+        first = InProcess(loop).begin()
+        first.batch(10)
+        second = InProcess(loop, "other", 2).begin()
+        second.batch(20)
+        one, other = marks(loop, views)
+        assert one == other
+        session = views.books.ask(lambda: views.books.session).result(WAIT_S)
+        assert (session.instance_id, session.number) == ("other", 2)
+
+
+def test_what_was_asked_about_a_moment_waits_for_it(loop):
+    with observed(loop) as views:
+        future = views.books.ask(lambda: views.books.position, after=loop.feed.position + 1)
+        assert not future.done()
+        tell(loop, SetDemand("", "spark", {"cpus": 1000}))
+        assert future.result(WAIT_S) >= loop.feed.position
