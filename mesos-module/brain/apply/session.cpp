@@ -25,13 +25,13 @@ void Brain::forgetSession()
   cycleAgents.clear();
   watchMs = INT64_MAX;
 
-  // The next snapshot tells of frameworks as they are.
+  // The next snapshot contains the frameworks' current state.
   workedOut.clear();
   lateUpdates.clear();
 }
 
 
-// With another session, which has another snapshot.
+// Replaces the session by a new one, with a new snapshot.
 void Brain::beginAnew()
 {
   forgetSession();
@@ -59,7 +59,7 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
     }
   }
 
-  // Kinds that nobody names any more are left behind here, too.
+  // This also drops kinds no longer in use.
   state.kinds =
       Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));
   state.messageBytesMax =
@@ -91,7 +91,8 @@ std::string Brain::step(const Ended& event, int64_t)
 {
   forgetSession();
 
-  // Where nobody comes for hours, not every attempt is worth a line.
+  // If no sidecar comes for hours, log only attempts 1 to 4 and then powers of
+  // two.
   if (failures < 4 || (failures & (failures - 1)) == 0) {
     const char* what = event.wasConnected
         ? "The session with the sidecar ended: "
@@ -107,7 +108,7 @@ std::string Brain::step(const Ended& event, int64_t)
 
   ++failures;
 
-  // What it was asked last will not come.
+  // The outstanding cycle will not be answered.
   if (event.wasConnected) {
     triggerAll();
   }
@@ -132,7 +133,7 @@ void Brain::addAgents(
     std::vector<uint32_t>* agents,
     bool* all)
 {
-  // The same agents may be there many times over.
+  // The list may contain duplicates.
   constexpr size_t MOST = 1 << 14;
 
   if (*all || agents->size() + some.size() > MOST) {

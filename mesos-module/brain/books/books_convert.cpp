@@ -4,7 +4,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Applies conversions one after the other; gives what was wrong.
+// Applies conversions in order; returns an error or an empty string.
 std::string convert(
     const std::vector<Conversion>& conversions,
     bool ofTotal,
@@ -56,7 +56,7 @@ std::string Books::convertHeld(
     subtract(offered, &held);
     add(mine, &held);
 
-    // Held first: resource classes that appear are in use by then.
+    // Hold before changing the total, so that new resource classes are in use.
     release(number, framework, role, there->parts);
     hold(number, framework, role, held);
     setTotal(number, all);

@@ -183,7 +183,7 @@ void SnapshotBuilder::stop(Cluster* cluster)
 }
 
 
-// Gives how many rows that made.
+// Returns the rows written.
 size_t SnapshotBuilder::buildAgent(
     uint32_t number,
     Cluster* cluster,
@@ -241,8 +241,8 @@ size_t SnapshotBuilder::buildExclusions(
 }
 
 
-// Frameworks, then agents, then exclusions, as far as one slice goes; gives
-// whether it is all.
+// Writes frameworks, agents, then exclusions for one slice; returns whether it
+// is finished.
 bool SnapshotBuilder::build(
     Cluster* cluster,
     int64_t nowMs,
