@@ -20,7 +20,8 @@ namespace adapter {
 
 namespace {
 
-// Mesos's own comparison takes each attribute with each.
+// Treats agents with too many attributes as changed, because Mesos's comparison
+// is quadratic.
 bool areOther(const AgentInfo& before, const AgentInfo& now)
 {
   const auto isLarge = [](const AgentInfo& info) {
@@ -271,9 +272,9 @@ void AllocatorProcess::updateAllocation(
 }
 
 
-// The operations are for Mesos to carry out, on what nobody holds: copies
-// of a shared volume that are held are no hindrance to other operations,
-// but the volume must not be destroyed under them.
+// Mesos applies the operations to what is not held. Held copies of a shared
+// volume do not prevent other operations, but the volume must not be destroyed
+// while they are held.
 Future<Nothing> AllocatorProcess::updateAvailable(
     const SlaveID& agentId,
     const vector<mesos::Offer::Operation>& operations)
@@ -314,8 +315,8 @@ Future<Nothing> AllocatorProcess::updateAvailable(
     return Failure(wrong);
   }
 
-  // The master hears of this before it hears of any later offer, for
-  // both come from this actor.
+  // This reaches the master before any later offer, because both come from this
+  // actor.
   return Nothing();
 }
 

@@ -17,8 +17,7 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-// Of the master's endpoints that only read; where it wants to know who asks,
-// so does this one.
+// Realm of the master's read-only endpoints: the same authentication applies.
 const char REALM[] = "mesos-master-readonly";
 
 } // namespace {
