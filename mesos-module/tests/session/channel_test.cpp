@@ -112,7 +112,7 @@ TEST(ChannelTest, ATokenGoesNowhereInClear)
 }
 
 
-// gRPC ends the process over metadata that is no header.
+// gRPC aborts the process on an invalid header value.
 TEST(ChannelTest, OnlyWhatCanBeAHeaderIsAToken)
 {
   ChannelOptions options;

@@ -17,7 +17,7 @@ std::string wrongWith(const Given& given)
 }
 
 
-// Of those that are right.
+// Parses valid parameters.
 Parameters parsed(const Given& given)
 {
   std::string error;
