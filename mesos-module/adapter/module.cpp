@@ -51,8 +51,8 @@ mesos::allocator::Allocator* make(const mesos::Parameters& given)
           "HierarchicalDRF", parameters.roleSorter, parameters.frameworkSorter);
 
   if (deciding.isError()) {
-    LOG(ERROR) << "Mesos's own allocator cannot be had, in whose shadow the "
-               << "module was to be: " << deciding.error();
+    LOG(ERROR) << "Mesos's own allocator, which is to decide in shadow, cannot "
+               << "be created: " << deciding.error();
     return nullptr;
   }
 
@@ -86,6 +86,6 @@ mesos::modules::Module<mesos::allocator::Allocator>
         MESOS_VERSION,
         "The mesos-allocator authors",
         "mesos-allocator@localhost",
-        "Allocator that asks a sidecar, and decides itself where there is none",
+        "Allocator that asks a sidecar, and decides itself without one",
         nullptr,
         create);

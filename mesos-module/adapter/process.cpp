@@ -51,8 +51,8 @@ string AllocatorProcess::guard(const std::function<string()>& function)
 {
   return brain::attempt<string>(function, [this](const char* error) {
     string why = "no memory";
-    attempt("say what was wrong", [&]() {
-      LOG(ERROR) << "The allocator could not do what it was asked: " << error;
+    attempt("log an error", [&]() {
+      LOG(ERROR) << "The allocator could not handle a call: " << error;
       why = error;
     });
     doWithoutSidecar(why);
@@ -71,7 +71,8 @@ void AllocatorProcess::doWithoutSidecar(const string& why)
     }
   });
   attempt("free what was not offered", [this]() { giveBack(); });
-  attempt("go on by itself", [&]() { step(brain::NotStarted{why}); });
+  attempt(
+      "continue without a session", [&]() { step(brain::NotStarted{why}); });
 }
 
 
@@ -81,7 +82,7 @@ void AllocatorProcess::initialize_(
     const InverseOfferCallback& _inverseOfferCallback)
 {
   // Not in `guard`, which would start a session: a standby must not have one.
-  attempt("begin", [&]() {
+  attempt("initialize", [&]() {
     options = _options;
     offerCallback = _offerCallback;
     inverseOfferCallback = _inverseOfferCallback;

@@ -16,7 +16,7 @@ Result attempt(const Function& function, const Failed& failed)
   } catch (const std::exception& error) {
     return failed(error.what());
   } catch (...) {
-    return failed("something was thrown that is no exception");
+    return failed("an exception of an unknown type");
   }
 }
 

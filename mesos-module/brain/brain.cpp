@@ -243,10 +243,10 @@ bool Brain::isBarrenTurn(int64_t nowMs)
   const Pair& pair = barren.willing();
   log(Level::WARNING,
       "The sidecar has offered nothing for " + std::to_string(intervals) +
-          " intervals, and does not say that it means to, though framework " +
+          " intervals, without saying that it holds back, but framework " +
           *state.frameworkHandles.id(pair.framework) + " would take in role " +
           state.roles.path(pair.role) + " what is free on agent " +
-          *state.agentHandles.id(pair.agent) + "; offering by DRF, once");
+          *state.agentHandles.id(pair.agent) + "; offering by DRF once");
   ++counted.barrenTurns;
   return true;
 }

@@ -19,7 +19,7 @@ bool isUnix(const std::string& target)
 std::string checkTarget(const std::string& target)
 {
   const std::string forms =
-      " is no target; give host:port, [IPv6]:port or unix:/path";
+      " is not a target; give host:port, [IPv6]:port or unix:/path";
 
   if (isUnix(target)) {
     const bool absolute = target.size() > 6 && target[5] == '/';
@@ -97,7 +97,7 @@ std::shared_ptr<grpc::ChannelCredentials> makeCredentials(
   const bool paired = options.tlsCert.empty() == options.tlsKey.empty();
 
   if (!paired) {
-    *error = "a certificate and its key for TLS are given both, or neither";
+    *error = "give both a certificate and its key for TLS, or neither";
     return nullptr;
   }
 
@@ -150,7 +150,7 @@ Channels::Channels(const ChannelOptions& _options, std::string* error)
 
   if (error->empty() && !options.tokenFile.empty() && options.tlsCa.empty() &&
       !isLocal(options.target)) {
-    *error = "a session token would go in clear to '" + options.target +
+    *error = "a session token would be sent unencrypted to '" + options.target +
         "'; give a Unix socket or a loopback address, or use TLS";
   }
 

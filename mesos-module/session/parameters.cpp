@@ -138,7 +138,7 @@ Parameters parseParameters(
     auto reader = known.find(parameter.first);
 
     if (reader == known.end()) {
-      fail(key + " is no parameter of this module");
+      fail(key + " is not a parameter of this module");
     } else if (!seen.insert(parameter.first).second) {
       fail(key + " is given twice");
     } else {

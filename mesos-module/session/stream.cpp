@@ -165,7 +165,7 @@ void Stream::expire(TimePoint now)
 std::string Stream::reason() const
 {
   if (garbage_) {
-    return "the sidecar sent bytes that are no SessionResponse";
+    return "the sidecar sent bytes that are not a SessionResponse";
   }
 
   if (status.ok()) {

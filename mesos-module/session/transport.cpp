@@ -290,7 +290,7 @@ void Transport::run()
     } catch (const std::exception& error) {
       recover(error.what());
     } catch (...) {
-      recover("something was thrown");
+      recover("an exception of an unknown type");
     }
   }
 
@@ -310,7 +310,7 @@ void Transport::recover(const char* why)
   }
 
   try {
-    lose(begun, std::string("the module could not go on: ") + why, false);
+    lose(begun, std::string("the module failed: ") + why, false);
   } catch (...) {
     // The owner learns of it when the stream ends, or by its deadline.
   }

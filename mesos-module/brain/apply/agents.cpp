@@ -42,7 +42,7 @@ void tellUntold(const Agent& agent, Aside::Rows* rows)
         "roles",
         wire::SET_ASIDE_REASON_TOO_MANY,
         "'" + toShown(agent.untoldRole, ASIDE_QUOTE_BYTES_MAX) +
-            "' is in use, and has no place of its own in a sidecar; " +
+            "' is in use without a place of its own in the sidecar; " +
             std::to_string(agent.untold) + " in all");
     append(aside, rows);
   }
@@ -102,7 +102,7 @@ std::string Brain::checkUses(const std::vector<Use>& used) const
           " uses names a resource class that is not defined";
     }
     if (use.role.empty()) {
-      return "what framework " + use.framework + " uses is in no role";
+      return "what framework " + use.framework + " uses has no role";
     }
   }
 

@@ -128,11 +128,11 @@ void Brain::setAside(
 
   if (++asideLines <= ASIDE_LINES_MAX) {
     log(Level::WARNING,
-        "Of what " + toShown(whose, TEXT_BYTES_MAX) + " says " +
-            std::to_string(count) + " word(s) are set aside: " + text);
+        "Input of " + toShown(whose, TEXT_BYTES_MAX) + ": " +
+            std::to_string(count) + " value(s) set aside: " + text);
   } else if (asideLines == ASIDE_LINES_MAX + 1) {
     log(Level::WARNING,
-        "More words are set aside; no more is told of them until the next"
+        "More values are set aside; they are not logged until the next"
         " interval");
   }
 }

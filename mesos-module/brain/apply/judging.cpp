@@ -282,7 +282,7 @@ void Brain::countBad(uint64_t bad, int64_t nowMs)
   log(Level::ERROR,
       "The sidecar made " + std::to_string(badDecisions) +
           " bad decisions within " + std::to_string(nowMs - badSinceMs) +
-          " ms; doing without it for " +
+          " ms; not asking it for " +
           std::to_string(state.options.breakerPauseMs) + " ms");
 
   ++counted.breakerTrips;

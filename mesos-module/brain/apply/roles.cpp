@@ -203,7 +203,7 @@ void Brain::boundRoles(int64_t nowMs)
   const size_t waiting = crowded.empty() ? 1 : IDLE_OF_WAITING;
   if (idle * waiting > state.options.rolesSentMax) {
     leaveSession(
-        std::to_string(idle) + " roles that nobody names any more", nowMs);
+        std::to_string(idle) + " roles that are not in use any more", nowMs);
   }
 }
 
@@ -212,7 +212,7 @@ void Brain::boundRoles(int64_t nowMs)
 void Brain::boundKinds(int64_t nowMs)
 {
   if (!snapshot.underWay() && state.kinds.isWorn()) {
-    leaveSession("many kinds of resources that nobody has any more", nowMs);
+    leaveSession("many kinds of resources that are not in use any more", nowMs);
   }
 }
 
@@ -222,8 +222,7 @@ void Brain::leaveSession(const std::string& why, int64_t nowMs)
   if (following && nowMs - leftMs >= LEAST_MS) {
     leftMs = nowMs;
     log(Level::INFO,
-        "The sidecar has heard of " + why +
-            "; a new session begins without them");
+        "The sidecar keeps " + why + "; a new session begins without them");
     beginAnew();
   }
 }

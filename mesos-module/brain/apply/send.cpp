@@ -58,10 +58,10 @@ void Brain::define()
 {
   for (const std::string& name : state.kinds.takeCrowded()) {
     log(Level::WARNING,
-        "There are more kinds of '" + name +
-            "' (by name, reserved role, form of disk, ...) than the sidecar"
-            " keeps apart, or than one agent or framework may have of them; it"
-            " hears of the others as one amount, which is offered as a whole");
+        "Too many kinds of '" + name +
+            "' (by name, reserved role, form of disk, ...) for the sidecar, or"
+            " for one agent or framework; the rest is reported as one amount,"
+            " which is only offered as a whole");
   }
 
   if (snapshot.underWay()) {

@@ -43,7 +43,7 @@ void Brain::beginAnew()
 std::string Brain::step(const Welcomed& event, int64_t nowMs)
 {
   if (breakerOpen) {
-    return "No session is wanted";
+    return "No session is expected";
   }
 
   forgetSession();
@@ -81,7 +81,7 @@ std::string Brain::step(const Connected& event, int64_t)
   log(Level::INFO,
       "Sidecar " + event.sidecarId + " (version " + event.sidecarVersion +
           (state.options.shadow
-               ? ") is asked beside Mesos's own allocator from now on"
+               ? ") is asked in the shadow of Mesos's own allocator"
                : ") decides on offers from now on"));
   return std::string();
 }
@@ -121,7 +121,7 @@ std::string Brain::step(const NotStarted& event, int64_t nowMs)
 {
   forgetSession();
   log(Level::ERROR,
-      "A session cannot be begun: " + event.why + "; trying again in " +
+      "A session cannot be started: " + event.why + "; trying again in " +
           std::to_string(state.options.breakerPauseMs) + " ms");
   breakerMs = nowMs + state.options.breakerPauseMs;
   return std::string();

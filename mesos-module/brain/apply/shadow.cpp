@@ -70,7 +70,7 @@ void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
 std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
 {
   if (!state.options.shadow) {
-    return misfit("Nobody decides beside the sidecar and the module");
+    return misfit("Another allocator offers, but the module is not in shadow");
   }
 
   for (const OfferedBeside::Row& row : event.rows) {
@@ -112,9 +112,8 @@ void Brain::bookBeside(
 {
   if (!contains(state.books.free(agent), row.parts)) {
     misfit(
-        "Offered on agent " + row.agent +
-            ", by Mesos's own allocator, is what is not free there; it is "
-            "booked all the same",
+        "Mesos's own allocator offers what is not free on agent " + row.agent +
+            "; booked nevertheless",
         Level::WARNING);
   }
 

@@ -145,15 +145,15 @@ std::string Books::check(const Agent& agent) const
     }
 
     if (free != resource.free) {
-      return where + "other numbers are free than nobody holds";
+      return where + "the free elements are not those that are not held";
     }
 
     if (resource.freeAmount != amountOf(free)) {
-      return where + "so many numbers are not free as the books say";
+      return where + "the free amount is not that of the free elements";
     }
 
     if (resource.total < 0 || (resource.total == 0 && resource.held == 0)) {
-      return where + "there is a resource of nothing";
+      return where + "a resource is neither in the total nor held";
     }
   }
 

@@ -92,7 +92,7 @@ void tellOverflow(const Agent& agent, const Cluster& cluster, Aside::Rows* rows)
           "resources",
           wire::SET_ASIDE_REASON_TOO_MANY,
           "'" + toShown(resourceClass.traits.name, ASIDE_QUOTE_BYTES_MAX) +
-              "' is offered along with others, as a whole");
+              "' is only offered together with others, as a whole");
     }
   }
   append(aside, rows);
@@ -109,7 +109,7 @@ void tellOverflow(
     aside.add(
         "reservations",
         wire::SET_ASIDE_REASON_TOO_MANY,
-        "some that it makes are offered along with others, as a whole");
+        "some are only offered together with others, as a whole");
     append(aside, rows);
   }
 }

@@ -100,7 +100,7 @@ void takeLabels(const wire::Framework& said, Aside* aside, wire::Framework* to)
     } else if (
         to->labels().size() >= LABELS_MAX || bytes + more > LABEL_BYTES_MAX) {
       aside->add(
-          "labels", TOO_MANY, quote(key) + " is one too many, or too large");
+          "labels", TOO_MANY, quote(key) + " exceeds the limits on labels");
     } else {
       (*to->mutable_labels())[key] = value;
       bytes += more;
@@ -128,7 +128,7 @@ void takeRoles(
       continue;
     }
     if (!Roles::isPath(role)) {
-      aside->add("roles", UNREADABLE, quote(role) + " is no path of a role");
+      aside->add("roles", UNREADABLE, quote(role) + " is not a role path");
       continue;
     }
     if (taken->size() >= ROLES_OF_FRAMEWORK_MAX) {
@@ -169,7 +169,7 @@ void takeRoles(
       aside->add(
           "roles",
           TOO_MANY,
-          quote(role) + " waits: its principal, or user, has too many");
+          quote(role) + " waits: its principal (or user) has too many");
       words->crowded = true;
       continue;
     }
@@ -178,7 +178,7 @@ void takeRoles(
       aside->add(
           "roles",
           TOO_MANY,
-          quote(role) + " waits for the next interval: too many came in this");
+          quote(role) + " waits for the next interval: too many in this one");
       words->crowded = words->late = true;
       continue;
     }
@@ -263,7 +263,7 @@ void takeMinimum(const AddFramework& said, Aside* aside, FrameworkWords* taken)
       aside->add(
           "offer_filters",
           UNKNOWN,
-          quote(entry.first) + " is no role that it is offered anything in");
+          quote(entry.first) + " is not one of the roles it is served in");
       continue;
     }
 
@@ -308,7 +308,9 @@ void takeAttributes(const wire::Agent& said, Aside* aside, wire::Agent* taken)
 
     if (each.name() != attribute.name() || each.value() != attribute.value()) {
       aside->add(
-          field, UNREADABLE, quote(each.name()) + " is shown as far as it can");
+          field,
+          UNREADABLE,
+          quote(each.name()) + " is shown as far as possible");
     }
     taken->add_attributes()->Swap(&each);
   }
@@ -430,7 +432,9 @@ FrameworkWords takeFramework(
       taken.suppressed.insert(role);
     } else if (said.roles.count(role) == 0) {
       aside->add(
-          "suppressed_roles", UNKNOWN, quote(role) + " is none of its roles");
+          "suppressed_roles",
+          UNKNOWN,
+          quote(role) + " is not one of its roles");
     }
   }
 

@@ -420,7 +420,7 @@ TEST_F(TransportTest, BadOptionsAreSaid)
   Transport transport(
       options, [](std::function<void()>) {}, &error);
   EXPECT_EQ(
-      "'nowhere' is no target; give host:port, [IPv6]:port or unix:/path",
+      "'nowhere' is not a target; give host:port, [IPv6]:port or unix:/path",
       error);
 }
 
@@ -492,7 +492,7 @@ TEST_F(TransportTest, WhatIsThrownCostsTheStreamOnly)
   failures = 3;
   greet();
   ASSERT_TRUE(runUntil([&]() { return !last.why.empty(); }));
-  EXPECT_EQ("the module could not go on: std::bad_alloc", last.why);
+  EXPECT_EQ("the module failed: std::bad_alloc", last.why);
   EXPECT_EQ(0, failures);
 
   last.messages = 0;
