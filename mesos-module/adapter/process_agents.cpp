@@ -22,7 +22,7 @@ namespace {
 
 // Treats agents with too many attributes as changed, because Mesos's comparison
 // is quadratic.
-bool areOther(const AgentInfo& before, const AgentInfo& now)
+bool attributesDiffer(const AgentInfo& before, const AgentInfo& now)
 {
   const auto isLarge = [](const AgentInfo& info) {
     return size_t(info.attributes_size()) > brain::ATTRIBUTES_MAX;
@@ -107,7 +107,7 @@ void AllocatorProcess::updateSlave(
     brain::UpdateAgent event;
     event.agent = agentId.value();
     event.newInfo = newInfo || capabilities.isSome();
-    event.newAttributes = newInfo && areOther(agent.info, info);
+    event.newAttributes = newInfo && attributesDiffer(agent.info, info);
     event.hasTotal = total.isSome();
     event.total =
         total.isSome() ? objects.toParts(total.get()) : brain::Parts();

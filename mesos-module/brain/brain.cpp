@@ -207,10 +207,10 @@ void Brain::endInterval(int64_t nowMs, int64_t silentMs)
   intervalEndMs = nowMs + state.options.intervalMs;
   state.filters.expire(asOfMs);
   comparison.expire(nowMs);
-  boundRoles(nowMs);
-  boundKinds(nowMs);
+  limitRoles(nowMs);
+  limitKinds(nowMs);
   asideLines = 0;
-  tellWhatIsLate(nowMs);
+  sendLateUpdates(nowMs);
   candidates.clear();
   candidatesAll = triggered = false;
 
@@ -298,7 +298,7 @@ void Brain::runCycle(
 
   if (sidecarAnswers(silentMs)) {
     noteDecider(false, asOfMs);
-    fallback.beLast();
+    fallback.cancelFollowing();
     askCycle(all, agents, asOfMs);
 
     // A sidecar that falls silent must not cost a whole interval beyond its

@@ -193,14 +193,14 @@ private:
   uint32_t useRole(uint32_t number, const std::string& path);
   void placeRoles();
   void tellMovers();
-  void giveUpRoles();
-  void boundRoles(int64_t nowMs);
-  void boundKinds(int64_t nowMs);
-  void payBack(const Framework& framework);
+  void removeUnusedRoles();
+  void limitRoles(int64_t nowMs);
+  void limitKinds(int64_t nowMs);
+  void refundPayer(const Framework& framework);
   void tellOverflow();
   void tellOverflow(Teller teller);
   void leaveSession(const std::string& why, int64_t nowMs);
-  void makeRoom(int64_t nowMs);
+  void retryCrowded(int64_t nowMs);
 
   // apply/session.cpp.
 
@@ -213,7 +213,7 @@ private:
   void askCycle(bool all, const std::vector<uint32_t>& agents, int64_t clockMs);
   void flushCycle();
   void forgetSession();
-  void beginAnew();
+  void restartSession();
 
   // apply/judging.cpp.
   void judgeSome(int64_t nowMs);
@@ -229,7 +229,7 @@ private:
       wire::OutcomeReason reason) const;
   void countBad(uint64_t bad, int64_t nowMs);
   void reclaim(const session::Decisions& decisions, int64_t nowMs);
-  void weighAnswer(int64_t nowMs);
+  void assessAnswer(int64_t nowMs);
 
   // apply/resources.cpp.
   std::string followMisfit(
@@ -294,13 +294,13 @@ private:
 
   // apply/late.cpp
   size_t workLeft(const std::string& payer) const;
-  bool mayTell(const Framework& framework, size_t work);
-  bool mayTell(const Framework& framework);
-  bool mayTell(const Framework& framework, const wire::Event& message);
+  bool chargeWork(const Framework& framework, size_t work);
+  bool chargeWork(const Framework& framework);
+  bool chargeWork(const Framework& framework, const wire::Event& message);
   void tellUpdate(uint32_t framework);
-  void tellLater(uint32_t framework, const std::set<uint32_t>& suppressed);
+  void deferUpdate(uint32_t framework, const std::set<uint32_t>& suppressed);
   void tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles);
-  void tellWhatIsLate(int64_t nowMs);
+  void sendLateUpdates(int64_t nowMs);
   void forgetLate(uint32_t framework, const std::string& id);
   void noteWaiting(
       const std::string& id,

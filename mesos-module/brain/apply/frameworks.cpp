@@ -21,7 +21,7 @@ const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
 
 // Returns the framework's share of the limits to its payer; drops a payer with
 // nothing left.
-void Brain::payBack(const Framework& framework)
+void Brain::refundPayer(const Framework& framework)
 {
   auto found = payers.find(framework.payer);
 
@@ -38,7 +38,7 @@ void Brain::payBack(const Framework& framework)
 void Brain::describeFramework(const AddFramework& event, Framework* framework)
 {
   Aside aside;
-  payBack(*framework);
+  refundPayer(*framework);
   const std::string payer = payerOf(event.info);
   Footprint* paid = &payers[payer];
 
@@ -156,10 +156,10 @@ std::string Brain::step(const AddFramework& event, int64_t)
     wire::Event message;
     *message.mutable_add_framework() =
         toWire(*state.frameworks.find(number), number, &state);
-    if (!mayTell(*framework)) {
+    if (!chargeWork(*framework)) {
       // The framework must be known now; its labels may wait.
       message.mutable_add_framework()->clear_labels();
-      tellLater(number, framework->suppressed);
+      deferUpdate(number, framework->suppressed);
     }
     state.frameworkHandles.sent(number, send(std::move(message)));
   }
@@ -185,7 +185,7 @@ std::string Brain::apply(const RemoveFramework& event, uint32_t number, int64_t)
   state.filters.dropFramework(number);
 
   state.kinds.forgetTeller(state.frameworks.find(number)->teller);
-  payBack(*state.frameworks.find(number));
+  refundPayer(*state.frameworks.find(number));
   state.frameworks.remove(number);
 
   wire::Event message;
@@ -245,7 +245,7 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
     }
   }
 
-  if (mayTell(*framework)) {
+  if (chargeWork(*framework)) {
     tellUpdate(number);
   } else {
     std::set<uint32_t> silent = framework->suppressed;
@@ -255,7 +255,7 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
         framework->roles.begin(),
         framework->roles.end(),
         std::inserter(silent, silent.end()));
-    tellLater(number, oldSuppressed);
+    deferUpdate(number, oldSuppressed);
     tellSuppressed(number, silent);
   }
 
@@ -278,7 +278,7 @@ std::string Brain::apply(const Request& event, uint32_t number, int64_t)
 
   const Framework& framework = *state.frameworks.find(number);
   lateRequests.erase(number);
-  if (mayTell(framework, message)) {
+  if (chargeWork(framework, message)) {
     send(std::move(message));
   } else {
     lateRequests[number].Swap(&message);
@@ -322,8 +322,8 @@ std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
   noteWaiting(event.framework, event.roles, true);
 
   // Roles already suppressed are not reported again.
-  if (!mayTell(*framework, roles.size() / SUPPRESSED_AS_ONE)) {
-    tellLater(number, before);
+  if (!chargeWork(*framework, roles.size() / SUPPRESSED_AS_ONE)) {
+    deferUpdate(number, before);
   }
   tellSuppressed(number, roles);
   return std::string();
@@ -346,9 +346,9 @@ std::string Brain::apply(const Revive& event, uint32_t number, int64_t)
     message.mutable_revive()->add_roles(state.roles.handle(role));
   }
 
-  if (!mayTell(*framework, roles.size() / SUPPRESSED_AS_ONE) ||
+  if (!chargeWork(*framework, roles.size() / SUPPRESSED_AS_ONE) ||
       lateUpdates.count(number) > 0) {
-    tellLater(number, before);
+    deferUpdate(number, before);
   } else if (!roles.empty()) {
     send(std::move(message));
   }

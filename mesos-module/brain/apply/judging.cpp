@@ -200,7 +200,7 @@ void Brain::judgeSome(int64_t nowMs)
   countBad(bad, nowMs);
 
   if (whole) {
-    weighAnswer(nowMs);
+    assessAnswer(nowMs);
   }
 
   if (following) {
@@ -240,7 +240,7 @@ void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
 // sidecar had not seen may be the cause, so it is asked once more (except after
 // malformed rows, which no event can cause). After that the fallback offers
 // what is free, as if the sidecar were silent.
-void Brain::weighAnswer(int64_t nowMs)
+void Brain::assessAnswer(int64_t nowMs)
 {
   // Not counted if the fallback decides: a late answer finds only what that has
   // left.

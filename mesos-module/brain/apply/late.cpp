@@ -27,7 +27,7 @@ size_t Brain::workLeft(const std::string& payer) const
 
 
 // Charges the work; returns whether it is within budget.
-bool Brain::mayTell(const Framework& framework, size_t work)
+bool Brain::chargeWork(const Framework& framework, size_t work)
 {
   if (!following) {
     return true;
@@ -49,15 +49,16 @@ size_t workOf(const Framework& framework, size_t bytes)
 } // namespace {
 
 
-bool Brain::mayTell(const Framework& framework)
+bool Brain::chargeWork(const Framework& framework)
 {
-  return mayTell(framework, workOf(framework, framework.info->ByteSizeLong()));
+  return chargeWork(
+      framework, workOf(framework, framework.info->ByteSizeLong()));
 }
 
 
-bool Brain::mayTell(const Framework& framework, const wire::Event& message)
+bool Brain::chargeWork(const Framework& framework, const wire::Event& message)
 {
-  return mayTell(framework, workOf(framework, message.ByteSizeLong()));
+  return chargeWork(framework, workOf(framework, message.ByteSizeLong()));
 }
 
 
@@ -76,7 +77,9 @@ void Brain::tellUpdate(uint32_t framework)
 
 // `suppressed`: what the sidecar knows; ignored if an update is pending
 // already.
-void Brain::tellLater(uint32_t framework, const std::set<uint32_t>& suppressed)
+void Brain::deferUpdate(
+    uint32_t framework,
+    const std::set<uint32_t>& suppressed)
 {
   lateUpdates.emplace(framework, suppressed);
 }
@@ -102,7 +105,7 @@ void Brain::tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles)
 
 
 // Sends pending updates in a new interval, within its budget.
-void Brain::tellWhatIsLate(int64_t nowMs)
+void Brain::sendLateUpdates(int64_t nowMs)
 {
   workedOut.clear();
 
@@ -113,7 +116,7 @@ void Brain::tellWhatIsLate(int64_t nowMs)
     if (workLeft(framework.payer) == 0) {
       lateUpdates.insert(std::move(entry));
     } else {
-      mayTell(framework);
+      chargeWork(framework);
       tellUpdate(entry.first);
     }
   }
@@ -125,7 +128,7 @@ void Brain::tellWhatIsLate(int64_t nowMs)
     if (workLeft(framework.payer) == 0) {
       lateRequests[entry.first].Swap(&entry.second);
     } else {
-      mayTell(framework, entry.second);
+      chargeWork(framework, entry.second);
       send(std::move(entry.second));
     }
   }

@@ -119,7 +119,7 @@ std::string Brain::followMisfit(
           agent, framework, role, event.offered, event.conversions);
 
   if (followed && following) {
-    beginAnew();
+    restartSession();
   }
 
   return misfit(

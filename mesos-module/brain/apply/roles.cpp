@@ -153,18 +153,18 @@ void Brain::tellMovers()
 
 // Must not run during a snapshot, which may name records removed from the
 // books.
-void Brain::giveUpRoles()
+void Brain::removeUnusedRoles()
 {
   const std::vector<bool> sought = rolesSought();
   std::vector<bool> inUse = sought;
   markRolesInUse(&inUse);
-  fallback.forgetRoles(state.roles.giveUp(std::move(inUse), sought));
+  fallback.forgetRoles(state.roles.removeUnused(std::move(inUse), sought));
   rolesKept = state.roles.count();
 }
 
 
 // Retries frameworks whose roles found no room.
-void Brain::makeRoom(int64_t nowMs)
+void Brain::retryCrowded(int64_t nowMs)
 {
   std::map<std::string, UpdateFramework> waiting;
   waiting.swap(crowded);
@@ -177,7 +177,7 @@ void Brain::makeRoom(int64_t nowMs)
 
 // Runs each interval, so that frameworks that keep subscribing to new roles do
 // not make the master grow.
-void Brain::boundRoles(int64_t nowMs)
+void Brain::limitRoles(int64_t nowMs)
 {
   const size_t most = 2 * rolesKept + state.options.rolesSpare;
   const size_t sought = state.roles.count(Standing::SOUGHT);
@@ -191,10 +191,10 @@ void Brain::boundRoles(int64_t nowMs)
   if (!following) {
     state.roles.forgetHandles();
   }
-  giveUpRoles();
+  removeUnusedRoles();
 
   if (!crowded.empty() && state.roles.count(Standing::SOUGHT) < ROLES_MAX / 2) {
-    makeRoom(nowMs);
+    retryCrowded(nowMs);
   }
 
   // A session cannot forget a role, so a new session makes room, sooner if
@@ -209,9 +209,9 @@ void Brain::boundRoles(int64_t nowMs)
 
 
 // The same for kinds.
-void Brain::boundKinds(int64_t nowMs)
+void Brain::limitKinds(int64_t nowMs)
 {
-  if (!snapshot.underWay() && state.kinds.isWorn()) {
+  if (!snapshot.underWay() && state.kinds.hasManyUnused()) {
     leaveSession("many kinds of resources that are not in use any more", nowMs);
   }
 }
@@ -223,7 +223,7 @@ void Brain::leaveSession(const std::string& why, int64_t nowMs)
     leftMs = nowMs;
     log(Level::INFO,
         "The sidecar keeps " + why + "; a new session begins without them");
-    beginAnew();
+    restartSession();
   }
 }
 

@@ -102,7 +102,7 @@ void Brain::define()
 void Brain::tellOverflow()
 {
   if (following && !snapshot.underWay()) {
-    for (Teller teller : state.kinds.takeOver()) {
+    for (Teller teller : state.kinds.takeNewlyOver()) {
       tellOverflow(teller);
     }
   }

@@ -32,7 +32,7 @@ void Brain::forgetSession()
 
 
 // Replaces the session by a new one, with a new snapshot.
-void Brain::beginAnew()
+void Brain::restartSession()
 {
   forgetSession();
   emit(Message::Kind::STOP);
@@ -49,8 +49,8 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
   forgetSession();
   following = true;
   state.roles.forgetHandles();
-  giveUpRoles();
-  makeRoom(nowMs);
+  removeUnusedRoles();
+  retryCrowded(nowMs);
 
   for (uint32_t each = 0; each < state.classes.end(); ++each) {
     if (state.classes.defined(each) && state.classes.traits(each).depth > 0) {

@@ -120,7 +120,7 @@ bool Kinds::Share::hasRoom(const std::string& teller, size_t count) const
 }
 
 
-bool Kinds::isWorn() const
+bool Kinds::hasManyUnused() const
 {
   return std::any_of(shares.begin(), shares.end(), [](const Share& share) {
     return share.idle > 0 && KINDS_WORN_OF_ROOM * share.idle >= share.room;
@@ -186,10 +186,10 @@ uint32_t Kinds::number(const ResourceClasses::Row& resourceClass)
   const size_t count = newName && !ownName ? 2 : 1;
   const bool hasShare = room == PLAIN || share.hasRoom(teller, count);
   if (!hasShare && newName && !ownName) {
-    meet(OTHERS);
+    reserveOverflow(OTHERS);
     return overflow(OTHERS, resourceClass.teller);
   }
-  meet(traits.name);
+  reserveOverflow(traits.name);
 
   // The first kind of a name may use the room reserved for new names.
   const size_t kept = overflowsMissing + (newName ? 0 : NEW_NAMES);
@@ -208,7 +208,7 @@ uint32_t Kinds::number(const ResourceClasses::Row& resourceClass)
 
 
 // Reserves room for the overflow kind of a new name.
-void Kinds::meet(const std::string& name)
+void Kinds::reserveOverflow(const std::string& name)
 {
   overflowsMissing += overflows.emplace(name, NONE).second ? 1 : 0;
 }
@@ -217,7 +217,7 @@ void Kinds::meet(const std::string& name)
 uint32_t Kinds::overflow(const std::string& name, Teller teller)
 {
   if (over.insert(teller).second) {
-    overNow.push_back(teller);
+    newlyOver.push_back(teller);
   }
 
   uint32_t& overflow = overflows[name];
@@ -286,10 +286,10 @@ std::vector<std::string> Kinds::takeCrowded()
 }
 
 
-std::vector<Teller> Kinds::takeOver()
+std::vector<Teller> Kinds::takeNewlyOver()
 {
   std::vector<Teller> result;
-  result.swap(overNow);
+  result.swap(newlyOver);
   return result;
 }
 

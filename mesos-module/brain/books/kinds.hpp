@@ -70,12 +70,12 @@ public:
   bool hasOverflow() const { return !over.empty(); }
 
   // Whether unused kinds take a large part of some share.
-  bool isWorn() const;
+  bool hasManyUnused() const;
 
-  // Whether some of the teller's resources are in an overflow kind; `takeOver`
-  // returns tellers that are new since the last call.
+  // Whether some of the teller's resources are in an overflow kind.
+  // `takeNewlyOver` returns tellers that are new since the last call.
   bool isOver(Teller teller) const { return over.count(teller) > 0; }
-  std::vector<Teller> takeOver();
+  std::vector<Teller> takeNewlyOver();
   void forgetTeller(Teller teller) { over.erase(teller); }
 
   // Amounts by kind, sorted; parts without a kind are left out.
@@ -115,7 +115,7 @@ private:
   uint32_t number(const ResourceClasses::Row& resourceClass);
   uint32_t overflow(const std::string& name, Teller teller);
   uint32_t append(wire::Kind&& kind, Room room);
-  void meet(const std::string& name);
+  void reserveOverflow(const std::string& name);
 
   size_t most;
   std::array<Share, ROOMS> shares;
@@ -132,7 +132,7 @@ private:
   size_t overflowsMissing = 0; // How many are NONE.
   std::vector<std::string> crowded;
   std::set<Teller> over;
-  std::vector<Teller> overNow;
+  std::vector<Teller> newlyOver;
   size_t taken = 0;
 };
 

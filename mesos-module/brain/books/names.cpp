@@ -351,7 +351,7 @@ void Roles::spread(std::vector<bool>* marked) const
 }
 
 
-std::vector<uint32_t> Roles::giveUp(
+std::vector<uint32_t> Roles::removeUnused(
     std::vector<bool> inUse,
     std::vector<bool> sought)
 {

@@ -87,9 +87,9 @@ enum class Standing : uint8_t
 };
 
 
-// The tree of roles; number 0 is the root. Numbers persist until `giveUp` finds
-// them unused. Protocol handles persist for a session; a role gets one when the
-// sidecar first needs it.
+// The tree of roles; number 0 is the root. Numbers persist until `removeUnused`
+// finds them unused. Protocol handles persist for a session; a role gets one
+// when the sidecar first needs it.
 //
 // Mesos allows any depth. The tree has ROLE_DEPTH_MAX levels at most; a deeper
 // role becomes a child of its last ancestor in the tree, but keeps its path.
@@ -170,7 +170,7 @@ public:
   // Removes roles that are neither in use, nor known to the session, nor above
   // such a role. Returns their numbers, which may be reused. Remaining roles
   // that are no longer sought become USED, as far as there is room.
-  std::vector<uint32_t> giveUp(
+  std::vector<uint32_t> removeUnused(
       std::vector<bool> inUse,
       std::vector<bool> sought);
 
@@ -178,7 +178,7 @@ public:
   void forgetHandles();
 
   // Handles in the session; how many of them were unused as of the last
-  // `giveUp`.
+  // `removeUnused`.
   size_t countHandles() const { return handles.size(); }
   size_t countIdle() const { return idle; }
 

@@ -85,7 +85,7 @@ void Fallback::start(const Cluster& cluster)
     }
   }
 
-  lineUp(cluster);
+  updateTurns(cluster);
   std::shuffle(agents.begin(), agents.end(), random);
   running = true;
   wanted = wantedAll = false;
@@ -244,7 +244,7 @@ bool Fallback::offerTo(
 void Fallback::takeTurn(const Competition::Node& winner)
 {
   ++turns.now;
-  fed[winner.framework] = turns.now;
+  served[winner.framework] = turns.now;
 
   for (const Competition::Node* node = &winner; node->parent != nullptr;
        node = node->parent) {
@@ -255,12 +255,12 @@ void Fallback::takeTurn(const Competition::Node& winner)
 
 // Frameworks served in the last cycle move back in all their roles; newcomers
 // join at the end.
-void Fallback::lineUp(const Cluster& cluster)
+void Fallback::updateTurns(const Cluster& cluster)
 {
-  for (const auto& entry : fed) {
+  for (const auto& entry : served) {
     turns.last[clientKey(entry.first, 0)] = entry.second;
   }
-  fed.clear();
+  served.clear();
 
   for (uint32_t number = 0; number < cluster.frameworks.end(); ++number) {
     if (cluster.frameworks.find(number) != nullptr) {
@@ -272,7 +272,7 @@ void Fallback::lineUp(const Cluster& cluster)
 
 void Fallback::forget(uint32_t framework)
 {
-  fed.erase(framework);
+  served.erase(framework);
 
   for (auto entry = turns.last.begin(); entry != turns.last.end();) {
     entry = entry->first >> 32 == framework ? turns.last.erase(entry)

@@ -39,7 +39,7 @@ public:
       int64_t clockMs);
 
   // Cancels the following cycle: another decides from now on.
-  void beLast() { wanted = false; }
+  void cancelFollowing() { wanted = false; }
 
   bool underWay() const { return running; }
   void stop() { running = wanted = false; }
@@ -71,7 +71,7 @@ private:
       size_t* work,
       std::vector<Offer>* offers);
   void takeTurn(const Competition::Node& winner);
-  void lineUp(const Cluster& cluster);
+  void updateTurns(const Cluster& cluster);
   bool offerTo(
       const Competition::Node& node,
       uint32_t agent,
@@ -96,7 +96,7 @@ private:
   Turns turns;
 
   // Frameworks served in this cycle, with their last turn.
-  std::unordered_map<uint32_t, uint64_t> fed;
+  std::unordered_map<uint32_t, uint64_t> served;
 };
 
 } // namespace brain {

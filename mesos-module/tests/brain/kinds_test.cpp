@@ -79,7 +79,7 @@ TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
   EXPECT_TRUE(kinds.isOver(1));
   EXPECT_TRUE(kinds.isOver(2));
   EXPECT_FALSE(kinds.isOver(3));
-  EXPECT_EQ(1u, kinds.takeOver().front());
+  EXPECT_EQ(1u, kinds.takeNewlyOver().front());
 }
 
 
@@ -143,16 +143,16 @@ TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
   for (uint32_t resourceClass = 0; resourceClass < next; ++resourceClass) {
     kinds.forget(resourceClass);
   }
-  EXPECT_FALSE(kinds.isWorn());
+  EXPECT_FALSE(kinds.hasManyUnused());
 
   for (Teller teller = 2; teller < 4; ++teller) {
     apart(2000, false, teller);
   }
-  EXPECT_FALSE(kinds.isWorn());
+  EXPECT_FALSE(kinds.hasManyUnused());
   for (uint32_t resourceClass = 0; resourceClass < next; ++resourceClass) {
     kinds.forget(resourceClass);
   }
-  EXPECT_TRUE(kinds.isWorn());
+  EXPECT_TRUE(kinds.hasManyUnused());
 }
 
 
