@@ -26,12 +26,12 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-// A method of the actor, and that of the same name which the master calls.
+// A method of the actor, and the allocator method of the same name.
 #define BOTH(method) &AllocatorProcess::method, &Allocator::method
 
 
-// Offer constraints can be had by one allocator only, and nobody can read
-// them; the one that decides has them.
+// Offer constraints are move-only and unreadable; the deciding allocator gets
+// them.
 FrameworkOptions withoutConstraints(const FrameworkOptions& options)
 {
   FrameworkOptions result;
@@ -40,8 +40,8 @@ FrameworkOptions withoutConstraints(const FrameworkOptions& options)
 }
 
 
-// Each method copies its arguments and leaves them to the actor; the
-// whitelist may come from another thread.
+// Each method copies its arguments and dispatches to the actor;
+// `updateWhitelist` may be called from another thread.
 class SidecarAllocator : public Allocator
 {
 private:
@@ -72,7 +72,7 @@ public:
 
   ~SidecarAllocator() override
   {
-    // It goes first, for what it offers is told to the actor.
+    // First, because its offers are dispatched to the actor.
     deciding.reset();
     process::terminate(actor.get());
     process::wait(actor.get());
@@ -273,9 +273,10 @@ public:
     tell(BOTH(updateAllocation), frameworkId, agentId, offered, conversions);
   }
 
-  // Whether an operator may is for the one that decides to say. Where that is
-  // said before anybody waits for it, offers of the result may be told to the
-  // actor first: more is held than there is, until this is told, too.
+  // The deciding allocator decides whether the operation is possible. Its
+  // future may be ready before a callback is attached; then the actor may hear
+  // of offers of the result first, and holds more than the total until it hears
+  // of this.
   Future<Nothing> updateAvailable(
       const SlaveID& agentId,
       const vector<mesos::Offer::Operation>& operations) override

@@ -10,13 +10,13 @@
 namespace allocator {
 namespace adapter {
 
-// What the master calls: it has an actor do what it is told.
+// The allocator that the master calls; it dispatches every call to an actor.
 //
-// Where `deciding` is given, that allocator decides and answers, and the
-// actor is in its shadow. Both hear every call, the actor first; so whatever
-// the other one offers, the actor has heard before of what that was decided
-// on. Each offer is told to the actor before the master has it; so whatever
-// the master says of the offer, the actor hears later.
+// With `deciding`, that allocator decides and answers, and the actor runs in
+// its shadow. Both get every call, the actor first, so the actor knows the
+// facts behind each offer before it hears of the offer. The actor is told of an
+// offer before the master gets it, and therefore before any call of the master
+// about it.
 std::unique_ptr<mesos::allocator::Allocator> makeAllocator(
     const session::Parameters& parameters,
     std::unique_ptr<mesos::allocator::Allocator>&& deciding = nullptr);

@@ -10,7 +10,7 @@
 namespace allocator {
 namespace adapter {
 
-// Tries something without which the actor goes on.
+// Runs a step that the actor can do without; logs an exception.
 template <typename Function>
 void attempt(const char* what, const Function& function)
 {
@@ -20,7 +20,7 @@ void attempt(const char* what, const Function& function)
 }
 
 
-// What somebody asked for, to look at it; or why that cannot be had now.
+// Answers a read-only query; an exception becomes a failed future.
 template <typename Answer, typename Function>
 process::Future<Answer> answer(const Function& function)
 {

@@ -60,13 +60,13 @@ BuiltinMetrics::BuiltinMetrics(
   const brain::Cluster* b = &books;
   cluster.push_back(pull("event_queue_dispatches", dispatches));
 
-  // Its name of before Mesos 1.0, which Mesos still shows.
+  // Its name before Mesos 1.0, which Mesos still publishes.
   cluster.emplace_back(
       "allocator/event_queue_dispatches",
       process::defer(actor, [=]() { return answer<double>(dispatches); }));
   process::metrics::add(cluster.back());
 
-  // These three are always there, whatever agents have.
+  // Always shown, whatever agents have.
   for (const string name : {"cpus", "mem", "disk"}) {
     const string resource = "resources/" + name + "/";
     cluster.push_back(pull(resource + "total", [=]() {
@@ -249,7 +249,7 @@ void BuiltinMetrics::runDue()
 
 void BuiltinMetrics::runBegins()
 {
-  // The clock began it, so nothing waited.
+  // A run begun by the clock did not wait.
   runDue();
   due = false;
   latency.stop();

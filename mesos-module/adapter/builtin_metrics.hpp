@@ -23,19 +23,18 @@
 namespace allocator {
 namespace adapter {
 
-// What Mesos's own allocator shows under `allocator/mesos/`: the same names
-// with the same meaning, so that dashboards and alerts go on as they are. A
-// run is a cycle, from asking the sidecar until its answer is judged, or the
-// module's own.
+// The metrics of Mesos's own allocator under `allocator/mesos/`, with the same
+// names and meaning, so that dashboards and alerts keep working. A run is a
+// cycle: from asking the sidecar until its answer is judged, or the module's
+// own.
 //
-// The values are asked for in the actor, one by one, whenever somebody looks; so
-// each is of sums that are kept. Amounts are those of scalars by their name,
-// reserved and revocable ones among them. A role is shown while a framework
-// subscribes to it.
+// The actor reads each value on every scrape, so each comes from maintained
+// sums. Amounts are scalars by name, reserved and revocable ones included. A
+// role is shown while a framework subscribes to it.
 class BuiltinMetrics
 {
 public:
-  // `dispatches` are those that wait in the actor's queue.
+  // `dispatches`: the length of the actor's queue.
   BuiltinMetrics(
       const process::UPID& actor,
       const std::function<double()>& dispatches,
@@ -45,27 +44,28 @@ public:
   BuiltinMetrics(const BuiltinMetrics&) = delete;
   BuiltinMetrics& operator=(const BuiltinMetrics&) = delete;
 
-  // A framework subscribes to roles, with those it had before; or goes.
+  // A framework changes its roles from `before` to `roles`; empty `roles` when
+  // it is removed.
   void subscribe(
       const std::set<std::string>& before,
       const std::set<std::string>& roles);
 
-  // In which of its roles a framework does not want offers; `framework` is
-  // what the names of its metrics begin with. Without roles it is gone.
+  // Whether a framework suppresses offers, for all its roles; empty when it is
+  // removed. `framework` is the prefix of its metrics.
   void setSuppressed(
       const std::string& framework,
       const std::map<std::string, bool>& suppressed);
 
-  // Of some of its roles.
+  // The same for some of its roles.
   void updateSuppressed(
       const std::string& framework,
       const std::map<std::string, bool>& suppressed);
 
-  // An empty quota is none.
+  // An empty quota removes it.
   void setQuota(const std::string& role, const mesos::Quota& quota);
 
-  // A run is asked for, begins, and ends. Of several that overlap the first
-  // begin and the last end count.
+  // A run is asked for, begins, and ends. Of overlapping runs, the first begin
+  // and the last end count.
   void runDue();
   void runBegins();
   void runEnds();
@@ -82,15 +82,15 @@ private:
 
   std::vector<Pull> cluster;
 
-  // Of roles: how many frameworks subscribe, and what is shown of them.
+  // By role: its number of subscribers, and its gauges.
   std::map<std::string, size_t> subscribers;
   std::map<std::string, std::vector<Pull>> byRole;
 
-  // Of roles with a quota.
+  // By role with a quota.
   std::map<std::string, std::vector<Push>> quotas;
   std::map<std::string, std::vector<Pull>> used;
 
-  // Of frameworks, by role.
+  // By framework and role.
   std::map<std::string, std::map<std::string, Push>> suppressed;
 
   process::metrics::Counter runs;

@@ -58,7 +58,7 @@ wire::Domain toDomain(const mesos::DomainInfo& domain)
 }
 
 
-// UNSPECIFIED for those that the protocol does not have.
+// UNSPECIFIED if the protocol does not have it.
 wire::AgentCapability toCapability(const SlaveInfo::Capability& capability)
 {
   switch (capability.type()) {
@@ -75,7 +75,7 @@ wire::AgentCapability toCapability(const SlaveInfo::Capability& capability)
 }
 
 
-// UNSPECIFIED for those that the protocol does not have.
+// UNSPECIFIED if the protocol does not have it.
 wire::FrameworkCapability toCapability(
     const FrameworkInfo::Capability& capability)
 {
@@ -310,7 +310,7 @@ int64_t filterMs(const Option<mesos::Filters>& filters)
     return std::llround(mesos::Filters().refuse_seconds() * 1000);
   }
 
-  // Less than a millisecond is a filter none the less.
+  // Round up: less than a millisecond is a filter, too.
   return static_cast<int64_t>(std::ceil(std::min(asked, YEAR_S) * 1000));
 }
 

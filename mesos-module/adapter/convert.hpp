@@ -12,19 +12,18 @@
 namespace allocator {
 namespace adapter {
 
-// From Mesos's messages to the protocol's and the brain's: beside
+// Conversions from Mesos's messages to the protocol's and the brain's; besides
 // `Objects` the only place where they meet.
 
-// What agents and frameworks say is handed on as they say it; the brain decides
-// what is taken of it (`brain/words/words.hpp`).
+// Input of agents and frameworks is passed on unchanged; the brain sanitises it
+// (`brain/words/words.hpp`).
 
-// Host's name, attributes, domain and capabilities.
+// Host name, attributes, domain and capabilities.
 wire::Agent toAgent(
     const AgentInfo& info,
     const std::vector<AgentInfo::Capability>& capabilities);
 
-// What the brain is told of a framework, but for its id and whether it is
-// active.
+// Fills in everything but the framework's id and whether it is active.
 void describe(
     const FrameworkInfo& info,
     const std::set<std::string>& suppressed,
@@ -34,7 +33,7 @@ brain::Options toOptions(
     const mesos::allocator::Options& options,
     const session::Parameters& parameters);
 
-// What the sidecar hears of them.
+// For the sidecar.
 wire::AllocatorOptions toWire(const mesos::allocator::Options& options);
 
 brain::SetQuota toQuota(const std::string& role, const mesos::Quota& quota);
@@ -46,9 +45,8 @@ brain::Unavailability toUnavailability(
 
 wire::ResourceRequest toRequest(const std::vector<mesos::Request>& requests);
 
-// How long a filter lasts, by Mesos's rules: 0 for no filter; what is
-// negative or no number counts as the default, and a year is the most. -1
-// where there is none.
+// Duration of a filter by Mesos's rules: 0 for no filter; negative values and
+// NaN mean the default; at most a year. -1 if absent.
 int64_t filterMs(const Option<mesos::Filters>& filters);
 
 } // namespace adapter {

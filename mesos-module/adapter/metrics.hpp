@@ -12,8 +12,9 @@ namespace adapter {
 
 class AllocatorProcess;
 
-// What session and brain publish, as the master's `/metrics/snapshot` shows it
-// under `allocator/sidecar/`. It is read in the actor, when somebody asks.
+// Publishes the figures of session and brain in the master's
+// `/metrics/snapshot`, under `allocator/sidecar/`. The actor reads them on each
+// scrape.
 class Metrics
 {
 public:

@@ -31,8 +31,8 @@ mesos::allocator::Allocator* make(const mesos::Parameters& given)
   const allocator::session::Parameters parameters =
       allocator::session::parseParameters(pairs, &error);
 
-  // Files and addresses are looked at now, when an operator is near, and
-  // not when the master is elected.
+  // Check files and addresses at startup, when an operator is present, rather
+  // than at election.
   if (error.empty()) {
     allocator::session::Channels(parameters.transport.channel, &error);
   }
@@ -51,8 +51,8 @@ mesos::allocator::Allocator* make(const mesos::Parameters& given)
           "HierarchicalDRF", parameters.roleSorter, parameters.frameworkSorter);
 
   if (deciding.isError()) {
-    LOG(ERROR) << "Mesos's own allocator cannot be had, in whose shadow the "
-               << "module was to be: " << deciding.error();
+    LOG(ERROR) << "Mesos's own allocator, which is to decide in shadow, cannot "
+               << "be created: " << deciding.error();
     return nullptr;
   }
 
@@ -65,7 +65,7 @@ mesos::allocator::Allocator* make(const mesos::Parameters& given)
 }
 
 
-// The master ends where it gets none, and says so.
+// The master exits with an error if this returns null.
 mesos::allocator::Allocator* create(const mesos::Parameters& given)
 {
   try {
@@ -79,13 +79,13 @@ mesos::allocator::Allocator* create(const mesos::Parameters& given)
 } // namespace {
 
 
-// The name of the variable is the name of the module.
+// The variable's name is the module's name.
 mesos::modules::Module<mesos::allocator::Allocator>
     org_mesosallocator_SidecarAllocator(
         MESOS_MODULE_API_VERSION,
         MESOS_VERSION,
         "The mesos-allocator authors",
         "mesos-allocator@localhost",
-        "Allocator that asks a sidecar, and decides itself where there is none",
+        "Allocator that asks a sidecar, and decides itself without one",
         nullptr,
         create);

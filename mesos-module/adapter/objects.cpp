@@ -42,14 +42,14 @@ bool isIndivisible(const Resource::DiskInfo& disk)
     case wire::DISK_FORM_MOUNT:
     case wire::DISK_FORM_BLOCK: return true;
     case wire::DISK_FORM_RAW:
-      // Without an id it is space that can be divided.
+      // RAW disk without an id is divisible space.
       return disk.source().has_id();
     default: return false;
   }
 }
 
 
-// Whether nothing distinguishes objects of this name but their value.
+// Whether only its value distinguishes it from others of this name and type.
 bool isBare(const Resource& resource)
 {
   return resource.reservations_size() == 0 && !resource.has_disk() &&
@@ -69,8 +69,8 @@ const string& roleOf(const Resource& resource)
 }
 
 
-// A number made of many texts (after Fowler, Noll and Vo). Its seed is known to
-// nobody, so nobody can choose texts that have the same one.
+// Combines texts into a hash (after FNV-1a). The seed is secret, so clients
+// cannot provoke collisions.
 class Hash
 {
 public:
@@ -83,7 +83,7 @@ public:
     }
   }
 
-  // Its length comes first, so no text runs into the next.
+  // Adds the length first, so that adjacent texts are not confused.
   void add(const string& text)
   {
     add(text.size());
@@ -101,7 +101,7 @@ private:
 };
 
 
-// The order of labels makes no difference.
+// Independent of the order of labels.
 uint64_t hashOf(const mesos::Labels& labels, uint64_t seed)
 {
   uint64_t sum = labels.labels_size();
@@ -131,8 +131,7 @@ void add(const Resource::DiskInfo& disk, uint64_t seed, Hash* hash)
 }
 
 
-// Of all that is alike in objects that Mesos takes for the same, and of nothing
-// that it does not look at. So nearly all that are alike in it are the same.
+// Covers only what Mesos compares, so equal objects have equal keys.
 uint64_t keyOf(const Resource& resource, uint64_t seed)
 {
   Hash hash(seed);
@@ -153,7 +152,7 @@ uint64_t keyOf(const Resource& resource, uint64_t seed)
     hash.add(hashOf(each.labels(), seed));
   }
 
-  // What cannot be divided is another object where its size is another.
+  // Indivisible objects of different sizes differ.
   hash.add(traitsOf(resource).unit);
   return hash.value();
 }
@@ -233,7 +232,7 @@ bool Objects::isSame(const Row& row, const Resource& resource) const
     return Resources(row.object) == Resources(resource);
   }
 
-  // Only what they are beside their values counts.
+  // Compare with the same value.
   Resource object = row.object;
   switch (resource.type()) {
     case mesos::Value::SCALAR:
@@ -302,7 +301,7 @@ uint32_t Objects::bind(const Resource& resource)
 }
 
 
-// Gives whether it has one: there is no room for items without end.
+// Returns false if there is no room for a new item.
 bool Objects::number(Row* row, const string& item, uint64_t* result)
 {
   const auto found = row->numbers.find(item);
@@ -348,7 +347,7 @@ brain::Spans Objects::spansOf(Row* row, const Resource& resource)
 void Objects::add(const Resource& resource, int64_t copies, brain::Parts* parts)
 {
   if (resource.type() > mesos::Value::SET) {
-    return; // Texts are no resources.
+    return; // TEXT is not a resource type.
   }
 
   brain::Part part{0, 0, brain::Spans()};
@@ -387,13 +386,13 @@ brain::Parts Objects::toParts(const Resources& resources)
 vector<brain::RoleParts> Objects::toRoleParts(const Resources& resources)
 {
   vector<brain::RoleParts> result;
-  hashmap<string, size_t> places; // Where they are of several roles.
+  hashmap<string, size_t> places; // Used with more than one role.
   size_t place = 0;
 
   for (const Resource& resource : resources) {
     const string& role = roleOf(resource);
 
-    // Mostly it is the role of the one before.
+    // Common case: the same role as before.
     if (!result.empty() && result[place].role != role) {
       places.emplace(result[place].role, place);
       place = places.emplace(role, result.size()).first->second;

@@ -11,55 +11,54 @@
 namespace allocator {
 namespace adapter {
 
-// From 0 to the largest amount of the protocol, whatever the value is.
+// From 0 to the protocol's largest amount, whatever the value.
 int64_t thousandths(const mesos::Value::Scalar& scalar);
 
-// A resource in thousandths; elements of ranges and sets are counted.
+// Amount in thousandths; for ranges and sets, the number of elements.
 int64_t amountOf(const Resource& resource);
 
-// What the brain knows of a resource.
+// The traits of a resource.
 brain::Traits traitsOf(const Resource& resource);
 
 
-// Maps the resources of Mesos to the brain's resource classes and back. A
-// resource class is an object without its value, or with it where it cannot be
-// divided; whether two objects are of one resource class is for Mesos to say.
+// Maps Mesos's resources to the brain's resource classes and back. A resource
+// class is an object without its value, or with its value if indivisible;
+// Mesos's own comparison decides whether two objects are of the same class.
 //
-// What the brain names becomes objects that the master has named before,
-// with other values. They are never made of anything else.
+// Objects are only made from objects that the master has named, with other
+// values.
 class Objects
 {
 public:
   using Define =
       std::function<void(uint32_t resourceClass, const brain::Traits& traits)>;
 
-  // `define` is called for what is new.
+  // Calls `define` for each new resource class.
   explicit Objects(const Define& define);
 
   brain::Parts toParts(const Resources& resources);
 
-  // By the role that they are allocated to. A master always names it; what
-  // names none is taken all the same, so it counts for whom it is reserved, or
-  // for the default role.
+  // By the role of their allocation. A master always sets it; otherwise the
+  // reservation's role counts, or the default role.
   std::vector<brain::RoleParts> toRoleParts(const Resources& resources);
 
-  // Allocated to nobody. Resource classes that are not known are left out.
+  // Without an allocation. Unknown resource classes are left out.
   Resources toResources(const brain::Parts& parts) const;
 
-  // Their numbers may name others now.
+  // The numbers may be reused from now on.
   void forget(const std::vector<uint32_t>& classes);
 
-  // Changes whenever a number may name another.
+  // Changes whenever a number may be reused.
   uint64_t generation() const { return generation_; }
 
 private:
   struct Row
   {
     bool used = false;
-    Resource object; // Its value is of no meaning where it can be divided.
+    Resource object; // If divisible, its value is meaningless.
     brain::Traits traits;
     uint64_t key = 0;
-    std::vector<std::string> items; // Of a set, by number.
+    std::vector<std::string> items; // Items of a set, by number.
     hashmap<std::string, uint64_t> numbers;
     size_t itemBytes = 0;
   };
@@ -79,8 +78,8 @@ private:
   uint64_t generation_ = 0;
   size_t itemBytes = 0; // Of all rows.
 
-  // By name for each type of value, for most objects are bare; the others
-  // by all that tells them apart, as a number that is hardly ever that of two.
+  // `bare`: objects without distinguishing fields (most of them), by type and
+  // name. `special`: the others, by hash.
   hashmap<std::string, uint32_t> bare[3];
   hashmap<uint64_t, std::vector<uint32_t>> special;
 };

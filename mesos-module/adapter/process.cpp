@@ -31,8 +31,8 @@ AllocatorProcess::AllocatorProcess(const session::Parameters& _parameters)
       brain.step(event, nowMs());
     })
 {
-  // As with the built-in allocator, they are there before it is initialized.
-  // In shadow they are its own.
+  // Like those of the built-in allocator, these metrics exist before
+  // `initialize`. In shadow that allocator publishes its own.
   if (!parameters.shadow) {
     attempt("show metrics", [this]() {
       const auto dispatches = [this]() {
@@ -51,8 +51,8 @@ string AllocatorProcess::guard(const std::function<string()>& function)
 {
   return brain::attempt<string>(function, [this](const char* error) {
     string why = "no memory";
-    attempt("say what was wrong", [&]() {
-      LOG(ERROR) << "The allocator could not do what it was asked: " << error;
+    attempt("log an error", [&]() {
+      LOG(ERROR) << "The allocator could not handle a call: " << error;
       why = error;
     });
     doWithoutSidecar(why);
@@ -61,8 +61,8 @@ string AllocatorProcess::guard(const std::function<string()>& function)
 }
 
 
-// What the sidecar should have heard may be lost, so it is to begin anew. Each
-// is tried by itself: one that fails must not keep from the next.
+// Messages to the sidecar may be lost, so the session ends. Each step is tried
+// separately, so that a failure does not prevent the next.
 void AllocatorProcess::doWithoutSidecar(const string& why)
 {
   attempt("end the session", [this]() {
@@ -71,7 +71,8 @@ void AllocatorProcess::doWithoutSidecar(const string& why)
     }
   });
   attempt("free what was not offered", [this]() { giveBack(); });
-  attempt("go on by itself", [&]() { step(brain::NotStarted{why}); });
+  attempt(
+      "continue without a session", [&]() { step(brain::NotStarted{why}); });
 }
 
 
@@ -80,8 +81,8 @@ void AllocatorProcess::initialize_(
     const OfferCallback& _offerCallback,
     const InverseOfferCallback& _inverseOfferCallback)
 {
-  // A standby must have no session, so this is no matter for `guard`.
-  attempt("begin", [&]() {
+  // Not in `guard`, which would start a session: a standby must not have one.
+  attempt("initialize", [&]() {
     options = _options;
     offerCallback = _offerCallback;
     inverseOfferCallback = _inverseOfferCallback;
@@ -103,7 +104,7 @@ void AllocatorProcess::finalize()
   metrics.reset();
   builtin.reset();
 
-  // Its threads end here, while the actor still exists.
+  // Ends the session's threads while the actor still exists.
   keeper.reset();
 }
 

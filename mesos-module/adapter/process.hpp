@@ -43,9 +43,9 @@ using InverseOfferCallback =
     lambda::function<void(const FrameworkID&, const InverseOffers&)>;
 
 
-// The actor behind the allocator. The master's calls, the sidecar's
-// decisions and the clock come to it one at a time; nothing waits. It turns
-// them into events for the brain, and does what that says is to be done.
+// The actor behind the allocator. It handles the master's calls, the sidecar's
+// decisions and timers one at a time, and never blocks. It converts them to
+// events for the brain and carries out the effects.
 class AllocatorProcess : public process::Process<AllocatorProcess>,
                          private session::Keeper::Owner
 {
@@ -161,10 +161,10 @@ public:
   void pause();
   void resume();
 
-  // Of a framework's role and an agent, whose offer constraints were evaluated.
+  // Pairs of role and agent for which offer constraints were evaluated.
   size_t evaluatedPairs() const { return evaluated; }
 
-  // process_shadow.cpp: what the allocator that decides beside did.
+  // process_shadow.cpp: what the deciding allocator did.
   void offeredBeside(const FrameworkID& frameworkId, const Offers& offers);
   void convertedBeside(
       const SlaveID& agentId,
@@ -177,22 +177,22 @@ protected:
 private:
   friend class Metrics;
 
-  // What only Mesos can say of an agent or a framework.
+  // What only Mesos needs to know of an agent or framework.
   struct Agent
   {
     SlaveInfo info;
     std::vector<SlaveInfo::Capability> capabilities;
     Option<Unavailability> unavailability;
 
-    // The constraints of those who exclude agents are to be evaluated on it,
-    // from this framework on; none: from the first.
+    // Waits for evaluation of offer constraints, from `nextFramework` on (none:
+    // from the first); only frameworks in `excluding`.
     bool waits = false;
     Option<FrameworkID> nextFramework;
   };
 
-  // Parts that were offered in a role, and as which objects: an idle agent
-  // goes round as a whole, many are alike, and to make objects anew costs more
-  // than all else.
+  // Cached offer: parts, role, and the resulting objects. An idle agent is
+  // offered as a whole repeatedly and many agents are alike, while creating
+  // objects costs more than everything else.
   struct Offered
   {
     brain::Parts parts;
@@ -205,15 +205,16 @@ private:
   {
     std::set<std::string> roles;
     mesos::allocator::OfferConstraintsFilter constraints;
-    std::string metrics; // What the names of its metrics begin with.
+    std::string metrics; // Prefix of its metrics.
 
-    // Its constraints are to be evaluated on agents from this handle on.
+    // Waits for evaluation of its constraints on agents from handle `nextAgent`
+    // on.
     bool waits = false;
     uint32_t nextAgent = 0;
   };
 
-  // Runs what a call or an answer is about: nothing that is thrown leaves
-  // the actor. Gives what was wrong.
+  // Runs the handler of a call or answer, so that no exception leaves the
+  // actor. Returns an error, or an empty string.
   std::string guard(const std::function<std::string()>& function);
   void doWithoutSidecar(const std::string& why);
 
@@ -225,7 +226,7 @@ private:
     return wrong;
   }
 
-  // process_effects.cpp: what the brain says is to be done.
+  // process_effects.cpp: carries out the brain's effects.
   void carryOut();
   void carryOut(brain::Message&& message);
   void takeEffects(brain::Ready* ready);
@@ -242,7 +243,7 @@ private:
   void wakeByAlarm();
   void wake();
 
-  // The sidecar.
+  // Callbacks of the session, and helpers.
   void welcomed(const wire::Welcome& welcome, size_t chunkBytesMax) override;
   void connected(const wire::Welcome& welcome) override;
   void decided(session::Decisions&& decisions) override;
@@ -260,13 +261,13 @@ private:
       const FrameworkID& frameworkId,
       const std::set<std::string>& roles) const;
 
-  // process_constraints.cpp: evaluates offer constraints anew, for a framework
-  // on all agents or on an agent for all frameworks that ever excluded one.
-  // Hardly any does: whether another one excludes an agent that is new, or has
-  // changed, is seen when it is to be offered.
+  // process_constraints.cpp: evaluates offer constraints, of one framework on
+  // all agents, or on one agent for the frameworks in `excluding`. Since few
+  // frameworks ever exclude an agent, exclusions by other frameworks are only
+  // detected when a new or changed agent is about to be offered.
   //
-  // A stranger says how often, so this waits in a queue, of which an interval
-  // takes as much as a bound allows. Mostly that is all of it, at once.
+  // Frameworks and agents decide how often this is needed, so evaluations queue
+  // up, and each interval has a budget. Usually all of them run at once.
   void updateExclusions(const FrameworkID& frameworkId);
   void updateExclusions(const SlaveID& agentId);
   void evaluateSome();
@@ -284,11 +285,11 @@ private:
 
   Statuses inverseOfferStatuses() const;
 
-  // Of numbers that the brain has just named.
+  // The number must be bound.
   SlaveID agentIdOf(uint32_t number) const;
   FrameworkID frameworkIdOf(uint32_t number) const;
 
-  // The books, for whoever may look at the master.
+  // Serves the books.
   process::http::Response showBooks(
       const process::http::Request& request) const;
 
@@ -303,33 +304,32 @@ private:
   brain::Brain brain;
   Objects objects;
   hashmap<SlaveID, Agent> agents;
-  std::unordered_map<uint64_t, Offered> offered; // By a hash of them.
+  std::unordered_map<uint64_t, Offered> offered; // By hash.
   hashmap<FrameworkID, Framework> frameworks;
-  std::set<FrameworkID> excluding; // Those that ever excluded an agent.
+  std::set<FrameworkID> excluding; // Frameworks that ever excluded an agent.
   std::deque<FrameworkID> frameworksToEvaluate;
   std::deque<SlaveID> agentsToEvaluate;
   bool evaluating = false;
-  size_t evaluated = 0; // Pairs, so far.
-  size_t pairsLeft = 0; // That may be evaluated until `pairsUntilMs`.
+  size_t evaluated = 0; // Pairs so far.
+  size_t pairsLeft = 0; // Budget until `pairsUntilMs`.
   int64_t pairsUntilMs = 0;
 
   OfferCallback offerCallback;
   InverseOfferCallback inverseOfferCallback;
 
   std::unique_ptr<session::Keeper> keeper;
-  std::string notStarted; // Why a session could not be begun.
+  std::string notStarted; // Why a session could not be started.
 
-  // What the brain has done its part of, and the rest is to be done: offers
-  // that are booked, and not with the master yet; resource classes that it has
-  // forgotten.
+  // Effects taken from the brain and not carried out yet: offers that are
+  // booked but not made, and forgotten resource classes.
   std::vector<brain::Offer> unmade;
   std::vector<brain::InverseOffer> unmadeInverse;
   std::vector<uint32_t> toForget;
 
-  Option<int64_t> cycleMs; // When the cycle that is asked for counts as run.
+  Option<int64_t> cycleMs; // Clock of the cycle being asked for.
 
   bool wakingSoon = false;
-  int64_t alarmMs = INT64_MAX; // The earliest that is set.
+  int64_t alarmMs = INT64_MAX; // Earliest timer set.
 
   std::unique_ptr<Metrics> metrics;
   std::unique_ptr<BuiltinMetrics> builtin;

@@ -20,8 +20,9 @@ namespace adapter {
 
 namespace {
 
-// Mesos's own comparison takes each attribute with each.
-bool areOther(const AgentInfo& before, const AgentInfo& now)
+// Treats agents with too many attributes as changed, because Mesos's comparison
+// is quadratic.
+bool attributesDiffer(const AgentInfo& before, const AgentInfo& now)
 {
   const auto isLarge = [](const AgentInfo& info) {
     return size_t(info.attributes_size()) > brain::ATTRIBUTES_MAX;
@@ -106,7 +107,7 @@ void AllocatorProcess::updateSlave(
     brain::UpdateAgent event;
     event.agent = agentId.value();
     event.newInfo = newInfo || capabilities.isSome();
-    event.newAttributes = newInfo && areOther(agent.info, info);
+    event.newAttributes = newInfo && attributesDiffer(agent.info, info);
     event.hasTotal = total.isSome();
     event.total =
         total.isSome() ? objects.toParts(total.get()) : brain::Parts();
@@ -271,9 +272,9 @@ void AllocatorProcess::updateAllocation(
 }
 
 
-// The operations are for Mesos to carry out, on what nobody holds: copies
-// of a shared volume that are held are no hindrance to other operations,
-// but the volume must not be destroyed under them.
+// Mesos applies the operations to what is not held. Held copies of a shared
+// volume do not prevent other operations, but the volume must not be destroyed
+// while they are held.
 Future<Nothing> AllocatorProcess::updateAvailable(
     const SlaveID& agentId,
     const vector<mesos::Offer::Operation>& operations)
@@ -314,8 +315,8 @@ Future<Nothing> AllocatorProcess::updateAvailable(
     return Failure(wrong);
   }
 
-  // The master hears of this before it hears of any later offer, for
-  // both come from this actor.
+  // This reaches the master before any later offer, because both come from this
+  // actor.
   return Nothing();
 }
 

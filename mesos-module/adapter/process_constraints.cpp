@@ -38,10 +38,10 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
 }
 
 
-// What is left of the interval's share.
+// Evaluates as much as the interval's budget allows.
 void AllocatorProcess::evaluateSome()
 {
-  // What is evaluated may come here again; then it goes on below.
+  // Evaluation may recurse into this; the outer loop continues.
   if (evaluating) {
     return;
   }
@@ -71,8 +71,8 @@ void AllocatorProcess::evaluateSome()
 }
 
 
-// The framework whose turn it is, on some agents. One whose first agents are
-// not excluded has no constraints, as good as ever.
+// Evaluates the next framework on some agents. If it does not exclude any of
+// the first ones, it is assumed to have no constraints.
 void AllocatorProcess::evaluateFramework()
 {
   if (frameworksToEvaluate.empty()) {
@@ -115,7 +115,7 @@ void AllocatorProcess::evaluateFramework()
 }
 
 
-// As above, of the agent whose turn it is.
+// Evaluates the next agent for some frameworks.
 void AllocatorProcess::evaluateAgent()
 {
   if (agentsToEvaluate.empty()) {
@@ -161,8 +161,8 @@ void AllocatorProcess::tell(const brain::Exclude& event, size_t pairs)
 }
 
 
-// Of so many roles that the cost is bounded; the brain hears of the others.
-// Gives how many, and one where there is none: to look takes time, too.
+// Evaluates a bounded number of roles; the brain is told about the others.
+// Returns the pairs evaluated, at least 1, because looking costs time, too.
 size_t AllocatorProcess::evaluate(
     const FrameworkID& frameworkId,
     const SlaveID& agentId,
@@ -189,7 +189,7 @@ size_t AllocatorProcess::evaluate(
       excluding.insert(frameworkId);
     }
 
-    // Mostly nobody is excluded, and the brain need not hear of it.
+    // Common case: nothing is excluded, and the brain is not told.
     if (excluding.count(frameworkId) > 0) {
       event->rows.push_back(
           brain::Exclude::Row{frameworkId.value(), role, agentId.value(), now});
@@ -199,7 +199,7 @@ size_t AllocatorProcess::evaluate(
 }
 
 
-// Of roles beyond those that are evaluated.
+// Reports roles beyond those evaluated.
 void AllocatorProcess::ignoreConstraints(const FrameworkID& frameworkId)
 {
   auto found = frameworks.find(frameworkId);
@@ -239,8 +239,8 @@ bool AllocatorProcess::isExcluded(const brain::Offer& offer)
 }
 
 
-// Gives back what is to be offered of agents that offer constraints exclude,
-// and was not known to be; with what the brain did not know.
+// Returns offers to the brain that turn out to be excluded by offer
+// constraints; the result tells the brain.
 brain::Exclude AllocatorProcess::holdBackExcluded()
 {
   brain::Exclude result;
@@ -262,7 +262,7 @@ brain::Exclude AllocatorProcess::holdBackExcluded()
 }
 
 
-// Who excluded nobody so far is asked about all agents.
+// Evaluates all agents for frameworks that exclude one for the first time.
 void AllocatorProcess::tellHeldBack(const brain::Exclude& held)
 {
   for (const brain::Exclude::Row& row : held.rows) {

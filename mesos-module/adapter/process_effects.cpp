@@ -31,13 +31,13 @@ namespace adapter {
 
 void AllocatorProcess::carryOut()
 {
-  // Of an earlier time, when something was thrown.
+  // Left over from an earlier exception.
   giveBack();
 
   brain::Ready ready = brain.ready();
   takeEffects(&ready);
 
-  // First what must not be lost by what may be thrown later.
+  // First what a later exception must not lose.
   if (ready.soon && !wakingSoon) {
     process::dispatch(self(), &AllocatorProcess::wakeSoon);
     wakingSoon = true;
@@ -60,7 +60,7 @@ void AllocatorProcess::carryOut()
     carryOut(std::move(message));
   }
 
-  // The steps of these carry out what comes of them.
+  // These call `step`, which carries out further effects.
   if (!notStarted.empty()) {
     brain::NotStarted event;
     event.why.swap(notStarted);
@@ -79,7 +79,8 @@ void AllocatorProcess::carryOut()
 }
 
 
-// What the brain will not say again; nothing is unmade by now.
+// Takes effects that the brain reports only once; nothing is left in `unmade`
+// here.
 void AllocatorProcess::takeEffects(brain::Ready* ready)
 {
   unmade.swap(ready->offers);
@@ -87,7 +88,8 @@ void AllocatorProcess::takeEffects(brain::Ready* ready)
   toForget.insert(
       toForget.end(), ready->forgotten.begin(), ready->forgotten.end());
 
-  // One by one, so that none is forgotten twice.
+  // One by one, so that an exception does not cause a number to be forgotten
+  // twice.
   while (!toForget.empty()) {
     objects.forget({toForget.back()});
     toForget.pop_back();
@@ -169,7 +171,7 @@ void AllocatorProcess::startSession()
       keeper->start();
     }
   } catch (const std::exception& error) {
-    // No thread could be started, say.
+    // For example, no thread could be started.
     keeper.reset();
     notStarted = error.what();
   }
@@ -178,7 +180,7 @@ void AllocatorProcess::startSession()
 
 namespace {
 
-// Two offers that differ may still have the same hash: compare them, too.
+// Hashes may collide, so compare the offers as well.
 uint64_t hashOf(const brain::Offer& offer)
 {
   uint64_t hash = offer.role;
@@ -206,7 +208,7 @@ const Resources& AllocatorProcess::toOffer(const brain::Offer& offer)
 {
   const string& role = brain.cluster().roles.path(offer.role);
 
-  // What is offered no more is given up in the end.
+  // Discards offers that are no longer made.
   if (offered.size() > 2 * agents.size()) {
     offered.clear();
   }
@@ -226,7 +228,7 @@ const Resources& AllocatorProcess::toOffer(const brain::Offer& offer)
 }
 
 
-// Where something is thrown, those that the master has not are left.
+// After an exception, `unmade` has the offers that the master did not get.
 void AllocatorProcess::makeOffers()
 {
   while (!unmade.empty()) {
@@ -234,7 +236,7 @@ void AllocatorProcess::makeOffers()
     try {
       makeOffersTogether();
     } catch (...) {
-      // There is room: they were there before.
+      // Does not allocate: the capacity was there before.
       std::move(later.begin(), later.end(), std::back_inserter(unmade));
       throw;
     }
@@ -243,10 +245,9 @@ void AllocatorProcess::makeOffers()
 }
 
 
-// Of several copies of a shared volume in one offer the master keeps one. So
-// where another copy goes to the same framework and role on the same agent,
-// that is an offer of its own, for later. Nothing is lost where something is
-// thrown.
+// Takes further copies of a shared volume for the same framework, role and
+// agent: the master keeps only one per offer, so each becomes a later offer of
+// its own. On an exception nothing is lost.
 vector<brain::Offer> AllocatorProcess::takeOtherCopies()
 {
   const brain::ResourceClasses& classes = brain.cluster().classes;
@@ -291,7 +292,7 @@ void AllocatorProcess::makeOffersTogether()
         offers[offer.framework][cluster.roles.path(offer.role)].emplace(
             agentIdOf(offer.agent), resources);
 
-    // Mostly it is the only one there.
+    // Common case: the only one.
     if (!place.second) {
       place.first->second += resources;
     }
@@ -315,7 +316,7 @@ void AllocatorProcess::makeOffersTogether()
 }
 
 
-// As above.
+// Likewise for inverse offers.
 void AllocatorProcess::makeInverseOffers()
 {
   hashmap<uint32_t, InverseOffers> offers;
@@ -345,9 +346,8 @@ void AllocatorProcess::makeInverseOffers()
 }
 
 
-// What was booked for offers that could not be made is free again, and who
-// could not be asked to leave an agent may be asked again. Who has gone
-// meanwhile has nothing any more.
+// Releases what was booked for offers that were not made, and lets inverse
+// offers be made again. Removed agents and frameworks have nothing left.
 void AllocatorProcess::giveBack()
 {
   const brain::Cluster& cluster = brain.cluster();
@@ -372,7 +372,7 @@ void AllocatorProcess::giveBack()
 }
 
 
-// The last one.
+// The last one of `unmade`.
 void AllocatorProcess::giveBackOffer()
 {
   const brain::Cluster& cluster = brain.cluster();
@@ -392,7 +392,7 @@ void AllocatorProcess::giveBackOffer()
 }
 
 
-// Exactly then: with a paused clock it would not come at all later.
+// At exactly that time: with a paused clock a later timer would never fire.
 void AllocatorProcess::wakeAt(int64_t ms)
 {
   if (ms < alarmMs) {

@@ -55,7 +55,7 @@ void AllocatorProcess::updateFramework(
 }
 
 
-// What a framework that was added, or changes its roles, is known by here.
+// Records an added or updated framework.
 void AllocatorProcess::subscribe(
     const FrameworkID& frameworkId,
     const FrameworkInfo& info,
@@ -68,7 +68,7 @@ void AllocatorProcess::subscribe(
     builtin->subscribe(framework.roles, roles);
   }
 
-  // A framework that changes its name is shown by the first one.
+  // A renamed framework keeps the name in its metrics.
   if (framework.metrics.empty()) {
     framework.metrics = "master/frameworks/" +
         process::http::encode(info.name()) + "/" + frameworkId.value() + "/";
@@ -81,7 +81,7 @@ void AllocatorProcess::subscribe(
 }
 
 
-// Those that the brain took.
+// The roles that the brain accepted.
 set<string> AllocatorProcess::rolesOf(const FrameworkID& frameworkId) const
 {
   const brain::Cluster& cluster = brain.cluster();
@@ -98,8 +98,8 @@ set<string> AllocatorProcess::rolesOf(const FrameworkID& frameworkId) const
 }
 
 
-// Of those roles that a call is about, and no others: a framework of many may
-// call for one of them as often as it likes. None named: of all that it has.
+// Updates only the roles of a call, because a framework with many roles may
+// call for one of them often. Empty: all roles.
 void AllocatorProcess::showSuppressed(
     const FrameworkID& frameworkId,
     const set<string>& roles)
@@ -122,7 +122,7 @@ void AllocatorProcess::showSuppressed(
 }
 
 
-// Whether each of these roles is suppressed, as far as they are the framework's.
+// Whether each of these roles is suppressed; roles of others are left out.
 std::map<string, bool> AllocatorProcess::suppressedOf(
     const FrameworkID& frameworkId,
     const set<string>& roles) const

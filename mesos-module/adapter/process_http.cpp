@@ -17,8 +17,7 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-// Of the master's endpoints that only read; where it wants to know who asks,
-// so does this one.
+// Realm of the master's read-only endpoints: the same authentication applies.
 const char REALM[] = "mesos-master-readonly";
 
 } // namespace {
@@ -26,16 +25,16 @@ const char REALM[] = "mesos-master-readonly";
 
 void AllocatorProcess::initialize()
 {
-  attempt("show its books", [this]() {
+  attempt("serve its books", [this]() {
     route(
         "/books",
         REALM,
         process::HELP(
-            process::TLDR("What the allocator has on its books."),
+            process::TLDR("The books of the allocator."),
             process::DESCRIPTION(
-                "Agents, frameworks, who holds what, refusals and the session,",
-                "as JSON. `first` and `count` (at most 1000) say which page;",
-                "`next` of the answer is the next page's `first`.")),
+                "Agents, frameworks, holdings, refusals and session, as JSON.",
+                "`first` and `count` (at most 1000) select a page; `next` in",
+                "the answer is the `first` of the next page.")),
         [this](
             const http::Request& request,
             const Option<http::authentication::Principal>&) {

@@ -30,8 +30,8 @@ void AllocatorProcess::offeredBeside(
 }
 
 
-// It is done already. Where the books differ, the agent's next total mends
-// them.
+// The operation is done already. If it does not fit the books, the agent's next
+// total corrects them.
 void AllocatorProcess::convertedBeside(
     const SlaveID& agentId,
     const vector<mesos::Offer::Operation>& operations)

@@ -36,11 +36,11 @@ using mesos::SlaveID;
 using mesos::SlaveInfo;
 using mesos::Unavailability;
 
-// What Mesos's documentation calls them; the older names stay here.
+// Mesos's documented names; its older names stay in the adapter.
 using AgentID = SlaveID;
 using AgentInfo = SlaveInfo;
 
-// What one cycle offers to one framework: role, agent, resources.
+// Offers to one framework: by role and agent.
 using Offers = hashmap<std::string, hashmap<SlaveID, Resources>>;
 
 } // namespace adapter {

@@ -6,8 +6,8 @@
 namespace allocator {
 namespace brain {
 
-// Gives what a function gives; where it throws, what `failed` makes of the
-// reason. Nothing that is thrown may leave an actor: it would end the master.
+// Returns what `function` returns, or `failed(reason)` if it throws. An
+// exception that left an actor would end the master.
 template <typename Result, typename Function, typename Failed>
 Result attempt(const Function& function, const Failed& failed)
 {
@@ -16,7 +16,7 @@ Result attempt(const Function& function, const Failed& failed)
   } catch (const std::exception& error) {
     return failed(error.what());
   } catch (...) {
-    return failed("something was thrown that is no exception");
+    return failed("an exception of an unknown type");
   }
 }
 

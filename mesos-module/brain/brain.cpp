@@ -32,8 +32,8 @@ std::string Brain::step(const Recover& event, int64_t nowMs)
     step(quota, nowMs);
   }
 
-  // Where guarantees exist, nothing may be given to others before it is
-  // known what the roles that have them hold.
+  // Before the holdings of roles with guarantees are known, offers to others
+  // could take what those guarantees need.
   expectedAgents = static_cast<size_t>(
       std::max(0.0, event.expectedAgents * state.options.recoveryFactor));
 
@@ -47,7 +47,7 @@ std::string Brain::step(const Recover& event, int64_t nowMs)
             std::to_string(state.options.recoveryTimeoutMs / 1000) + " s");
   }
 
-  // Only an elected master recovers; a standby must not have a session.
+  // Only an elected master calls recover; a standby must not open a session.
   emit(Message::Kind::START);
   return std::string();
 }
@@ -67,7 +67,7 @@ void Brain::endRecovery()
 
 std::string Brain::step(const Pause& event, int64_t)
 {
-  // Sidecars need not know: no cycle is asked for within a bracket.
+  // Not sent to the sidecar: no cycle is asked for within a bracket.
   state.paused = event.paused;
   return std::string();
 }
@@ -94,8 +94,8 @@ std::string Brain::step(const DefineResourceClass& event, int64_t)
         "; a reserved one has both, a shared one has a unit");
   }
 
-  // Nobody competes in a role because something is reserved for it: quotas ask
-  // for the top-level role, offers for the path.
+  // A reservation alone does not make the role compete. Quotas need the
+  // top-level role, offers the path.
   const std::string& role = traits.reservedRole;
   const uint32_t top =
       reserved ? state.roles.note(role.substr(0, role.find('/'))) : 0;
@@ -140,7 +140,8 @@ void Brain::triggerAll()
 
 void Brain::trigger(uint32_t agent)
 {
-  // As with Mesos's own allocator, the next interval makes up for it.
+  // While paused, the next interval makes up for it, as in Mesos's own
+  // allocator.
   if (!state.offersPaused()) {
     addAgents({agent}, &candidates, &candidatesAll);
     triggered = true;
@@ -198,34 +199,33 @@ void Brain::runTimers(int64_t nowMs, int64_t silentMs)
 }
 
 
-// The interval has passed. A filter must outlive the cycle that comes next, so
-// that others are offered first what it refused (MESOS-4302). A cycle that runs
-// late therefore reckons with the moment at which it was due.
+// A filter must outlive the next cycle, so that what it refused is offered to
+// others first (MESOS-4302). Hence a late cycle counts from when it was due.
 void Brain::endInterval(int64_t nowMs, int64_t silentMs)
 {
   const int64_t asOfMs = std::min(nowMs, intervalEndMs);
   intervalEndMs = nowMs + state.options.intervalMs;
   state.filters.expire(asOfMs);
   comparison.expire(nowMs);
-  boundRoles(nowMs);
-  boundKinds(nowMs);
+  limitRoles(nowMs);
+  limitKinds(nowMs);
   asideLines = 0;
-  tellWhatIsLate(nowMs);
+  sendLateUpdates(nowMs);
   candidates.clear();
   candidatesAll = triggered = false;
 
-  // The sidecar left too much lie: the fallback has this cycle, the sidecar the
-  // next one.
+  // After too many barren intervals the fallback decides this cycle, the
+  // sidecar the next.
   const bool alone = sidecarAnswers(silentMs) && isBarrenTurn(asOfMs);
   runCycle(true, {}, asOfMs, alone ? NEVER : silentMs);
 }
 
 
-// Whether a sidecar that answers has left lie for too long what somebody
-// would take.
+// Whether to take the turn of a sidecar that answers but leaves resources
+// unused.
 bool Brain::isBarrenTurn(int64_t nowMs)
 {
-  // Nothing comes of any answer then.
+  // In shadow no answer is carried out.
   if (state.options.shadow) {
     return false;
   }
@@ -243,10 +243,10 @@ bool Brain::isBarrenTurn(int64_t nowMs)
   const Pair& pair = barren.willing();
   log(Level::WARNING,
       "The sidecar has offered nothing for " + std::to_string(intervals) +
-          " intervals, and does not say that it means to, though framework " +
+          " intervals, without saying that it holds back, but framework " +
           *state.frameworkHandles.id(pair.framework) + " would take in role " +
           state.roles.path(pair.role) + " what is free on agent " +
-          *state.agentHandles.id(pair.agent) + "; offering by DRF, once");
+          *state.agentHandles.id(pair.agent) + "; offering by DRF once");
   ++counted.barrenTurns;
   return true;
 }
@@ -270,8 +270,8 @@ void Brain::runTriggered(int64_t nowMs, int64_t silentMs)
   candidates.clear();
   candidatesAll = triggered = false;
 
-  // Frameworks that come before the first agent ask for nothing yet: their
-  // cycle would only delay the events behind it.
+  // Frameworks that subscribe before the first agent registers cannot be
+  // offered anything; a cycle for them would only delay later events.
   if (all ? state.agents.size() > 0 : !agents.empty()) {
     runCycle(all, all ? std::vector<uint32_t>() : agents, nowMs, silentMs);
   }
@@ -298,11 +298,11 @@ void Brain::runCycle(
 
   if (sidecarAnswers(silentMs)) {
     noteDecider(false, asOfMs);
-    fallback.beLast();
+    fallback.cancelFollowing();
     askCycle(all, agents, asOfMs);
 
-    // One that falls silent must not cost a whole interval more than it
-    // is given.
+    // A sidecar that falls silent must not cost a whole interval beyond its
+    // time limit.
     if (state.options.fallback && watchMs == NEVER) {
       watchMs = asOfMs + timeLeft(asOfMs, silentMs);
     }
@@ -310,7 +310,7 @@ void Brain::runCycle(
     decideAlone(all, agents, asOfMs);
   }
 
-  // Whoever decides makes inverse offers, too.
+  // In shadow the other allocator makes the inverse offers.
   if (state.options.shadow) {
     return;
   }
@@ -322,8 +322,7 @@ void Brain::runCycle(
 }
 
 
-// Until the fallback must help out. Whoever is asked again has no more time
-// than it had the first time.
+// Time until the fallback takes over. Asking again does not extend it.
 int64_t Brain::timeLeft(int64_t nowMs, int64_t silentMs) const
 {
   const int64_t waitedMs =
@@ -336,7 +335,7 @@ void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
 {
   watchMs = NEVER;
 
-  // Where the session ended the fallback has taken over already.
+  // If the session ended, the fallback has taken over already.
   if (!connected || silentMs == 0) {
     return;
   }
@@ -357,7 +356,7 @@ bool Brain::fallbackDecides() const
 }
 
 
-// For metrics: since when the module has decided by itself, and until when.
+// Records for metrics since and until when the module decided alone.
 void Brain::noteDecider(bool alone, int64_t nowMs)
 {
   const bool before = fallbackDecides();
@@ -371,7 +370,6 @@ void Brain::noteDecider(bool alone, int64_t nowMs)
 }
 
 
-// The module decides a cycle by itself.
 void Brain::decideAlone(
     bool all,
     const std::vector<uint32_t>& agents,
@@ -398,8 +396,7 @@ void Brain::runFallback(int64_t)
   fallback.slice(&state, &effects.offers);
   counted.fallbackOffers += effects.offers.size() - before;
 
-  // The sidecar did not decide on these, so it hears of them as of any
-  // other use.
+  // The sidecar did not decide these, so it is told of them like of any use.
   for (size_t i = before; i < effects.offers.size(); ++i) {
     const Offer& offer = effects.offers[i];
     sendHold(offer.framework, offer.role, offer.agent, offer.parts);
@@ -409,9 +406,9 @@ void Brain::runFallback(int64_t)
 
 Ready Brain::ready()
 {
-  // A snapshot that is being built may still name them.
+  // A snapshot under construction may still name them.
   if (!snapshot.underWay()) {
-    // Some may be there from an earlier time, when something was thrown.
+    // Append: entries of an earlier call that ended in an exception may remain.
     for (uint32_t resourceClass : state.classes.takeUnused()) {
       effects.forgotten.push_back(resourceClass);
       state.kinds.forget(resourceClass);

@@ -25,18 +25,17 @@
 namespace allocator {
 namespace brain {
 
-// The allocator's heart: it books facts and says what is to be done. It
-// knows neither Mesos nor threads nor a clock; time is an argument, in
-// milliseconds of the master's clock.
+// Keeps the books and decides what to do. Depends on neither Mesos, threads nor
+// a clock: time is an argument, in milliseconds of the master's clock.
 //
-// Each fact is first booked here and then sent to the sidecar, so that the
-// books never depend on it. A decision is only a wish: the gates say what
-// becomes of it. After each step, take what is `ready` and do it, in its
-// order, before the next step. The same steps give the same effects.
+// Each fact is booked first and sent to the sidecar afterwards, so the books
+// never depend on the sidecar. A decision is only a request: the gates decide
+// what comes of it. After each step, take `ready` and carry it out in order
+// before the next step. The same steps give the same effects.
 //
-// `step` gives what was wrong, or an empty text. A fact that is wrong (it
-// names something unknown, say) changes nothing; where a master cannot
-// have meant it, it is logged and counted as a misfit, too.
+// `step` returns an error, or an empty string. A rejected fact (for example,
+// one that names an unknown agent) changes nothing. If a correct master cannot
+// have sent it, it is also logged and counted as a misfit.
 class Brain
 {
 public:
@@ -67,8 +66,8 @@ public:
   std::string step(const SetWeights& event, int64_t nowMs);
   std::string step(const Exclude& event, int64_t nowMs);
 
-  // What is about an agent or a framework; nothing happens where that is not
-  // known. (What was on an agent that has gone went with it.)
+  // Events about one agent or framework. Returns an error if it is unknown.
+  // (What was on a removed agent was removed with it.)
   template <typename Event>
   std::string step(const Event& event, int64_t nowMs)
   {
@@ -92,24 +91,24 @@ public:
   // apply/shadow.cpp.
   std::string step(const OfferedBeside& event, int64_t nowMs);
 
-  // What is to be done since the last call.
+  // The effects since the last call.
   Ready ready();
 
   bool soon() const;
   int64_t wakeMs() const;
 
-  // The books, to be looked at.
+  // Read-only access to the books.
   const Cluster& cluster() const { return state; }
   const Maintenance& maintenance() const { return inverse; }
 
-  // Whether a cycle is to begin when the brain is woken; and whether one is
-  // under way, be it the sidecar's or the brain's own.
+  // Whether a wake-up at `nowMs` starts a cycle; whether a cycle is under way,
+  // in the sidecar or in the brain.
   bool isDue(int64_t nowMs) const;
   bool isUnderWay() const;
 
   Stats stats() const;
 
-  // Says what is wrong with the books; for tests.
+  // The first inconsistency of the books, or empty; for tests.
   std::string check() const;
 
 private:
@@ -120,8 +119,8 @@ private:
     return "Agent " + id + " is not known";
   }
 
-  // Finds whom an event is about, an agent where it names one; says so where
-  // that is not known.
+  // Finds the agent that an event names, else its framework. Returns an error
+  // if it is unknown.
   template <typename Event>
   auto find(const Event& event, uint32_t* agent, int)
       -> decltype(std::string(event.agent))
@@ -188,24 +187,24 @@ private:
   void log(Level level, const std::string& text);
   std::string misfit(const std::string& text, Level level = Level::ERROR);
 
-  // apply/roles.cpp: what room roles take, and for how long.
+  // apply/roles.cpp: limits of roles and kinds.
   std::vector<bool> rolesSought() const;
   void markRolesInUse(std::vector<bool>* marked) const;
   uint32_t useRole(uint32_t number, const std::string& path);
   void placeRoles();
   void tellMovers();
-  void giveUpRoles();
-  void boundRoles(int64_t nowMs);
-  void boundKinds(int64_t nowMs);
-  void payBack(const Framework& framework);
+  void removeUnusedRoles();
+  void limitRoles(int64_t nowMs);
+  void limitKinds(int64_t nowMs);
+  void refundPayer(const Framework& framework);
   void tellOverflow();
   void tellOverflow(Teller teller);
   void leaveSession(const std::string& why, int64_t nowMs);
-  void makeRoom(int64_t nowMs);
+  void retryCrowded(int64_t nowMs);
 
   // apply/session.cpp.
 
-  // Adds agents, unless they become so many that it is all of them.
+  // Adds agents; beyond a limit, sets `*all` instead.
   static void addAgents(
       const std::vector<uint32_t>& some,
       std::vector<uint32_t>* agents,
@@ -214,7 +213,7 @@ private:
   void askCycle(bool all, const std::vector<uint32_t>& agents, int64_t clockMs);
   void flushCycle();
   void forgetSession();
-  void beginAnew();
+  void restartSession();
 
   // apply/judging.cpp.
   void judgeSome(int64_t nowMs);
@@ -230,7 +229,7 @@ private:
       wire::OutcomeReason reason) const;
   void countBad(uint64_t bad, int64_t nowMs);
   void reclaim(const session::Decisions& decisions, int64_t nowMs);
-  void weighAnswer(int64_t nowMs);
+  void assessAnswer(int64_t nowMs);
 
   // apply/resources.cpp.
   std::string followMisfit(
@@ -248,8 +247,8 @@ private:
       const OfferedBeside::Row& row);
   void compare(const Pair& pair, int64_t nowMs, Admission* admission);
 
-  // apply/send.cpp: what the sidecar is sent. Gives the message's revision, or
-  // 0 where nobody listens.
+  // apply/send.cpp: messages to the sidecar. `send` returns the message's
+  // revision, or 0 without a session.
   uint64_t send(wire::Event&& event);
   void sendSoon();
   void sendCoalesced();
@@ -295,13 +294,13 @@ private:
 
   // apply/late.cpp
   size_t workLeft(const std::string& payer) const;
-  bool mayTell(const Framework& framework, size_t work);
-  bool mayTell(const Framework& framework);
-  bool mayTell(const Framework& framework, const wire::Event& message);
+  bool chargeWork(const Framework& framework, size_t work);
+  bool chargeWork(const Framework& framework);
+  bool chargeWork(const Framework& framework, const wire::Event& message);
   void tellUpdate(uint32_t framework);
-  void tellLater(uint32_t framework, const std::set<uint32_t>& suppressed);
+  void deferUpdate(uint32_t framework, const std::set<uint32_t>& suppressed);
   void tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles);
-  void tellWhatIsLate(int64_t nowMs);
+  void sendLateUpdates(int64_t nowMs);
   void forgetLate(uint32_t framework, const std::string& id);
   void noteWaiting(
       const std::string& id,
@@ -324,25 +323,25 @@ private:
 
   Ready effects;
 
-  // The session.
-  bool following = false; // It has a snapshot, or is getting one.
+  // State of the session.
+  bool following = false; // The sidecar has a snapshot or is getting one.
   bool connected = false;
-  uint64_t failures = 0;  // Attempts since there was a session.
-  uint64_t revisions = 0; // Messages so far.
+  uint64_t failures = 0;  // Failed attempts since the last session.
+  uint64_t revisions = 0; // Messages sent so far.
 
   EventCoalescer coalescer;
   bool sendingSoon = false;
-  std::vector<wire::Event> backlog; // Behind the snapshot.
+  std::vector<wire::Event> backlog; // Events that follow the snapshot.
 
-  // Answers that are to be judged, and how far the first one is.
+  // Answers to judge, and the position in the first one.
   std::deque<Decided> unjudged;
   size_t judged = 0;
-  size_t toJudge = 0;  // Decisions of the first one in all.
-  int judgedGroup = 0; // Where the next one stands.
+  size_t toJudge = 0;  // Decisions in the first answer.
+  int judgedGroup = 0; // Group and row of the next decision.
   int judgedRow = 0;
 
-  // What became of the answer that is being judged, and how many answers in a
-  // row had decisions of which none could be offered.
+  // Result of the answer being judged, and how many answers in a row had
+  // decisions none of which could be offered.
   struct Answer
   {
     bool gave = false;
@@ -354,56 +353,58 @@ private:
   Answer answer;
   int uselessAnswers = 0;
 
-  // Whether the cycle that is asked for is one that was asked for before, and
-  // when that was.
+  // Whether the outstanding cycle repeats an earlier one, and when the first of
+  // them was asked for.
   bool again = false;
   int64_t askedMs = 0;
 
-  // Cycles: one is asked for at a time; what is wanted meanwhile adds up.
+  // At most one cycle is outstanding; what is wanted meanwhile is merged into
+  // the next one.
   bool cycleAsked = false;
-  bool cycleAskedAll = false; // Whether it is over all agents.
+  bool cycleAskedAll = false; // The outstanding cycle covers all agents.
   bool cycleWanted = false;
   bool cycleAll = false;
   std::vector<uint32_t> cycleAgents;
   int64_t cycleClockMs = 0;
 
-  // Agents that something happened to.
+  // Agents that changed and wait for a cycle.
   std::vector<uint32_t> candidates;
   bool candidatesAll = false;
   bool triggered = false;
 
-  size_t rolesKept = 0;                 // When they were given up last.
-  int64_t rolesTightMs = INT64_MIN / 2; // And for there were so many.
+  size_t rolesKept = 0; // Roles left after the last cleanup.
+  // Last cleanup forced by too many roles.
+  int64_t rolesTightMs = INT64_MIN / 2;
 
-  // When a session was left for what strangers said.
+  // When a session was last replaced because of too many roles or kinds.
   int64_t leftMs = INT64_MIN / 2;
   uint32_t tellers = 0;
 
   std::unordered_map<std::string, Footprint> payers;
 
-  // What frameworks said, by id, some of whose roles wait for room.
+  // The last words of frameworks with roles that wait for room, by id.
   std::map<std::string, UpdateFramework> crowded;
   size_t expectedAgents = 0;
 
-  // When something is due; INT64_MAX for never.
+  // When each timer is due; INT64_MAX for never.
   int64_t intervalEndMs = INT64_MAX;
   int64_t recoveryMs = INT64_MAX;
-  int64_t watchMs = INT64_MAX; // Whether the sidecar is silent.
+  int64_t watchMs = INT64_MAX; // Check whether the sidecar is silent.
   int64_t breakerMs = INT64_MAX;
 
-  // Bad decisions of the current window of the circuit breaker.
+  // Bad decisions in the current window of the circuit breaker.
   uint64_t badDecisions = 0;
   int64_t badSinceMs = 0;
   bool breakerOpen = false;
 
-  size_t asideLines = 0; // Of the log, in this interval.
+  size_t asideLines = 0; // Lines logged about ignored input in this interval.
 
-  // Roles that the sidecar worked out anew in this interval, by who pays.
+  // Roles that the sidecar recomputed in this interval, by payer.
   std::unordered_map<std::string, size_t> workedOut;
 
-  // What is told later, for too much was said: frameworks, with the roles that
-  // the sidecar believes to be suppressed; their last requests; and ids of
-  // those some of whose roles wait.
+  // Updates over budget, to be sent in a later interval: frameworks, with the
+  // roles that the sidecar believes to be suppressed; their last requests; ids
+  // of frameworks some of whose roles wait.
   std::map<uint32_t, std::set<uint32_t>> lateUpdates;
   std::map<uint32_t, wire::Event> lateRequests;
   std::set<std::string> lateRoles;

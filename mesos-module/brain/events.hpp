@@ -20,10 +20,9 @@
 namespace allocator {
 namespace brain {
 
-// What the brain is told. Agents, frameworks and roles go by their ids and
-// paths; amounts by resource classes, which must be defined before.
+// Inputs of the brain. Agents and frameworks are named by id, roles by path.
+// Amounts refer to resource classes, which must be defined first.
 
-// Defines a resource class.
 struct DefineResourceClass
 {
   uint32_t resourceClass = 0;
@@ -31,7 +30,6 @@ struct DefineResourceClass
 };
 
 
-// Amounts in a role.
 struct RoleParts
 {
   std::string role;
@@ -39,7 +37,6 @@ struct RoleParts
 };
 
 
-// What a framework uses on an agent.
 struct Use
 {
   std::string framework;
@@ -48,7 +45,7 @@ struct Use
 };
 
 
-// The calls of the master.
+// Calls of the master.
 
 struct Initialize
 {
@@ -60,7 +57,7 @@ struct SetQuota
 {
   std::string role;
   Quantities guarantees;
-  Quantities limits; // Neither: no quota.
+  Quantities limits; // Both empty: no quota.
 };
 
 
@@ -75,8 +72,8 @@ struct AddAgent
 {
   std::string agent;
 
-  // The host's name, attributes, domain and capabilities; the rest is for
-  // the brain.
+  // Only host name, attributes, domain and capabilities are set; the brain
+  // fills in the rest.
   wire::Agent info;
   Unavailability unavailability;
   Parts total;
@@ -93,8 +90,8 @@ struct RemoveAgent
 struct UpdateAgent
 {
   std::string agent;
-  wire::Agent info;     // As in AddAgent.
-  bool newInfo = false; // Whether something else is new than the total.
+  wire::Agent info;
+  bool newInfo = false; // Something other than the total changed.
   bool newAttributes = false;
   bool hasTotal = false;
   Parts total;
@@ -104,7 +101,7 @@ struct UpdateAgent
 struct AddProvider
 {
   std::string agent;
-  Parts total; // In addition to the agent's.
+  Parts total; // Added to the agent's total.
   std::vector<Use> used;
 };
 
@@ -137,7 +134,7 @@ struct AnswerInverseOffer
   wire::InverseOfferUpdate::Status status =
       wire::InverseOfferUpdate::STATUS_UNKNOWN;
   bool hasStatus = false;
-  int64_t atNs = 0;      // When it was given.
+  int64_t atNs = 0;      // When the framework answered.
   int64_t refuseMs = -1; // -1: no filter.
 };
 
@@ -146,14 +143,14 @@ struct AddFramework
 {
   std::string framework;
 
-  // Name, user, principal, labels and capabilities; the rest is for the
-  // brain.
+  // Only name, user, principal, labels and capabilities are set; the brain
+  // fills in the rest.
   wire::Framework info;
-  bool active = true; // Not looked at by UpdateFramework.
+  bool active = true; // Ignored by UpdateFramework.
   std::set<std::string> roles;
   std::set<std::string> suppressed;
 
-  // As `Framework::minimum`.
+  // See `Framework::minimum`.
   std::vector<std::pair<std::string, std::vector<Quantities>>> minimum;
 };
 
@@ -178,7 +175,7 @@ struct ActivateFramework
 struct Request
 {
   std::string framework;
-  wire::ResourceRequest request; // Without the framework.
+  wire::ResourceRequest request; // `framework` is not set.
 };
 
 
@@ -202,10 +199,11 @@ struct SetWeights
 };
 
 
-// What offer constraints say, as the adapter evaluated them, for so many roles
-// as `constrainedRoles` allows. It is told with what made it say so, or in a
-// later interval where that is more than one may take; of a framework that has
-// excluded nobody yet, when it would be offered what it excludes.
+// Offer constraints as the adapter evaluated them, for at most
+// `constrainedRoles` roles. The adapter sends this with the call that changed
+// them, or in a later interval if the evaluation exceeds its budget. For a
+// framework that has not excluded any agent yet, it sends this when it would
+// offer an excluded agent.
 struct Exclude
 {
   struct Row
@@ -220,7 +218,7 @@ struct Exclude
 };
 
 
-// Roles of a framework for which they are not evaluated: they exclude nobody.
+// Constraints of these roles are not evaluated: the roles exclude no agent.
 struct IgnoreConstraints
 {
   std::string framework;
@@ -228,7 +226,7 @@ struct IgnoreConstraints
 };
 
 
-// Operations on what a framework was offered.
+// Operations that a framework performs on an offer.
 struct ConvertHeld
 {
   std::string agent;
@@ -239,7 +237,7 @@ struct ConvertHeld
 };
 
 
-// An operator's operations, all of them as one conversion.
+// An operator's operations, merged into one conversion.
 struct ConvertFree
 {
   std::string agent;
@@ -264,8 +262,8 @@ struct Release
 };
 
 
-// What the allocator that decides beside the module, which is in shadow then,
-// offers a framework: the master has it already, or will.
+// Shadow mode: the offers that the deciding allocator makes to a framework. The
+// master has them or is about to get them.
 struct OfferedBeside
 {
   struct Row
@@ -277,7 +275,7 @@ struct OfferedBeside
 
   std::string framework;
   std::vector<Row> rows;
-  int64_t silentMs = 0; // As in Wake.
+  int64_t silentMs = 0; // See Wake.
 };
 
 
@@ -287,7 +285,7 @@ struct Pause
 };
 
 
-// A call that does not fit what is known, as the adapter found out.
+// A call that contradicts what the adapter knows.
 struct Misfit
 {
   std::string text;
@@ -295,17 +293,17 @@ struct Misfit
 };
 
 
-// What the session brings.
+// Events of the session.
 
-// The sidecar is there, and wants a snapshot.
+// A sidecar answered and wants a snapshot.
 struct Welcomed
 {
-  uint32_t kindsMax = 0; // 0: what sidecars take by default.
+  uint32_t kindsMax = 0; // 0: the protocol's default.
   size_t chunkBytesMax = 0;
 };
 
 
-// It has applied the snapshot, and answers.
+// The sidecar applied the snapshot and answers cycles.
 struct Connected
 {
   std::string sidecarId;
@@ -321,22 +319,22 @@ struct Ended
 };
 
 
-// A session could not even be begun.
+// A session could not be started.
 struct NotStarted
 {
   std::string why;
 };
 
 
-// The answer to a cycle, or a part of it.
+// The answer to a cycle, or one part of it.
 struct Decided
 {
   session::Decisions decisions;
 };
 
 
-// The time that was asked for has come, or it is soon. `silentMs` is how
-// long the sidecar has owed an answer.
+// The requested wake-up time has come, or `Ready::soon` was set. `silentMs` is
+// how long the sidecar has owed an answer.
 struct Wake
 {
   int64_t silentMs = 0;

@@ -17,16 +17,16 @@ namespace brain {
 
 namespace wire = ::allocator::v1;
 
-// What is to be done, in the order of the lists and of their entries.
+// Effects to carry out, in the order of the lists and of their entries.
 
-// For the sidecar.
+// A message for the session.
 struct Message
 {
   enum class Kind
   {
-    START,    // Begin to have sessions.
-    STOP,     // End the session, and have none.
-    SNAPSHOT, // A part of the snapshot; the last one says so.
+    START,    // Start connecting to the sidecar.
+    STOP,     // End the session and stay disconnected.
+    SNAPSHOT, // One part; the last chunk is marked.
     EVENT,
     OUTCOMES,
     CYCLE,
@@ -38,19 +38,19 @@ struct Message
   wire::Event event;
   std::unique_ptr<session::Outcomes> outcomes;
 
-  // The agents to run the cycle over, empty for all; and as of when, for
-  // a cycle that runs late counts as run when it was due.
+  // CYCLE: the agents to allocate (empty: all), and the time the cycle counts
+  // from. A late cycle counts from when it was due.
   std::vector<uint32_t> agents;
   int64_t clockMs = 0;
 
-  // Of the snapshot (in its last part) and of events; it ascends, over all
-  // sessions. A decision says the revision of the last message
-  // that the sidecar had taken in.
+  // Set on events and on the last part of a snapshot. Ascends across sessions.
+  // A decision carries the revision of the last message that the sidecar had
+  // applied.
   uint64_t revision = 0;
 };
 
 
-// Resources that a framework is offered; they are held from now on.
+// Resources to offer to a framework; the books hold them from now on.
 struct Offer
 {
   uint32_t framework;
@@ -60,7 +60,7 @@ struct Offer
 };
 
 
-// A framework is asked to leave an agent before it is maintained.
+// Asks a framework to leave an agent before maintenance.
 struct InverseOffer
 {
   uint32_t framework;
@@ -89,11 +89,11 @@ struct Ready
   std::vector<Offer> offers;
   std::vector<InverseOffer> inverseOffers;
 
-  // Resource classes that nobody uses; their numbers may name others.
+  // Resource classes no longer in use; the adapter may reuse their numbers.
   std::vector<uint32_t> forgotten;
 
-  // Wake the brain after what has been said by now; and at this time at
-  // the latest, INT64_MAX for never.
+  // `soon`: wake the brain once the calls that are queued now have run.
+  // `wakeMs`: wake it at this time at the latest; INT64_MAX for never.
   bool soon = false;
   int64_t wakeMs = INT64_MAX;
 };

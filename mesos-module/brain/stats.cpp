@@ -7,7 +7,7 @@ namespace {
 using Figures = ::allocator::v1::ModuleFigures;
 
 
-// What came of comparing, in shadow.
+// A counter of the comparison in shadow.
 session::Stat<Stats> compared(
     const char* metric,
     uint64_t Comparison::Stats::*member,
@@ -29,7 +29,7 @@ const std::vector<session::Stat<Stats>>& published()
   using session::stat;
 
   static const std::vector<session::Stat<Stats>> table = {
-      // Without a name: the master shows it under another one (`session/stats`).
+      // No name: the master publishes it under another one (`session/stats`).
       stat("", &Stats::cycles, &Figures::set_cycles),
       stat(
           "fallback_cycles",

@@ -12,7 +12,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Writes JSON; a comma goes before whatever is not the first.
+// Writes JSON, with a comma before every element but the first.
 class Json
 {
 public:
@@ -133,7 +133,7 @@ void writeFramework(
 }
 
 
-// By name; what is reserved and what is not is one amount.
+// By name, reserved and unreserved together.
 void writeAmounts(const Parts& parts, const Cluster& cluster, Json* json)
 {
   std::map<std::string, int64_t> byName;
@@ -158,7 +158,7 @@ void writeClient(
     const Cluster& cluster,
     Json* json)
 {
-  // Who holds something need not have subscribed yet.
+  // A holder may not have subscribed yet.
   const std::string* id = cluster.frameworkHandles.id(framework);
   json->entry("framework", id == nullptr ? std::string() : *id);
   json->entry("role", cluster.roles.path(role));
@@ -228,7 +228,7 @@ void writeAgent(const Agent& agent, const Cluster& cluster, Json* json)
   json->end('}');
 }
 
-// A number of the query; what is wrong with it goes into `wrong`.
+// Reads a number of the query; sets `wrong` if it is invalid.
 uint32_t read(
     const std::map<std::string, std::string>& query,
     const std::string& name,

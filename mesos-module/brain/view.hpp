@@ -10,7 +10,8 @@
 namespace allocator {
 namespace brain {
 
-// The books as JSON, for whoever wonders why something is not offered:
+// One page of the books as JSON, for operators who ask why something is not
+// offered:
 //
 //     {"session": {"snapshot": true, "connected": true, ...}, "paused": false,
 //      "recovering": false, "next": 0,
@@ -24,18 +25,17 @@ namespace brain {
 //                                "expires_ms": ...,
 //                                "amounts": {"cpus": 4}}, ...]}, ...]}
 //
-// It is a page: of agents and frameworks with numbers from `first`, so many
-// numbers of each as `count` says. `next` is where the next page begins; 0
-// after the last one. Amounts of ranges and sets are how many there are. A
-// filter that its framework took back may be among the refusals.
+// The page covers the `count` numbers of agents and of frameworks that begin at
+// `first`. `next` is where the next page begins, 0 after the last one. Amounts
+// of ranges and sets count their elements.
 std::string view(const Brain& brain, uint32_t first, uint32_t count);
 
 
-// What is answered to whoever asks for a page by `first` and `count`, which is
-// at most 1000: the actor does nothing else meanwhile.
+// Answers an HTTP query with the parameters `first` and `count`. `count` is at
+// most 1000, because the actor does nothing else meanwhile.
 struct Page
 {
-  std::string wrong; // With the query; then there is no page.
+  std::string wrong; // Error in the query; `json` is then empty.
   std::string json;
 };
 

@@ -1,8 +1,8 @@
-# Finds protobuf, gRPC and their code generators: the targets `protobuf` and `grpc`, and the programs PROTOC and
-# GRPC_CPP_PLUGIN.
+# Finds protobuf, gRPC and their code generators: the targets `protobuf` and `grpc`, and the programs
+# PROTOC and GRPC_CPP_PLUGIN.
 #
-# One protobuf and one gRPC may be in a process, so a module for a Mesos master takes those that its
-# Mesos was built with: GRPC_ROOT holds them as bin/, include/ and lib/. Else it is Debian's.
+# A process can only have one protobuf and one gRPC, so a module for a Mesos master uses those of its
+# Mesos: GRPC_ROOT contains them as bin/, include/ and lib/. Otherwise Debian's are used.
 find_package(Threads REQUIRED)
 
 set(GRPC_ROOT "${MESOS_ROOT}" CACHE PATH "Prefix of protobuf and gRPC; empty: the system's")
@@ -16,7 +16,7 @@ if(GRPC_ROOT)
   find_path(GRPC_INCLUDE grpcpp/grpcpp.h ${only} PATH_SUFFIXES include REQUIRED)
   target_include_directories(protobuf SYSTEM INTERFACE ${GRPC_INCLUDE})
 
-  # Mesos builds gRPC without TLS unless it is told otherwise.
+  # Mesos builds gRPC without TLS by default.
   foreach(names "protobuf" "grpc++;grpc++_unsecure" "grpc;grpc_unsecure" "gpr")
     list(GET names 0 name)
     find_library(GRPC_LIBRARY_${name} NAMES ${names} ${only} PATH_SUFFIXES lib REQUIRED)

@@ -1,5 +1,5 @@
-# A test that this Mesos can load the module. The module is linked with nothing, for the master has
-# all that it needs; where a Mesos was linked with only a part of its gRPC or protobuf, this tells.
+# Tests that this Mesos can load the module. The module is not linked with libraries, because the
+# master has them all. The test fails if Mesos was linked with only a part of its gRPC or protobuf.
 if(BUILD_TESTING AND MESOS_LIBRARY_mesos)
   add_executable(module_load tests/adapter/module_load.cpp)
   target_compile_options(module_load PRIVATE ${WARNINGS})

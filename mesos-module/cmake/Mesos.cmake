@@ -1,7 +1,7 @@
-# Finds a Mesos and what it brings along: targets `protobuf`, `grpc` and `mesos`, the programs PROTOC
-# and GRPC_CPP_PLUGIN, and MESOS_VERSION.
+# Finds a Mesos and its dependencies: targets `protobuf`, `grpc` and `mesos`, the programs PROTOC and
+# GRPC_CPP_PLUGIN, and MESOS_VERSION.
 #
-# MESOS_ROOT is a prefix with include/, lib/ and bin/, as deploy/mesos/mesos-root makes it.
+# MESOS_ROOT is a prefix with include/, lib/ and bin/, made by deploy/mesos/mesos-root.
 find_package(Threads REQUIRED)
 
 set(GATHER "gather one with ${PROJECT_SOURCE_DIR}/../deploy/mesos/mesos-root BUILD_TREE")
@@ -19,8 +19,8 @@ endforeach()
 set(PROTOC ${MESOS_ROOT}/bin/protoc)
 set(GRPC_CPP_PLUGIN ${MESOS_ROOT}/bin/grpc_cpp_plugin)
 
-# MESOS_DEFINITIONS: macros that change what Mesos's headers declare. MESOS_INCLUDE_BESIDE: where it
-# was told to look for libraries of the system.
+# MESOS_DEFINITIONS: macros that affect Mesos's headers. MESOS_INCLUDE_BESIDE: include directories of
+# system libraries that its build was configured with.
 include(${MESOS_ROOT}/share/mesos-root.cmake OPTIONAL)
 
 file(STRINGS ${MESOS_INCLUDE}/mesos/version.hpp line REGEX "define MESOS_VERSION ")
@@ -30,10 +30,10 @@ add_library(protobuf INTERFACE)
 target_include_directories(protobuf SYSTEM INTERFACE ${MESOS_INCLUDE})
 target_link_libraries(protobuf INTERFACE Threads::Threads)
 
-# Compilers of today suspect what the headers of that protobuf and of stout inline.
+# Current compilers warn about code inlined from the headers of that protobuf and stout.
 target_compile_options(protobuf INTERFACE -Wno-array-bounds -Wno-maybe-uninitialized -Wno-stringop-overread)
 
-# A Mesos with TLS has a gRPC with TLS, any other the variant that has none.
+# A Mesos without TLS has the gRPC variant without TLS.
 if("USE_SSL_SOCKET=1" IN_LIST MESOS_DEFINITIONS)
   set(GRPC_HAS_TLS ON)
   set(GRPC_VARIANT "")
@@ -44,17 +44,17 @@ endif()
 add_library(grpc INTERFACE)
 target_link_libraries(grpc INTERFACE protobuf)
 
-# Nothing of this is linked into the module: the master has all of it loaded.
+# For headers only: the module is not linked with these, because the master has loaded them.
 add_library(mesos INTERFACE)
 target_include_directories(mesos SYSTEM INTERFACE ${MESOS_INCLUDE_BESIDE})
 target_compile_definitions(mesos INTERFACE __STDC_FORMAT_MACROS HAVE_LIBZ ${MESOS_DEFINITIONS})
 
-# Mesos is not built with NDEBUG, and its headers look at it.
+# Mesos is built without NDEBUG, which its headers depend on.
 target_compile_options(mesos INTERFACE -UNDEBUG)
 target_link_libraries(mesos INTERFACE grpc)
 
-# For programs, which have no master around them. Not by the prefix's links: a program looks for a library
-# under the name that its builder gave it, which is beside the library itself only.
+# For programs, which run without a master. Resolve the prefix's links: a program looks for a library
+# by its soname, which only exists beside the library itself.
 set(MESOS_LIBRARIES)
 foreach(name mesos mesos-protobufs process grpc++${GRPC_VARIANT} grpc${GRPC_VARIANT} gpr protobuf glog)
   find_library(MESOS_LIBRARY_${name} ${name} HINTS ${MESOS_ROOT}/lib NO_DEFAULT_PATH)

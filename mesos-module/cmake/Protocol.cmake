@@ -1,6 +1,6 @@
-# Generates the messages and the stub of the session: targets `allocator_messages`, which needs
-# protobuf only, and `allocator_protocol`. Or takes them from another build tree, for what is generated
-# is not ours, and several times as large as what is.
+# Generates the messages and the session's stub: targets `allocator_messages`, which needs protobuf
+# only, and `allocator_protocol`. Or takes them from another build tree, because generated code is
+# several times as large as the module's own and need not be rebuilt.
 if(PROTOCOL_TREE)
   foreach(name messages protocol)
     add_library(allocator_${name} STATIC IMPORTED)

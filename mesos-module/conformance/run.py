@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Run a GoogleTest binary test by test and write what became of each.
+"""Run a GoogleTest binary test by test and write the results.
 
-Each test has a process of its own, so that an abort or a hang is the result of one test and not
-the end of the run.
+Each test runs in its own process, so that an abort or a hang is the result of one test and does
+not end the run.
 """
 
 import argparse
@@ -19,7 +19,7 @@ FAILED = "failed"
 ABORTED = "aborted"
 HUNG = "hung"
 
-# Mesos's tests still use its older word for an agent; here it would be the only place that does.
+# Mesos's older word for an agent, which its tests still use.
 OLD_NAME_OF_AGENT = "Sla" + "ve"
 
 
@@ -31,12 +31,12 @@ def list_tests(binary: Path, pattern: str) -> list[str]:
     binary : Path
         The test binary.
     pattern : str
-        What `--gtest_filter` takes.
+        A value for `--gtest_filter`.
 
     Returns
     -------
     list of str
-        Names such as `Suite.Test` or `Instance/Suite.Test/0`, disabled tests left out.
+        Names such as `Suite.Test` or `Instance/Suite.Test/0`, without disabled tests.
     """
     listing = subprocess.run(  # noqa: S603 - the binary is the caller's
         [binary, "--gtest_list_tests", f"--gtest_filter={pattern}"],
@@ -56,7 +56,7 @@ def list_tests(binary: Path, pattern: str) -> list[str]:
 
 
 def failures_in(report: Path) -> int | None:
-    """Count the failures that a report in GoogleTest's XML tells of; None where it is unusable."""
+    """Count the failures in a GoogleTest XML report; None if it is unusable."""
     try:
         cases = list(ET.parse(report).getroot().iter("testcase"))  # noqa: S314 - our own run wrote it
     except (OSError, ET.ParseError):
@@ -66,13 +66,13 @@ def failures_in(report: Path) -> int | None:
 
 
 def run_test(binary: Path, name: str, log: Path, timeout_s: float) -> dict[str, str | float]:
-    """Run one test in a process of its own.
+    """Run one test in its own process.
 
     Returns
     -------
     dict
         `outcome` is one of passed, failed, aborted (no report was written) and hung;
-        `seconds` is the time by the wall clock.
+        `seconds` is the elapsed time.
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch, log.open("w", encoding="utf-8") as output:
@@ -91,7 +91,7 @@ def run_test(binary: Path, name: str, log: Path, timeout_s: float) -> dict[str, 
 
 
 def main() -> int:
-    """Run what the command line names; 0 although tests may have failed: the table judges."""
+    """Run the tests; return 0 even if some failed, because the table judges them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("binary", type=Path, help="the test binary")
     parser.add_argument("results", type=Path, help="the file of results to write or to complete")

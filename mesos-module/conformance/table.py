@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Make the table of conformance out of results and reasons.
+"""Make the conformance table from results and reasons.
 
-The table can only say what the results say: a failure without a reason is an error, and so is a
-reason for something that did not fail.
+The table must agree with the results: a failure without a reason is an error, and so is a reason
+for a test that did not fail.
 """
 
 import argparse
@@ -21,7 +21,7 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class Run:
-    """What became of each test with one subject."""
+    """The outcome of each test with one subject."""
 
     subject: str
     outcomes: dict[str, str]
@@ -30,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why tests fail or do not apply, with some subjects or (empty) with all."""
+    """Why tests fail or do not apply, for some subjects or (if empty) for all."""
 
     tests: tuple[str, ...]
     why: str
@@ -39,7 +39,7 @@ class Reason:
 
 
 class TableError(ValueError):
-    """Results and reasons do not fit each other."""
+    """Results and reasons do not match."""
 
 
 def read_run(path: Path) -> Run:
@@ -64,7 +64,7 @@ def read_reasons(path: Path) -> list[Reason]:
 
 
 def reason_for(reasons: list[Reason], test: str, subject: str) -> Reason | None:
-    """Find the reason that speaks of a test with a subject; None where none does."""
+    """Find the reason for a test and subject; None if there is none."""
     found = [
         each
         for each in reasons
@@ -76,12 +76,12 @@ def reason_for(reasons: list[Reason], test: str, subject: str) -> Reason | None:
 
 
 def check(runs: list[Run], reasons: list[Reason]) -> None:
-    """See that every failure has its reason, and every reason its failure.
+    """Check that each failure has a reason, and each reason a failure.
 
     Raises
     ------
     TableError
-        With a line for each that has not.
+        With a line for each that has none.
     """
     wrong = []
     used = set()
@@ -105,7 +105,7 @@ def check(runs: list[Run], reasons: list[Reason]) -> None:
 
 
 def cell(run: Run, reasons: list[Reason], test: str) -> str:
-    """Word for one test with one subject; a dash where it was not run."""
+    """Format one outcome; a dash if the test did not run."""
     outcome = run.outcomes.get(test, MISSING)
     tries = run.tries.get(test, 1)
     if outcome == PASSED and tries > 1:
@@ -134,7 +134,7 @@ def suite_and_name(test: str) -> tuple[str, str]:
 
 
 def rows(runs: list[Run], reasons: list[Reason]) -> list[str]:
-    """Lay out one table for each suite, in Markdown."""
+    """Format one Markdown table per suite."""
     tests = sorted({test for run in runs for test in run.outcomes}, key=suite_and_name)
     head = "| test | " + " | ".join(run.subject for run in runs) + " | why |"
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The table can say only what the results say."""  # noqa: INP001 - found by path
+"""The table must agree with the results."""  # noqa: INP001 - found by path
 
 import json
 import re
@@ -13,7 +13,7 @@ REASON = table.Reason(("A.x",), "because", applicable=True, subjects=())
 
 
 def test_the_committed_page_is_what_the_committed_results_give() -> None:
-    """Nobody edits the page by hand, and no result is left out of it."""
+    """The page is not edited by hand, and contains every result."""
     subjects = ("sidecar", "fallback", "built-in")
     page = table.render(
         [table.read_run(HERE / "results" / f"{each}.json") for each in subjects],
@@ -24,32 +24,32 @@ def test_the_committed_page_is_what_the_committed_results_give() -> None:
 
 
 def test_a_failure_needs_a_reason() -> None:
-    """Without one there is no table."""
+    """Otherwise no table is written."""
     with pytest.raises(table.TableError, match=re.escape("A.x, s: aborted, and no reason")):
         table.render([table.Run("s", {"A.x": "aborted"}, {})], [], "")
 
 
 def test_a_reason_needs_a_failure() -> None:
-    """A reason that is out of date is found out."""
+    """An outdated reason is an error."""
     with pytest.raises(table.TableError, match=re.escape("A.x: it failed nowhere")):
         table.render([table.Run("s", {"A.x": "passed"}, {})], [REASON], "")
 
 
 def test_a_reason_for_one_subject_says_nothing_of_another() -> None:
-    """What the sidecar may do the fallback may not."""
+    """A failure accepted for one subject is not accepted for another."""
     reason = table.Reason(("A.x",), "because", applicable=True, subjects=("s",))
     with pytest.raises(table.TableError, match=re.escape("A.x, t: failed, and no reason")):
         table.render([table.Run(each, {"A.x": "failed"}, {}) for each in ("s", "t")], [reason], "")
 
 
 def test_two_reasons_for_one_failure_are_one_too_many() -> None:
-    """The table has room for what is the case, not for guesses."""
+    """A failure must have exactly one reason."""
     with pytest.raises(table.TableError, match="two reasons"):
         table.render([table.Run("s", {"A.x": "failed"}, {})], [REASON, REASON], "")
 
 
 def test_outcomes_stand_in_their_columns_and_are_counted() -> None:
-    """A failure shows as what it is, with its reason; a test not run is no pass."""
+    """A failure is shown with its reason; a test that did not run does not count as passed."""
     runs = [
         table.Run("s", {"A.x": "hung", "A.y": "passed", "I/A.z/0": "failed"}, {}),
         table.Run("t", {"A.x": "passed", "A.y": "passed"}, {"A.y": 2}),
@@ -85,7 +85,7 @@ echo "<testsuites><testsuite name=\"A\">$body</testsuite></testsuites>" > "$repo
 
 
 def test_an_abort_and_a_hang_are_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One test that takes its process down takes no other with it."""
+    """A test that ends its process does not affect others."""
     binary = tmp_path / "tests"
     binary.write_text(FAKE_BINARY, encoding="utf-8")
     binary.chmod(0o755)

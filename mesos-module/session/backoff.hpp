@@ -15,12 +15,12 @@ struct Backoff
 };
 
 
-// How long to wait before attempt number `attempt` (from 1) to reconnect.
+// The delay before reconnection attempt `attempt` (from 1).
 //
-// The bound doubles from `initial` with each attempt until `max`; the
-// delay lies between half of it and the whole. It depends on nothing but
-// the arguments, so a test can name it, and masters that differ in their
-// seeds do not call a restarted sidecar in step.
+// The bound doubles from `initial` with each attempt up to `max`; the delay
+// lies between half the bound and the bound. It depends only on the arguments,
+// so tests can predict it; different seeds keep masters from reconnecting to a
+// restarted sidecar in step.
 Duration backoffDelay(uint32_t attempt, uint64_t seed, const Backoff& backoff);
 
 } // namespace session {

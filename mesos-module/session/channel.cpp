@@ -19,7 +19,7 @@ bool isUnix(const std::string& target)
 std::string checkTarget(const std::string& target)
 {
   const std::string forms =
-      " is no target; give host:port, [IPv6]:port or unix:/path";
+      " is not a target; give host:port, [IPv6]:port or unix:/path";
 
   if (isUnix(target)) {
     const bool absolute = target.size() > 6 && target[5] == '/';
@@ -55,7 +55,7 @@ std::string checkTarget(const std::string& target)
 }
 
 
-// Whether nobody else's machine is on the way.
+// Whether the connection stays on this machine.
 bool isLocal(const std::string& target)
 {
   const std::string host = target.substr(0, target.rfind(':'));
@@ -97,7 +97,7 @@ std::shared_ptr<grpc::ChannelCredentials> makeCredentials(
   const bool paired = options.tlsCert.empty() == options.tlsKey.empty();
 
   if (!paired) {
-    *error = "a certificate and its key for TLS are given both, or neither";
+    *error = "give both a certificate and its key for TLS, or neither";
     return nullptr;
   }
 
@@ -150,7 +150,7 @@ Channels::Channels(const ChannelOptions& _options, std::string* error)
 
   if (error->empty() && !options.tokenFile.empty() && options.tlsCa.empty() &&
       !isLocal(options.target)) {
-    *error = "a session token would go in clear to '" + options.target +
+    *error = "a session token would be sent unencrypted to '" + options.target +
         "'; give a Unix socket or a loopback address, or use TLS";
   }
 
@@ -162,7 +162,7 @@ Channels::Channels(const ChannelOptions& _options, std::string* error)
 
 std::string Channels::token(std::string* error) const
 {
-  // gRPC ends the process over what is no header.
+  // gRPC aborts the process on an invalid header value.
   constexpr size_t LENGTH_MAX = 4096;
   std::string text;
 
@@ -198,7 +198,7 @@ std::shared_ptr<grpc::Channel> Channels::create()
   arguments.SetInt(
       GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(options.keepaliveTimeout));
 
-  // Pings go on while nothing else does.
+  // Send pings even without calls.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(
       GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS, interval);
@@ -207,11 +207,11 @@ std::shared_ptr<grpc::Channel> Channels::create()
       static_cast<int>(std::min<size_t>(options.receiveBytesMax, INT_MAX)));
   arguments.SetMaxSendMessageSize(-1);
 
-  // A proxy of the environment is not for a sidecar. (An old gRPC knows
-  // no such argument; there the environment's `no_proxy` must say so.)
+  // Never use a proxy from the environment. (An old gRPC ignores this argument;
+  // `no_proxy` must then name the sidecar's host.)
   arguments.SetInt("grpc.enable_http_proxy", 0);
 
-  // Channels whose arguments are equal share a connection and its delays.
+  // Channels with equal arguments share a connection and its delays.
   arguments.SetInt("allocator.channel", ++made);
 
   if (!options.tlsName.empty()) {

@@ -13,47 +13,45 @@
 namespace allocator {
 namespace session {
 
-// Where the sidecar is and how to talk to it.
+// The sidecar's address and how to connect to it.
 struct ChannelOptions
 {
   // host:port, [IPv6]:port or unix:/path.
   std::string target;
 
-  // Paths of PEM files. With `tlsCa` the sidecar must prove that it is
-  // whom one of these authorities knows under the target's name, or under
-  // `tlsName` where that is given. With the other two the module proves
-  // who it is.
+  // Paths of PEM files. With `tlsCa` the sidecar's certificate must be signed
+  // by one of these authorities for the target's name, or for `tlsName` if set.
+  // `tlsCert` and `tlsKey` authenticate the module.
   std::string tlsCa;
   std::string tlsCert;
   std::string tlsKey;
   std::string tlsName;
 
-  // A file with the token that says to the sidecar that this is the master.
-  // It is read anew for each session.
+  // File with the token that authenticates the master; read for each session.
   std::string tokenFile;
 
-  // A peer that does not answer a ping is gone, whatever TCP believes.
+  // HTTP/2 pings: a peer that does not answer one in time is considered gone,
+  // even if the TCP connection is up.
   Duration keepaliveInterval{10000};
   Duration keepaliveTimeout{5000};
 
-  // No larger message is read.
+  // Larger messages are not read.
   size_t receiveBytesMax = 8 << 20;
 };
 
 
-// Makes channels. Each has a connection of its own, so that the delays of
-// one are not those of the next: when to try again is for the keeper.
+// Creates channels. Each has a connection of its own, so it does not share
+// gRPC's reconnection delays: the keeper decides when to retry.
 class Channels
 {
 public:
-  // Reads the files. What is wrong with the options is put into `error`,
-  // which is empty where nothing is.
+  // Reads the files. `error` is empty if the options are valid.
   Channels(const ChannelOptions& options, std::string* error);
 
   std::shared_ptr<grpc::Channel> create();
 
-  // What is in the file of the token; empty without one. What is wrong with
-  // it is put into `error`.
+  // The content of the token file; empty without one. `error` is empty on
+  // success.
   std::string token(std::string* error) const;
 
 private:

@@ -6,9 +6,9 @@
 namespace allocator {
 namespace session {
 
-// Deadlines and delays are measured on the machine's steady clock. What
-// the sidecar is told is the master's clock (`clock_ms`), which a test
-// may pause; the two never meet.
+// Deadlines and delays use the machine's steady clock. The protocol's
+// `clock_ms` is the master's clock, which a test may pause. The two are never
+// mixed.
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = std::chrono::milliseconds;

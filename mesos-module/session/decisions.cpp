@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t HANDLE_MAX = UINT32_MAX;
 
 
-// What is wrong with a field, or nothing.
+// An error, or empty.
 using Wrong = std::string;
 
 
@@ -58,7 +58,7 @@ Wrong atMost(size_t count, size_t max, const char* field)
 }
 
 
-// The first of them that is wrong.
+// The first error.
 Wrong first(std::initializer_list<Wrong> all)
 {
   for (const Wrong& wrong : all) {
@@ -260,8 +260,8 @@ void Outcomes::partial(
     return same;
   };
 
-  // Kinds are sent only along with amounts, for the sidecar refuses kinds
-  // that it does not know.
+  // Set kinds only along with amounts: the sidecar rejects kinds that it does
+  // not know.
   if (!messages.empty() && messages.back().kind_size() > 0) {
     const wire::Outcomes& last = messages.back();
     const size_t cells = last.amount_size() + amounts.size();

@@ -13,33 +13,33 @@ namespace session {
 
 namespace wire = ::allocator::v1;
 
-// No amount is larger, in thousandths: Mesos keeps amounts in doubles,
-// which are exact up to here.
+// Largest amount in thousandths: Mesos keeps amounts in doubles, which are
+// exact up to here.
 constexpr int64_t AMOUNT_MAX = int64_t(1) << 53;
 
-// No decision and no batch has a larger number.
+// Largest number of a decision or batch.
 constexpr uint64_t NUMBER_MAX = uint64_t(1) << 53;
 
 
-// A sidecar that does not say how many kinds it keeps apart takes so many.
+// The number of kinds a sidecar keeps apart if it does not state one.
 constexpr size_t KINDS_DEFAULT = 512;
 
 
-// What is believed of a sidecar at most.
+// Limits on what is accepted from a sidecar.
 struct DecisionLimits
 {
-  // Decisions in one answer, all of its parts together, and kinds of
-  // resources in one decision; no more than the sidecar keeps apart.
+  // Decisions in one answer, over all its parts; kinds in one decision (or as
+  // many as the sidecar keeps apart, if fewer).
   size_t decisionsMax = 1 << 20;
   size_t kindsMax = 4096;
 
-  // Amounts in one answer: of 65,536 decisions on all kinds that sidecars
-  // keep apart by default. In a message each may be a byte; then it is eight.
+  // Amounts in one answer: 65,536 decisions on 512 kinds each. An amount may
+  // take one byte in a message but takes eight in memory.
   size_t amountsMax = 1 << 25;
 };
 
 
-// One decision: a row of a group. It refers to the group.
+// One decision: a row of a group, which must outlive it.
 class Decision
 {
 public:
@@ -63,20 +63,19 @@ private:
 };
 
 
-// The answer to one batch, or a part of it, validated: every group has
-// rows, its handles are not 0, its kinds are distinct and its amounts are
-// from 0 to AMOUNT_MAX. Whether the handles are bound, and whether the
-// resources are there, is for the owner's books to say.
+// A validated answer to one batch, or one part of it: groups have rows, handles
+// are not 0, kinds are distinct, and amounts are from 0 to AMOUNT_MAX. The
+// owner's books decide whether handles are bound and resources exist.
 struct Decisions
 {
   using Groups = google::protobuf::RepeatedPtrField<wire::Holdings>;
 
   size_t size() const;
 
-  // How many amounts they have.
+  // Number of amounts.
   size_t amounts() const;
 
-  // Visits the decisions in the order of their numbers.
+  // Visits the decisions in order of their numbers.
   template <typename Visitor>
   void each(const Visitor& visit) const
   {
@@ -87,53 +86,53 @@ struct Decisions
     }
   }
 
-  // The session that the decisions belong to; its outcomes go there.
+  // Session of the decisions; their outcomes belong to it.
   uint64_t session = 0;
 
-  // The batch that this answers: every event up to it was known. A handle
-  // that was bound later names nothing here.
+  // Answered batch. The sidecar knew all events up to it, and no handle bound
+  // later.
   uint64_t sequence = 0;
 
-  // The revision of the last message that was sent by then.
+  // Revision of the last message sent by then.
   uint64_t revision = 0;
 
-  // The number of the cycle, from 1; 0 where none was asked for.
+  // Number of the cycle, from 1; 0 if none was asked for.
   uint64_t cycle = 0;
 
-  // Whether the sidecar means to give no more than this.
+  // Whether the sidecar deliberately gives no more.
   bool holdsBack = false;
 
-  // The number of the first decision; the others follow it.
+  // Number of the first decision; the rest are consecutive.
   uint64_t first = 0;
 
-  // Whether another part of the same answer follows.
+  // Whether another part of this answer follows.
   bool more = false;
 
   Groups grants;
 
-  // Who is asked to leave which agent, one a row; in the last part.
+  // Which framework is asked to leave which agent, one per row; only in the
+  // last part.
   wire::Reclaims reclaims;
 };
 
 
-// Says what is wrong with the groups of an answer, by the path of the
-// field; an empty text where nothing is.
+// Returns the first error, with the path of its field, or an empty string.
 std::string checkGrants(
     const Decisions::Groups& grants,
     const DecisionLimits& limits);
 
 
-// The same of its reclaims.
+// Likewise for reclaims.
 std::string checkReclaims(
     const wire::Reclaims& reclaims,
     const DecisionLimits& limits);
 
 
-// What became of consecutive decisions, in their order.
+// Outcomes of consecutive decisions, in order.
 //
-// The amounts of partial offers are columns of the kinds of their
-// decision; so a message ends where a partial offer has other kinds, or
-// where the message would become too large.
+// Amounts of partial offers are columns, one per kind. A new message begins
+// when a partial offer has other kinds, or when the message would become too
+// large.
 class Outcomes
 {
 public:
@@ -142,22 +141,21 @@ public:
   // Offered exactly as decided.
   void offered();
 
-  // Offered otherwise: one amount for each kind of the decision, in
-  // thousandths. Where the number of amounts is another, the decision
-  // counts as not offered because it was malformed.
+  // Offered with other amounts: one per kind of the decision, in thousandths.
+  // Recorded as malformed if the number of amounts differs.
   void partial(const Decision& decision, const std::vector<int64_t>& amounts);
 
-  // Not offered at all.
+  // Not offered.
   void refused(wire::OutcomeReason reason);
 
   size_t size() const;
 
   uint64_t session = 0;
 
-  // They number the decisions without a gap.
+  // Without gaps in the decision numbers.
   std::vector<wire::Outcomes> messages;
 
-  // No message has more rows, nor more amounts (unless one row has).
+  // Limits per message on rows and amounts (a single row may exceed CELLS_MAX).
   static constexpr int ROWS_MAX = 1 << 16;
   static constexpr int CELLS_MAX = 1 << 15;
 

@@ -6,14 +6,14 @@
 namespace allocator {
 namespace session {
 
-// The master's clock as the books have it: it never runs backwards. Where
-// somebody sets the machine's time back, it goes on from where it was: else
-// filters would last longer, and the sidecar's clock, which must not run
-// backwards either, would stand still for as long. Not for several threads.
+// A clock for the books that never runs backwards. If the machine's time is set
+// back, it continues from where it was; otherwise filters would last longer,
+// and the sidecar's clock, which must not run backwards either, would stand
+// still meanwhile. Not thread-safe.
 class ForwardClock
 {
 public:
-  // The time of the books when the machine's clock says `machineMs`.
+  // The time of the books at machine time `machineMs`.
   int64_t at(int64_t machineMs)
   {
     if (machineMs < lastMs) {

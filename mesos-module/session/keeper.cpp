@@ -7,16 +7,16 @@ namespace allocator {
 namespace session {
 namespace {
 
-// What a sidecar reads that does not say so: what gRPC reads by default.
+// Limit of a sidecar that states none: gRPC's default.
 constexpr size_t MESSAGE_BYTES_DEFAULT = 4 << 20;
 
-// A sidecar cannot ask for smaller chunks than this.
+// Smallest limit that a sidecar can set.
 constexpr size_t MESSAGE_BYTES_LEAST = 64 << 10;
 
-// What surrounds the events of a batch, its agents apart.
+// Size of a batch without events and agents.
 constexpr size_t BATCH_BYTES = 64;
 
-// A cycle over more agents than this is one over all of them.
+// A cycle over more agents covers all of them.
 constexpr size_t CYCLE_AGENTS_MAX = 1 << 14;
 
 } // namespace {
@@ -101,7 +101,7 @@ void Keeper::received(wire::SessionResponse&& response)
     case Session::Reply::Kind::WELCOME: welcomed(); break;
     case Session::Reply::Kind::DECISIONS: answered(std::move(reply)); break;
     case Session::Reply::Kind::ENDED:
-      // A sidecar that shuts down is likely to be back soon.
+      // A sidecar that shuts down is likely to return soon.
       end(reply.code == wire::ERROR_CODE_SHUTDOWN ? Cause::LOST
                                                   : Cause::REFUSED,
           reply.message);
@@ -120,7 +120,7 @@ void Keeper::welcomed()
   messageBytesMax =
       asked == 0 ? MESSAGE_BYTES_DEFAULT : std::max(asked, MESSAGE_BYTES_LEAST);
 
-  // The owner may stop the keeper, and so end the session.
+  // Copy: the owner may stop the keeper and thereby destroy the session.
   const wire::Welcome welcome = session->welcome();
   owner->welcomed(welcome, std::min(CHUNK_BYTES_MAX, messageBytesMax / 2));
 }
@@ -158,7 +158,7 @@ bool Keeper::snapshot(
     counted.resyncs += snapshots++ > 0 ? 1 : 0;
     pendingRevision = revision;
 
-    // The answer to an empty batch says that the snapshot is applied.
+    // The answer to an empty batch confirms the snapshot.
     flush(false);
     schedule();
   }
@@ -180,7 +180,7 @@ void Keeper::answered(Session::Reply&& reply)
     connectedAt = options.now();
     ++counted.sessions;
 
-    // The owner may end the session, and the session's copy with it.
+    // Copy: the owner may stop the keeper and thereby destroy the session.
     const wire::Welcome welcome = session->welcome();
     owner->connected(welcome);
   }
@@ -323,7 +323,7 @@ bool Keeper::report(const Outcomes& outcomes)
 }
 
 
-// Sends the pending events; false where that ended the session.
+// Sends the pending events; returns false if that ended the session.
 bool Keeper::flush(bool cycle)
 {
   wire::EventBatch batch;
@@ -365,7 +365,7 @@ bool Keeper::flush(bool cycle)
 }
 
 
-// A batch that is large already goes without.
+// Not in a batch that is large already.
 size_t Keeper::addStats(wire::EventBatch* batch)
 {
   const TimePoint now = options.now();
@@ -398,8 +398,8 @@ void Keeper::flushCycle()
 }
 
 
-// While the sidecar is busy, a larger batch costs it less; a sidecar that
-// waits has done its part the sooner, the sooner it begins.
+// A busy sidecar handles larger batches more cheaply; an idle one finishes
+// earlier if it starts earlier.
 bool Keeper::isBatchFull() const
 {
   const bool idle = session->unanswered() == 0;
@@ -410,7 +410,7 @@ bool Keeper::isBatchFull() const
 }
 
 
-// The time to send; it never goes back.
+// The time to send; it never decreases.
 int64_t Keeper::tick()
 {
   clockMs = std::max(clockMs, options.clockMs());
@@ -424,7 +424,7 @@ size_t Keeper::batchBytesMax() const
 }
 
 
-// When the next batch is due without a cycle.
+// When the next batch is due if no cycle is asked for.
 TimePoint Keeper::sendAt() const
 {
   if (!streaming()) {
@@ -473,7 +473,7 @@ Duration Keeper::delay(Cause cause) const
 }
 
 
-// What belongs to one session only.
+// Clears the state of a session.
 void Keeper::forget()
 {
   inStep = false;
@@ -494,8 +494,8 @@ void Keeper::reportEnd()
 }
 
 
-// Sets the alarm to what is due first; one that rings too early is set
-// again then.
+// Sets the alarm to the earliest due time; `woken` sets it again if it fires
+// too early.
 void Keeper::schedule()
 {
   if (!running) {

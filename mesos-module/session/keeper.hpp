@@ -23,60 +23,59 @@
 namespace allocator {
 namespace session {
 
-// What a keeper needs to know beside where the sidecar is.
+// Options of a keeper.
 struct KeeperOptions
 {
-  // Who calls. The keeper fills in the version of the protocol, and what
-  // it reads.
+  // Identifies the master. The keeper fills in the protocol version and its
+  // message size limit.
   wire::Hello hello;
 
-  // The master's clock, in milliseconds. Where it steps back the sidecar
-  // is told the latest time again.
+  // The master's clock, in milliseconds. If it steps back, the last time is
+  // repeated.
   std::function<int64_t()> clockMs;
 
   SessionDeadlines deadlines;
   DecisionLimits limits;
 
-  // Delays before another attempt: where nobody is there, and where
-  // somebody is who does not speak as it should.
+  // Backoff while the sidecar is unreachable, and after it broke the protocol
+  // or refused the session.
   Backoff lost{Duration(50), Duration(1000)};
   Backoff refused{Duration(1000), Duration(30000)};
   uint64_t seed = 0;
 
-  // Reset the backoff after a session that lasted at least so long.
+  // A session that lasts this long resets the backoff.
   Duration steady{10000};
 
-  // Events are sent when there are so many of them, or when the first of
-  // them has waited so long; a cycle takes all of them along.
+  // A batch is sent when it has this many events, or when its first event has
+  // waited this long; a cycle takes all pending events along.
   size_t batchEventsMax = 512;
-  size_t batchEventsIdle = 128; // Enough while the sidecar has nothing to do.
+  size_t batchEventsIdle = 128; // Enough while the sidecar is idle.
   size_t batchBytesMax = 512 << 10;
   Duration batchDelay{100};
 
-  // An empty batch is sent where there was none for so long, to see
-  // whether the sidecar lives; 0 for never.
+  // An empty batch is sent after this long without one, to check that the
+  // sidecar is alive; 0: never.
   Duration heartbeat{5000};
 
-  // Adds what the owner publishes of itself to what the keeper does; it goes
-  // with a batch, so often at most. Without it nothing is sent.
+  // Adds the owner's figures to the keeper's; sent with a batch at this
+  // interval at most. If unset, no figures are sent.
   std::function<void(wire::ModuleFigures*)> writeStats;
   Duration statsInterval{5000};
 
-  // The steady clock; a test may bring its own.
+  // The steady clock; tests may replace it.
   std::function<TimePoint()> now = Clock::now;
 };
 
 
-// Keeps a session with the sidecar: what the allocator in the master uses.
+// Keeps a session with the sidecar for the allocator in the master.
 //
-// It keeps one session, and begins a new one, with a snapshot, when that
-// ends for whatever reason. It is to be used on its owner's executor
-// only, and calls its owner only there, never from within one of its own
-// methods. No method waits for the sidecar.
+// When a session ends for any reason, begins a new one with a new snapshot. Use
+// it on its owner's executor only; it calls the owner on that executor and
+// never from within its own methods. No method blocks on the sidecar.
 class Keeper : private Link::Listener
 {
 public:
-  // How a session, or an attempt to have one, ended.
+  // How a session or an attempt ended.
   struct End
   {
     Cause cause;
@@ -90,22 +89,21 @@ public:
   public:
     virtual ~Owner() {}
 
-    // Lay out the whole state, and give it with `snapshot`, now or later,
-    // as a whole or in parts. The welcome says what the sidecar takes; no
-    // chunk should have more bytes.
+    // Provide the whole state with `snapshot`, at once or in parts, now or
+    // later. `welcome` states the sidecar's limits; no chunk should exceed
+    // `chunkBytesMax`.
     virtual void welcomed(
         const wire::Welcome& welcome,
         size_t chunkBytesMax) = 0;
 
-    // The sidecar has applied the snapshot and answers.
+    // The sidecar applied the snapshot and answers.
     virtual void connected(const wire::Welcome& welcome) = 0;
 
-    // A cycle was run, perhaps without a decision; this is its answer, or
-    // a part of it. The outcomes are to be reported before any event that
-    // concerns the offers.
+    // The answer to a cycle, or one part of it; may have no decisions. Report
+    // the outcomes before submitting an event that concerns the offers.
     virtual void decided(Decisions&& decisions) = 0;
 
-    // There is no session any more; one is begun after the delay.
+    // The session ended; a new attempt follows after the delay.
     virtual void ended(const End& end) = 0;
   };
 
@@ -114,7 +112,7 @@ public:
       Owner* owner,
       std::unique_ptr<Link> link);
 
-  // A keeper that is destroyed ends its session in an orderly way.
+  // Ends the session in an orderly way.
   ~Keeper() override;
 
   Keeper(const Keeper&) = delete;
@@ -123,35 +121,34 @@ public:
   void start();
   void stop();
 
-  // Sends the state, or a part of it; it is complete with a chunk that is
-  // the last. Events that are submitted later come after it. `error` says
-  // what is wrong with it, and then ends the session. False where no
-  // snapshot is wanted.
+  // Sends the state or a part of it; the last chunk completes it. Events
+  // submitted later follow it. A non-empty `error` ends the session instead.
+  // Returns false if no snapshot is wanted, or on error.
   bool snapshot(
       std::vector<wire::SnapshotChunk>&& chunks,
       uint64_t revision = 0,
       const std::string& error = std::string());
 
-  // Sends an event. Gives the number of the batch that it goes with: a
-  // decision that answers an earlier one did not know of it. 0 where there
-  // is no session, or none any more; the next snapshot must say it then.
-  // Decisions bear the revision of the last event that was sent by then.
+  // Sends an event. Returns the number of its batch: an answer to an earlier
+  // batch does not know the event. Returns 0 if there is no session or this
+  // ended it; the next snapshot must then include the event. Decisions carry
+  // the revision of the last event sent by then.
   uint64_t submit(wire::Event&& event, uint64_t revision = 0);
 
-  // Asks for a cycle over some agents, or over all of them where none is
-  // named. While the answer to an earlier cycle is due, what is asked for
-  // adds up to one cycle that follows. False where there is no session.
+  // Asks for a cycle over some agents, or over all if empty. While an earlier
+  // cycle is outstanding, requests are merged into one following cycle. Returns
+  // false without a session.
   bool cycle(const std::vector<uint32_t>& agents);
 
-  // Tells what became of the oldest decisions without an outcome; those
-  // of an earlier session are passed over (false).
+  // Reports outcomes of the oldest decisions without one. Returns false,
+  // without effect, for decisions of an earlier session.
   bool report(const Outcomes& outcomes);
 
   // Whether the sidecar has the whole state and answers.
   bool connected() const { return inStep; }
 
-  // How long the oldest batch has waited for its answer; 0 where none is
-  // due. It lets an owner act before the deadline ends the session.
+  // How long the oldest unanswered batch has waited; 0 if none. Lets the owner
+  // act before the deadline ends the session.
   Duration waiting() const;
 
   Stats stats() const;
@@ -199,7 +196,7 @@ private:
   size_t pendingBytes = 0;
   TimePoint pendingSince;
   TimePoint sentAt;
-  TimePoint statsAt; // When they are due.
+  TimePoint statsAt; // When the next are due.
   int64_t clockMs = 0;
   uint64_t sequence = 0;
   uint64_t snapshots = 0;

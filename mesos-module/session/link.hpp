@@ -14,16 +14,15 @@ namespace session {
 
 namespace wire = ::allocator::v1;
 
-// Runs a function later on the owner's own thread, or actor, in the order
-// of the calls and one at a time. It may be called by any thread and must
-// not wait for the function.
+// Runs functions later on the owner's thread or actor, in order and one at a
+// time. Callable from any thread; does not wait for the function.
 using Executor = std::function<void(std::function<void()>)>;
 
 
-// One stream at a time to the sidecar, and an alarm clock.
+// One stream at a time to the sidecar, and one alarm.
 //
-// Everything is called, and calls back, on the owner's executor, so its
-// user needs no lock. No method waits, and no method calls the listener.
+// All calls and callbacks run on the owner's executor, so the user needs no
+// lock. No method blocks or calls the listener.
 class Link
 {
 public:
@@ -34,8 +33,8 @@ public:
 
     virtual void received(wire::SessionResponse&& response) = 0;
 
-    // The stream is over although nobody closed it. It is garbage where
-    // the sidecar sent bytes that are no SessionResponse.
+    // The stream ended without `close`. `garbage`: the sidecar sent bytes that
+    // are not a SessionResponse.
     virtual void lost(const std::string& reason, bool garbage) = 0;
 
     virtual void woken() = 0;
@@ -49,29 +48,29 @@ public:
 
   virtual ~Link() {}
 
-  // Who is called back; nobody where it is null.
+  // Sets the listener; null for none.
   virtual void listen(Listener* listener) = 0;
 
-  // Begins a new stream. Nothing is heard any more of an earlier one.
+  // Begins a new stream; callbacks for an earlier one cease.
   virtual void open() = 0;
 
-  // Whether the outgoing queue had room.
+  // Returns whether the outgoing queue had room.
   virtual bool send(wire::SessionRequest&& request, size_t bytes) = 0;
 
-  // Sends a part of a snapshot; it waits outside of the queue's bounds.
+  // Sends a part of a snapshot; not limited by the queue's bounds.
   virtual void sendSnapshot(wire::SessionRequest&& request) = 0;
 
-  // Ends the stream. In an orderly end the sidecar is told, and has a
-  // moment to take leave; else the stream is cut.
+  // Ends the stream. If `orderly`, the sidecar is notified and gets a moment to
+  // finish; otherwise the stream is cut.
   virtual void close(bool orderly) = 0;
 
-  // Sets the alarm; it rings once, and replaces an earlier one.
+  // Sets the alarm, which fires once; replaces an earlier one.
   virtual void wakeAt(TimePoint time) = 0;
 
-  // No larger message of the sidecar is read.
+  // Larger messages of the sidecar are not read.
   virtual size_t receiveBytesMax() const = 0;
 
-  // What waits to be sent.
+  // Outgoing messages not sent yet.
   virtual Depth depth() const = 0;
 };
 

@@ -15,7 +15,7 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Takes a value; gives what is wrong with it, or nothing.
+// Parses a value; returns an error, or an empty string.
 using Reader = std::function<string(const string&)>;
 
 
@@ -43,7 +43,7 @@ Reader boolean(bool* out)
 }
 
 
-// One that Mesos has.
+// A sorter of Mesos.
 Reader sorter(string* out)
 {
   return [=](const string& value) -> string {
@@ -56,7 +56,7 @@ Reader sorter(string* out)
 }
 
 
-// Whether it is a whole number in decimal.
+// Parses a decimal integer.
 bool parse(const string& text, int64_t* number)
 {
   char* end = nullptr;
@@ -138,7 +138,7 @@ Parameters parseParameters(
     auto reader = known.find(parameter.first);
 
     if (reader == known.end()) {
-      fail(key + " is no parameter of this module");
+      fail(key + " is not a parameter of this module");
     } else if (!seen.insert(parameter.first).second) {
       fail(key + " is given twice");
     } else {

@@ -8,11 +8,9 @@
 namespace allocator {
 namespace session {
 
-// A queue that refuses what it has no room for.
-//
-// It is bounded twice: by the number of items and by what they cost
-// together (bytes). It never waits and never grows: what a refusal means
-// is for its user to say. It is not synchronised.
+// A queue that refuses items beyond its bounds: their number and their total
+// cost (bytes). It neither blocks nor grows; the user handles a refusal. Not
+// synchronised.
 template <typename T>
 class BoundedQueue
 {
@@ -22,9 +20,9 @@ public:
   {
   }
 
-  // Whether the item was taken; where not, it is left as it was. A queue
-  // with no costs takes an item whatever that costs, else it would never
-  // get through.
+  // Returns whether the item was taken; a refused item is unchanged. While the
+  // total cost is 0, an item of any cost is taken, or an expensive one would
+  // never pass.
   bool push(T&& item, size_t cost)
   {
     if (count >= countMax) {
@@ -41,12 +39,12 @@ public:
     return true;
   }
 
-  // Takes the item in any case and counts it nowhere. It is for a load
-  // that comes once and whose size something else bounds (a snapshot,
-  // which is as large as the state), so that it leaves the room to others.
+  // Takes the item without counting it. For one-time loads that are bounded
+  // otherwise (a snapshot is as large as the state), so that they leave room
+  // for others.
   void force(T&& item) { items.push_back(Item{std::move(item), 0, false}); }
 
-  // Whether there was an item to give.
+  // Returns false if empty.
   bool pop(T* item)
   {
     if (items.empty()) {

@@ -8,7 +8,7 @@
 namespace allocator {
 namespace session {
 
-// Percentiles of the latest round trips.
+// Percentiles of the most recent round trips.
 class RoundTrips
 {
 public:
@@ -18,8 +18,8 @@ public:
 
   void add(Time time);
 
-  // The smallest time that `share` of the latest ones (0 to 1) do not
-  // exceed; 0 where there are none.
+  // The smallest time that the fraction `share` (0 to 1) of them does not
+  // exceed; 0 if there are none.
   Time percentile(double share) const;
 
 private:
@@ -28,8 +28,7 @@ private:
   std::vector<Time> times;
   size_t next = 0;
 
-  // The same in ascending order, from when somebody asked; a scrape asks
-  // several times.
+  // Sorted cache, since a scrape reads several percentiles.
   mutable std::vector<Time> ordered;
   mutable bool isOrdered = true;
 };

@@ -22,7 +22,7 @@ Session::Reply ended(const wire::Error& error)
   reply.kind = Session::Reply::Kind::ENDED;
   reply.code = error.code();
 
-  // A newer sidecar may know codes that this module does not.
+  // A newer sidecar may use codes unknown here.
   reply.message = wire::ErrorCode_IsValid(error.code())
       ? wire::ErrorCode_Name(error.code())
       : "error " + std::to_string(error.code());
@@ -238,7 +238,7 @@ std::string Session::checkBatch(const wire::DecisionBatch& batch) const
         std::to_string(answered_ + 1) + " is due";
   }
 
-  // What is left of an answer's bound for this part of it.
+  // The limits left for this part of the answer.
   DecisionLimits left = limits;
   left.decisionsMax -= partial;
   left.amountsMax -= partialAmounts;
@@ -318,8 +318,8 @@ Session::Reply Session::takeDecisions(
   partial += size;
   partialAmounts += reply.decisions.amounts();
 
-  // A sidecar that sends part after part must come to an end in time, so
-  // only the whole answer moves the deadline.
+  // Only the complete answer extends the deadline, so sending parts does not
+  // let a sidecar take forever.
   if (batch.more()) {
     return reply;
   }

@@ -15,132 +15,129 @@
 namespace allocator {
 namespace session {
 
-// The version of the protocol that this module speaks.
+// The protocol version of this module.
 constexpr uint32_t PROTOCOL_VERSION = 2;
 
 
-// How long the sidecar may be silent while it owes something.
+// How long the sidecar may be silent while it owes an answer.
 struct SessionDeadlines
 {
-  // From the hello to the welcome; connecting is part of it.
+  // From hello, including connecting, to welcome.
   Duration welcome{5000};
 
-  // From the snapshot to the first answer: all of it must be applied.
+  // From the snapshot to the first answer, when all of it must be applied.
   Duration snapshot{30000};
 
-  // From a batch, or the answer before it, to its answer.
+  // From a batch, or the previous answer, to its answer.
   Duration answer{5000};
 };
 
 
-// The module's side of one session: what it may say when, and which answers it
-// believes. It mirrors `allocator/lab/module_protocol/client_session.py`, and
-// the transcripts of `tests/transcripts` run through both.
+// The module's side of one session: which messages may be sent when, and which
+// answers are valid. It mirrors
+// `allocator/lab/module_protocol/client_session.py`; the transcripts of
+// `tests/transcripts` run through both.
 //
 //     hello -> Welcome -> snapshot -> batch -> DecisionBatch -> batch -> ...
 //
-// It does no input or output: its methods give the messages to send, and
-// `receive` takes the sidecar's. Batches may be sent before the answers
-// to earlier ones have come; answers come in order. A large answer comes
-// in parts, each of which is believed as it comes; the batch counts as
-// answered with the last, and the deadline is for that. Time is an argument.
-// A session is never mended: when it ends, a new one begins with a new
-// stream and a new snapshot.
+// Does no I/O: methods return the messages to send, and `receive` takes the
+// sidecar's. Time is an argument.
+//
+// Batches may be pipelined; answers come in order. A large answer comes in
+// parts, each valid on arrival; the last part completes the answer and meets
+// the deadline. A session does not recover: after an error, begin a new one
+// with a new stream and snapshot.
 class Session
 {
 public:
   enum class State
   {
-    IDLE,      // Say hello.
-    GREETING,  // Wait for the welcome.
-    WELCOME,   // Send the snapshot.
-    STREAMING, // Send batches.
-    CLOSED,    // Begin a new session.
+    IDLE,      // Next: hello.
+    GREETING,  // Next: the sidecar's welcome.
+    WELCOME,   // Next: the snapshot.
+    STREAMING, // Batches and answers.
+    CLOSED,    // Over.
   };
 
-  // What came of a message.
+  // Result of a message.
   struct Reply
   {
     enum class Kind
     {
       WELCOME,
       DECISIONS,
-      ENDED, // The sidecar ended the session, and said why.
+      ENDED, // The sidecar ended the session with an error.
       BAD,   // The sidecar broke the protocol.
     };
 
     Kind kind = Kind::BAD;
 
-    // For DECISIONS, one for each part; `waited` is the time since the
-    // batch was sent.
+    // DECISIONS, once per part; `waited`: since the batch was sent.
     Decisions decisions;
     std::chrono::microseconds waited{0};
 
-    // For ENDED.
+    // ENDED.
     wire::ErrorCode code = wire::ERROR_CODE_UNSPECIFIED;
 
-    // For ENDED and BAD: what an operator should read.
+    // ENDED and BAD: the reason, for operators.
     std::string message;
   };
 
-  // `number` marks the decisions of this session.
+  // `number` identifies this session's decisions and outcomes.
   Session(
       uint64_t number,
       const SessionDeadlines& deadlines,
       const DecisionLimits& limits);
 
-  // The methods that give messages return whether the state allows it.
+  // The methods that produce messages return false if the state does not allow
+  // it.
 
   bool
   hello(const wire::Hello& hello, TimePoint now, wire::SessionRequest* request);
 
-  // `chunks` is the whole state as `SnapshotWriter` laid it out, or a part
-  // of it: the snapshot is complete with the chunk that is the last, which
-  // says at which sequence number.
+  // `chunks`: the state from `SnapshotWriter`, or a part of it. The last chunk,
+  // which carries the sequence number, completes it.
   bool snapshot(
       std::vector<wire::SnapshotChunk>&& chunks,
       TimePoint now,
       std::vector<wire::SessionRequest>* requests);
 
-  // Takes everything of `batch` but its sequence number. The decisions that
-  // answer it bear `revision`.
+  // Assigns the sequence number. Decisions that answer the batch carry
+  // `revision`.
   bool batch(
       wire::EventBatch&& batch,
       TimePoint now,
       wire::SessionRequest* request,
       uint64_t revision = 0);
 
-  // Gives the events that say what became of the oldest decisions without
-  // an outcome. They must be the next events that are sent.
+  // Converts outcomes of the oldest decisions without one to events, which must
+  // be the next events sent.
   bool outcomes(const Outcomes& outcomes, std::vector<wire::Event>* events);
 
   Reply receive(const std::string& bytes, TimePoint now);
   Reply receive(wire::SessionResponse&& response, TimePoint now);
 
-  // Ends the session; nothing more is said or believed.
+  // Ends the session without a message.
   void close();
 
-  // When the sidecar counts as silent; `TimePoint::max()` while it owes
-  // nothing.
+  // When the sidecar counts as silent; `TimePoint::max()` if it owes nothing.
   TimePoint deadline() const;
 
-  // Ends the session where the deadline has passed; gives the reason, or
-  // an empty text.
+  // Ends the session if the deadline has passed; returns the reason, or an
+  // empty string.
   std::string expire(TimePoint now);
 
   State state() const { return state_; }
 
-  // The number of the last batch that was sent, and of the last one that
-  // was answered.
+  // The last batch sent, and the last one answered.
   uint64_t sequence() const { return sequence_; }
   uint64_t answered() const { return answered_; }
 
-  // Batches without an answer, and those of them that asked for a cycle.
+  // Unanswered batches, and those among them that asked for a cycle.
   size_t unanswered() const { return batches.size(); }
   size_t cyclesUnanswered() const { return cyclesUnanswered_; }
 
-  // When the oldest batch without an answer was sent; `TimePoint::max()`
-  // where there is none.
+  // When the oldest unanswered batch was sent; `TimePoint::max()` if none.
   TimePoint oldestUnanswered() const
   {
     return batches.empty() ? TimePoint::max() : batches.front().at;
@@ -178,13 +175,13 @@ private:
   uint64_t unsettled_ = 0;
   size_t cyclesUnanswered_ = 0;
 
-  // Decisions and amounts in the parts of an answer that is not whole.
+  // Decisions and amounts in the parts so far of an incomplete answer.
   size_t partial = 0;
   size_t partialAmounts = 0;
 
   std::deque<Sent> batches;
-  bool loading = false; // The snapshot is sent, no batch is answered yet.
-  TimePoint heard;      // When the sidecar last said what it owed.
+  bool loading = false; // Snapshot sent, no batch answered yet.
+  TimePoint heard;      // Last message of the sidecar that was due.
 };
 
 } // namespace session {

@@ -6,8 +6,8 @@ namespace allocator {
 namespace session {
 namespace {
 
-// What a message takes as a field whose number is below 16: a byte for
-// the field, its length, itself.
+// Encoded size of a message as a field with a number below 16: tag, length,
+// content.
 template <typename Message>
 size_t fieldBytes(const Message& message)
 {
@@ -22,9 +22,8 @@ size_t fieldBytes(const Message& message)
 }
 
 
-// So many rows stay below the bound whatever the numbers are: a handle
-// takes at most 5 bytes, an amount or a time at most 8 (they are below
-// 2^54).
+// Rows that fit whatever their values: a handle takes at most 5 bytes, an
+// amount or a time at most 8 (below 2^54).
 int rowsPerChunk(size_t bytesMax, size_t kinds)
 {
   const size_t fixed = 64 + 5 * kinds;
@@ -56,7 +55,7 @@ void addRow(const Place& place, const Amounts& amounts, wire::Holdings* to)
 SnapshotWriter::SnapshotWriter(size_t _bytesMax) : bytesMax(_bytesMax) {}
 
 
-// The chunk where a row of these kinds goes.
+// The chunk for a row of these kinds.
 template <typename RowsOf>
 wire::SnapshotChunk* SnapshotWriter::group(
     Groups* groups,
@@ -124,7 +123,7 @@ void SnapshotWriter::addExclusion(const Place& place)
 }
 
 
-// The chunk that has room for so many bytes.
+// A chunk with room for `more` bytes.
 wire::SnapshotChunk* SnapshotWriter::room(size_t more)
 {
   if (chunks.empty() || (bytes > 0 && bytes + more > bytesMax)) {
@@ -146,8 +145,8 @@ void SnapshotWriter::cut(Nouns* from, Nouns* (wire::SnapshotChunk::*to)())
 }
 
 
-// Rows share a chunk with what comes before them, unless they are to stand
-// apart: a chunk has only one group of a field.
+// Rows share the current chunk unless `apart`: a chunk holds one group per
+// field.
 void SnapshotWriter::join(const wire::SnapshotChunk& rows, bool apart)
 {
   room(apart ? bytesMax : rows.ByteSizeLong())->MergeFrom(rows);

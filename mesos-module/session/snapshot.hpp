@@ -14,12 +14,11 @@ namespace session {
 
 namespace wire = ::allocator::v1;
 
-// A chunk is closed before it grows beyond this, a quarter of what gRPC
-// reads by default.
+// Limit on the size of a chunk, a quarter of gRPC's default limit.
 constexpr size_t CHUNK_BYTES_MAX = 1 << 20;
 
 
-// Who has what, by the handles of the session.
+// A client and an agent, by handles of the session.
 struct Place
 {
   uint32_t framework;
@@ -31,41 +30,39 @@ struct Place
 // Amounts by some number, in thousandths: sorted, each number once.
 using Amounts = std::vector<std::pair<uint32_t, int64_t>>;
 
-// The first row says which kinds the columns are of; all others are of the
-// same.
+// Appends a row. The first row sets the kinds of the columns; all others must
+// have the same kinds.
 void addRow(const Place& place, const Amounts& amounts, wire::Holdings* to);
 
 
-// Lays the whole state, or a part of it, into chunks.
+// Lays the state, or a part of it, into chunks.
 //
-// What is added in whatever order goes into the chunks in the order in which
-// they are applied: kinds and roles come before whatever names them. Columns
-// are dense, so rows of the same kinds stand together, in a chunk of their
-// own where there are several such groups.
+// Accepts items in any order and writes them in the order in which they are
+// applied: kinds and roles before what names them. Columns are dense, so rows
+// of the same kinds are grouped; each further group gets a chunk of its own.
 //
-// No chunk is larger than the bound (its number, clock and end apart), except
-// where a single noun or a single row is.
+// Chunks stay within the limit (apart from sequence number, clock and end mark)
+// unless a single item or row exceeds it.
 class SnapshotWriter
 {
 public:
   explicit SnapshotWriter(size_t bytesMax = CHUNK_BYTES_MAX);
 
-  // Kinds, roles, weights, quotas, frameworks, agents and the whitelist are
-  // added here, and whether the master is paused.
+  // Add kinds, roles, weights, quotas, frameworks, agents, the whitelist and
+  // the pause here.
   wire::SnapshotChunk* nouns() { return &all; }
 
-  // A row without an amount is left out.
+  // Rows without amounts are ignored.
   void addHolding(const Place& place, const Amounts& amounts);
   void addFilter(const Place& place, const Amounts& refused, int64_t expiresMs);
 
   void addExclusion(const Place& place);
 
-  // Gives the chunks; none where nothing was added, unless they are the
-  // last of the snapshot, which are at least one.
+  // Returns the chunks; at least one if `last`.
   std::vector<wire::SnapshotChunk> take(bool last);
 
 private:
-  // Rows of the same kinds, in chunks of which all but the last are full.
+  // Rows by their kinds; all chunks but the last are full.
   using Groups =
       std::map<std::vector<uint32_t>, std::vector<wire::SnapshotChunk>>;
 
@@ -87,7 +84,7 @@ private:
   std::vector<wire::SnapshotChunk> exclusions;
 
   std::vector<wire::SnapshotChunk> chunks;
-  size_t bytes = 0; // Of the last chunk.
+  size_t bytes = 0; // Size of the last chunk.
 };
 
 } // namespace session {

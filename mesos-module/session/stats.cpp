@@ -7,7 +7,7 @@ namespace allocator {
 namespace session {
 namespace {
 
-// The numbers of the protocol are those of `Cause`, from 1 on.
+// The protocol numbers causes like `Cause`, but from 1.
 static_assert(
     wire::SESSION_END_UNREACHABLE == size_t(Cause::UNREACHABLE) + 1 &&
         wire::SESSION_END_SILENT == size_t(Cause::SILENT) + 1 &&
@@ -20,7 +20,7 @@ using Figures = wire::ModuleFigures;
 using Time = std::chrono::microseconds;
 
 
-// In milliseconds for the master, in microseconds for the sidecar.
+// Milliseconds for the master, microseconds for the sidecar.
 Stat<Stats> roundTrip(
     const char* which,
     Time Stats::*member,

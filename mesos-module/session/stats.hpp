@@ -19,56 +19,54 @@ namespace session {
 
 namespace wire = ::allocator::v1;
 
-// Why a session, or an attempt to have one, ended.
+// Why a session or an attempt ended.
 enum class Cause : size_t
 {
-  UNREACHABLE, // Nobody answered.
+  UNREACHABLE, // No answer.
   LOST,        // The stream broke, or the sidecar shut down.
-  SILENT,      // The sidecar did not answer in time.
+  SILENT,      // The sidecar missed a deadline.
   MALFORMED,   // The sidecar broke the protocol.
   REFUSED,     // The sidecar ended the session with an error.
   QUEUE_FULL,  // The outgoing queue was full.
   OVERSIZED,   // An event is larger than the sidecar reads.
-  SNAPSHOT,    // The owner's snapshot is not well formed.
+  SNAPSHOT,    // The owner's snapshot is malformed.
 };
 
 constexpr size_t CAUSE_COUNT = 8;
 
-// A name for metrics and logs, such as "silent".
+// Name for metrics and logs, such as "silent".
 const char* causeName(Cause cause);
 
 
-// What happened since the keeper was made, and how it stands.
+// Counters since the keeper was created, and gauges.
 struct Stats
 {
-  // Whether a session is in step: the sidecar has the whole state and
-  // answers.
+  // The sidecar has the whole state and answers.
   bool connected = false;
   Duration sessionAge{0};
 
-  uint64_t attempts = 0; // Streams that were begun.
-  uint64_t sessions = 0; // Sessions that came in step.
-  uint64_t resyncs = 0;  // Snapshots after the first one.
+  uint64_t attempts = 0; // Streams begun.
+  uint64_t sessions = 0; // Sessions that became connected.
+  uint64_t resyncs = 0;  // Snapshots after the first.
 
-  // Attempts and sessions that ended, by `Cause`.
+  // Ended attempts and sessions, by `Cause`.
   std::array<uint64_t, CAUSE_COUNT> ends{};
   std::string lastEnd;
 
   uint64_t events = 0;
   uint64_t batches = 0;
-  uint64_t cycles = 0; // That were asked for.
+  uint64_t cycles = 0; // Asked for.
   uint64_t decisions = 0;
 
-  // Outcomes that were sent, by the number of their reason; numbers that
-  // this version does not know count as 0.
+  // Outcomes sent, by number of the reason; unknown numbers count as 0.
   std::array<uint64_t, wire::OutcomeReason_ARRAYSIZE> outcomes{};
 
-  // What waits to be sent, and batches that wait for their answer.
+  // Outgoing messages not sent yet; batches without an answer.
   size_t queueMessages = 0;
   size_t queueBytes = 0;
   size_t unanswered = 0;
 
-  // Of the latest batches, from handing over to the answer.
+  // Of recent batches, from submission to answer.
   std::chrono::microseconds roundTripP50{0};
   std::chrono::microseconds roundTripP90{0};
   std::chrono::microseconds roundTripP99{0};
@@ -76,10 +74,8 @@ struct Stats
 };
 
 
-// One of the numbers that are published: what the master's metrics call it
-// below `allocator/sidecar/` (empty where they do not show it), its value
-// there, and how it is written for the sidecar (not at all where that is
-// empty).
+// A published number: its metric below `allocator/sidecar/` (empty: not shown),
+// its value there, and how it is written for the sidecar (empty: not sent).
 template <typename Stats>
 struct Stat
 {
@@ -89,7 +85,7 @@ struct Stat
 };
 
 
-// A member that is published as it is; `set` is of the sidecar's message.
+// A member published unchanged; `set` is the setter of the sidecar's message.
 template <typename Stats, typename Value, typename Written>
 Stat<Stats> stat(
     const char* metric,
@@ -129,14 +125,14 @@ void write(
 }
 
 
-// All that a keeper publishes.
+// Everything a keeper publishes.
 const std::vector<Stat<Stats>>& published();
 
-// More bytes than all numbers ever have in a message: each takes eleven at
-// most, and there are fewer than a hundred.
+// Upper bound on the size of all figures in a message: at most eleven bytes
+// each, and fewer than a hundred of them.
 constexpr size_t STATS_BYTES_MAX = 1100;
 
-// The name of a reason for metrics and logs, such as "below_minimum".
+// Name of a reason for metrics and logs, such as "below_minimum".
 std::string reasonName(wire::OutcomeReason reason);
 
 } // namespace session {

@@ -7,8 +7,9 @@ namespace allocator {
 namespace session {
 namespace {
 
-// A sidecar that ends a call says so together with the end of its
-// messages; where nothing follows, the last message could not be read.
+// Time from a failed read to the call's status. A sidecar that ends the call
+// sends both together; if no status follows, the last message could not be
+// parsed.
 constexpr Duration GOODBYE{250};
 
 constexpr int START = static_cast<int>(Stream::Operation::START);
@@ -116,8 +117,8 @@ bool Stream::complete(
       break;
     case Operation::WRITE:
     case Operation::WRITES_DONE:
-      // A call that takes nothing more may still have something to give,
-      // such as the error that ended it.
+      // A call that takes no more messages may still deliver one, such as the
+      // error that ended it.
       writing = false;
       writable = writable && ok;
       break;
@@ -164,7 +165,7 @@ void Stream::expire(TimePoint now)
 std::string Stream::reason() const
 {
   if (garbage_) {
-    return "the sidecar sent bytes that are no SessionResponse";
+    return "the sidecar sent bytes that are not a SessionResponse";
   }
 
   if (status.ok()) {

@@ -16,9 +16,8 @@ namespace session {
 
 namespace wire = ::allocator::v1;
 
-// One gRPC call: which of its operations are under way, which may begin.
-// It belongs to one thread, which tells it of the completions that the
-// queue gives.
+// One gRPC call: which operations are in progress, and which may begin. Used by
+// one thread, which passes on the completions from the queue.
 class Stream
 {
 public:
@@ -31,8 +30,8 @@ public:
     FINISH,
   };
 
-  // What a completion is tagged with. One at most is under way for each
-  // operation, so that completions can be handed on in a list of their tags.
+  // Tag of a completion. At most one completion per operation is in progress,
+  // so tags can be linked into a list.
   struct Tag
   {
     Stream* stream;
@@ -41,7 +40,7 @@ public:
     Tag* next;
   };
 
-  // Begins the call. A token that is not empty goes with it.
+  // Begins the call, with the token unless it is empty.
   Stream(
       uint64_t number,
       const std::shared_ptr<grpc::Channel>& channel,
@@ -59,14 +58,14 @@ public:
   bool canRead() const;
   void read();
 
-  // Tells the sidecar that nothing more comes, and lets it take leave
-  // until `until`; a call that is not answered yet is cut.
+  // `leave` half-closes the stream and lets the sidecar finish until `until`; a
+  // call that has not started is cut.
   void leave(TimePoint until);
 
   void cut();
 
-  // Takes a completion. Where it brought a message, this is moved to
-  // `response` and the result is true.
+  // Handles a completion. Returns true if it brought a message, which is moved
+  // to `response`.
   bool complete(
       Operation operation,
       bool ok,
@@ -77,14 +76,15 @@ public:
   TimePoint deadline() const { return cutAt; }
   void expire(TimePoint now);
 
-  // No operation is under way and none may begin: it can be destroyed.
+  // No operation is in progress and none may begin, so the stream can be
+  // destroyed.
   bool finished() const { return finished_; }
 
-  // Why the call is over, once it finished.
+  // Why the call ended; valid when finished.
   std::string reason() const;
 
-  // The sidecar sent bytes that are no SessionResponse: reading failed
-  // though it had not ended the call.
+  // The sidecar sent bytes that are not a SessionResponse: a read failed
+  // although the sidecar had not ended the call.
   bool garbage() const { return garbage_; }
 
 private:
@@ -111,7 +111,7 @@ private:
   bool readable = false;
   bool writable = false;
   bool leaving = false;
-  bool over = false; // Nothing more can be read.
+  bool over = false; // Reading has ended.
   bool isCut = false;
   bool garbage_ = false;
 

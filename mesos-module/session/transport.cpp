@@ -17,8 +17,8 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Whoever uses gRPC last ends its threads, which may take seconds; so
-// nobody is the last one.
+// Keeps gRPC initialised: its last user would wait for its threads to end,
+// which may take seconds.
 void keepGrpc()
 {
   static const bool kept = (grpc_init(), true);
@@ -28,7 +28,7 @@ void keepGrpc()
 } // namespace {
 
 
-// What the owner's executor and the two threads have in common.
+// State shared by the owner's executor and the two threads, guarded by `mutex`.
 struct Transport::Shared
 {
   explicit Shared(const TransportOptions& options)
@@ -37,7 +37,7 @@ struct Transport::Shared
   {
   }
 
-  // Wakes the thread that works; needs the lock.
+  // Wakes the worker; needs the lock.
   void touch()
   {
     touched = true;
@@ -48,15 +48,15 @@ struct Transport::Shared
   std::condition_variable changed;
   bool touched = false;
 
-  // For the thread that works.
-  uint64_t streams = 0; // So many were opened; the last one counts.
-  bool open = false;    // Whether the last one is to go on.
-  bool orderly = false; // How it is to end otherwise.
+  // For the worker.
+  uint64_t streams = 0; // Streams opened; the last one is current.
+  bool open = false;    // Whether the current stream should continue.
+  bool orderly = false; // How it should end otherwise.
   bool stopping = false;
   TimePoint alarm = TimePoint::max();
   BoundedQueue<wire::SessionRequest> outgoing;
 
-  // What completed, in its order.
+  // Completions, in order.
   Stream::Tag* firstCompleted = nullptr;
   Stream::Tag* lastCompleted = nullptr;
 
@@ -66,9 +66,9 @@ struct Transport::Shared
   std::string lostReason;
   bool lostGarbage = false;
   bool rung = false;
-  bool posted = false; // A delivery is on its way.
+  bool posted = false; // A delivery is scheduled.
 
-  // Touched on the owner's executor only.
+  // Used on the owner's executor only.
   Link::Listener* listener = nullptr;
 };
 
@@ -184,7 +184,7 @@ Link::Depth Transport::depth() const
 }
 
 
-// Runs on the owner's executor, maybe after the transport is gone.
+// Runs on the owner's executor, possibly after the transport was destroyed.
 void Transport::deliver(const std::shared_ptr<Shared>& shared)
 {
   std::vector<wire::SessionResponse> messages;
@@ -202,10 +202,10 @@ void Transport::deliver(const std::shared_ptr<Shared>& shared)
     stream = shared->streams;
     rung = shared->rung;
     shared->rung = shared->posted = false;
-    shared->touch(); // There is room to read into.
+    shared->touch(); // There is room to read again.
   }
 
-  // The listener may close the stream, open another, or cease to listen.
+  // The listener may close the stream, open another, or unregister.
   const auto current = [&]() {
     std::lock_guard<std::mutex> lock(shared->mutex);
     return shared->listener != nullptr && shared->open &&
@@ -227,7 +227,7 @@ void Transport::deliver(const std::shared_ptr<Shared>& shared)
   if (current()) {
     std::lock_guard<std::mutex> lock(shared->mutex);
 
-    // What came in the meantime goes first.
+    // Deliver messages that arrived meanwhile first.
     lost = shared->lost && shared->incoming.empty();
 
     if (lost) {
@@ -275,7 +275,7 @@ void Transport::run()
       const TimePoint deadline = nextDeadline();
       const auto touched = [this]() { return shared->touched; };
 
-      // Some libraries overflow when they are to wait for ever.
+      // Some standard libraries overflow on a wait until the maximum time.
       if (deadline == TimePoint::max()) {
         shared->changed.wait(lock, touched);
       } else {
@@ -290,7 +290,7 @@ void Transport::run()
     } catch (const std::exception& error) {
       recover(error.what());
     } catch (...) {
-      recover("something was thrown");
+      recover("an exception of an unknown type");
     }
   }
 
@@ -298,8 +298,8 @@ void Transport::run()
 }
 
 
-// What was thrown (there is no memory, say) may have cost a message of the
-// stream, so it is at its end; the rest goes on soon.
+// An exception (for example, out of memory) may have lost a message, so the
+// stream ends; retries the rest soon.
 void Transport::recover(const char* why)
 {
   constexpr Duration SOON{100};
@@ -310,14 +310,14 @@ void Transport::recover(const char* why)
   }
 
   try {
-    lose(begun, std::string("the module could not go on: ") + why, false);
+    lose(begun, std::string("the module failed: ") + why, false);
   } catch (...) {
-    // The owner hears of it when the stream has ended, or when nobody answers.
+    // The owner learns of it when the stream ends, or by its deadline.
   }
 }
 
 
-// Whether there is more to do, now or later.
+// Returns false when all is finished.
 bool Transport::step(TimePoint now)
 {
   retryAt = TimePoint::max();
@@ -359,7 +359,7 @@ bool Transport::step(TimePoint now)
 }
 
 
-// Takes one completion; gives whether there was one.
+// Handles one completion; returns whether there was one.
 bool Transport::complete(TimePoint now)
 {
   Stream::Tag* tag;
@@ -387,7 +387,7 @@ bool Transport::complete(TimePoint now)
   std::lock_guard<std::mutex> lock(shared->mutex);
 
   if (shared->open && shared->streams == stream->number) {
-    // There is room: only this thread adds, and it looked before reading.
+    // There is room: only this thread adds, and it checked before reading.
     shared->incoming.push(std::move(response), 0);
   }
 
@@ -395,7 +395,7 @@ bool Transport::complete(TimePoint now)
 }
 
 
-// Begins and ends streams as the owner said.
+// Begins and ends streams as the owner requested.
 void Transport::follow(TimePoint now)
 {
   uint64_t wanted;
@@ -438,13 +438,13 @@ void Transport::begin(uint64_t number)
     return;
   }
 
-  // A call that was begun must be known to the end.
+  // Add to the list first: once begun, a call must be tracked until it ends.
   streams.emplace_back();
 
   try {
     const std::shared_ptr<grpc::Channel> channel = channels.create();
 
-    // The other thread looks at its tags when it has the lock.
+    // The pumper accesses the tags under the lock.
     std::lock_guard<std::mutex> lock(shared->mutex);
     streams.back().reset(new Stream(number, channel, token, &completions));
   } catch (...) {
@@ -454,7 +454,7 @@ void Transport::begin(uint64_t number)
 }
 
 
-// Begins what the stream can do next.
+// Starts the next possible operations of the stream.
 void Transport::advance(Stream* stream)
 {
   wire::SessionRequest request;
@@ -474,7 +474,7 @@ void Transport::advance(Stream* stream)
     stream->write(request);
   }
 
-  // What is left of an earlier stream is read and dropped.
+  // Messages of an earlier stream are read and dropped.
   if (hasRoom && stream->canRead()) {
     stream->read();
   }
@@ -487,7 +487,7 @@ void Transport::report(Stream* stream)
 }
 
 
-// The owner is told that a stream is over, where it has not heard so.
+// Reports once that the current stream ended.
 void Transport::lose(uint64_t number, const std::string& reason, bool garbage)
 {
   std::lock_guard<std::mutex> lock(shared->mutex);

@@ -24,18 +24,18 @@ struct TransportOptions
 {
   ChannelOptions channel;
 
-  // What may wait to be sent, a snapshot apart.
+  // Bounds of the outgoing queue; a snapshot does not count.
   size_t queueMessagesMax = 1024;
   size_t queueBytesMax = 64 << 20;
 
-  // So many messages of the sidecar may wait for the owner; then none is
-  // read, and the sidecar has to wait.
+  // Messages of the sidecar that may wait for the owner; beyond this, reading
+  // stops, so that flow control makes the sidecar wait.
   size_t incomingMax = 16;
 
-  // The sidecar's time to take leave.
+  // How long an orderly end waits for the sidecar.
   Duration grace{500};
 
-  // Starts a thread; a test may bring its own.
+  // Starts a thread; tests may replace it.
   std::function<std::thread(std::function<void()>)> newThread =
       [](std::function<void()> function) {
         return std::thread(std::move(function));
@@ -45,25 +45,22 @@ struct TransportOptions
 
 // A link over gRPC.
 //
-// One thread does all the work: it starts streams, writes, reads, and
-// watches the time. A second one only carries the completions of gRPC to
-// the first, which could not wait for them and for the owner at once.
-// Neither ever calls the owner or its executor while it holds the lock.
-// What is thrown in the first costs the stream that is open; the second has
-// nothing to throw.
+// The worker thread starts streams, writes, reads and watches deadlines. The
+// pumper thread only carries gRPC's completions to the worker, which cannot
+// wait for both them and the owner. Neither calls the owner or its executor
+// while it holds the lock. An exception in the worker costs the open stream;
+// the pumper throws nothing.
 class Transport : public Link
 {
 public:
-  // Puts what is wrong with the options into `error`, which is empty
-  // where nothing is; only then may the transport be used. Throws where a
-  // thread cannot be started.
+  // `error` is empty if the options are valid; use the transport only then.
+  // Throws if a thread cannot be started.
   Transport(
       const TransportOptions& options,
       const Executor& executor,
       std::string* error);
 
-  // Ends the stream and the threads. It waits for a sidecar that takes
-  // leave, and no longer than the grace.
+  // Ends the stream and the threads; waits for the sidecar at most for `grace`.
   ~Transport() override;
 
   void listen(Listener* listener) override;
@@ -87,7 +84,7 @@ private:
   void pump();
   void run();
 
-  // Everything below is for the thread that works.
+  // The rest is for the worker only.
 
   bool step(TimePoint now);
   bool complete(TimePoint now);
@@ -107,8 +104,8 @@ private:
   Channels channels;
   grpc::CompletionQueue completions;
   std::list<std::unique_ptr<Stream>> streams;
-  uint64_t begun = 0; // The number of the last stream that began.
-  TimePoint retryAt = TimePoint::max(); // What could not be done.
+  uint64_t begun = 0;                   // Number of the last stream begun.
+  TimePoint retryAt = TimePoint::max(); // Retry after an exception.
 
   std::thread pumper;
   std::thread worker;

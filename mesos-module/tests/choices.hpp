@@ -7,22 +7,22 @@
 
 namespace allocator {
 
-// Where a random life takes its choices from: the same lives are played from
-// seeds by the tests, and from bytes by a fuzzer.
+// The source of choices for a random life: tests use seeds, a fuzzer uses
+// bytes.
 class Choices
 {
 public:
   virtual ~Choices() {}
 
-  // A number below `end`, which is not 0.
+  // A number below `end`, which must not be 0.
   virtual uint32_t draw(uint32_t end) = 0;
 
-  // Whether nothing is left to choose by.
+  // Whether all choices are used up.
   virtual bool ended() const = 0;
 };
 
 
-// They never end.
+// Endless.
 class SeededChoices : public Choices
 {
 public:
@@ -36,8 +36,7 @@ private:
 };
 
 
-// A choice takes as few whole bytes as it needs. Behind the last one all
-// numbers are 0.
+// Takes as few whole bytes per choice as necessary; returns 0 after the last.
 class ByteChoices : public Choices
 {
 public:

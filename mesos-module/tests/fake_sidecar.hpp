@@ -22,17 +22,17 @@
 namespace allocator {
 namespace session {
 
-// A real gRPC server on a Unix socket that behaves in one of some ways.
+// A real gRPC server on a Unix socket, with one of several behaviours.
 class FakeSidecar : private wire::SessionService::Service
 {
 public:
   enum class Manner
   {
-    HONEST, // As the model says.
-    MUTE,   // Reads all and says nothing.
+    HONEST, // Behaves like the model.
+    MUTE,   // Reads everything and never answers.
     DEAF,   // Reads nothing after the snapshot.
-    CHATTY, // Sends large messages for ever that nobody asked for.
-    RUDE,   // Ends each stream without a word.
+    CHATTY, // Endlessly sends large unsolicited messages.
+    RUDE,   // Ends each stream silently.
   };
 
   explicit FakeSidecar(
@@ -72,18 +72,19 @@ public:
   const Manner manner;
   const std::string path;
 
-  // What streams find; and what changes the answers to a request before
-  // they are written, if anything. Both are set before a stream begins.
+  // `likeThis`: initial state of each stream. `spoil`: if set, changes the
+  // answers to a request before they are written. Set both before a stream
+  // begins.
   ModelSidecar likeThis;
   std::function<
       void(const wire::SessionRequest&, std::vector<wire::SessionResponse>*)>
       spoil;
 
-  // Where it is not empty, only who brings this token has a session.
+  // If not empty, sessions need this token.
   std::string token;
 
   std::atomic<int> sessions{0};
-  std::atomic<int> left{0}; // Modules that took leave.
+  std::atomic<int> left{0}; // Modules that ended their session.
   std::atomic<int> written{0};
 
 private:

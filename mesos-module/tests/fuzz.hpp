@@ -9,13 +9,13 @@
 
 #include "tests/choices.hpp"
 
-// A fuzzer calls this with its own bytes.
+// Entry point for the fuzzer.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace allocator {
 
 // Plays a life until the bytes are used up. Returns its first fault, or an
-// empty text.
+// empty string.
 template <typename Life>
 std::string faultOf(const uint8_t* data, size_t size)
 {
@@ -33,7 +33,7 @@ std::string faultOf(const uint8_t* data, size_t size)
 }
 
 
-// For a fuzzer: aborts at the first fault.
+// For the fuzzer: aborts at the first fault.
 template <typename Life>
 int live(const uint8_t* data, size_t size)
 {

@@ -10,8 +10,8 @@
 namespace allocator {
 namespace session {
 
-// A link in memory: what is sent waits in the queue until the test lets a
-// sidecar take it, and the test says what the time is.
+// An in-memory link: messages wait in the queue until the test lets a sidecar
+// take them; the test sets the time.
 class MemoryLink : public Link
 {
 public:

@@ -13,39 +13,38 @@ namespace session {
 
 namespace wire = ::allocator::v1;
 
-// The sidecar's side of the protocol without an allocator behind it: it
-// holds the module to every rule of the order of messages, and decides
-// the same for every cycle.
+// The sidecar's side of the protocol without an allocator: checks that the
+// module obeys the protocol, and decides the same for every cycle.
 class ModelSidecar
 {
 public:
-  // The answers to a message. Where the module breaks a rule `fault` says
-  // which, and there are no more answers.
+  // Returns the answers to a message. If the module breaks a rule, sets `fault`
+  // and returns no more answers.
   std::vector<wire::SessionResponse> take(const wire::SessionRequest& request);
 
-  // Decisions in each part of the answer to a cycle, in groups of one.
+  // Decisions per part of an answer to a cycle, in groups of one.
   int decisionsPerCycle = 2;
   int partsPerCycle = 1;
 
-  // What the welcome says.
+  // Values in the welcome.
   uint32_t messageBytesMax = 4 << 20;
   uint32_t kindsMax = 0;
 
   std::string fault;
 
-  // What the module said that it reads.
+  // The module's message size limit.
   uint32_t moduleBytesMax = 0;
 
   bool streaming = false;
   int chunks = 0;
   uint64_t batches = 0;
   uint64_t events = 0;
-  uint64_t figures = 0; // Batches that had some, and the last of them.
+  uint64_t figures = 0; // Batches with figures, and the last figures.
   wire::ModuleFigures lastFigures;
   uint64_t cycles = 0;
   uint64_t sequence = 0;
   uint64_t nextDecision = 1;
-  uint64_t settled = 0; // So many decisions have an outcome.
+  uint64_t settled = 0; // Decisions with an outcome.
   int64_t clockMs = 0;
   std::vector<uint32_t> cycleAgents; // Of the last cycle.
 

@@ -31,7 +31,7 @@ int64_t nsOf(clockid_t clock)
 } // namespace {
 
 
-// For the whole program, with its libraries.
+// Replaced for the whole program, libraries included.
 
 void* operator new(size_t size)
 {

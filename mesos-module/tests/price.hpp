@@ -5,9 +5,8 @@
 
 namespace allocator {
 
-// What work has cost a thread: its processor time, and how often it asked
-// for memory (a program with `price.cpp` counts that). Two of them
-// subtracted are what was done in between.
+// Cost of a thread's work: processor time, and number of allocations (counted
+// in programs with `price.cpp`). Subtract two to get the cost in between.
 struct Price
 {
   int64_t ns = 0;
@@ -27,7 +26,7 @@ struct Price
 };
 
 
-// Of the calling thread, since it began.
+// Of the calling thread since it began.
 Price priceOfThread();
 
 // Processor time of all threads.

@@ -1,20 +1,20 @@
-// What the sanitizers must know of the libraries, which are built without
-// them. Without a sanitizer nobody calls these functions.
+// Options of the sanitizers for libraries built without them. Unused without a
+// sanitizer.
 
 extern "C" const char* __tsan_default_options();
 extern "C" const char* __tsan_default_suppressions();
 
 
-// The thread sanitizer sees neither the atomics nor the locks of gRPC and
-// Abseil, only the memory they free: it would report thousands of races.
+// The thread sanitizer sees memory freed by gRPC and Abseil, but neither their
+// atomics nor their locks, so it would report thousands of false races.
 extern "C" const char* __tsan_default_options()
 {
   return "ignore_noninstrumented_modules=1";
 }
 
 
-// The same goes for what gRPC's headers put into our own objects: these
-// accesses are seen, and what orders them is not.
+// Likewise for code inlined from gRPC's headers: the accesses are instrumented,
+// but not what orders them.
 extern "C" const char* __tsan_default_suppressions()
 {
   return "race:grpc::\n";

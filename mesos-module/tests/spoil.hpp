@@ -11,14 +11,14 @@
 namespace allocator {
 namespace session {
 
-// Bytes of no meaning, fewer than `end`.
+// Random bytes, fewer than `end`.
 std::string nonsense(size_t end, Choices* choices);
 
-// Turns an honest answer into something else, as bytes.
+// Corrupts a valid answer; returns the bytes.
 std::string spoil(wire::SessionResponse response, Choices* choices);
 
-// Says what cannot be believed of decisions that are; an empty text where
-// nothing is. Written apart from `checkGrants`, row by row.
+// Returns what is invalid in accepted decisions, or an empty string. Written
+// independently of `checkGrants`, row by row.
 std::string unsound(const Decisions& decisions);
 
 } // namespace session {

@@ -33,7 +33,7 @@ void addUpdate(
   fit(cluster->messageBytesMax, update);
 }
 
-// That its tasks are in more roles than its share.
+// Reports that the agent's tasks use more roles than its share.
 void tellUntold(const Agent& agent, Aside::Rows* rows)
 {
   if (agent.untold > 0) {
@@ -42,7 +42,7 @@ void tellUntold(const Agent& agent, Aside::Rows* rows)
         "roles",
         wire::SET_ASIDE_REASON_TOO_MANY,
         "'" + toShown(agent.untoldRole, ASIDE_QUOTE_BYTES_MAX) +
-            "' is in use, and has no place of its own in a sidecar; " +
+            "' is in use without a place of its own in the sidecar; " +
             std::to_string(agent.untold) + " in all");
     append(aside, rows);
   }
@@ -84,7 +84,7 @@ void Brain::describeAgent(const wire::Agent& said, Agent* agent)
 }
 
 
-// Of what it has said since.
+// Updates the report on untold roles.
 void Brain::describeUntold(Agent* agent)
 {
   wire::Agent info = *agent->info;
@@ -102,7 +102,7 @@ std::string Brain::checkUses(const std::vector<Use>& used) const
           " uses names a resource class that is not defined";
     }
     if (use.role.empty()) {
-      return "what framework " + use.framework + " uses is in no role";
+      return "what framework " + use.framework + " uses has no role";
     }
   }
 
@@ -124,7 +124,7 @@ std::vector<uint32_t> Brain::useRoles(
 }
 
 
-// The framework may come back later; its number is bound here then.
+// A framework that has not reregistered yet gets its number here.
 void Brain::holdUses(
     uint32_t agent,
     const std::vector<Use>& used,
@@ -289,7 +289,7 @@ std::string Brain::apply(const AddProvider& event, uint32_t number, int64_t)
 
 std::string Brain::apply(const ActivateAgent& event, uint32_t number, int64_t)
 {
-  // The master gives offers back one by one.
+  // The master returns the offers one by one.
   state.agents.edit(number)->active = event.active;
   inverse.forgetOutstandingOfAgent(number);
 

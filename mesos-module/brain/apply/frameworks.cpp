@@ -19,8 +19,9 @@ const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
 }
 
 
-// What it took of the room for all; of who has nothing left nothing is kept.
-void Brain::payBack(const Framework& framework)
+// Returns the framework's share of the limits to its payer; drops a payer with
+// nothing left.
+void Brain::refundPayer(const Framework& framework)
 {
   auto found = payers.find(framework.payer);
 
@@ -37,12 +38,12 @@ void Brain::payBack(const Framework& framework)
 void Brain::describeFramework(const AddFramework& event, Framework* framework)
 {
   Aside aside;
-  payBack(*framework);
+  refundPayer(*framework);
   const std::string payer = payerOf(event.info);
   Footprint* paid = &payers[payer];
 
-  // None where not all could be told at once: a sidecar knows of each role that
-  // is here.
+  // Admits no new roles if not all could be reported at once, because the
+  // sidecar must know each role in the books.
   const size_t most = std::min(event.roles.size(), ROLES_OF_FRAMEWORK_MAX);
   const FrameworkWords words = takeFramework(
       event,
@@ -109,8 +110,8 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
 }
 
 
-// Counts words that are not taken, and tells of those that are new; not of each
-// of many, for whoever says them may do so all the time.
+// Counts ignored input and logs what is new; limits log lines, because it may
+// be repeated endlessly.
 void Brain::setAside(
     const std::string& whose,
     size_t count,
@@ -127,11 +128,11 @@ void Brain::setAside(
 
   if (++asideLines <= ASIDE_LINES_MAX) {
     log(Level::WARNING,
-        "Of what " + toShown(whose, TEXT_BYTES_MAX) + " says " +
-            std::to_string(count) + " word(s) are set aside: " + text);
+        "Input of " + toShown(whose, TEXT_BYTES_MAX) + ": " +
+            std::to_string(count) + " value(s) set aside: " + text);
   } else if (asideLines == ASIDE_LINES_MAX + 1) {
     log(Level::WARNING,
-        "More words are set aside; no more is told of them until the next"
+        "More values are set aside; they are not logged until the next"
         " interval");
   }
 }
@@ -144,7 +145,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
     return misfit("Framework " + event.framework + " was added twice");
   }
 
-  // What it uses came, or comes, with the agents.
+  // Its holdings arrive with the agents.
   number = state.frameworkHandles.bind(event.framework);
   Framework* framework = state.frameworks.add(number);
   framework->teller = toTeller(++tellers, true, number);
@@ -155,10 +156,10 @@ std::string Brain::step(const AddFramework& event, int64_t)
     wire::Event message;
     *message.mutable_add_framework() =
         toWire(*state.frameworks.find(number), number, &state);
-    if (!mayTell(*framework)) {
-      // Who it is must be known, and what it says of itself may wait.
+    if (!chargeWork(*framework)) {
+      // The framework must be known now; its labels may wait.
       message.mutable_add_framework()->clear_labels();
-      tellLater(number, framework->suppressed);
+      deferUpdate(number, framework->suppressed);
     }
     state.frameworkHandles.sent(number, send(std::move(message)));
   }
@@ -173,7 +174,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
 
 std::string Brain::apply(const RemoveFramework& event, uint32_t number, int64_t)
 {
-  // It frees offers that are still on their way to the master, too.
+  // Also frees offers still on their way to the master.
   state.books.removeFramework(number);
   inverse.removeFramework(number);
   fallback.forget(number);
@@ -184,7 +185,7 @@ std::string Brain::apply(const RemoveFramework& event, uint32_t number, int64_t)
   state.filters.dropFramework(number);
 
   state.kinds.forgetTeller(state.frameworks.find(number)->teller);
-  payBack(*state.frameworks.find(number));
+  refundPayer(*state.frameworks.find(number));
   state.frameworks.remove(number);
 
   wire::Event message;
@@ -199,7 +200,7 @@ Brain::apply(const ActivateFramework& event, uint32_t number, int64_t)
 {
   const Framework* framework = state.frameworks.find(number);
 
-  // Offers that are out come back one by one; only filters go.
+  // The master returns offers one by one; only filters are removed here.
   if (!event.active) {
     for (uint32_t role : framework->roles) {
       state.filters.drop(number, role);
@@ -244,7 +245,7 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
     }
   }
 
-  if (mayTell(*framework)) {
+  if (chargeWork(*framework)) {
     tellUpdate(number);
   } else {
     std::set<uint32_t> silent = framework->suppressed;
@@ -254,7 +255,7 @@ std::string Brain::apply(const UpdateFramework& event, uint32_t number, int64_t)
         framework->roles.begin(),
         framework->roles.end(),
         std::inserter(silent, silent.end()));
-    tellLater(number, oldSuppressed);
+    deferUpdate(number, oldSuppressed);
     tellSuppressed(number, silent);
   }
 
@@ -277,7 +278,7 @@ std::string Brain::apply(const Request& event, uint32_t number, int64_t)
 
   const Framework& framework = *state.frameworks.find(number);
   lateRequests.erase(number);
-  if (mayTell(framework, message)) {
+  if (chargeWork(framework, message)) {
     send(std::move(message));
   } else {
     lateRequests[number].Swap(&message);
@@ -288,8 +289,8 @@ std::string Brain::apply(const Request& event, uint32_t number, int64_t)
 
 namespace {
 
-// Those of a framework's roles that a call names; all, where it names none. A
-// call for one role costs that of one.
+// The framework's roles that a call names, or all if it names none. Time
+// depends on the roles named.
 std::set<uint32_t> rolesOf(
     const Cluster& state,
     const Framework& framework,
@@ -320,9 +321,9 @@ std::string Brain::apply(const Suppress& event, uint32_t number, int64_t)
   framework->suppressed.insert(roles.begin(), roles.end());
   noteWaiting(event.framework, event.roles, true);
 
-  // Of those that are suppressed already the sidecar need not hear again.
-  if (!mayTell(*framework, roles.size() / SUPPRESSED_AS_ONE)) {
-    tellLater(number, before);
+  // Roles already suppressed are not reported again.
+  if (!chargeWork(*framework, roles.size() / SUPPRESSED_AS_ONE)) {
+    deferUpdate(number, before);
   }
   tellSuppressed(number, roles);
   return std::string();
@@ -345,9 +346,9 @@ std::string Brain::apply(const Revive& event, uint32_t number, int64_t)
     message.mutable_revive()->add_roles(state.roles.handle(role));
   }
 
-  if (!mayTell(*framework, roles.size() / SUPPRESSED_AS_ONE) ||
+  if (!chargeWork(*framework, roles.size() / SUPPRESSED_AS_ONE) ||
       lateUpdates.count(number) > 0) {
-    tellLater(number, before);
+    deferUpdate(number, before);
   } else if (!roles.empty()) {
     send(std::move(message));
   }

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t BREAKER_WINDOW_MS = 10000;
 
 
-// What was given, by the kinds that were decided on.
+// Amounts given, in the order of the decision's kinds.
 std::vector<int64_t> inColumns(
     const Amounts& given,
     const session::Decision& decision)
@@ -54,8 +54,8 @@ Admission Brain::judgeOne(
     return admission;
   }
 
-  // No two of its kinds are the same, so one of them was never bound. It is not
-  // read further: it may name a thousand times as many as there are.
+  // Kinds in a decision are distinct, so one of these was never bound. Stop
+  // here, because the list may be very long.
   if (decision.kinds() > state.kinds.size()) {
     return refuse(wire::OUTCOME_REASON_MALFORMED);
   }
@@ -63,7 +63,7 @@ Admission Brain::judgeOne(
   Amounts wanted;
   wanted.reserve(decision.kinds());
   for (size_t column = 0; column < decision.kinds(); ++column) {
-    // Nothing of a kind that was never bound is nonsense, too.
+    // An unbound kind is an error even with amount 0.
     const uint32_t kind = decision.kind(column);
     const int64_t amount = decision.amount(column);
     if (amount != 0 || !state.kinds.known(kind)) {
@@ -104,8 +104,8 @@ std::string Brain::step(Decided event, int64_t nowMs)
 
   unjudged.push_back(std::move(event));
 
-  // A bracket of the master's calls lasts for microseconds; what comes
-  // within one is judged after it.
+  // A bracket lasts microseconds; answers that arrive within it are judged
+  // afterwards.
   if (!state.paused && unjudged.size() == 1) {
     judgeSome(nowMs);
   }
@@ -114,7 +114,7 @@ std::string Brain::step(Decided event, int64_t nowMs)
 }
 
 
-// Of the first answer, of which some is left.
+// The first answer must have decisions left.
 session::Decision Brain::nextDecision()
 {
   const auto& groups = unjudged.front().decisions.grants;
@@ -143,10 +143,10 @@ void Brain::judgeSome(int64_t nowMs)
   uint64_t bad = 0;
   Pair pair;
 
-  // What is held must be offered, so there has to be room for it.
+  // Reserve first: what is held must be offered, and appending may throw.
   effects.offers.reserve(effects.offers.size() + end - judged);
 
-  // Whatever a slice is, something is judged in it.
+  // Judge at least one decision per slice.
   for (; judged < end && work < state.options.sliceParts; ++judged) {
     const session::Decision decision = nextDecision();
     Admission admission = judgeOne(decision, decisions.revision, nowMs, &pair);
@@ -200,7 +200,7 @@ void Brain::judgeSome(int64_t nowMs)
   countBad(bad, nowMs);
 
   if (whole) {
-    weighAnswer(nowMs);
+    assessAnswer(nowMs);
   }
 
   if (following) {
@@ -209,8 +209,8 @@ void Brain::judgeSome(int64_t nowMs)
 }
 
 
-// A row that names nobody, or whom it did not mean, is left out: to ask
-// somebody to leave an agent gives nothing away.
+// Ignores rows whose framework or agent is unknown or has been replaced; they
+// cannot give anything away.
 void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
 {
   if (state.options.shadow || state.offersPaused()) {
@@ -236,14 +236,14 @@ void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
 }
 
 
-// An answer of which nothing can be offered is as good as none. Perhaps events
-// that the sidecar had not heard of yet made it so: then the sidecar is asked
-// once more. (No event makes a row malformed; such an answer gets no second
-// try.) After that the fallback offers what is free, as it does where the
-// sidecar is silent.
-void Brain::weighAnswer(int64_t nowMs)
+// An answer none of whose decisions can be offered is useless. Events that the
+// sidecar had not seen may be the cause, so it is asked once more (except after
+// malformed rows, which no event can cause). After that the fallback offers
+// what is free, as if the sidecar were silent.
+void Brain::assessAnswer(int64_t nowMs)
 {
-  // One that is late finds what the fallback has left.
+  // Not counted if the fallback decides: a late answer finds only what that has
+  // left.
   const bool useless = answer.refused && !answer.gave && !fallbackDecides();
   const int excused = answer.bad ? 0 : 1;
   barren.answered(cycleAskedAll, answer.gave && !answer.bad, answer.holdsBack);
@@ -251,7 +251,7 @@ void Brain::weighAnswer(int64_t nowMs)
   again = false;
   answer = Answer();
 
-  // In shadow nothing comes of any answer.
+  // In shadow no answer is carried out.
   if (state.options.shadow || !useless || !following || state.offersPaused()) {
     return;
   }
@@ -282,7 +282,7 @@ void Brain::countBad(uint64_t bad, int64_t nowMs)
   log(Level::ERROR,
       "The sidecar made " + std::to_string(badDecisions) +
           " bad decisions within " + std::to_string(nowMs - badSinceMs) +
-          " ms; doing without it for " +
+          " ms; not asking it for " +
           std::to_string(state.options.breakerPauseMs) + " ms");
 
   ++counted.breakerTrips;
@@ -290,11 +290,11 @@ void Brain::countBad(uint64_t bad, int64_t nowMs)
   breakerMs = nowMs + state.options.breakerPauseMs;
   badDecisions = 0;
 
-  // Others of the same session must not be judged, either.
+  // Stop judging further answers of this session.
   forgetSession();
   emit(Message::Kind::STOP);
 
-  // What it was asked last will not come.
+  // The outstanding cycle will not be answered.
   triggerAll();
 }
 

@@ -8,17 +8,17 @@
 namespace allocator {
 namespace brain {
 
-// What frameworks say costs a sidecar time for each of their roles, and they
-// may say it as often as they like. Of what is too much for an interval only
-// that is told at once without which it would decide in vain: roles that are
-// left, or suppressed. It hears of the others as they are in the next interval.
+// Limits sidecar work caused by frameworks, which may repeat calls as often as
+// they like; each call costs time per role. Over budget, send only what affects
+// correctness now: roles that are left or suppressed. The rest follows in the
+// next interval, in its then current state.
 
-// Roles that may still be worked out in this interval.
+// Roles left in this interval's budget.
 size_t Brain::workLeft(const std::string& payer) const
 {
   const auto found = workedOut.find(payer);
 
-  // Without a session nobody works anything out.
+  // Without a session there is no sidecar work.
   if (!following || found == workedOut.end()) {
     return WORKED_OUT_MAX;
   }
@@ -26,8 +26,8 @@ size_t Brain::workLeft(const std::string& payer) const
 }
 
 
-// Counts so much work.
-bool Brain::mayTell(const Framework& framework, size_t work)
+// Charges the work; returns whether it is within budget.
+bool Brain::chargeWork(const Framework& framework, size_t work)
 {
   if (!following) {
     return true;
@@ -40,8 +40,7 @@ bool Brain::mayTell(const Framework& framework, size_t work)
 
 namespace {
 
-// What it costs to be told of a framework: of none of its roles as of one, and
-// to read what it says of itself.
+// Cost of reporting a framework: at least one role, plus its own words.
 size_t workOf(const Framework& framework, size_t bytes)
 {
   return std::max<size_t>(framework.roles.size(), 1) + bytes / BYTES_AS_A_ROLE;
@@ -50,15 +49,16 @@ size_t workOf(const Framework& framework, size_t bytes)
 } // namespace {
 
 
-bool Brain::mayTell(const Framework& framework)
+bool Brain::chargeWork(const Framework& framework)
 {
-  return mayTell(framework, workOf(framework, framework.info->ByteSizeLong()));
+  return chargeWork(
+      framework, workOf(framework, framework.info->ByteSizeLong()));
 }
 
 
-bool Brain::mayTell(const Framework& framework, const wire::Event& message)
+bool Brain::chargeWork(const Framework& framework, const wire::Event& message)
 {
-  return mayTell(framework, workOf(framework, message.ByteSizeLong()));
+  return chargeWork(framework, workOf(framework, message.ByteSizeLong()));
 }
 
 
@@ -75,8 +75,11 @@ void Brain::tellUpdate(uint32_t framework)
 }
 
 
-// `suppressed` is what the sidecar has heard of, unless it is late already.
-void Brain::tellLater(uint32_t framework, const std::set<uint32_t>& suppressed)
+// `suppressed`: what the sidecar knows; ignored if an update is pending
+// already.
+void Brain::deferUpdate(
+    uint32_t framework,
+    const std::set<uint32_t>& suppressed)
 {
   lateUpdates.emplace(framework, suppressed);
 }
@@ -94,15 +97,15 @@ void Brain::tellSuppressed(uint32_t framework, const std::set<uint32_t>& roles)
     }
   }
 
-  // Without a role it would mean all of them.
+  // An empty list would mean all roles.
   if (message.suppress().roles_size() > 0) {
     send(std::move(message));
   }
 }
 
 
-// In a new interval, as far as its share allows.
-void Brain::tellWhatIsLate(int64_t nowMs)
+// Sends pending updates in a new interval, within its budget.
+void Brain::sendLateUpdates(int64_t nowMs)
 {
   workedOut.clear();
 
@@ -113,7 +116,7 @@ void Brain::tellWhatIsLate(int64_t nowMs)
     if (workLeft(framework.payer) == 0) {
       lateUpdates.insert(std::move(entry));
     } else {
-      mayTell(framework);
+      chargeWork(framework);
       tellUpdate(entry.first);
     }
   }
@@ -125,7 +128,7 @@ void Brain::tellWhatIsLate(int64_t nowMs)
     if (workLeft(framework.payer) == 0) {
       lateRequests[entry.first].Swap(&entry.second);
     } else {
-      mayTell(framework, entry.second);
+      chargeWork(framework, entry.second);
       send(std::move(entry.second));
     }
   }
@@ -149,7 +152,7 @@ void Brain::tellWhatIsLate(int64_t nowMs)
 }
 
 
-// Of roles that wait for room a framework may be said to want no offers, too.
+// Updates suppression of roles that wait for room.
 void Brain::noteWaiting(
     const std::string& id,
     const std::set<std::string>& roles,

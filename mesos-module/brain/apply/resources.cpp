@@ -6,7 +6,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// `after` less `before`, where they differ.
+// `after - before`, without zeros.
 Amounts difference(const Amounts& before, const Amounts& after)
 {
   Amounts result = after;
@@ -101,9 +101,9 @@ std::string Brain::apply(const ConvertHeld& event, uint32_t number, int64_t)
 }
 
 
-// The master has done it, so it is the books that are wrong: they follow, else
-// what comes back later would be held for ever. What the sidecar knows is wrong
-// with them, so it begins anew.
+// The master has applied the operations, so the books are wrong. They follow,
+// or what comes back later would be held forever. The sidecar's state is wrong
+// too, so a new session begins.
 std::string Brain::followMisfit(
     const ConvertHeld& event,
     uint32_t agent,
@@ -119,7 +119,7 @@ std::string Brain::followMisfit(
           agent, framework, role, event.offered, event.conversions);
 
   if (followed && following) {
-    beginAnew();
+    restartSession();
   }
 
   return misfit(
@@ -129,7 +129,7 @@ std::string Brain::followMisfit(
 }
 
 
-// What was wrong is for whoever asked for it: it is no misfit.
+// The error is for the operator who asked; it is not a misfit.
 std::string Brain::apply(const ConvertFree& event, uint32_t number, int64_t)
 {
   const Agent* agent = state.agents.find(number);
@@ -145,7 +145,8 @@ std::string Brain::apply(const ConvertFree& event, uint32_t number, int64_t)
   std::string wrong = state.books.convertFree(number, event.conversion);
 
   if (wrong.empty() && following) {
-    // A new label, say, is another resource class of the same kind.
+    // May be empty: a new label, for example, changes the resource class but
+    // not the kind.
     sendConversion(
         0,
         0,
@@ -173,13 +174,13 @@ std::string Brain::apply(const Transition& event, uint32_t number, int64_t)
   }
 
   for (const RoleParts& each : event.parts) {
-    // The master does not say whose they are; where only one can be meant
-    // the sidecar need not guess.
+    // The master does not name the framework. Name it if only one is possible,
+    // so that the sidecar does not have to guess.
     const uint32_t role = state.roles.find(each.role);
     uint32_t framework = 0;
     size_t holders = 0;
 
-    // Nobody holds anything in a role that is not known.
+    // An unknown role has no holders.
     if (role == 0) {
       continue;
     }

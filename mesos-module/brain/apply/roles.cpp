@@ -6,11 +6,11 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// A session is not left more often for what strangers say, for whoever says it
-// may say it always.
+// Minimum time between sessions replaced because of roles or kinds, since a
+// framework can cause it endlessly.
 constexpr int64_t LEAST_MS = 60000;
 
-// So much fewer roles that nobody names are borne where somebody waits.
+// Tolerate this many times fewer unused roles while someone waits.
 constexpr size_t IDLE_OF_WAITING = 4;
 
 
@@ -40,7 +40,7 @@ void mark(const Framework& framework, std::vector<bool>* marked)
 }
 
 
-// A filter that was dropped is nobody's any more.
+// Ignores dropped filters.
 void mark(const Agent& agent, const Filters& filters, std::vector<bool>* marked)
 {
   for (const Allocation& allocation : agent.allocations) {
@@ -56,7 +56,7 @@ void mark(const Agent& agent, const Filters& filters, std::vector<bool>* marked)
 } // namespace {
 
 
-// By frameworks and operators.
+// Roles named by frameworks and operators.
 std::vector<bool> Brain::rolesSought() const
 {
   std::vector<bool> marked;
@@ -76,7 +76,7 @@ std::vector<bool> Brain::rolesSought() const
 }
 
 
-// By agents, and what is on them.
+// Marks roles in use on agents or in reservations.
 void Brain::markRolesInUse(std::vector<bool>* marked) const
 {
   for (uint32_t number = 0; number < state.agents.end(); ++number) {
@@ -95,8 +95,8 @@ void Brain::markRolesInUse(std::vector<bool>* marked) const
 }
 
 
-// For something that the agent says is used there. Of an agent that brings more
-// roles than its share the sidecar hears less.
+// The number of a role that the agent says is in use. Beyond the agent's share
+// the role is untold.
 uint32_t Brain::useRole(uint32_t number, const std::string& path)
 {
   Agent* agent = state.agents.edit(number);
@@ -112,7 +112,7 @@ uint32_t Brain::useRole(uint32_t number, const std::string& path)
 }
 
 
-// What follows from roles that have come.
+// Updates sums and the sidecar after roles were added.
 void Brain::placeRoles()
 {
   for (const Roles::Adoption& adoption : state.roles.takeAdopted()) {
@@ -122,7 +122,7 @@ void Brain::placeRoles()
 }
 
 
-// Of what is held in roles that the sidecar heard of by the handles of others.
+// Moves holdings that the sidecar knows under a shared handle.
 void Brain::tellMovers()
 {
   if (!following) {
@@ -151,19 +151,20 @@ void Brain::tellMovers()
 }
 
 
-// No snapshot may be under way: it has records that are gone from the books.
-void Brain::giveUpRoles()
+// Must not run during a snapshot, which may name records removed from the
+// books.
+void Brain::removeUnusedRoles()
 {
   const std::vector<bool> sought = rolesSought();
   std::vector<bool> inUse = sought;
   markRolesInUse(&inUse);
-  fallback.forgetRoles(state.roles.giveUp(std::move(inUse), sought));
+  fallback.forgetRoles(state.roles.removeUnused(std::move(inUse), sought));
   rolesKept = state.roles.count();
 }
 
 
-// Frameworks are asked again that found no room for a role.
-void Brain::makeRoom(int64_t nowMs)
+// Retries frameworks whose roles found no room.
+void Brain::retryCrowded(int64_t nowMs)
 {
   std::map<std::string, UpdateFramework> waiting;
   waiting.swap(crowded);
@@ -174,9 +175,9 @@ void Brain::makeRoom(int64_t nowMs)
 }
 
 
-// Every interval: whoever subscribes to new roles all the time must not make
-// the master grow.
-void Brain::boundRoles(int64_t nowMs)
+// Runs each interval, so that frameworks that keep subscribing to new roles do
+// not make the master grow.
+void Brain::limitRoles(int64_t nowMs)
 {
   const size_t most = 2 * rolesKept + state.options.rolesSpare;
   const size_t sought = state.roles.count(Standing::SOUGHT);
@@ -190,28 +191,28 @@ void Brain::boundRoles(int64_t nowMs)
   if (!following) {
     state.roles.forgetHandles();
   }
-  giveUpRoles();
+  removeUnusedRoles();
 
   if (!crowded.empty() && state.roles.count(Standing::SOUGHT) < ROLES_MAX / 2) {
-    makeRoom(nowMs);
+    retryCrowded(nowMs);
   }
 
-  // A session hears of a role once and for all; so the next one begins, where
-  // that makes room: sooner where somebody waits for it.
+  // A session cannot forget a role, so a new session makes room, sooner if
+  // frameworks wait for it.
   const size_t idle = state.roles.countIdle();
   const size_t waiting = crowded.empty() ? 1 : IDLE_OF_WAITING;
   if (idle * waiting > state.options.rolesSentMax) {
     leaveSession(
-        std::to_string(idle) + " roles that nobody names any more", nowMs);
+        std::to_string(idle) + " roles that are not in use any more", nowMs);
   }
 }
 
 
-// The same for names of resources, and for whom they are reserved.
-void Brain::boundKinds(int64_t nowMs)
+// The same for kinds.
+void Brain::limitKinds(int64_t nowMs)
 {
-  if (!snapshot.underWay() && state.kinds.isWorn()) {
-    leaveSession("many kinds of resources that nobody has any more", nowMs);
+  if (!snapshot.underWay() && state.kinds.hasManyUnused()) {
+    leaveSession("many kinds of resources that are not in use any more", nowMs);
   }
 }
 
@@ -221,9 +222,8 @@ void Brain::leaveSession(const std::string& why, int64_t nowMs)
   if (following && nowMs - leftMs >= LEAST_MS) {
     leftMs = nowMs;
     log(Level::INFO,
-        "The sidecar has heard of " + why +
-            "; a new session begins without them");
-    beginAnew();
+        "The sidecar keeps " + why + "; a new session begins without them");
+    restartSession();
   }
 }
 

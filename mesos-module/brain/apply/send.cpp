@@ -20,7 +20,7 @@ void Brain::emit(Message::Kind kind)
 }
 
 
-// Behind the snapshot, where one is being built.
+// Queues the event behind a snapshot under construction.
 void Brain::emitEvent(wire::Event&& event)
 {
   ++revisions;
@@ -53,22 +53,22 @@ uint64_t Brain::send(wire::Event&& event)
 }
 
 
-// New kinds and roles; a snapshot that is being built takes them along.
+// Sends new kinds and roles; a snapshot under construction includes them.
 void Brain::define()
 {
   for (const std::string& name : state.kinds.takeCrowded()) {
     log(Level::WARNING,
-        "There are more kinds of '" + name +
-            "' (by name, reserved role, form of disk, ...) than the sidecar"
-            " keeps apart, or than one agent or framework may have of them; it"
-            " hears of the others as one amount, which is offered as a whole");
+        "Too many kinds of '" + name +
+            "' (by name, reserved role, form of disk, ...) for the sidecar, or"
+            " for one agent or framework; the rest is reported as one amount,"
+            " which is only offered as a whole");
   }
 
   if (snapshot.underWay()) {
     return;
   }
 
-  // A message must not become too large for the sidecar.
+  // Keep messages within what the sidecar reads.
   constexpr size_t BYTES = 64 << 10;
   wire::Event event;
   size_t bytes = 0;
@@ -98,11 +98,11 @@ void Brain::define()
 }
 
 
-// Of what they said something is part of an overflow from now on.
+// Reports tellers whose resources have newly gone to an overflow kind.
 void Brain::tellOverflow()
 {
   if (following && !snapshot.underWay()) {
-    for (Teller teller : state.kinds.takeOver()) {
+    for (Teller teller : state.kinds.takeNewlyOver()) {
       tellOverflow(teller);
     }
   }
@@ -148,7 +148,7 @@ void Brain::sendSoon()
   if (coalescer.size() >= static_cast<size_t>(EventCoalescer::ROWS_MAX)) {
     sendCoalesced();
   } else if (coalescer.size() > 0) {
-    // Behind what the master has said by then.
+    // Wait for calls of the master that are already queued.
     sendingSoon = true;
   }
 }
@@ -188,8 +188,8 @@ void Brain::sendHold(
 }
 
 
-// As of its role's own handle, no more as of another's. What is there twice for
-// a moment is offered to nobody.
+// Reports holdings under the role's own handle, then releases them under the
+// shared one. In this order nothing held appears free.
 void Brain::tellMover(uint32_t agent, const Allocation& held)
 {
   const Amounts amounts = toAmounts(held.parts);
@@ -221,7 +221,7 @@ void Brain::sendPause()
 }
 
 
-// A part of the snapshot; behind the last what happened meanwhile.
+// Sends the next part of the snapshot; after the last one, the backlog.
 void Brain::sendSnapshot(int64_t nowMs)
 {
   Message message;
@@ -248,7 +248,7 @@ void Brain::sendSnapshot(int64_t nowMs)
 
 namespace {
 
-// One row of those amounts that are above 0 times `sign`.
+// One row with the amounts whose sign is `sign`.
 wire::Holdings row(const Place& place, const Amounts& amounts, int64_t sign)
 {
   Amounts some;
@@ -268,7 +268,7 @@ wire::Holdings row(const Place& place, const Amounts& amounts, int64_t sign)
 } // namespace {
 
 
-// `ofTotal` and `ofHeld` are what each became more, or less, by kind.
+// `ofTotal` and `ofHeld` are changes by kind.
 void Brain::sendConversion(
     uint32_t framework,
     uint32_t role,
@@ -302,7 +302,7 @@ void Brain::sendConversion(
     return;
   }
 
-  // More, or fewer, copies of a shared volume change what is held only.
+  // Copies of a shared volume change only what is held.
   Amounts copies = ofHeld;
   for (const auto& entry : ofTotal) {
     change(entry.first, -entry.second, &copies);

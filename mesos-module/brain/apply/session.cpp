@@ -25,14 +25,14 @@ void Brain::forgetSession()
   cycleAgents.clear();
   watchMs = INT64_MAX;
 
-  // The next snapshot tells of frameworks as they are.
+  // The next snapshot contains the frameworks' current state.
   workedOut.clear();
   lateUpdates.clear();
 }
 
 
-// With another session, which has another snapshot.
-void Brain::beginAnew()
+// Replaces the session by a new one, with a new snapshot.
+void Brain::restartSession()
 {
   forgetSession();
   emit(Message::Kind::STOP);
@@ -43,14 +43,14 @@ void Brain::beginAnew()
 std::string Brain::step(const Welcomed& event, int64_t nowMs)
 {
   if (breakerOpen) {
-    return "No session is wanted";
+    return "No session is expected";
   }
 
   forgetSession();
   following = true;
   state.roles.forgetHandles();
-  giveUpRoles();
-  makeRoom(nowMs);
+  removeUnusedRoles();
+  retryCrowded(nowMs);
 
   for (uint32_t each = 0; each < state.classes.end(); ++each) {
     if (state.classes.defined(each) && state.classes.traits(each).depth > 0) {
@@ -59,7 +59,7 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
     }
   }
 
-  // Kinds that nobody names any more are left behind here, too.
+  // This also drops kinds no longer in use.
   state.kinds =
       Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));
   state.messageBytesMax =
@@ -81,7 +81,7 @@ std::string Brain::step(const Connected& event, int64_t)
   log(Level::INFO,
       "Sidecar " + event.sidecarId + " (version " + event.sidecarVersion +
           (state.options.shadow
-               ? ") is asked beside Mesos's own allocator from now on"
+               ? ") is asked in the shadow of Mesos's own allocator"
                : ") decides on offers from now on"));
   return std::string();
 }
@@ -91,7 +91,8 @@ std::string Brain::step(const Ended& event, int64_t)
 {
   forgetSession();
 
-  // Where nobody comes for hours, not every attempt is worth a line.
+  // If no sidecar comes for hours, log only attempts 1 to 4 and then powers of
+  // two.
   if (failures < 4 || (failures & (failures - 1)) == 0) {
     const char* what = event.wasConnected
         ? "The session with the sidecar ended: "
@@ -107,7 +108,7 @@ std::string Brain::step(const Ended& event, int64_t)
 
   ++failures;
 
-  // What it was asked last will not come.
+  // The outstanding cycle will not be answered.
   if (event.wasConnected) {
     triggerAll();
   }
@@ -120,7 +121,7 @@ std::string Brain::step(const NotStarted& event, int64_t nowMs)
 {
   forgetSession();
   log(Level::ERROR,
-      "A session cannot be begun: " + event.why + "; trying again in " +
+      "A session cannot be started: " + event.why + "; trying again in " +
           std::to_string(state.options.breakerPauseMs) + " ms");
   breakerMs = nowMs + state.options.breakerPauseMs;
   return std::string();
@@ -132,7 +133,7 @@ void Brain::addAgents(
     std::vector<uint32_t>* agents,
     bool* all)
 {
-  // The same agents may be there many times over.
+  // The list may contain duplicates.
   constexpr size_t MOST = 1 << 14;
 
   if (*all || agents->size() + some.size() > MOST) {

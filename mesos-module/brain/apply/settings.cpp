@@ -10,7 +10,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Sorted by the number of the name; amounts of 0 count.
+// Sorted by the number of the name; keeps amounts of 0.
 Amounts byName(const Quantities& quantities, Names* names)
 {
   Amounts result;
@@ -103,7 +103,7 @@ std::string Brain::step(const Exclude& event, int64_t)
 }
 
 
-// Books and tells it, where it is new.
+// Books and reports a change of exclusion.
 void Brain::exclude(
     uint32_t framework,
     uint32_t role,
@@ -132,7 +132,7 @@ void Brain::exclude(
   change->add_agent(agent);
   change->add_excluded(excluded);
 
-  // A message must not become too large for the sidecar.
+  // Keep messages within what the sidecar reads.
   if (change->framework_size() >= EventCoalescer::ROWS_MAX) {
     send(std::move(*message));
     *message = wire::Event();
@@ -140,7 +140,7 @@ void Brain::exclude(
 }
 
 
-// What was evaluated of these roles before is void.
+// Clears exclusions of these roles.
 std::string
 Brain::apply(const IgnoreConstraints& event, uint32_t framework, int64_t)
 {
@@ -171,7 +171,7 @@ Brain::apply(const IgnoreConstraints& event, uint32_t framework, int64_t)
       "not evaluated for " + std::to_string(event.roles.size()) +
           " of its roles");
 
-  // As any other words; the rows are those that the sidecar heard of before.
+  // Reported like other ignored input; the sidecar already knows `rows`.
   Framework* edited = state.frameworks.edit(framework);
   wire::Framework info = *edited->info;
   const Aside::Rows rows = info.set_aside();

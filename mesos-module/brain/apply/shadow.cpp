@@ -6,7 +6,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Whether it may have been refused because others have it by now.
+// Whether the refusal may be due to resources that others hold by now.
 bool isForWantOfAmounts(wire::OutcomeReason reason)
 {
   switch (reason) {
@@ -20,7 +20,7 @@ bool isForWantOfAmounts(wire::OutcomeReason reason)
 }
 
 
-// Numbers of ranges and sets that somebody holds are not held twice.
+// Removes elements that the allocation already holds.
 Parts withoutHeld(const Parts& parts, const Allocation* allocation)
 {
   Parts result;
@@ -45,17 +45,17 @@ Parts withoutHeld(const Parts& parts, const Allocation* allocation)
 } // namespace {
 
 
-// How long a decision waits for an offer that is like it: the other allocator
-// begins anew after an interval and what its run takes.
+// How long a decision waits for a matching offer: an interval of the other
+// allocator, plus a margin for its run.
 int64_t Brain::comparedForMs() const
 {
   return state.options.intervalMs + state.options.intervalMs / 4;
 }
 
 
-// The sidecar is to decide on what the other allocator decided on. So it is
-// asked once the first offer of a run is seen, before it hears of it; the
-// others of the run follow within a moment.
+// The sidecar should decide on the same state as the other allocator. So it is
+// asked at the first offer of a run, before it is told of that offer; the rest
+// of the run follows at once.
 void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
 {
   const int64_t lastMs = intervalEndMs - state.options.intervalMs;
@@ -70,7 +70,7 @@ void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
 std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
 {
   if (!state.options.shadow) {
-    return misfit("Nobody decides beside the sidecar and the module");
+    return misfit("Another allocator offers, but the module is not in shadow");
   }
 
   for (const OfferedBeside::Row& row : event.rows) {
@@ -84,8 +84,7 @@ std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
 
   askBeforeOffers(nowMs, event.silentMs);
 
-  // Both may have gone while the offer was on its way; then the master takes
-  // it back from nobody.
+  // Either may have gone while the offer was on its way; nothing is held then.
   uint32_t framework;
   if (findFramework(event.framework, &framework) == nullptr) {
     return "Framework " + event.framework + " is not known";
@@ -103,9 +102,8 @@ std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
 }
 
 
-// The master has the offer, so it is booked whether it fits or not: what is
-// held beyond the total is no more than nothing free, and comes back by the
-// master's calls.
+// The master has the offer, so it is booked even if it does not fit. Beyond the
+// total nothing is free, and the master's calls give it back.
 void Brain::bookBeside(
     uint32_t framework,
     uint32_t number,
@@ -114,9 +112,8 @@ void Brain::bookBeside(
 {
   if (!contains(state.books.free(agent), row.parts)) {
     misfit(
-        "Offered on agent " + row.agent +
-            ", by Mesos's own allocator, is what is not free there; it is "
-            "booked all the same",
+        "Mesos's own allocator offers what is not free on agent " + row.agent +
+            "; booked nevertheless",
         Level::WARNING);
   }
 
@@ -133,7 +130,7 @@ void Brain::bookBeside(
 }
 
 
-// In shadow no decision is carried out: it is compared.
+// In shadow decisions are compared, not carried out.
 void Brain::compare(const Pair& pair, int64_t nowMs, Admission* admission)
 {
   const bool passes = admission->reason == wire::OUTCOME_REASON_OFFERED ||

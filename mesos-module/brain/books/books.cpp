@@ -75,7 +75,8 @@ const AgentResource* Books::find(const Agent& agent, uint32_t resourceClass)
 }
 
 
-// Mostly all of it was free, and then what is free need not be counted anew.
+// Usually all of it was free; then the count can be adjusted without
+// recounting.
 void Books::takeAway(const Part& part, AgentResource* resource)
 {
   const bool all = contains(resource->free, part.spans);
@@ -85,8 +86,8 @@ void Books::takeAway(const Part& part, AgentResource* resource)
 }
 
 
-// Which numbers of ranges and sets are free. All that is held is put together
-// first: to take it away for each holder would look at what is free each time.
+// Recomputes the free elements of ranges and sets. Joins all held spans first,
+// because subtracting each holder's would scan the free ones every time.
 void Books::refresh(const Agent& agent, AgentResource* resource)
 {
   if (classes->traits(resource->resourceClass).type == Type::SCALAR) {
@@ -106,9 +107,9 @@ void Books::refresh(const Agent& agent, AgentResource* resource)
 }
 
 
-// Numbers that come back, and are no longer held in the books, are free again.
-// Where all numbers that are held are held once, and are there, they add up to
-// what is not free; then no other holder need be looked at.
+// Frees elements that are no longer held. If held amounts add up to what is not
+// free, each element is held once and exists, and the other holders need not be
+// checked.
 void Books::giveBack(
     const Agent& agent,
     const Part& part,
@@ -128,7 +129,7 @@ void Books::giveBack(
 }
 
 
-// Resources of which there is nothing any more are given up.
+// Removes resources that are neither in the total nor held.
 void Books::tidy(Agent* agent)
 {
   agent->resources.erase(
@@ -213,7 +214,7 @@ void Books::removeAgent(uint32_t number)
 }
 
 
-// Of a shared resource class one copy counts, however many are held.
+// Of a shared resource class, one copy counts.
 int64_t Books::counted(uint32_t resourceClass, int64_t amount) const
 {
   const Traits& traits = classes->traits(resourceClass);
@@ -221,7 +222,7 @@ int64_t Books::counted(uint32_t resourceClass, int64_t amount) const
 }
 
 
-// Books the difference; the allocation itself is for the caller.
+// Books the difference; the caller updates the allocation itself.
 void Books::changeHeld(
     Agent* agent,
     uint32_t framework,
@@ -291,7 +292,7 @@ void Books::hold(
   Agent* agent = agents->edit(number);
   Allocation* there = allocation(agent, framework, role);
 
-  // Mostly there was nothing.
+  // Common case: nothing was held.
   if (there->parts.empty()) {
     changeHeld(agent, framework, role, Parts(), parts);
     there->parts = parts;
@@ -329,7 +330,7 @@ Parts Books::release(
   Agent* agent = agents->edit(number);
   Allocation* mine = allocation(agent, framework, role);
 
-  // Mostly all that was held comes back.
+  // Common case: everything held comes back.
   if (all) {
     released.swap(mine->parts);
     changeHeld(agent, framework, role, released, Parts());

@@ -13,8 +13,7 @@
 namespace allocator {
 namespace brain {
 
-// What became of amounts of resource classes: `consumed` is no more,
-// `converted` is there instead.
+// An operation's effect: `consumed` is replaced by `converted`.
 struct Conversion
 {
   Parts consumed;
@@ -22,15 +21,16 @@ struct Conversion
 };
 
 
-// What agents have, who holds it (offered or in use), and what is free.
+// What agents have, which framework holds it (offered or in use), and what is
+// free.
 //
-// For each resource class on each agent, free + held == total, exactly, as long
-// as not more is held than there is; then nothing is free. Nobody but this
-// class changes the resources and allocations of agents. What is given back is
-// clamped to what is held, for the master counts some cases differently (inputs
-// of pending operations, agents that went meanwhile).
+// Invariant: for each resource class on each agent, free + held == total,
+// exactly; if more is held than exists, nothing is free. Only this class
+// changes the resources and allocations of agents. A release is clamped to what
+// is held, because the master counts some cases differently (inputs of pending
+// operations, agents removed meanwhile).
 //
-// All resource classes that are named must be defined, and agents be there.
+// Agents must exist, and resource classes must be defined.
 class Books
 {
 public:
@@ -39,16 +39,16 @@ public:
   {
   }
 
-  // Gives whether that changed anything.
+  // Returns whether anything changed.
   bool setTotal(uint32_t agent, const Parts& total);
 
-  // To be called before the agent's record is removed.
+  // Call before removing the agent's record.
   void removeAgent(uint32_t agent);
 
   void
   hold(uint32_t agent, uint32_t framework, uint32_t role, const Parts& parts);
 
-  // Gives what was really held of `parts`.
+  // Returns the part of `parts` that was held.
   Parts release(
       uint32_t agent,
       uint32_t framework,
@@ -57,10 +57,10 @@ public:
 
   void removeFramework(uint32_t framework);
 
-  // Applies conversions, one after the other, to what a framework holds
-  // (out of `offered`) and to the total; all of them or none. Those that
-  // consume nothing (one more copy of a shared volume) leave the total as
-  // it is. Gives what was wrong.
+  // Applies conversions in order to what a framework holds (out of `offered`)
+  // and to the total; all of them or none. A conversion that consumes nothing
+  // (another copy of a shared volume) leaves the total unchanged. Returns an
+  // error, or an empty string.
   std::string convertHeld(
       uint32_t agent,
       uint32_t framework,
@@ -68,9 +68,10 @@ public:
       const Parts& offered,
       const std::vector<Conversion>& conversions);
 
-  // The same where the books do not say so, but the master does: what fits
-  // `offered` is held from now on. The total follows as far as it has what is
-  // consumed, so nothing comes into being. Gives whether they fit `offered`.
+  // Follows conversions that the master applied although they contradict the
+  // books. The result of applying them to `offered` is held from now on. The
+  // total follows as far as it contains what is consumed, so no resources are
+  // created. Returns whether they fit `offered`.
   bool followHeld(
       uint32_t agent,
       uint32_t framework,
@@ -78,30 +79,29 @@ public:
       const Parts& offered,
       const std::vector<Conversion>& conversions);
 
-  // The same as `convertHeld` for what is free, and no copy of it is held.
+  // Like `convertHeld`, for free resources; no copy of a consumed shared
+  // resource may be held.
   std::string convertFree(uint32_t agent, const Conversion& conversion);
 
-  // The amount of a resource that is free; of a shared resource class, however
-  // many hold it, one copy.
+  // The free amount; for a shared resource class, the whole total, regardless
+  // of its holders.
   int64_t free(const AgentResource& resource) const;
 
-  // All that is free of the agent.
   Parts free(const Agent& agent) const;
 
-  // Whether anything is.
   bool hasFree(const Agent& agent) const;
 
-  // Null where the agent has nothing of the resource class.
+  // Null if the agent has nothing of the resource class.
   static const AgentResource* find(const Agent& agent, uint32_t resourceClass);
 
-  // Null where the framework holds nothing there in the role.
+  // Null if the framework holds nothing there in the role.
   static const Allocation*
   find(const Agent& agent, uint32_t framework, uint32_t role);
 
   static Parts total(const Agent& agent);
 
-  // Says what is wrong with the books of an agent; empty where nothing
-  // is. It costs time, and is for tests.
+  // The first inconsistency of an agent's books, or empty. Expensive; for
+  // tests.
   std::string check(const Agent& agent) const;
 
 private:

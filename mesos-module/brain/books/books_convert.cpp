@@ -4,7 +4,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Applies conversions one after the other; gives what was wrong.
+// Applies conversions in order; returns an error or an empty string.
 std::string convert(
     const std::vector<Conversion>& conversions,
     bool ofTotal,
@@ -56,7 +56,7 @@ std::string Books::convertHeld(
     subtract(offered, &held);
     add(mine, &held);
 
-    // Held first: resource classes that appear are in use by then.
+    // Hold before changing the total, so that new resource classes are in use.
     release(number, framework, role, there->parts);
     hold(number, framework, role, held);
     setTotal(number, all);
@@ -145,15 +145,15 @@ std::string Books::check(const Agent& agent) const
     }
 
     if (free != resource.free) {
-      return where + "other numbers are free than nobody holds";
+      return where + "the free elements are not those that are not held";
     }
 
     if (resource.freeAmount != amountOf(free)) {
-      return where + "so many numbers are not free as the books say";
+      return where + "the free amount is not that of the free elements";
     }
 
     if (resource.total < 0 || (resource.total == 0 && resource.held == 0)) {
-      return where + "there is a resource of nothing";
+      return where + "a resource is neither in the total nor held";
     }
   }
 

@@ -17,7 +17,7 @@
 namespace allocator {
 namespace brain {
 
-// All that is known of the cluster.
+// The state of the cluster.
 struct Cluster
 {
   Cluster()
@@ -25,7 +25,7 @@ struct Cluster
   {
   }
 
-  // Its parts refer to each other.
+  // Members hold pointers to each other.
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
@@ -48,17 +48,17 @@ struct Cluster
   std::map<std::string, Quota> quotas;
   std::map<std::string, double> weights;
   bool restricted = false;
-  std::set<std::string> whitelist; // Host names; where it is restricted.
+  std::set<std::string> whitelist; // Host names; used if `restricted`.
 
   Sums sums;
   Books books;
   Filters filters;
 
-  // No message should be larger: what the sidecar of the session reads.
+  // What the session's sidecar reads at most; messages should not be larger.
   size_t messageBytesMax = SIZE_MAX;
 
   bool paused = false;     // Within a bracket of the master's calls.
-  bool recovering = false; // After a failover, until the agents are back.
+  bool recovering = false; // After a failover, until agents have returned.
 
   bool offersPaused() const { return paused || recovering; }
 };

@@ -8,7 +8,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// So many may lie with agents beside as many as those that were not dropped.
+// Dropped filters are swept when they exceed this plus the number in force.
 constexpr size_t DROPPED_MAX = 1024;
 
 } // namespace {
@@ -78,8 +78,8 @@ void Filters::add(
   const int64_t expiresMs = nowMs + std::max(refuseMs - 1, intervalMs);
   Agent* agent = agents->edit(number);
 
-  // One that another contains and outlives says nothing: so a framework
-  // that declines the same for ever does not make the list grow.
+  // Remove filters that the new one contains and outlives, so repeated declines
+  // do not grow the list.
   const std::pair<size_t, size_t> old = range(*agent, framework, role);
   sweep(agent, old.first, old.second, [&](const OfferFilter& each) {
     return !lasts(each, nowMs) ||
@@ -110,7 +110,7 @@ void Filters::add(
   ++records;
   expiries.push(Expiry{expiresMs, number});
 
-  // It must not grow, either.
+  // Bound stale entries, too.
   if (expiries.size() > 2 * records + 1024) {
     rebuildExpiries();
   }
@@ -213,8 +213,7 @@ void Filters::dropAgent(uint32_t number)
 
 void Filters::expire(int64_t nowMs)
 {
-  // Whoever drops filters that were to last for long must not make the master
-  // grow.
+  // Bounds memory against frameworks that keep dropping long filters.
   if (records > 2 * count + DROPPED_MAX) {
     sweepDropped();
   }

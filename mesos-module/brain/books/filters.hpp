@@ -15,11 +15,12 @@
 namespace allocator {
 namespace brain {
 
-// What frameworks refused. A filter bars what its parts contain until it
-// expires. It lies in the record of its agent and goes with that; all of a
-// framework's in a role are dropped at once by a new generation. They are swept
-// out of the agents when they expire, when something is added beside them, or
-// when they are many.
+// Offer filters in force.
+//
+// A filter is stored in its agent's record and removed with it. Dropping all
+// filters of a framework in a role only starts a new generation; old ones are
+// swept out when they expire, when another filter is added for the same
+// framework and role, or when too many accumulate.
 class Filters
 {
 public:
@@ -28,7 +29,7 @@ public:
   {
   }
 
-  // A filter outlives the next cycle (MESOS-4302).
+  // The allocation interval: a filter outlives the next cycle (MESOS-4302).
   void setInterval(int64_t ms) { intervalMs = ms; }
 
   void add(
@@ -46,33 +47,30 @@ public:
       const Parts& offer,
       int64_t nowMs) const;
 
-  // Whether it is neither expired nor dropped.
+  // Neither expired nor dropped.
   bool lasts(const OfferFilter& filter, int64_t nowMs) const;
 
-  // Its role may have been given up since then.
+  // A dropped filter's role may no longer exist.
   bool isDropped(const OfferFilter& filter) const;
 
   void drop(uint32_t framework, uint32_t role);
   void dropFramework(uint32_t framework);
 
-  // To be called before the agent's record is removed, and where it
-  // became another one.
+  // Call before removing the agent's record, or when its attributes change.
   void dropAgent(uint32_t agent);
 
-  // Forgets those that have expired, and those that were dropped where there
-  // are many; others are not looked at.
+  // Removes expired filters and, if many have accumulated, dropped ones.
   void expire(int64_t nowMs);
 
   size_t size() const { return count; }
 
-  // Those in the role.
   size_t countOf(uint32_t role) const;
 
 private:
-  // Of a framework in a role.
+  // Filters of a framework in a role.
   struct Client
   {
-    uint32_t generation = 0; // None is 0.
+    uint32_t generation = 0; // From 1.
     size_t count = 0;
   };
 
@@ -88,7 +86,7 @@ private:
       std::priority_queue<Expiry, std::vector<Expiry>, std::greater<Expiry>>;
   using Gone = std::function<bool(const OfferFilter&)>;
 
-  // Takes out, of those from `begin` to `end`, what is gone.
+  // Removes those in [begin, end) for which `gone` is true.
   void sweep(Agent* agent, size_t begin, size_t end, const Gone& gone);
   void sweepDropped();
   void countIn(uint32_t role, ptrdiff_t more);
@@ -102,13 +100,12 @@ private:
 
   int64_t intervalMs = 1000;
   std::unordered_map<uint64_t, Client> clients;
-  std::unordered_map<uint32_t, size_t> ofRole; // Those that were not dropped.
-  uint32_t generations = 0;                    // That have begun.
-  size_t count = 0;                            // The same in all roles.
-  size_t records = 0;                          // All that lie with agents.
+  std::unordered_map<uint32_t, size_t> ofRole; // In force, by role.
+  uint32_t generations = 0;                    // Generations started.
+  size_t count = 0;                            // In force.
+  size_t records = 0; // Stored in agents, dropped ones included.
 
-  // When an agent has something that expires, the first on top. Filters
-  // that went before leave their entries here.
+  // Expiry times by agent, earliest first. Removed filters leave their entries.
   Expiries expiries;
 };
 

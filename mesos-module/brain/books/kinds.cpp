@@ -9,11 +9,11 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Of the names that may still come, so many find room for an overflow kind.
+// Room reserved for overflow kinds of names yet to come.
 constexpr size_t NEW_NAMES = 8;
 
 
-// As agents have them, if nobody says anything else.
+// Resources that agents have by default.
 bool isMesosOwn(const Traits& traits)
 {
   const std::string& name = traits.name;
@@ -23,9 +23,9 @@ bool isMesosOwn(const Traits& traits)
 }
 
 
-// Whom a kind is counted for. Who reserves says so in the resource itself, as
-// far as there are principals at all. Of what nobody told, operators reserved
-// it, and a role is as good as they are.
+// The teller that a kind counts against: the principal of the reservation if it
+// has one; else the agent or framework that reported it; else, for operators'
+// reservations, the role.
 std::string tellerOf(const ResourceClasses::Row& resourceClass)
 {
   const Traits& traits = resourceClass.traits;
@@ -49,7 +49,7 @@ wire::ValueType typeOf(Type type)
 }
 
 
-// A sidecar need not know how high a stack of reservations is.
+// The sidecar does not need the exact depth beyond the limit.
 uint32_t depthOf(const Traits& traits)
 {
   return std::min<uint32_t>(traits.depth, RESERVATION_DEPTH_MAX);
@@ -120,7 +120,7 @@ bool Kinds::Share::hasRoom(const std::string& teller, size_t count) const
 }
 
 
-bool Kinds::isWorn() const
+bool Kinds::hasManyUnused() const
 {
   return std::any_of(shares.begin(), shares.end(), [](const Share& share) {
     return share.idle > 0 && KINDS_WORN_OF_ROOM * share.idle >= share.room;
@@ -181,17 +181,17 @@ uint32_t Kinds::number(const ResourceClasses::Row& resourceClass)
   const std::string teller =
       room == PLAIN ? std::string() : tellerOf(resourceClass);
 
-  // With a name comes the overflow of its name.
+  // A new name also reserves an overflow kind.
   const bool newName = overflows.count(traits.name) == 0;
   const size_t count = newName && !ownName ? 2 : 1;
   const bool hasShare = room == PLAIN || share.hasRoom(teller, count);
   if (!hasShare && newName && !ownName) {
-    meet(OTHERS);
+    reserveOverflow(OTHERS);
     return overflow(OTHERS, resourceClass.teller);
   }
-  meet(traits.name);
+  reserveOverflow(traits.name);
 
-  // The first kind of a name may take room that is kept for new names.
+  // The first kind of a name may use the room reserved for new names.
   const size_t kept = overflowsMissing + (newName ? 0 : NEW_NAMES);
   if (!hasShare || kinds.size() + kept >= most) {
     return overflow(traits.name, resourceClass.teller);
@@ -207,8 +207,8 @@ uint32_t Kinds::number(const ResourceClasses::Row& resourceClass)
 }
 
 
-// Room is kept for the overflow of a name that is met.
-void Kinds::meet(const std::string& name)
+// Reserves room for the overflow kind of a new name.
+void Kinds::reserveOverflow(const std::string& name)
 {
   overflowsMissing += overflows.emplace(name, NONE).second ? 1 : 0;
 }
@@ -217,7 +217,7 @@ void Kinds::meet(const std::string& name)
 uint32_t Kinds::overflow(const std::string& name, Teller teller)
 {
   if (over.insert(teller).second) {
-    overNow.push_back(teller);
+    newlyOver.push_back(teller);
   }
 
   uint32_t& overflow = overflows[name];
@@ -236,7 +236,7 @@ uint32_t Kinds::overflow(const std::string& name, Teller teller)
 }
 
 
-// Nobody has it yet.
+// Initially without resource classes.
 uint32_t Kinds::append(wire::Kind&& kind, Room room)
 {
   const uint32_t number = static_cast<uint32_t>(kinds.size());
@@ -286,10 +286,10 @@ std::vector<std::string> Kinds::takeCrowded()
 }
 
 
-std::vector<Teller> Kinds::takeOver()
+std::vector<Teller> Kinds::takeNewlyOver()
 {
   std::vector<Teller> result;
-  result.swap(overNow);
+  result.swap(newlyOver);
   return result;
 }
 

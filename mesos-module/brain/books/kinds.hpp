@@ -17,92 +17,93 @@
 namespace allocator {
 namespace brain {
 
-// The kinds of a session: what the sidecar keeps apart of the resource classes.
-// Labels, principals, ids of volumes, sources and providers make none.
-// Numbers start at 0 and are never bound again within a session.
+// The kinds of a session: the distinctions between resource classes that the
+// sidecar knows. Labels, principals, volume ids, sources and providers make no
+// distinction. Numbers start at 0 and are not reused within a session.
 //
-// No more kinds are kept apart than the sidecar takes. What comes beyond
-// that is of the overflow kind of its name; room for those is kept free.
+// The number of kinds is limited by the sidecar. Further resource classes share
+// the overflow kind of their name, for which room is reserved.
 //
-// Nobody takes the room from all others: of what is reserved, and of what has a
-// name that is not Mesos's own, each teller has a share (see `bounds.hpp`).
-// Beyond it a resource is of the overflow of its name, too; a name that is
-// beyond it is of one overflow kind for all such names.
+// To protect others, each teller has a share of the kinds for reserved
+// resources and of those for names that are not Mesos's own (see `bounds.hpp`).
+// Beyond its share a resource goes to the overflow of its name, and a new name
+// to one overflow kind for all such names.
 class Kinds
 {
 public:
   static constexpr uint32_t NONE = UINT32_MAX;
 
-  // Sidecars take so many unless they say otherwise.
+  // The protocol's default limit.
   static constexpr size_t MOST_DEFAULT = session::KINDS_DEFAULT;
 
-  // The name of that one kind; no resource of Mesos is called so.
+  // Name of the overflow kind for all names; not a valid resource name in
+  // Mesos.
   static const char* const OTHERS;
 
   explicit Kinds(size_t _most = MOST_DEFAULT);
 
-  // The kind of a resource class that is defined; NONE where there is no room
-  // even for an overflow kind, and then the sidecar must not hear of it.
+  // The kind of a defined resource class, bound if necessary. NONE if there is
+  // no room even for an overflow kind; the sidecar must not be told of the
+  // resource then.
   uint32_t bind(uint32_t resourceClass, const ResourceClasses& table);
 
-  // NONE where it was not bound.
+  // NONE if not bound.
   uint32_t find(uint32_t resourceClass) const;
 
-  // The number of the resource class is to name another.
+  // The resource class's number is about to be reused.
   void forget(uint32_t resourceClass);
 
   bool known(uint32_t kind) const { return kind < kinds.size(); }
 
-  // Whether objects of a known kind are given whole only.
+  // Whether only whole objects of a known kind are given.
   bool whole(uint32_t kind) const
   {
     return kinds[kind].indivisible() || kinds[kind].rest();
   }
 
-  // Whether it is part of an overflow.
   bool isOverflow(uint32_t resourceClass) const
   {
     const uint32_t kind = find(resourceClass);
     return kind != NONE && kinds[kind].rest();
   }
 
-  // Whether anything is.
   bool hasOverflow() const { return !over.empty(); }
 
-  // Whether much of the room is taken by what nobody has any more.
-  bool isWorn() const;
+  // Whether unused kinds take a large part of some share.
+  bool hasManyUnused() const;
 
-  // Of whose resources some are part of an overflow; and those that are new
-  // since the last call.
+  // Whether some of the teller's resources are in an overflow kind.
+  // `takeNewlyOver` returns tellers that are new since the last call.
   bool isOver(Teller teller) const { return over.count(teller) > 0; }
-  std::vector<Teller> takeOver();
+  std::vector<Teller> takeNewlyOver();
   void forgetTeller(Teller teller) { over.erase(teller); }
 
-  // Amounts by kind; parts that no kind can be bound for are left out.
+  // Amounts by kind, sorted; parts without a kind are left out.
   Amounts toAmounts(const Parts& parts, const ResourceClasses& table);
 
   size_t size() const { return kinds.size(); }
   const std::string& name(uint32_t kind) const { return kinds[kind].name(); }
 
-  // Names whose resource classes became too many since the last call.
+  // Names whose overflow kind was created since the last call.
   std::vector<std::string> takeCrowded();
 
-  // Kinds that are new since the last call.
+  // Kinds created since the last call.
   std::vector<wire::Kind> takeNew();
 
 private:
-  // A part of the room.
+  // A part of the limit.
   struct Share
   {
     bool hasRoom(const std::string& teller, size_t kinds) const;
 
     size_t room;
     size_t taken = 0;
-    size_t idle = 0; // Of what is taken, kinds that nobody has any more.
-    std::unordered_map<std::string, size_t> told; // How many each teller took.
+    size_t idle = 0; // Taken by kinds no longer in use.
+    std::unordered_map<std::string, size_t> told; // Taken, by teller.
   };
 
-  // Mesos's own names unreserved, other names, and what is reserved.
+  // PLAIN: Mesos's own names, unreserved. NAMED: other names. RESERVED: Mesos's
+  // own names, reserved.
   enum Room : uint8_t
   {
     PLAIN,
@@ -114,25 +115,24 @@ private:
   uint32_t number(const ResourceClasses::Row& resourceClass);
   uint32_t overflow(const std::string& name, Teller teller);
   uint32_t append(wire::Kind&& kind, Room room);
-  void meet(const std::string& name);
+  void reserveOverflow(const std::string& name);
 
   size_t most;
   std::array<Share, ROOMS> shares;
   std::vector<wire::Kind> kinds;
 
-  // Of each kind, the part that it takes room of, and how many resource classes
-  // it has.
+  // By kind: the share it belongs to, and the number of its resource classes.
   std::vector<Room> roomOf;
   std::vector<uint32_t> classes;
   std::vector<uint32_t> ofClass;
   std::unordered_map<std::string, uint32_t> byTraits;
 
-  // The overflow kind of each name that was met and has room, or NONE.
+  // Overflow kind by name; NONE if room is reserved but no kind exists yet.
   std::unordered_map<std::string, uint32_t> overflows;
-  size_t overflowsMissing = 0; // How many of them are NONE.
+  size_t overflowsMissing = 0; // How many are NONE.
   std::vector<std::string> crowded;
   std::set<Teller> over;
-  std::vector<Teller> overNow;
+  std::vector<Teller> newlyOver;
   size_t taken = 0;
 };
 

@@ -9,7 +9,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// Of a name that cannot be told as it is so much is shown.
+// How much of a name is shown if it cannot be reported unchanged.
 constexpr size_t SHOWN_BYTES_MAX = 80;
 
 } // namespace {
@@ -97,8 +97,8 @@ bool Roles::isPath(const std::string& path)
 
 namespace {
 
-// Calls `each` with the length of each path above this one that may have a
-// place in the tree, from the top, and its level.
+// Calls `each(length, level)` for each proper ancestor path that may be in the
+// tree, top down.
 template <typename Each>
 void forAbove(const std::string& path, const Each& each)
 {
@@ -114,8 +114,8 @@ void forAbove(const std::string& path, const Each& each)
 }
 
 
-// What a sidecar is told of a role, given that of the role above it, of which
-// the path is so long. Another role of the same path is told the same.
+// The path to report for a role whose parent is reported as `above` and has a
+// path of `length` bytes. Depends on the path only.
 std::string
 tellBelow(const std::string& above, size_t length, const std::string& path)
 {
@@ -124,7 +124,7 @@ tellBelow(const std::string& above, size_t length, const std::string& path)
 
   if (name.empty() || name.find('/') != std::string::npos ||
       name.size() > TEXT_BYTES_MAX || !isText(name)) {
-    // No role of Mesos has a blank in it, so no other is told so.
+    // Valid Mesos roles contain no blanks, so this cannot clash.
     name = toShown(name, SHOWN_BYTES_MAX);
     std::replace(name.begin(), name.end(), '/', '.');
     name += " " + markOf(path);
@@ -186,8 +186,8 @@ size_t Roles::lacking(const std::string& path, size_t levels, Standing standing)
 }
 
 
-// Its parent is the nearest ancestor that is there. Those of so many levels
-// come with it; a top-level role always does.
+// Binds a role, its top-level role and ancestors up to `levels`; the parent is
+// the nearest ancestor that exists.
 uint32_t Roles::place(const std::string& path, size_t levels, Standing standing)
 {
   uint32_t parent = 0;
@@ -218,7 +218,7 @@ uint32_t Roles::place(const std::string& path, size_t levels, Standing standing)
 }
 
 
-// A role that is not known, untold.
+// Adds an unknown role as untold.
 uint32_t Roles::append(const std::string& path, uint32_t parent)
 {
   uint32_t role = static_cast<uint32_t>(rows.size());
@@ -240,7 +240,7 @@ uint32_t Roles::append(const std::string& path, uint32_t parent)
 }
 
 
-// Untold roles below one that is new stood below its parent until now.
+// Moves untold descendants from the parent of the new role to it.
 void Roles::adopt(uint32_t role)
 {
   const std::string below = rows[role].path + "/";
@@ -265,7 +265,7 @@ std::vector<Roles::Adoption> Roles::takeAdopted()
 }
 
 
-// With its ancestors, from the top.
+// Raises a role and its ancestors, top down.
 void Roles::raise(uint32_t role, Standing standing)
 {
   std::vector<uint32_t> low;
@@ -328,7 +328,7 @@ std::string Roles::toldAs(const std::string& path) const
 }
 
 
-// Whether the session heard of the role itself.
+// Whether the session knows the role itself.
 bool Roles::isHeard(uint32_t role) const
 {
   return rows[role].bound && rows[role].handle != 0 &&
@@ -336,7 +336,7 @@ bool Roles::isHeard(uint32_t role) const
 }
 
 
-// To all roles above those that are marked.
+// Marks all ancestors of marked roles.
 void Roles::spread(std::vector<bool>* marked) const
 {
   marked->resize(rows.size());
@@ -351,7 +351,7 @@ void Roles::spread(std::vector<bool>* marked) const
 }
 
 
-std::vector<uint32_t> Roles::giveUp(
+std::vector<uint32_t> Roles::removeUnused(
     std::vector<bool> inUse,
     std::vector<bool> sought)
 {
@@ -393,9 +393,9 @@ std::vector<uint32_t> Roles::giveUp(
 }
 
 
-// What nobody seeks any more takes room of agents, as far as there is any; what
-// the session heard of stays what it is. Ancestors first, for what is below an
-// untold role is untold.
+// Lowers a role that is no longer sought to USED if there is room, else to
+// UNTOLD; a role that the session knows keeps its standing. Ancestors go first,
+// because descendants of an untold role are untold.
 void Roles::lower(
     uint32_t role,
     const std::vector<bool>& sought,
@@ -451,7 +451,7 @@ void Roles::forgetHandles()
 }
 
 
-// The next handle, of the role.
+// Assigns the next handle.
 uint32_t Roles::tell(uint32_t role, const std::string& as)
 {
   handles.push_back(role);
@@ -465,7 +465,6 @@ uint32_t Roles::tell(uint32_t role, const std::string& as)
 }
 
 
-// Parents first.
 uint32_t Roles::handle(uint32_t role)
 {
   std::vector<uint32_t> unheard;

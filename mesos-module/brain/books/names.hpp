@@ -20,36 +20,35 @@ namespace brain {
 
 namespace wire = ::allocator::v1;
 
-// Binds numbers from 1 to ids, the lowest free one first. They are the
-// handles of the protocol, too.
+// Binds numbers to ids, from 1, lowest free number first. The numbers serve as
+// handles of the protocol.
 //
-// Each number remembers a revision: that of the message which said what it is
-// bound to, or that it is bound no more. So a decision that was made for
-// an earlier bearer of the number is recognised.
+// Each number remembers the revision of the message that last bound or released
+// it. A decision made for an earlier bearer is recognised by it.
 class Handles
 {
 public:
   static constexpr uint32_t NONE = 0;
 
-  // The number keeps its revision until another is sent: who knows its last
-  // bearer does not know this one yet.
+  // The number keeps its old revision until `sent`: a sidecar that knows the
+  // last bearer does not know this one yet.
   uint32_t bind(const std::string& id);
 
-  // `revision` is the one of the message that says so.
+  // `revision`: of the message that reports the release.
   void release(uint32_t handle, uint64_t revision);
 
   uint32_t find(const std::string& id) const;
 
-  // Null where the number, which may be any, is not bound.
+  // Null if unbound; any number is allowed.
   const std::string* id(uint32_t handle) const;
 
   void sent(uint32_t handle, uint64_t revision);
 
-  // 0 where the number is not bound.
+  // 0 if unbound.
   uint64_t revision(uint32_t handle) const;
 
-  // Whether the number was bound or released after the revision `known`: then
-  // whoever knew of nothing later named it in good faith.
+  // Whether the number was bound or released after revision `known`; then a
+  // sidecar that had applied `known` named it in good faith.
   bool changedSince(uint32_t handle, uint64_t known) const;
 
   // One more than the largest number that was ever bound.
@@ -72,39 +71,40 @@ private:
 };
 
 
-// Who names a role, for that says whose room it takes.
+// By whom a role is named, which decides whose limit it counts against.
+// Ascends.
 enum class Standing : uint8_t
 {
-  // Only agents do, beyond their share: a sidecar hears of it as of the nearest
-  // role above it that it is told, or as of `Roles::OTHERS`.
+  // Only by agents beyond their share: the sidecar sees it as the nearest
+  // ancestor it knows, or as `Roles::OTHERS`.
   UNTOLD,
 
-  // Only agents do: something is used in it, or below it.
+  // Only by agents: it or a descendant is in use.
   USED,
 
-  // Frameworks, or operators, name it or one below it.
+  // It or a descendant is named by a framework or an operator.
   SOUGHT,
 };
 
 
-// The tree of roles; number 0 is the root. Numbers are kept until somebody
-// finds out that nobody names them any more, the handles of the protocol for
-// a session: it hears of a role when it first needs to.
+// The tree of roles; number 0 is the root. Numbers persist until `removeUnused`
+// finds them unused. Protocol handles persist for a session; a role gets one
+// when the sidecar first needs it.
 //
-// Mesos takes a role of any depth. The tree has so many levels at most; what is
-// deeper stands right below the last ancestor that has a place. A role keeps
-// its path all the same.
+// Mesos allows any depth. The tree has ROLE_DEPTH_MAX levels at most; a deeper
+// role becomes a child of its last ancestor in the tree, but keeps its path.
 //
-// What agents say takes no room from frameworks. A role that is untold has no
-// place of its own: it stands below the nearest ancestor that is there, and
-// gets its place when somebody seeks it.
+// Roles named only by agents do not reduce the room of frameworks. An untold
+// role has no place of its own: it is a child of the nearest existing ancestor,
+// and gets its place once a framework or operator names it.
 class Roles
 {
 public:
-  // What a sidecar is told of untold roles; no role of Mesos has a blank in it.
+  // Stands for untold roles without a known ancestor; valid Mesos roles contain
+  // no blanks.
   static const char* const OTHERS;
 
-  // A role that came between another one and its parent.
+  // `above` was inserted between `below` and its parent.
   struct Adoption
   {
     uint32_t above;
@@ -113,98 +113,98 @@ public:
 
   Roles() : rows(1) { rows[0].bound = true; }
 
-  // Whether it is a path of names, none of them empty.
+  // Whether it is a path of non-empty names.
   static bool isPath(const std::string& path);
 
-  // For somebody who seeks it. Binds its ancestors, too, as far as a role that
-  // is new may have so many levels; two are always there for one that is no
-  // top-level role.
+  // The number of a role that a framework or operator names. Binds missing
+  // ancestors, up to `levels` levels; a nested role always has its top-level
+  // role.
   uint32_t number(const std::string& path, size_t levels = ROLE_DEPTH_MAX);
 
-  // For an agent that may bind so many more levels; beyond that, or where there
-  // is no room, it is untold.
+  // The number of a role that an agent uses; untold if that would take more
+  // than `levelsMax` new levels, or if there is no room.
   uint32_t use(const std::string& path, size_t levelsMax);
 
-  // Untold, where it is new.
+  // The number of a role; untold if it is new.
   uint32_t note(const std::string& path);
 
-  // How many roles `number` would make ones that are sought.
+  // How many roles `number` would newly make SOUGHT.
   size_t lacking(const std::string& path, size_t levels) const
   {
     return lacking(path, levels, Standing::SOUGHT);
   }
 
-  // 0 where it was never bound.
+  // 0 if unknown.
   uint32_t find(const std::string& path) const;
 
   const std::string& path(uint32_t role) const { return rows[role].path; }
 
-  // The path that a sidecar is told, where it has its place in the tree: of
-  // bounded length, UTF-8, and no other role's.
+  // The path reported to the sidecar for a role in the tree: bounded, UTF-8 and
+  // unique.
   const std::string& told(uint32_t role) const
   {
     return rows[role].told.empty() ? rows[role].path : rows[role].told;
   }
 
-  // The same of a role that need not be there.
+  // The same for a path that need not be bound.
   std::string toldAs(const std::string& path) const;
 
   uint32_t parent(uint32_t role) const { return rows[role].parent; }
 
-  // The ancestor below the root, which may be the role itself.
+  // The top-level role, possibly the role itself.
   uint32_t top(uint32_t role) const { return rows[role].top; }
 
   bool nested(uint32_t role) const { return rows[role].parent != 0; }
 
-  // Whether `role` is `ancestor` or below it.
   bool isWithin(uint32_t role, const std::string& ancestor) const;
 
   Standing standing(uint32_t role) const { return rows[role].standing; }
 
-  // How many there are, the root apart; and those of a standing.
+  // Roles without the root; roles of a standing.
   size_t count() const { return numbers.size(); }
   size_t count(Standing standing) const { return counts[size_t(standing)]; }
 
-  // Those that came between others since the last call, in their order.
+  // Adoptions since the last call, in order.
   std::vector<Adoption> takeAdopted();
 
-  // Gives up those that are not in use, by number, unless one below them is
-  // or the session heard of them. Gives their numbers, which may name others
-  // from now on. Those that nobody seeks any more take room of agents.
-  std::vector<uint32_t> giveUp(
+  // Removes roles that are neither in use, nor known to the session, nor above
+  // such a role. Returns their numbers, which may be reused. Remaining roles
+  // that are no longer sought become USED, as far as there is room.
+  std::vector<uint32_t> removeUnused(
       std::vector<bool> inUse,
       std::vector<bool> sought);
 
-  // Begins a session: nobody has heard of any role.
+  // Starts a session, which knows no roles.
   void forgetHandles();
 
-  // How many the session heard of; and of how many in vain, as of the last time
-  // that some were given up.
+  // Handles in the session; how many of them were unused as of the last
+  // `removeUnused`.
   size_t countHandles() const { return handles.size(); }
   size_t countIdle() const { return idle; }
 
-  // The role's handle in the session. One that is untold has that of another.
+  // The role's handle in the session; an untold role shares that of an
+  // ancestor.
   uint32_t handle(uint32_t role);
 
-  // The handle that the session knows what is held in the role by: its own, but
-  // for one that was untold until now.
+  // The handle under which the session knows the role's holdings: its own, or
+  // the shared one until `moved`.
   uint32_t holdHandle(uint32_t role);
 
-  // The same, where the session heard of it; else 0.
+  // The same, or 0 if the session does not know the role.
   uint32_t heardAs(uint32_t role) const
   {
     return rows[role].before != 0 ? rows[role].before : rows[role].handle;
   }
 
-  // Roles that have handles of their own from now on, though the session heard
-  // of what is held in them by other ones.
+  // Roles that got their own handle while the session still knows their
+  // holdings under a shared one; `moved` ends that.
   const std::vector<uint32_t>& movers() const { return moving; }
   void moved();
 
-  // The role that a handle, which may be any, is bound to; 0 for none.
+  // The role of a handle, 0 for none; any handle is allowed.
   uint32_t ofHandle(uint32_t handle) const;
 
-  // Roles with handles that are new since the last call; parents first.
+  // Roles whose handles are new since the last call, parents first.
   std::vector<wire::Role> takeNew();
 
 private:
@@ -226,30 +226,30 @@ private:
   struct Row
   {
     std::string path;
-    std::string told; // Empty where it is the path.
+    std::string told; // Empty if equal to `path`.
     uint32_t parent = 0;
     uint32_t top = 0;
-    uint32_t handle = 0; // Where it is untold, another's.
-    uint32_t before = 0; // The handle that it was untold by.
+    uint32_t handle = 0; // Another role's if untold.
+    uint32_t before = 0; // The shared handle it had while untold.
     Standing standing = Standing::UNTOLD;
     bool bound = false;
   };
 
   std::vector<Row> rows;
   std::unordered_map<std::string, uint32_t> numbers;
-  std::vector<uint32_t> free;    // In descending order.
-  std::vector<uint32_t> handles; // The role of each handle, from 1.
+  std::vector<uint32_t> free;    // Descending.
+  std::vector<uint32_t> handles; // Role by handle - 1.
   std::vector<wire::Role> fresh;
   size_t counts[3] = {};
   size_t idle = 0;
   uint32_t others = 0; // The handle of OTHERS.
 
-  // Untold roles that may lack ancestors.
+  // Untold roles, which may lack ancestors.
   std::map<std::string, uint32_t> loose;
   std::vector<Adoption> adopted;
   std::vector<uint32_t> moving;
 
-  // Names that are told instead of paths.
+  // Reported paths that differ from the path.
   std::unordered_set<std::string> odd;
 };
 

@@ -22,7 +22,7 @@ bool isBefore(const Amounts::value_type& entry, uint32_t number)
 }
 
 
-// Puts the amount of ranges and sets right.
+// Recomputes the amount of ranges and sets.
 void count(Part* part)
 {
   if (!part->spans.empty()) {
@@ -35,7 +35,7 @@ void count(Part* part)
 
 void normalize(Parts* parts)
 {
-  // Mostly it is so already.
+  // Common case: nothing to do.
   const auto isBehind = [](const Part& one, const Part& other) {
     return other.resourceClass <= one.resourceClass || other.amount <= 0;
   };

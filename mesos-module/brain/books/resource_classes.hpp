@@ -17,9 +17,9 @@ namespace brain {
 
 namespace wire = ::allocator::v1;
 
-// A *resource class* is what is alike in objects of a resource that add up: all
-// of a Mesos `Resource` but its value and its role. To the brain it is an
-// opaque number, and the traits below; only the adapter knows the object.
+// A *resource class* is what objects that add up have in common: a Mesos
+// `Resource` without its value and role. The brain knows its number and its
+// traits; only the adapter knows the object.
 
 enum class Type
 {
@@ -35,24 +35,22 @@ struct Traits
   std::string name;
   Type type = Type::SCALAR;
 
-  // The last role of its stack of reservations, and how many there are;
-  // empty and 0 for what is not reserved.
+  // Role of the last reservation, and depth of the stack; empty and 0 if
+  // unreserved.
   std::string reservedRole;
   uint32_t depth = 0;
 
-  // Who made the last reservation; empty where nobody says so. No decision
-  // depends on it.
+  // Principal of the last reservation, or empty. Decisions do not depend on it.
   std::string principal;
 
   bool revocable = false;
-  bool shared = false; // Many may hold it at a time; a copy each.
+  bool shared = false; // Any number of holders, one copy each.
   wire::DiskForm form = wire::DISK_FORM_UNSPECIFIED;
 
-  // What cannot be divided is counted in whole objects of this amount, in
-  // thousandths; 0 where it can be divided.
+  // Indivisible resources: size of one object in thousandths. 0: divisible.
   int64_t unit = 0;
 
-  // What limits and guarantees of roles are about.
+  // Whether quotas apply to it.
   bool quotaCounts() const
   {
     return type == Type::SCALAR && depth == 0 && !revocable;
@@ -60,12 +58,11 @@ struct Traits
 };
 
 
-// An amount of a resource class.
 struct Part
 {
   uint32_t resourceClass;
-  int64_t amount; // In thousandths; of ranges and sets the numbers count.
-  Spans spans;    // Which numbers; empty for scalars.
+  int64_t amount; // In thousandths; ranges and sets count elements.
+  Spans spans;    // Elements; empty for scalars.
 
   bool operator==(const Part& that) const
   {
@@ -75,41 +72,42 @@ struct Part
 };
 
 
-// What counts of a scalar of which there are so many objects, in thousandths.
+// The amount (in thousandths) that counts for `copies` scalar objects, bounded
+// against overflow.
 int64_t countable(int64_t amount, int64_t copies = 1);
 
-// Sorted by resource class, each once, every amount above 0.
+// Sorted by resource class, each at most once, amounts above 0.
 using Parts = std::vector<Part>;
 
-// Sorts and adds up; parts without an amount are dropped.
+// Sorts, merges, and drops empty parts.
 void normalize(Parts* parts);
 
 void add(const Part& more, Parts* to);
 void add(const Parts& more, Parts* to);
 
-// Takes away what is there of `what`.
+// Subtracts as much of `what` as there is.
 void subtract(const Parts& what, Parts* from);
 
 bool contains(const Parts& all, const Parts& some);
 
-// What both have.
+// The intersection.
 Parts common(const Parts& one, const Parts& other);
 
-// Null where there is nothing of the resource class.
+// Null if absent.
 const Part* find(const Parts& parts, uint32_t resourceClass);
 
 
-// Amounts by some number, in thousandths: sorted, each number once.
+// Amounts in thousandths by number: sorted, each number once.
 using Amounts = std::vector<std::pair<uint32_t, int64_t>>;
 
 int64_t amountOf(const Amounts& amounts, uint32_t number);
 
-// Numbers of which nothing is left are dropped.
+// Drops numbers whose amount becomes 0.
 void change(uint32_t number, int64_t delta, Amounts* amounts);
 
 
-// Texts with numbers, from 0. Whoever makes up names all the time must not make
-// the master grow, so a number may name another text once nobody uses it.
+// Interned strings, numbered from 0, with reference counts. Numbers are reused,
+// so that a stream of new names does not make the master grow.
 class Names
 {
 public:
@@ -132,8 +130,8 @@ private:
 };
 
 
-// An agent or a framework that says which resources there are; 0 is nobody of
-// them. It has the number of its bearer, and is none that comes after it.
+// The agent or framework that a resource is attributed to; 0 for none. A handle
+// plus a serial number, so a reused handle never matches.
 using Teller = uint64_t;
 
 inline Teller toTeller(uint32_t serial, bool isFramework, uint32_t number)
@@ -151,30 +149,30 @@ inline uint32_t numberOf(Teller teller)
 }
 
 
-// The resource classes that the books name. The adapter chooses the numbers,
-// and may choose one again once the brain has forgotten it.
+// The resource classes in use. The adapter chooses the numbers, and may reuse
+// one once the brain has forgotten it.
 class ResourceClasses
 {
 public:
   struct Row
   {
     Traits traits;
-    uint32_t name = 0;        // Of the resource, in `names`.
-    uint32_t reservedTop = 0; // The top-level role, by number; 0 for none.
-    std::string reservedTold; // The role as a sidecar is told it.
-    Teller teller = 0;        // Who told of it first.
+    uint32_t name = 0;        // Index in `names`.
+    uint32_t reservedTop = 0; // Top-level role, by number; 0 if unreserved.
+    std::string reservedTold; // Reserved role as reported to the sidecar.
+    Teller teller = 0;        // The first teller.
     uint32_t uses = 0;
     bool defined = false;
   };
 
-  // Gives false, and changes nothing, where the number is defined.
+  // Returns false, without effect, if already defined.
   bool define(
       uint32_t resourceClass,
       const Traits& traits,
       uint32_t reservedTop,
       const std::string& reservedTold);
 
-  // With a new session roles may be told otherwise.
+  // A new session may report roles under other paths.
   void tellReserved(uint32_t resourceClass, const std::string& told)
   {
     rows[resourceClass].reservedTold = told;
@@ -187,30 +185,29 @@ public:
 
   bool defined(const Parts& parts) const;
 
-  // Of a resource class that is defined.
+  // The resource class must be defined.
   const Row& row(uint32_t resourceClass) const { return rows[resourceClass]; }
   const Traits& traits(uint32_t resourceClass) const
   {
     return rows[resourceClass].traits;
   }
 
-  // One more than the largest number.
   uint32_t end() const { return static_cast<uint32_t>(rows.size()); }
 
-  // Who was the first to tell of them is noted.
+  // Records `teller` where there is none yet.
   void tell(const Parts& parts, Teller teller);
 
   void use(uint32_t resourceClass) { ++rows[resourceClass].uses; }
   void disuse(uint32_t resourceClass);
 
-  // Resource classes that nobody uses any more; their numbers are free now.
+  // Forgets unused resource classes and returns their numbers.
   std::vector<uint32_t> takeUnused();
 
   Names names;
 
 private:
   std::vector<Row> rows;
-  std::vector<uint32_t> idle; // Defined or disused since the last call.
+  std::vector<uint32_t> idle; // Candidates for takeUnused.
 };
 
 } // namespace brain {

@@ -13,7 +13,7 @@ namespace brain {
 
 namespace {
 
-// Whether all of it is below RANGE_NUMBERS_MAX, sorted, and apart.
+// Whether it is sorted, without gaps of zero, and below RANGE_NUMBERS_MAX.
 bool isNormal(const Spans& spans)
 {
   for (size_t i = 0; i < spans.size(); ++i) {
@@ -27,7 +27,7 @@ bool isNormal(const Spans& spans)
 }
 
 
-// Adds a span that begins no earlier than the last one.
+// Appends a span that begins no earlier than the last one.
 void append(const Span& span, std::vector<Span>* spans)
 {
   if (spans->empty()) {
@@ -44,7 +44,7 @@ void append(const Span& span, std::vector<Span>* spans)
 }
 
 
-// Spans in their order. Memory is asked for where there are several.
+// Collects spans in order; allocates only for more than one.
 class Row
 {
 public:
@@ -78,7 +78,7 @@ bool beginsBefore(const Span& one, const Span& other)
 
 void normalize(Spans* spans)
 {
-  // Mostly it is so already.
+  // Common case: nothing to do.
   if (isNormal(*spans)) {
     return;
   }
@@ -193,7 +193,7 @@ Spans intersect(const Spans& one, const Spans& other)
 bool contains(const Spans& all, const Spans& some)
 {
   return std::all_of(some.begin(), some.end(), [&](const Span& span) {
-    // No two spans touch, so only one can have all of it.
+    // Spans do not touch, so a single one must contain it.
     const Span* after =
         std::upper_bound(all.begin(), all.end(), span, beginsBefore);
     return after != all.begin() && span.end <= (after - 1)->end;
@@ -210,7 +210,7 @@ Spans lowest(const Spans& spans, uint64_t count)
       break;
     }
 
-    // One less than there are, for all numbers together are too many.
+    // Compare counts less one: the count of all 64-bit numbers would overflow.
     const uint64_t more = std::min(span.end - span.begin, count - 1);
     result.push_back(Span{span.begin, span.begin + more});
     count -= more + 1;

@@ -11,7 +11,7 @@
 namespace allocator {
 namespace brain {
 
-// Whole numbers from `begin` to `end`, both included.
+// Whole numbers, both ends included.
 struct Span
 {
   uint64_t begin;
@@ -24,13 +24,12 @@ struct Span
 };
 
 
-// A set of whole numbers: ports, or the items of a set as the adapter has
-// numbered them. Sorted; no two spans overlap or touch.
+// A set of whole numbers: ports, or set items as the adapter numbers them.
+// Sorted; spans neither overlap nor touch.
 //
-// Mostly there is one span or none, and to ask for memory costs more than
-// all that is done with them: so one alone lies in the object itself. Several
-// are shared by all copies: one task may hold tens of thousands of single
-// ports, and whoever looks at an agent copies what is free there.
+// A single span, the common case, is stored inline to avoid an allocation.
+// Several are shared between copies, because a task may hold tens of thousands
+// of single ports and every look at an agent copies its free spans.
 class Spans
 {
 public:
@@ -84,34 +83,33 @@ public:
   bool operator!=(const Spans& that) const { return !(*this == that); }
 
 private:
-  // What was moved away leaves `isOne` as it was, which is a value, too.
+  // A moved-from object keeps `isOne`, and remains a valid value.
   Span one{0, 0};
   bool isOne = false;
 
-  // All of them where there are several, else null. Nobody changes what
-  // others have, too.
+  // All spans if there are several, else null. Copied before a change if
+  // shared.
   std::shared_ptr<std::vector<Span>> many;
 };
 
-// Sorts, and joins what overlaps or touches. Spans that end before they
-// begin are dropped, and numbers beyond `RANGE_NUMBERS_MAX`.
+// Sorts and merges; drops empty spans and numbers from `RANGE_NUMBERS_MAX` on.
 void normalize(Spans* spans);
 
 Spans unite(const Spans& one, const Spans& other);
 
-// What any of them has; they need be neither sorted nor apart.
+// The union of spans in any order.
 Spans joined(std::vector<Span>&& spans);
 
 Spans subtract(const Spans& from, const Spans& what);
 Spans intersect(const Spans& one, const Spans& other);
 
-// Costs what `some` has of spans, however many `all` has.
+// Time depends on the spans of `some` (times the logarithm of those of `all`).
 bool contains(const Spans& all, const Spans& some);
 
-// So many of the lowest numbers, or all where there are fewer.
+// The `count` lowest numbers, or all.
 Spans lowest(const Spans& spans, uint64_t count);
 
-// How many numbers, in thousandths, at most `AMOUNT_MAX`.
+// Count in thousandths, at most `AMOUNT_MAX`.
 int64_t amountOf(const Spans& spans);
 
 } // namespace brain {

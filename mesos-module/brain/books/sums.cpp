@@ -8,7 +8,8 @@ namespace {
 
 const Amounts NOTHING;
 
-// Of a framework that holds little in turn in many roles, so many are kept.
+// Empty rows kept per framework, since it may hold little in turn in many
+// roles.
 constexpr size_t EMPTY_ROWS = 4;
 
 
@@ -79,7 +80,7 @@ void Sums::adopt(const Roles::Adoption& adoption)
 }
 
 
-// A row of which nothing is left is mostly needed again at once.
+// Keeps some empty rows, because they are usually needed again soon.
 void Sums::changeClient(
     uint32_t framework,
     uint32_t role,
@@ -188,8 +189,8 @@ int64_t Sums::limitLeft(uint32_t role, uint32_t name) const
 
 int64_t Sums::headroomLeft(uint32_t role, uint32_t name) const
 {
-  // Nothing is kept back where no guarantee is unmet; nor from the role
-  // whose guarantee is the last one, for with its own part it is met.
+  // No headroom is needed without unmet guarantees, nor against the only role
+  // with one: its own share meets it.
   const int64_t needed = amountOf(required, name);
   const int64_t own = missing(role, name);
   if (needed <= own) {

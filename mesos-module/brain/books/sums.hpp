@@ -12,12 +12,12 @@
 namespace allocator {
 namespace brain {
 
-// Sums over all agents, by the name of the resource: what roles and their
-// frameworks hold, what roles consume of their quotas, what guarantees
-// still need. They follow each change of the books.
+// Sums over all agents by resource name: what roles and frameworks hold, what
+// roles consume of their quotas, what guarantees still need. Updated with each
+// change of the books.
 //
-// A top-level role consumes what is reserved for its subtree, offered or
-// not, and what its subtree holds of unreserved, non-revocable scalars.
+// A top-level role consumes what is reserved for its subtree (offered or not)
+// plus the unreserved, non-revocable scalars its subtree holds.
 class Sums
 {
 public:
@@ -31,37 +31,37 @@ public:
       const ResourceClasses::Row& resourceClass,
       int64_t delta);
 
-  // A role came between another one and its parent.
+  // A role was inserted between another and its parent.
   void adopt(const Roles::Adoption& adoption);
 
-  // An empty quota is none.
+  // An empty quota removes it.
   void setQuota(uint32_t role, const Amounts& guarantee, const Amounts& limit);
 
   bool hasQuotas() const { return !quotas.empty(); }
 
-  // What the role may still have of an unreserved, non-revocable scalar:
-  // by its limit, and by the guarantees of others; INT64_MAX where nothing
-  // bounds it. Quotas are of top-level roles.
+  // How much more of an unreserved, non-revocable scalar the role may get: by
+  // its limit, and given the guarantees of others. INT64_MAX: unbounded. Quotas
+  // belong to top-level roles.
   int64_t limitLeft(uint32_t role, uint32_t name) const;
   int64_t headroomLeft(uint32_t role, uint32_t name) const;
 
-  // What the guarantee of the role's top-level role still needs.
+  // Unmet part of the guarantee of the role's top-level role.
   int64_t missing(uint32_t role, uint32_t name) const;
 
-  // Whether it needs anything at all.
+  // Whether any part is unmet.
   bool isMissing(uint32_t role) const;
 
-  // Scalars of the cluster, and what a role with all below it, or a
-  // framework in a role, holds of them.
+  // Scalars of the cluster; those held by a role including descendants.
   const Amounts& total() const { return total_; }
   const Amounts& ofRole(uint32_t role) const;
 
-  // What is held in the role itself, and in all roles.
+  // Held in the role itself, by all frameworks in all roles, and by one
+  // framework in one role.
   const Amounts& atRole(uint32_t role) const;
   const Amounts& held() const { return held_; }
   const Amounts& ofClient(uint32_t framework, uint32_t role) const;
 
-  // What a top-level role consumes.
+  // Consumed by a top-level role.
   const Amounts& consumed(uint32_t top) const;
 
 private:
@@ -71,7 +71,6 @@ private:
     Amounts limit;
   };
 
-  // What a framework holds in a role.
   struct Client
   {
     uint32_t role;
@@ -87,12 +86,12 @@ private:
 
   Amounts total_;
   Amounts held_;
-  Amounts free_;    // Of what quotas count.
-  Amounts required; // By all guarantees together.
+  Amounts free_;    // Only what quotas count.
+  Amounts required; // Unmet by all guarantees.
   std::vector<Amounts> byRole;
   std::vector<Amounts> byRoleItself;
   std::vector<Amounts> byTop;
-  std::vector<std::vector<Client>> byClient; // By framework; by role there.
+  std::vector<std::vector<Client>> byClient; // By framework, sorted by role.
   std::unordered_map<uint32_t, Quota> quotas;
 };
 

@@ -19,28 +19,29 @@
 namespace allocator {
 namespace brain {
 
-// A window of maintenance.
+// A maintenance window.
 struct Unavailability
 {
   bool scheduled = false;
   int64_t startMs = 0;
-  int64_t durationMs = 0; // 0: without end.
+  int64_t durationMs = 0; // 0: no end.
 };
 
 
-// Amounts by the name of the resource, in thousandths.
+// Amounts by resource name, in thousandths.
 using Quantities = std::vector<std::pair<std::string, int64_t>>;
 
 
-// What an agent has of a resource class. What is free is `total` less `held`,
-// or nothing where more is held than there is: a total may shrink below it.
+// An agent's amounts of one resource class. `total - held` is free, or nothing
+// if more is held: a total may shrink below it.
 struct AgentResource
 {
   uint32_t resourceClass;
   int64_t total = 0;
-  int64_t held = 0; // By all frameworks together.
+  int64_t held = 0; // By all frameworks.
 
-  // Of ranges and sets, which numbers, and how many are free, in thousandths.
+  // Ranges and sets: all elements, the free ones, and how many are free (in
+  // thousandths).
   Spans all;
   Spans free;
   int64_t freeAmount = 0;
@@ -56,47 +57,47 @@ struct Allocation
 };
 
 
-// A filter bars what its parts contain until it expires, or until its
-// framework's filters in the role are void (see `Filters`).
+// Bars offers contained in its parts until it expires, or until the filters of
+// its framework and role are dropped (see `Filters`).
 struct OfferFilter
 {
   uint32_t framework;
   uint32_t role;
-  uint32_t generation; // Of the framework in the role.
+  uint32_t generation; // Of the framework and role.
   int64_t expiresMs;
   std::shared_ptr<const Parts> parts;
 };
 
 
-// An agent's record. A snapshot that is being built may pin it; so whoever
-// changes it asks `Table::edit` for it.
+// An agent. A snapshot under construction may pin it, so change it only through
+// `Table::edit`.
 struct Agent
 {
   std::string id;
   Teller teller = 0;
   std::shared_ptr<const wire::Agent> info; // Without handle and amounts.
   std::string hostname;
-  std::string region; // Empty: none is known.
+  std::string region; // Empty: unknown.
   bool active = true;
   bool multiRole = false;
   bool hierarchicalRole = false;
   bool gpus = false;
   Unavailability unavailability;
 
-  // Roles that only it brought, and those that it uses of which a sidecar is
-  // not told, with one of them.
+  // Role levels that only this agent brought; roles it uses that the sidecar
+  // does not know, and one of them.
   size_t levels = 0;
   size_t untold = 0;
   std::string untoldRole;
 
-  std::vector<AgentResource> resources; // By resource class.
-  std::vector<Allocation> allocations;  // By framework and role.
-  std::vector<OfferFilter> filters;     // By framework and role.
+  std::vector<AgentResource> resources; // Sorted by resource class.
+  std::vector<Allocation> allocations;  // Sorted by framework and role.
+  std::vector<OfferFilter> filters;     // Sorted by framework and role.
 };
 
 
-// What of the room for all somebody takes: levels of the tree of roles, and
-// pairs of a framework and a role.
+// Share of the global limits in use: levels of the role tree, and pairs of
+// framework and role.
 struct Footprint
 {
   size_t levels = 0;
@@ -104,7 +105,7 @@ struct Footprint
 };
 
 
-// Somebody competes: a framework in a role.
+// A framework, which competes in each of its roles.
 struct Framework
 {
   std::string id;
@@ -123,35 +124,36 @@ struct Framework
   bool refinement = false;
   bool regionAware = false;
 
-  // What an offer in a role must reach: any of these. A role that is not
-  // named has the master's minimum; an empty list allows everything.
+  // Minimum of an offer, by role: any one of the alternatives suffices. A role
+  // that is not listed has the master's minimum; an empty list allows every
+  // offer.
   std::map<uint32_t, std::vector<Quantities>> minimum;
 
-  // Agents, by number, that offer constraints exclude, by role.
+  // Agents that offer constraints exclude: by role, indexed by agent number.
   std::map<uint32_t, std::vector<bool>> excluded;
 };
 
 
-// A framework in a role, as one number.
+// One key for a framework and role.
 inline uint64_t clientKey(uint32_t framework, uint32_t role)
 {
   return (uint64_t(framework) << 32) | role;
 }
 
 
-// Records by number. For a snapshot they can be pinned as they are at one
-// moment: whoever changes one then leaves a copy of what it was.
+// Records by number. `pin` freezes their current state for a snapshot; a later
+// change keeps a copy of the pinned record (copy on write).
 template <typename Record>
 class Table
 {
 public:
-  // Null where the number, which may be any, names nothing.
+  // Null if the number is unbound; any number is allowed.
   const Record* find(uint32_t number) const
   {
     return number < records.size() ? records[number].get() : nullptr;
   }
 
-  // Of a record that is there.
+  // The record must exist.
   Record* edit(uint32_t number)
   {
     if (isToPin(number)) {
@@ -190,7 +192,6 @@ public:
   // One more than the largest number.
   uint32_t end() const { return static_cast<uint32_t>(records.size()); }
 
-  // Pins all records as they are now.
   void pin()
   {
     pinned.clear();
@@ -201,14 +202,14 @@ public:
   // One more than the largest number that is pinned.
   uint32_t endPinned() const { return pinnedEnd; }
 
-  // What the number named then, or null.
+  // The record as it was when pinned, or null.
   const Record* findPinned(uint32_t number) const
   {
     auto found = pinned.find(number);
     return found == pinned.end() ? find(number) : found->second.get();
   }
 
-  // Those below the number need not be pinned any more.
+  // Releases pinned records below the number.
   void unpinBelow(uint32_t number)
   {
     for (; pinnedFrom < number; ++pinnedFrom) {
@@ -232,40 +233,40 @@ private:
   std::vector<std::unique_ptr<Record>> records;
   size_t count = 0;
 
-  // Those that are others by now, or no more; null where there was none.
+  // Pinned records that changed or were removed since; null if there was none.
   std::unordered_map<uint32_t, std::unique_ptr<Record>> pinned;
   uint32_t pinnedFrom = 0;
   uint32_t pinnedEnd = 0;
 };
 
 
-// What the allocator was initialised with, and the module's parameters.
+// The allocator's options and the module's parameters.
 struct Options
 {
   int64_t intervalMs = 1000;
   bool filterGpus = true;
-  std::string region; // The master's; empty: none is known.
+  std::string region; // Of the master; empty: unknown.
 
   bool hasMinimum = false;
-  std::vector<Quantities> minimum;     // Any of these.
-  std::set<std::string> excludedNames; // Do not count in shares.
+  std::vector<Quantities> minimum;     // Any one of these suffices.
+  std::set<std::string> excludedNames; // Not counted in shares.
 
   int64_t recoveryTimeoutMs = 600000;
   double recoveryFactor = 0.8;
 
-  // Agents whose maintenance begins later are left by whom a sidecar wants
-  // to leave them, and by nobody else.
+  // Agents whose maintenance begins later than this get inverse offers only for
+  // frameworks that the sidecar reclaims from.
   int64_t inverseWithinMs = INT64_MAX;
 
   bool fallback = true;
   int64_t fallbackAfterMs = 1000;
 
-  // Another allocator decides: nothing is offered, what the sidecar decides is
-  // compared with what the other one offers. There is no fallback then.
+  // Another allocator decides: the module offers nothing and only compares the
+  // sidecar's decisions with the other's offers. Disables the fallback.
   bool shadow = false;
 
-  // Intervals in a row in which a sidecar may leave lie what somebody would
-  // take, before the module takes a turn; 0: as many as it likes.
+  // Barren intervals in a row after which the module decides one cycle; 0:
+  // never.
   uint64_t barrenIntervalsMax = 300;
 
   uint64_t badDecisionsMax = 1000;
@@ -273,19 +274,19 @@ struct Options
 
   uint64_t seed = 0;
 
-  // Roles that nobody names any more are given up when there are so many
-  // more than at the last time, besides twice as many; and those that a
-  // session heard of, with the session, when there are so many.
+  // Cleanup of unused roles: it runs when there are more than twice the roles
+  // left by the last one plus `rolesSpare`. A session is replaced when more
+  // than `rolesSentMax` of the roles it knows are unused.
   size_t rolesSpare = 1024;
   size_t rolesSentMax = 16384;
 
-  // Roles that an agent may bring that nobody else names.
+  // Role levels that one agent alone may bring.
   size_t levelsOfAgentMax = LEVELS_OF_AGENT_MAX;
 
-  // How much is done at a time, for the master waits meanwhile: decisions
-  // judged; agents in a snapshot, or offered in fallback; what was looked at in
-  // either, for each decision or framework that was asked: resource classes,
-  // kinds, and spans by sixteens; filters in a snapshot.
+  // Work per slice, because the master's calls wait meanwhile: decisions
+  // judged; agents per snapshot slice or offered in fallback; work units in
+  // judging and fallback (resource classes, kinds, and spans by sixteens, for
+  // each decision or framework tried); filters per snapshot slice.
   size_t sliceDecisions = 2048;
   size_t sliceAgents = 1024;
   size_t sliceParts = 131072;

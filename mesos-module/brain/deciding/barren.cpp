@@ -41,7 +41,7 @@ void Barren::nextAgent()
 }
 
 
-// Goes round the agents, from whoever was found the last time.
+// Goes round the agents, from where the last search stopped.
 Barren::Found Barren::look(const Cluster& cluster, int64_t nowMs)
 {
   const uint32_t end = cluster.agents.end();
@@ -73,8 +73,8 @@ Barren::Found Barren::look(const Cluster& cluster, int64_t nowMs)
 }
 
 
-// From the pair on, which is left where the next look is to begin. However
-// little is due at a time, somebody is looked at.
+// Searches the agent from `pair` on, and leaves `pair` where the next search
+// begins. Checks at least one pair, whatever the budget.
 Barren::Found
 Barren::lookAtAgent(const Cluster& cluster, int64_t nowMs, size_t* work)
 {

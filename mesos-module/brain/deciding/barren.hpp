@@ -10,29 +10,29 @@
 namespace allocator {
 namespace brain {
 
-// Whether a sidecar that answers leaves lie what somebody would take.
+// Detects a sidecar that answers but leaves resources unused that a framework
+// would take.
 //
-// An interval is barren where answers came, nothing of them was offered, none
-// of them said that the sidecar means to, and the gates would let something
-// that is free pass to somebody. Offers of an answer with bad rows count for
-// nothing: one tiny grant is no excuse for nonsense.
+// An interval is barren if answers came, none of their decisions became an
+// offer, no answer said that the sidecar holds back on purpose, and the gates
+// would pass something free to some framework. Offers of an answer with bad
+// rows do not count, so one tiny grant does not excuse nonsense.
 //
-// Only where nothing was offered somebody is looked for, by as much work as is
-// due at a time; so it may take several intervals until it is known. Those
-// count neither as barren nor as fruitful.
+// The search for such a framework runs only if nothing was offered, and is
+// bounded per interval, so it may span several. Until it ends, an interval
+// counts neither as barren nor as fruitful.
 class Barren
 {
 public:
-  // A whole answer has come, to a cycle over all agents or some of them.
+  // A complete answer has come. `all`: to a cycle over all agents.
   void answered(bool all, bool gave, bool holdsBack);
 
-  // An interval is over.
   void endInterval(const Cluster& cluster, int64_t nowMs);
 
-  // What was said is of an earlier session.
+  // Discards answers of the ended session.
   void forgetSession();
 
-  // How many in a row were barren, and who would have taken what is free.
+  // Barren intervals in a row; a pair that would take what is free.
   uint64_t intervals() const { return intervals_; }
   const Pair& willing() const { return pair; }
 
@@ -41,7 +41,7 @@ private:
   {
     SOMEBODY,
     NOBODY,
-    UNKNOWN, // So far.
+    UNKNOWN, // The search is not finished.
   };
 
   Found look(const Cluster& cluster, int64_t nowMs);
@@ -52,9 +52,9 @@ private:
   bool isFruitful = false;
   uint64_t intervals_ = 0;
 
-  // Where to look next: who is there was found, or comes first of those that
-  // were not looked at; whether the agent was from its beginning. And how many
-  // agents in a row have nobody.
+  // Where the next search begins: the pair found last, or the first one not
+  // checked yet; whether its agent has been checked from its first pair on; and
+  // how many agents in a row have no such pair.
   Pair pair;
   bool isWhole = true;
   uint64_t agentsWithout = 0;

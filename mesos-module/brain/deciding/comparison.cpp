@@ -39,7 +39,7 @@ void Comparison::decide(
     return;
   }
 
-  // What is decided again has waited since the first time.
+  // A repeated decision keeps its first deadline.
   std::vector<Wish>& here = wishes[agent];
   for (Wish& wish : here) {
     if (wish.framework == framework) {

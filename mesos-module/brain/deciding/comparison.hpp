@@ -9,60 +9,58 @@
 namespace allocator {
 namespace brain {
 
-// Compares what the sidecar decides with the offers that Mesos's own
-// allocator makes meanwhile: both give an agent to frameworks. Amounts and
-// roles are not looked at.
+// Compares the sidecar's decisions with the offers of Mesos's own allocator:
+// which frameworks get something of which agent. Ignores amounts and roles.
 //
-// The two do not decide at the same moment. A decision that no offer is like
-// waits for one, until it expires; then it says what was not made.
+// The two do not decide at the same moment. A decision without a matching offer
+// waits for one until it expires.
 class Comparison
 {
 public:
   struct Stats
   {
-    uint64_t offers = 0; // Of the other allocator, while a sidecar was there.
+    uint64_t offers = 0; // By the other allocator, while connected.
 
-    // Decisions: the other one gave the framework something of the agent, too;
-    // it gave of the agent to others only; it gave nothing of the agent.
+    // Decisions, by the frameworks that the other allocator offered something
+    // of the agent to: the same one too, others only, or none.
     uint64_t same = 0;
     uint64_t other = 0;
     uint64_t none = 0;
   };
 
-  // A cycle is asked for. Offers from now on are made of what it is about.
+  // A cycle is asked for; offers from now on belong to it.
   void ask();
 
-  // Something was decided of an agent for a framework. What the gates would
-  // not pass is compared with offers since the cycle was asked for, and does
-  // not wait for later ones.
+  // The sidecar decided on an agent for a framework. A decision that would not
+  // pass the gates is compared only with offers since `ask`.
   void
   decide(uint32_t agent, uint32_t framework, bool passes, int64_t expiresMs);
 
-  // The other allocator offered something of the agent to the framework;
-  // `asked`: while the answer to a cycle is awaited.
+  // The other allocator made an offer. `asked`: while an answer to a cycle is
+  // outstanding.
   void offer(uint32_t agent, uint32_t framework, bool asked);
 
-  // Counts what has waited for long enough.
+  // Counts decisions that have waited long enough.
   void expire(int64_t nowMs);
 
-  // Their numbers are to name others.
+  // The number is about to be reused.
   void forgetAgent(uint32_t agent);
   void forgetFramework(uint32_t framework);
 
   const Stats& stats() const { return counted; }
 
 private:
-  // More do not wait; they are not counted.
+  // Beyond this, decisions are neither kept nor counted.
   static constexpr size_t WISHES_MAX = 1 << 20;
 
   struct Wish
   {
     uint32_t framework;
     int64_t expiresMs;
-    bool contested; // Others were offered something of the agent.
+    bool contested; // The agent was offered to another framework.
   };
 
-  // By agent: what waits, and who was offered something since the ask.
+  // By agent: waiting decisions, and frameworks offered something since `ask`.
   std::unordered_map<uint32_t, std::vector<Wish>> wishes;
   std::unordered_map<uint32_t, std::vector<uint32_t>> offered;
   size_t waiting = 0;

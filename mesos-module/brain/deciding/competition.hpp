@@ -16,77 +16,77 @@
 namespace allocator {
 namespace brain {
 
-// The largest part of any total of the cluster that `held` is; resources that
-// do not count in shares apart.
+// The largest share of any cluster total in `held`, without resources that do
+// not count in shares.
 double dominantShare(const Cluster& cluster, const Amounts& held);
 
-// 1 where nobody has set another.
+// 1 by default.
 double weightOf(const Cluster& cluster, const std::string& role);
 
 
-// When each was offered something last, by the numbers of all turns. Of equal
-// shares it is the turn of the framework that waits for longest, in whichever
-// of its roles; then of the role that does. A role is as far in front as the
-// framework in it that waits for longest, but not before its own last turn. A
-// framework's roles stand in a row: each has one turn more than the role in
-// front of it. So nobody comes to the front by coming again, by reviving, or by
-// other or many roles.
+// Turn numbers of the last offers, which break ties between equal shares: the
+// framework that has waited longest in any of its roles goes first, then the
+// role that has.
+//
+// A role ranks with its longest-waiting framework, but not before its own last
+// turn. The roles of a framework queue up, each one turn behind the one before.
+// So rejoining, reviving, or having other or more roles brings no advantage.
 struct Turns
 {
   uint64_t of(uint32_t framework, uint32_t role) const;
 
   uint64_t now = 0;
 
-  // By `clientKey`: of frameworks in their roles, of roles (framework 0), and
-  // of frameworks in whichever role (role 0), as of before a cycle.
+  // Last turns by `clientKey`: of frameworks in roles, of roles (framework 0),
+  // and of frameworks in any role as of the cycle's start (role 0).
   std::unordered_map<uint64_t, uint64_t> last;
 };
 
 
-// The roles that compete, with their frameworks as leaves, by dominant
-// share over weight. Who wins moves with its ancestors only; all others
-// keep their places.
+// The competing roles as a tree with frameworks as leaves, ordered by dominant
+// share over weight. Updating a winner moves only it and its ancestors.
 class Competition
 {
 public:
-  // Of siblings: the share, whose turn it is, a role's own frameworks before
-  // the roles below it, and the path or id.
+  // Order of siblings: share, turn, own last turn, frameworks before roles,
+  // then path or id.
   using Rank = std::tuple<double, uint64_t, uint64_t, bool, std::string>;
 
   struct Node
   {
     uint32_t role = 0;
-    uint32_t framework = 0; // 0 for a role.
+    uint32_t framework = 0; // 0: a role.
     Node* parent = nullptr;
-    uint64_t oldest = std::numeric_limits<uint64_t>::max(); // Below it.
+    // Earliest turn in its subtree.
+    uint64_t oldest = std::numeric_limits<uint64_t>::max();
     Rank rank;
     std::set<std::pair<Rank, Node*>> children;
   };
 
-  // All frameworks that may be offered something, in their roles.
+  // All frameworks that may be offered something, in each of their roles.
   Competition(const Cluster& cluster, const Turns& turns);
 
   bool empty() const { return root.children.empty(); }
 
-  // Of roles and of frameworks in them.
+  // Nodes: roles, and frameworks in roles.
   size_t size() const { return nodes.size(); }
 
-  // Leaves in their order, until the visitor has enough (false).
+  // Visits leaves in order until the visitor returns false.
   template <typename Visitor>
   bool visit(const Visitor& visitor) const
   {
     return visit(root, visitor);
   }
 
-  // To be called when what it holds has changed.
+  // Call after the holdings of the leaf `node` changed.
   void update(Node* node);
 
 private:
-  // The last turn of the role right below the root, that of the framework in
-  // its own role, and this role.
+  // Last turn of the top-level role, last turn of the framework in its role,
+  // role.
   using Waiting = std::tuple<uint64_t, uint64_t, uint32_t>;
 
-  // Its roles that may be offered something; which waits for longest is first.
+  // The framework's roles that may be offered something, longest-waiting first.
   std::vector<Waiting> byTurn(uint32_t number, const Framework& framework)
       const;
 

@@ -9,11 +9,11 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// To line up one framework or role costs about as much.
+// Building the order costs about this much per node.
 constexpr size_t NODE_AS_PARTS = 8;
 
 
-// Whether some of it is what the role's guarantee still needs.
+// Whether any of it would reduce the role's unmet guarantee.
 bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
 {
   return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
@@ -25,7 +25,7 @@ bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
 }
 
 
-// A copy of a shared volume is offered once in a cycle.
+// Leaves out shared volumes that have been offered already.
 Parts without(Parts parts, const std::unordered_set<uint32_t>& classes)
 {
   if (classes.empty()) {
@@ -72,7 +72,7 @@ void Fallback::begin(
 }
 
 
-// The cycle that is wanted.
+// Starts the following cycle.
 void Fallback::start(const Cluster& cluster)
 {
   agents.swap(wantedAgents);
@@ -85,7 +85,7 @@ void Fallback::start(const Cluster& cluster)
     }
   }
 
-  lineUp(cluster);
+  updateTurns(cluster);
   std::shuffle(agents.begin(), agents.end(), random);
   running = true;
   wanted = wantedAll = false;
@@ -99,7 +99,7 @@ void Fallback::start(const Cluster& cluster)
 void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
 {
   Competition competition(*cluster, turns);
-  // Each slice lines them up anew, and asks so many that this is worth it.
+  // Each slice rebuilds the order, so it must be large enough to be worth that.
   const size_t most =
       std::max(cluster->options.sliceParts, NODE_AS_PARTS * competition.size());
   size_t agentsLeft = cluster->options.sliceAgents;
@@ -142,8 +142,8 @@ void Fallback::endRound(const Cluster& cluster)
 }
 
 
-// Offers the next agent to everybody in turn, until nothing is left there, or
-// the slice is at its end (false).
+// Offers the current agent to clients in order, until nothing is left (true) or
+// the slice ends (false).
 bool Fallback::offerAgent(
     Cluster* cluster,
     Competition* competition,
@@ -160,7 +160,7 @@ bool Fallback::offerAgent(
   competition->visit([&](Competition::Node* node) {
     const uint64_t key = clientKey(node->framework, node->role);
 
-    // Whatever a slice is, somebody is asked in it.
+    // Ask at least one client per slice.
     if (!turn.asked.empty() && turn.asked.count(key) > 0) {
       return true;
     }
@@ -225,7 +225,7 @@ bool Fallback::offerTo(
     }
   }
 
-  // What is held must be offered, so there has to be room for it.
+  // Append first: what is held must be offered, and appending may throw.
   offers->push_back(
       Offer{pair.framework, pair.role, agent, std::move(admission.given)});
 
@@ -240,11 +240,11 @@ bool Fallback::offerTo(
 }
 
 
-// Its other roles stay where they are until the next cycle.
+// The framework's other roles keep their places until the next cycle.
 void Fallback::takeTurn(const Competition::Node& winner)
 {
   ++turns.now;
-  fed[winner.framework] = turns.now;
+  served[winner.framework] = turns.now;
 
   for (const Competition::Node* node = &winner; node->parent != nullptr;
        node = node->parent) {
@@ -253,14 +253,14 @@ void Fallback::takeTurn(const Competition::Node& winner)
 }
 
 
-// What was served in the cycle before counts in all roles from now on; whoever
-// has come stays where the line ends now.
-void Fallback::lineUp(const Cluster& cluster)
+// Frameworks served in the last cycle move back in all their roles; newcomers
+// join at the end.
+void Fallback::updateTurns(const Cluster& cluster)
 {
-  for (const auto& entry : fed) {
+  for (const auto& entry : served) {
     turns.last[clientKey(entry.first, 0)] = entry.second;
   }
-  fed.clear();
+  served.clear();
 
   for (uint32_t number = 0; number < cluster.frameworks.end(); ++number) {
     if (cluster.frameworks.find(number) != nullptr) {
@@ -272,7 +272,7 @@ void Fallback::lineUp(const Cluster& cluster)
 
 void Fallback::forget(uint32_t framework)
 {
-  fed.erase(framework);
+  served.erase(framework);
 
   for (auto entry = turns.last.begin(); entry != turns.last.end();) {
     entry = entry->first >> 32 == framework ? turns.last.erase(entry)
@@ -281,7 +281,8 @@ void Fallback::forget(uint32_t framework)
 }
 
 
-// Frameworks leave a role by an update, too, so all of them may be in it.
+// Frameworks may leave a role by an update, so any of them may have turns in
+// it.
 void Fallback::forgetRoles(const std::vector<uint32_t>& roles)
 {
   const std::unordered_set<uint32_t> gone(roles.begin(), roles.end());

@@ -16,49 +16,49 @@
 namespace allocator {
 namespace brain {
 
-// Weighted dominant resource fairness over the same books and gates as
-// for a sidecar's decisions. As Mesos's own allocator it goes over the
-// agents in random order, twice: first for roles whose guarantees are not
-// reached, then for all; and gives each agent as a whole to whoever comes
-// first: among the roles by dominant share over weight, then among the
-// role's frameworks. Ties go to whose turn it is (see `Turns`), then to the
-// lower path or id.
+// Weighted dominant resource fairness on the same books and gates as for the
+// sidecar's decisions.
+//
+// Like Mesos's own allocator it goes through the agents in random order, twice:
+// first for roles with unmet guarantees, then for all. Each agent is offered as
+// a whole to the first in order: among roles by dominant share over weight,
+// then among the role's frameworks. Ties are broken by turns (see `Turns`),
+// then by path or id.
 class Fallback
 {
 public:
   void seed(uint64_t value) { random.seed(value); }
 
-  // Begins a cycle, over some agents or all of them. One that is under way
-  // goes on to its end, however often others are wanted meanwhile: else its
-  // second round might never come. Those add up to one that follows.
+  // Begins a cycle over some or all agents. A cycle under way runs to its end
+  // first, or frequent requests would keep it from its second round; the
+  // requests are merged into one following cycle.
   void begin(
       const Cluster& cluster,
       bool all,
       const std::vector<uint32_t>& some,
       int64_t clockMs);
 
-  // None is to follow: somebody else decides from now on.
-  void beLast() { wanted = false; }
+  // Cancels the following cycle: another decides from now on.
+  void cancelFollowing() { wanted = false; }
 
   bool underWay() const { return running; }
   void stop() { running = wanted = false; }
 
-  // Goes on by as much work as is due at a time. What is given is booked, and
-  // added to `offers`.
+  // Continues for one slice. Books what is given and appends it to `offers`.
   void slice(Cluster* cluster, std::vector<Offer>* offers);
 
-  // Its number is to name another.
+  // The number is about to be reused.
   void forget(uint32_t framework);
   void forgetRoles(const std::vector<uint32_t>& roles);
 
 private:
-  // The agent that is offered to everybody in turn, across slices.
+  // Progress with the current agent, kept across slices.
   struct Turn
   {
-    // Who was asked, by `clientKey`: the order may be another by now.
+    // Clients asked, by `clientKey`: the order may change between slices.
     std::unordered_set<uint64_t> asked;
 
-    // A copy of a shared volume is offered once.
+    // Shared volumes already offered; each is offered once per agent.
     std::unordered_set<uint32_t> sharedOffered;
   };
 
@@ -71,7 +71,7 @@ private:
       size_t* work,
       std::vector<Offer>* offers);
   void takeTurn(const Competition::Node& winner);
-  void lineUp(const Cluster& cluster);
+  void updateTurns(const Cluster& cluster);
   bool offerTo(
       const Competition::Node& node,
       uint32_t agent,
@@ -81,13 +81,13 @@ private:
 
   std::mt19937_64 random;
   bool running = false;
-  bool guarantees = false; // Which of the two rounds it is.
+  bool guarantees = false; // First round: guarantees only.
   int64_t asOfMs = 0;
   std::vector<uint32_t> agents;
   size_t next = 0;
   Turn turn;
 
-  // The cycle that follows.
+  // The following cycle.
   bool wanted = false;
   bool wantedAll = false;
   int64_t wantedMs = 0;
@@ -95,8 +95,8 @@ private:
 
   Turns turns;
 
-  // Who had a turn in this cycle, and its last one.
-  std::unordered_map<uint32_t, uint64_t> fed;
+  // Frameworks served in this cycle, with their last turn.
+  std::unordered_map<uint32_t, uint64_t> served;
 };
 
 } // namespace brain {

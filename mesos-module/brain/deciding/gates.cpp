@@ -46,7 +46,8 @@ int64_t* amountOfKind(uint32_t kind, Amounts* wanted)
 }
 
 
-// Filters look at what is given, and the books at all that is free of that.
+// Work on spans: filters compare what is given, and booking updates all free
+// spans.
 size_t spansBehind(const Agent& agent, const Parts& given)
 {
   size_t result = 0;
@@ -59,8 +60,8 @@ size_t spansBehind(const Agent& agent, const Parts& given)
 }
 
 
-// So much of a part as can be given of at most `amount`; what cannot be
-// divided is given in whole objects. Nothing where its amount is 0.
+// As much of a part as fits in `amount`: whole objects if indivisible. The
+// result may be empty.
 Part upTo(const Part& part, const Traits& traits, int64_t amount)
 {
   Part result{part.resourceClass, std::min(part.amount, amount), Spans()};
@@ -76,8 +77,7 @@ Part upTo(const Part& part, const Traits& traits, int64_t amount)
 }
 
 
-// Takes unreserved, non-revocable scalars down to what quotas leave, all
-// of a name together.
+// Reduces unreserved, non-revocable scalars to what quotas leave, per name.
 Parts bounded(
     const Cluster& cluster,
     uint32_t role,
@@ -239,8 +239,8 @@ wire::OutcomeReason admitPair(const Cluster& cluster, const Pair& pair)
 
   const bool remote = !framework.regionAware && isRemote(cluster, agent);
 
-  // An agent of old would report tasks of such a framework without their
-  // role, which no master survives.
+  // An agent without MULTI_ROLE would report tasks of such a framework without
+  // a role, which makes the master abort.
   const bool roles = framework.multiRole && !agent.multiRole;
 
   const bool nested =
@@ -285,7 +285,7 @@ Parts take(const Cluster& cluster, Parts pool, Amounts* wanted)
   Parts result;
   result.reserve(pool.size());
 
-  // Parts to split, with the place of their kind in `wanted`.
+  // Parts to split, with the entry of their kind in `wanted`.
   std::vector<std::pair<const Part*, int64_t*>> toSplit;
 
   for (Part& part : pool) {

@@ -9,17 +9,18 @@
 namespace allocator {
 namespace brain {
 
-// So many spans cost about as much as a resource class without any; and so many
-// resource classes cost as much where only the amount is looked at.
+// Units of work: this many spans cost as much as one resource class; this many
+// resource classes, read for their amounts only, cost as much as one that is
+// offered.
 constexpr size_t SPANS_AS_ONE = 16;
 constexpr size_t AMOUNTS_AS_ONE = 16;
 
 
-// Nothing speaks against it.
+// The gate lets it pass.
 constexpr wire::OutcomeReason PASS = wire::OUTCOME_REASON_UNSPECIFIED;
 
 
-// Somebody in a role, and an agent, by their numbers.
+// A framework in a role, and an agent.
 struct Pair
 {
   uint32_t framework = 0;
@@ -28,18 +29,18 @@ struct Pair
 };
 
 
-// What comes of a wish.
+// Result of the gates.
 struct Admission
 {
   wire::OutcomeReason reason = wire::OUTCOME_REASON_UNSPECIFIED;
 
-  // What is to be offered; empty where nothing is.
+  // What to offer; may be empty.
   Parts given;
 
-  // Whether quotas made it smaller.
+  // Quotas reduced it.
   bool bounded = false;
 
-  // How much was looked at, as slices count it (see `Options::sliceParts`).
+  // Work done, in units of `Options::sliceParts`.
   size_t work = 0;
 };
 
@@ -52,44 +53,42 @@ inline Admission refuse(wire::OutcomeReason reason)
 }
 
 
-// The gates that every offer passes, whoever decided on it. They look at
-// the books as they are now: a decision, however late or wrong, can only
-// be made smaller or refused here, so no agent is over-committed and the
-// master never hears of a role, a reservation or an agent that it would
-// abort on.
+// The gates that every offer passes, whichever component decided it. They look
+// at the current books and can only reduce or refuse. So a late or wrong
+// decision never over-commits an agent, and never makes the master abort on an
+// unknown role, reservation or agent.
 
-// Whether this framework may be offered anything in this role.
+// Whether the framework may be offered anything in the role.
 wire::OutcomeReason
 admitFramework(const Cluster& cluster, uint32_t framework, uint32_t role);
 
-// Whether this agent may be offered at all.
+// Whether the agent may be offered at all.
 wire::OutcomeReason admitAgent(const Cluster& cluster, uint32_t agent);
 
-// Whether the two may meet. Both were admitted.
+// Whether the framework may be offered the agent. Both must be admitted.
 wire::OutcomeReason admitPair(const Cluster& cluster, const Pair& pair);
 
-// What is free on the agent, can be allocated to the role, and is of a
-// form that the framework understands; of a shared volume one copy. The
-// pair was admitted.
+// What is free on the agent, may be allocated to the role, and is of a form
+// that the framework supports; at most one copy of a shared volume. The pair
+// must be admitted.
 Parts pool(const Cluster& cluster, const Pair& pair);
 
-// Takes amounts by kind out of the pool. An amount is made up of as many
-// objects of its kind as it takes; only what can be divided is split. A
-// kind that is not in the pool gives nothing. What could not be taken is
-// left in `wanted`.
+// Takes amounts by kind out of the pool. Uses whole objects where possible and
+// splits only divisible ones. A kind that is not in the pool yields nothing.
+// `wanted` keeps what could not be taken.
 Parts take(const Cluster& cluster, Parts pool, Amounts* wanted);
 
-// The gates behind the pool: quotas, the minimum, filters. `wanted` was
-// taken from the pool of an admitted pair. The work is that of filters, and of
-// booking what is given, which look at spans; resource classes are the caller's.
+// The gates after the pool: quotas, minimum, filters. `wanted` must come from
+// the pool of an admitted pair. Counts only the work on spans, by filters and
+// by booking the result; the caller counts resource classes.
 Admission applyQuotaAndFilters(
     const Cluster& cluster,
     const Pair& pair,
     Parts wanted,
     int64_t nowMs);
 
-// All gates, for a wish of amounts by kind. OFFERED says that all of it
-// is given, PARTIAL that some is. All of the work counts.
+// All gates, for amounts by kind: OFFERED if everything is given, PARTIAL if
+// only some. Counts all work.
 Admission
 judge(const Cluster& cluster, const Pair& pair, Amounts wanted, int64_t nowMs);
 

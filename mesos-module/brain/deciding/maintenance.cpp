@@ -33,7 +33,7 @@ void Maintenance::answer(
     return;
   }
 
-  // An answer to an inverse offer that is not out is an old one.
+  // Without an outstanding inverse offer the answer is outdated.
   if (schedule->second.outstanding.erase(framework) > 0 && answer != nullptr) {
     schedule->second.answers[framework] = *answer;
   }
@@ -88,7 +88,7 @@ bool Maintenance::ask(
     Schedule* schedule,
     int64_t nowMs)
 {
-  // An agent may name a framework that has not come back yet.
+  // An agent may name a framework that has not reregistered yet.
   const Framework* known = cluster.frameworks.find(framework);
   auto filter = filters.find({framework, agent});
 

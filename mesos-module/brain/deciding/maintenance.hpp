@@ -13,16 +13,15 @@
 namespace allocator {
 namespace brain {
 
-// Inverse offers: they ask a framework that holds something on an agent
-// to leave it before the agent is maintained. No sidecar is asked; the
-// rules are those of Mesos's own allocator. But where an operator sets a
-// time (`inverseWithinMs`), an agent whose maintenance begins later is left
-// only by whom a sidecar wants to leave it. Agents and frameworks go by
-// their numbers.
+// Inverse offers: they ask a framework that holds something on an agent to
+// leave it before maintenance. They follow the rules of Mesos's own allocator,
+// without the sidecar. If an operator sets `inverseWithinMs`, an agent whose
+// maintenance begins later gets inverse offers only for frameworks that the
+// sidecar reclaims from. Agents and frameworks are numbers.
 class Maintenance
 {
 public:
-  // What a framework answered, and when.
+  // A framework's answer, and when it was given.
   struct Answer
   {
     wire::InverseOfferUpdate::Status status;
@@ -31,10 +30,10 @@ public:
 
   using Answers = std::map<uint32_t, Answer>; // By framework.
 
-  // Begins or ends a schedule; answers and filters of before are void.
+  // Begins or ends a schedule; earlier answers and filters become void.
   void set(uint32_t agent, bool scheduled);
 
-  // Null where the answer has no status.
+  // `answer` is null if it has no status.
   void answer(
       uint32_t agent,
       uint32_t framework,
@@ -42,7 +41,8 @@ public:
       int64_t refuseMs,
       int64_t nowMs);
 
-  // What the master dropped without a word must be asked again.
+  // The master dropped these inverse offers silently, so they must be made
+  // again.
   void forgetOutstandingOfFramework(uint32_t framework);
   void forgetOutstandingOfAgent(uint32_t agent);
 
@@ -50,20 +50,20 @@ public:
   void removeFramework(uint32_t framework);
   void removeAgent(uint32_t agent) { set(agent, false); }
 
-  // Who is to be asked now, on these agents or on all.
+  // The inverse offers to make now, for the given agents or all.
   std::vector<InverseOffer> generate(
       const Cluster& cluster,
       bool all,
       const std::vector<uint32_t>& agents,
       int64_t nowMs);
 
-  // Of those that a sidecar wants to leave agents, who is to be asked now.
+  // The inverse offers to make now among those the sidecar wants.
   std::vector<InverseOffer> reclaim(
       const Cluster& cluster,
       const std::vector<InverseOffer>& wanted,
       int64_t nowMs);
 
-  // By agent, for every agent with a schedule.
+  // By agent, for each agent with a schedule.
   std::map<uint32_t, Answers> answers() const;
 
 private:
@@ -73,7 +73,7 @@ private:
     std::set<uint32_t> outstanding;
   };
 
-  // Whether a framework is to be asked now; then it is.
+  // Whether to ask the framework now; if so, marks it as asked.
   bool ask(
       const Cluster& cluster,
       uint32_t framework,
@@ -83,7 +83,7 @@ private:
 
   std::map<uint32_t, Schedule> schedules;
 
-  // When each filter expires, by framework and agent.
+  // Expiry by framework and agent.
   std::map<std::pair<uint32_t, uint32_t>, int64_t> filters;
 };
 

@@ -23,13 +23,13 @@ using session::Place;
 void addAmounts(const Amounts& amounts, wire::Amounts* to);
 
 
-// What came back and what came into use, while it waits to be sent: of
-// such calls a master makes thousands at a time, and a row in a column
-// costs a tenth of an event.
+// Collects releases and transitions until they are sent. A master makes
+// thousands of such calls at a time, and a row in a column costs a tenth of an
+// event.
 //
-// Between them nothing else is sent, so no new offer is among them. That
-// is why all transitions may come before all releases: a task does not
-// end before it begins, and what is declined is not what is launched.
+// No other event is sent between them, so none of them concerns a new offer.
+// Therefore all transitions may precede all releases: a task does not end
+// before it starts, and what is declined is not what is launched.
 class EventCoalescer
 {
 public:
@@ -43,22 +43,21 @@ public:
 
   size_t size() const { return rows; }
 
-  // Gives it as events of bounded size, and is empty then.
+  // Returns the rows as events of bounded size, and becomes empty.
   std::vector<wire::Event> take();
 
   void clear();
 
-  // Nothing waits for more rows than this, and no event has more.
+  // Rows per event, and rows that may wait.
   static constexpr int ROWS_MAX = 4096;
 
-  // Nor has an event more amounts, which take up to 8 bytes each, unless
-  // one row has.
+  // Amounts per event, up to 8 bytes each; a single row may exceed it.
   static constexpr int CELLS_MAX = 1 << 15;
 
 private:
   using Groups = std::map<std::vector<uint32_t>, std::vector<wire::Event>>;
 
-  // The last event of those kinds that has room for another row.
+  // The event of these kinds that has room for another row.
   wire::Event* event(
       Groups* groups,
       const Amounts& amounts,

@@ -92,7 +92,7 @@ void tellOverflow(const Agent& agent, const Cluster& cluster, Aside::Rows* rows)
           "resources",
           wire::SET_ASIDE_REASON_TOO_MANY,
           "'" + toShown(resourceClass.traits.name, ASIDE_QUOTE_BYTES_MAX) +
-              "' is offered along with others, as a whole");
+              "' is only offered together with others, as a whole");
     }
   }
   append(aside, rows);
@@ -109,7 +109,7 @@ void tellOverflow(
     aside.add(
         "reservations",
         wire::SET_ASIDE_REASON_TOO_MANY,
-        "some that it makes are offered along with others, as a whole");
+        "some are only offered together with others, as a whole");
     append(aside, rows);
   }
 }
@@ -183,7 +183,7 @@ void SnapshotBuilder::stop(Cluster* cluster)
 }
 
 
-// Gives how many rows that made.
+// Returns the rows written.
 size_t SnapshotBuilder::buildAgent(
     uint32_t number,
     Cluster* cluster,
@@ -241,8 +241,8 @@ size_t SnapshotBuilder::buildExclusions(
 }
 
 
-// Frameworks, then agents, then exclusions, as far as one slice goes; gives
-// whether it is all.
+// Writes frameworks, agents, then exclusions for one slice; returns whether it
+// is finished.
 bool SnapshotBuilder::build(
     Cluster* cluster,
     int64_t nowMs,

@@ -13,25 +13,24 @@
 namespace allocator {
 namespace brain {
 
-// Builds the whole state for the sidecar, some of it at a time. It is
-// the state of the moment when that began: agents and frameworks are kept
-// as they were then, and copied by whoever changes them meanwhile. Kinds
-// and roles that become known in the meantime go into it, too.
+// Builds the snapshot for the sidecar in slices. It shows agents and frameworks
+// as they were at `begin`: they are pinned, and copied when changed meanwhile.
+// Kinds and roles that become known meanwhile are included.
 class SnapshotBuilder
 {
 public:
-  // Nobody has heard of any kind or role then.
+  // The session must not know any kind or role yet.
   void begin(Cluster* cluster, size_t chunkBytesMax, uint64_t revision);
 
   bool underWay() const { return running; }
 
-  // Gives up what is under way.
+  // Aborts.
   void stop(Cluster* cluster);
 
-  // Some more; the last chunk of the last part says so.
+  // The next part; the last chunk of the last part is marked.
   std::vector<wire::SnapshotChunk> slice(Cluster* cluster, int64_t nowMs);
 
-  // That of the moment when it began.
+  // As of `begin`.
   uint64_t revision() const { return revision_; }
 
 private:
@@ -58,7 +57,7 @@ private:
 };
 
 
-// As the protocol says it. Handles that are new must be sent before.
+// Conversions to the protocol. Send new kinds and roles before the result.
 
 wire::Agent toWire(const Agent& agent, uint32_t number, Cluster* cluster);
 
@@ -71,7 +70,7 @@ wire::Unavailability toWire(const Unavailability& unavailability);
 
 wire::Whitelist toWire(const Cluster& cluster);
 
-// Says what of their resources is part of an overflow, where it is.
+// Reports which of their resources are in an overflow kind, if any.
 void tellOverflow(
     const Agent& agent,
     const Cluster& cluster,

@@ -17,7 +17,7 @@ constexpr char ELLIPSIS[] = "...";
 constexpr size_t MARK_BYTES = 17;
 
 
-// Fowler, Noll and Vo's hash: the same on every machine.
+// FNV-1a, the same on every machine.
 uint64_t hashOf(const string& text)
 {
   uint64_t hash = 0xcbf29ce484222325u;
@@ -35,9 +35,8 @@ bool isTail(const string& text, size_t at)
 }
 
 
-// The length of the character that begins there; 0 where none does. The
-// table is that of RFC 3629: no overlong form, surrogate, or number above
-// U+10FFFF.
+// Length of the character at this position, 0 if invalid. Follows the table in
+// RFC 3629: no overlong forms, surrogates, or code points above U+10FFFF.
 size_t characterAt(const string& text, size_t at)
 {
   const unsigned char first = static_cast<unsigned char>(text[at]);

@@ -9,22 +9,22 @@
 namespace allocator {
 namespace brain {
 
-// A text as the protocol takes it: UTF-8, and not too long. Frameworks
-// and agents name themselves as they like, and Mesos lets them, but a
-// message with such a text would end each session with the sidecar.
+// Text as the protocol accepts it: UTF-8 of bounded length. Mesos lets
+// frameworks and agents use any bytes, but a message with such text would end
+// every session.
 //
-// What is no UTF-8 becomes U+FFFD. A text that was changed ends in a
-// number made of the original, so that different ones stay different.
+// Invalid UTF-8 becomes U+FFFD. A changed text ends in a hash of the original,
+// so different texts stay different.
 std::string toText(const std::string& text, size_t bytesMax = TEXT_BYTES_MAX);
 
-// That number: a tilde and 16 digits, nearly always others for another text.
+// That hash: a tilde and 16 hexadecimal digits.
 std::string markOf(const std::string& text);
 
 // Whether it is UTF-8.
 bool isText(const std::string& text);
 
-// The beginning of a text as a line can show it: UTF-8, without control
-// characters, and with an ellipsis where it goes on. Costs what is shown.
+// The beginning of a text for a log line: UTF-8 without control characters,
+// with an ellipsis if shortened. Time depends on `bytesMax` only.
 std::string toShown(const std::string& text, size_t bytesMax);
 
 } // namespace brain {

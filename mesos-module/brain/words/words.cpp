@@ -11,7 +11,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// How the labels begin that say something to a sidecar.
+// Prefix of labels that are for the sidecar.
 const std::string OURS = "allocator.";
 
 constexpr wire::SetAsideReason UNREADABLE = wire::SET_ASIDE_REASON_UNREADABLE;
@@ -33,7 +33,7 @@ std::string most(size_t bound, const char* what)
 }
 
 
-// A text that only informs: as much of it as can be shown.
+// Text that is only displayed: truncated if too long.
 std::string informing(const char* field, const std::string& said, Aside* aside)
 {
   std::string text = toText(said);
@@ -47,11 +47,11 @@ std::string informing(const char* field, const std::string& said, Aside* aside)
 }
 
 
-// Each once, without those that the protocol does not have.
+// Removes duplicates and unspecified values.
 template <typename Values>
 void takeCapabilities(const Values& said, Values* taken)
 {
-  // Mostly it is so already.
+  // Common case: nothing to do.
   const auto isNext = [](int one, int next) { return next <= one; };
   if (said.empty() ||
       (said.Get(0) > 0 &&
@@ -75,12 +75,13 @@ size_t left(size_t most, size_t taken)
 }
 
 
-// A label that were cut could mean something else.
+// Drops oversized labels instead of cutting them, because a cut label could
+// mean something else.
 void takeLabels(const wire::Framework& said, Aside* aside, wire::Framework* to)
 {
   size_t bytes = 0;
 
-  // In an order, for which of them are taken must not be chance.
+  // Sorted, so that the choice is deterministic.
   std::map<std::pair<bool, std::string>, const std::string*> sorted;
   for (const auto& label : said.labels()) {
     const bool others = label.first.compare(0, OURS.size(), OURS) != 0;
@@ -99,7 +100,7 @@ void takeLabels(const wire::Framework& said, Aside* aside, wire::Framework* to)
     } else if (
         to->labels().size() >= LABELS_MAX || bytes + more > LABEL_BYTES_MAX) {
       aside->add(
-          "labels", TOO_MANY, quote(key) + " is one too many, or too large");
+          "labels", TOO_MANY, quote(key) + " exceeds the limits on labels");
     } else {
       (*to->mutable_labels())[key] = value;
       bytes += more;
@@ -127,7 +128,7 @@ void takeRoles(
       continue;
     }
     if (!Roles::isPath(role)) {
-      aside->add("roles", UNREADABLE, quote(role) + " is no path of a role");
+      aside->add("roles", UNREADABLE, quote(role) + " is not a role path");
       continue;
     }
     if (taken->size() >= ROLES_OF_FRAMEWORK_MAX) {
@@ -168,7 +169,7 @@ void takeRoles(
       aside->add(
           "roles",
           TOO_MANY,
-          quote(role) + " waits: its principal, or user, has too many");
+          quote(role) + " waits: its principal (or user) has too many");
       words->crowded = true;
       continue;
     }
@@ -177,7 +178,7 @@ void takeRoles(
       aside->add(
           "roles",
           TOO_MANY,
-          quote(role) + " waits for the next interval: too many came in this");
+          quote(role) + " waits for the next interval: too many in this one");
       words->crowded = words->late = true;
       continue;
     }
@@ -191,7 +192,7 @@ void takeRoles(
 }
 
 
-// Amounts by name: each once, none without a name.
+// Amounts by name, each once and with a name.
 template <typename Each>
 Quantities
 takeQuantities(const char* field, size_t size, const Each& each, Aside* aside)
@@ -217,8 +218,7 @@ takeQuantities(const char* field, size_t size, const Each& each, Aside* aside)
 }
 
 
-// An alternative that cannot be met anyhow, for it is too long, is as if it had
-// not been given.
+// Ignores an alternative that is too long to be met.
 std::vector<Quantities> takeAlternatives(
     const std::vector<Quantities>& said,
     Aside* aside,
@@ -243,7 +243,7 @@ std::vector<Quantities> takeAlternatives(
     const Quantities least = takeQuantities(
         field, each.size(), [&](size_t i) { return each[i]; }, aside);
 
-    // What is left of it would ask for less.
+    // Keep it only if complete: a reduced one would ask for less.
     if (aside->count() == before) {
       *namesLeft -= least.size();
       taken.push_back(least);
@@ -263,15 +263,15 @@ void takeMinimum(const AddFramework& said, Aside* aside, FrameworkWords* taken)
       aside->add(
           "offer_filters",
           UNKNOWN,
-          quote(entry.first) + " is no role that it is offered anything in");
+          quote(entry.first) + " is not one of the roles it is served in");
       continue;
     }
 
     std::vector<Quantities> anyOf =
         takeAlternatives(entry.second, aside, &namesLeft);
 
-    // Where nothing is left it is as if no minimum had been said; none at all
-    // means that everything will do.
+    // If every alternative was ignored, act as if no minimum was given; an
+    // empty list means that any offer suffices.
     if (!anyOf.empty() || entry.second.empty()) {
       taken->minimum[entry.first] = std::move(anyOf);
     }
@@ -308,7 +308,9 @@ void takeAttributes(const wire::Agent& said, Aside* aside, wire::Agent* taken)
 
     if (each.name() != attribute.name() || each.value() != attribute.value()) {
       aside->add(
-          field, UNREADABLE, quote(each.name()) + " is shown as far as it can");
+          field,
+          UNREADABLE,
+          quote(each.name()) + " is shown as far as possible");
     }
     taken->add_attributes()->Swap(&each);
   }
@@ -323,7 +325,7 @@ void keepFirst(Aside::Rows* rows)
 }
 
 
-// That words are not told to the sidecar.
+// Reports that a field was not sent to the sidecar.
 void untold(const char* field, size_t bytesMax, Aside::Rows* rows)
 {
   Aside aside;
@@ -430,7 +432,9 @@ FrameworkWords takeFramework(
       taken.suppressed.insert(role);
     } else if (said.roles.count(role) == 0) {
       aside->add(
-          "suppressed_roles", UNKNOWN, quote(role) + " is none of its roles");
+          "suppressed_roles",
+          UNKNOWN,
+          quote(role) + " is not one of its roles");
     }
   }
 

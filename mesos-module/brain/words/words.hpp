@@ -18,20 +18,19 @@
 namespace allocator {
 namespace brain {
 
-// Whatever frameworks, agents and their users may tell a master comes here as
-// they said it, and what is given is what the books and a sidecar can take: of
-// bounded size, UTF-8, with names where names must be, nothing twice. Who says
-// nonsense is served as if it had not said it. The cost is linear in what was
-// said.
+// Sanitises what frameworks, agents and their users tell the master: the
+// results are of bounded size, UTF-8, without missing names or duplicates, so
+// that the books and the sidecar can take them. Invalid input is ignored and
+// reported. Time is linear in the input.
 
-// What was set aside of the words of one message.
+// Ignored parts of one message.
 class Aside
 {
 public:
   using Rows = google::protobuf::RepeatedPtrField<wire::SetAside>;
 
-  // `field` is where the words stood. Only the first of a field and a reason
-  // is told in full; all are counted.
+  // `field` is where the input was found; it must outlive this object. Only the
+  // first text per field and reason is kept; all are counted.
   void
   add(const char* field, wire::SetAsideReason reason, const std::string& text);
 
@@ -45,7 +44,7 @@ private:
   {
     const char* field;
     wire::SetAsideReason reason;
-    std::string text; // The first one's.
+    std::string text; // Of the first.
     size_t count;
   };
 
@@ -54,30 +53,29 @@ private:
 };
 
 
-// Behind other rows, of which the last gives way where there are too many.
+// Appends rows; replaces the last one if there are too many.
 void append(const Aside& aside, Aside::Rows* rows);
 
 
-// What is taken of a framework.
+// Sanitised input of a framework.
 struct FrameworkWords
 {
   wire::Framework info; // Texts, labels, capabilities.
 
-  // By path, with the number of levels of the tree that it may have.
+  // By path, with the levels of the tree allowed.
   std::map<std::string, size_t> roles;
   Footprint footprint;
   std::set<std::string> suppressed;
   std::map<std::string, std::vector<Quantities>> minimum;
 
-  // Whether a role was left out for want of room in the cluster, or for too
+  // Whether a role was left out because the cluster has no room, or because too
   // many came in one interval.
   bool crowded = false;
   bool late = false;
 };
 
 
-// Roles that come to a framework: those it has already, and whether others may
-// come now.
+// The roles a framework already has, and whether it may join others now.
 struct Newcomers
 {
   const std::set<uint32_t>& before;
@@ -85,10 +83,10 @@ struct Newcomers
 };
 
 
-// Who pays for what a framework takes of the room for all.
+// The payer: its principal, or else its user.
 std::string payerOf(const wire::Framework& said);
 
-// `others` is what other frameworks of its payer take.
+// `others`: what other frameworks of the payer take.
 FrameworkWords takeFramework(
     const AddFramework& said,
     const Roles& roles,
@@ -96,24 +94,23 @@ FrameworkWords takeFramework(
     Newcomers newcomers,
     Aside* aside);
 
-// The host's name, attributes, domain and capabilities.
+// Host name, attributes, domain and capabilities.
 wire::Agent takeAgent(const wire::Agent& said, Aside* aside);
 
 wire::ResourceRequest takeRequest(
     const wire::ResourceRequest& said,
     Aside* aside);
 
-// How many of a framework's roles offer constraints are evaluated for.
+// For how many of a framework's roles offer constraints are evaluated.
 size_t constrainedRoles(size_t agents);
 
-// Makes a message fit for a sidecar that reads only so many bytes: what only
-// informs is left out then.
+// Shrinks a message to what the sidecar reads by dropping informational fields.
 void fit(size_t bytesMax, wire::Framework* message);
 void fit(size_t bytesMax, wire::Agent* message);
 void fit(size_t bytesMax, wire::UpdateAgent* message);
 void fit(size_t bytesMax, wire::ResourceRequest* message);
 
-// For a line of the log.
+// For a log line.
 std::string describe(const Aside::Rows& rows);
 
 } // namespace brain {

@@ -17,7 +17,7 @@
 
 #include "tests/adapter/world.hpp"
 
-// What is shown under the names of Mesos's own allocator.
+// Metrics under the names of Mesos's own allocator.
 
 namespace allocator {
 namespace adapter {
@@ -27,7 +27,7 @@ const FrameworkID ONE = frameworkId("one");
 const AgentID AGENT = agentId("agent");
 
 
-// The actor without a sidecar: it decides itself.
+// The actor without a sidecar, which decides alone.
 class BuiltinMetricsTest : public ::testing::Test
 {
 protected:
@@ -96,8 +96,8 @@ protected:
         uses);
   }
 
-  // Lets the actor do what it was told, and what it told itself then: else
-  // what it shows may not be there yet.
+  // Lets the actor finish its queue, including its own dispatches; otherwise
+  // the metrics may be incomplete.
   void settle()
   {
     for (int i = 0; i < 3; ++i) {
@@ -142,7 +142,7 @@ TEST_F(BuiltinMetricsTest, ResourcesAreThereFromTheBeginning)
         << name;
   }
 
-  // All of it is offered, by the module itself.
+  // The module itself offers all of it.
   addFramework({"eng"});
   addAgent("cpus:2.5;mem:1024;disk(eng):8;ports:[1-9]");
   all = snapshot();
@@ -166,8 +166,8 @@ TEST_F(BuiltinMetricsTest, RunsAreCountedAndTimed)
   addFramework({"eng"});
   addAgent("cpus:1;mem:1");
 
-  // What was asked for together may run together, and percentiles are of two
-  // values at least.
+  // Requests made together may run together, and percentiles need at least two
+  // values.
   settle();
   tell(&AllocatorProcess::reviveOffers, ONE, std::set<std::string>());
   const std::map<std::string, double> all = snapshot();
@@ -198,7 +198,7 @@ TEST_F(BuiltinMetricsTest, ARoleIsShownWhileSomebodySubscribes)
   EXPECT_EQ(0, of(all, "roles/ops/shares/dominant"));
   EXPECT_EQ(0, of(all, filters));
 
-  // A weight divides it.
+  // A weight divides the share.
   mesos::WeightInfo weight;
   weight.set_role("eng");
   weight.set_weight(2);
@@ -207,7 +207,7 @@ TEST_F(BuiltinMetricsTest, ARoleIsShownWhileSomebodySubscribes)
       std::vector<mesos::WeightInfo>({weight}));
   EXPECT_DOUBLE_EQ(0.25, of(snapshot(), share));
 
-  // A filter is counted while it is in force.
+  // A filter counts while in force.
   mesos::Filters filter;
   filter.set_refuse_seconds(3600);
   tell(

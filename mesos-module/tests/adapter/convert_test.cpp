@@ -62,7 +62,7 @@ TEST(ConvertTest, AFrameworkIsDescribed)
 }
 
 
-// What it says is for the brain to judge.
+// Input is passed on for the brain to judge.
 TEST(ConvertTest, WordsAreHandedOnAsTheyAreSaid)
 {
   FrameworkInfo info;
@@ -110,7 +110,7 @@ TEST(ConvertTest, AFrameworkOfOldHasOneRole)
 }
 
 
-// A limit of nothing is one; no limit at all is none.
+// A limit of 0 is kept; a missing limit is not a limit.
 TEST(ConvertTest, AQuotaKeepsItsZeros)
 {
   mesos::quota::QuotaConfig config;

@@ -26,18 +26,17 @@
 
 #include "tests/adapter/driver_master.hpp"
 
-// Measures our allocator, with a real sidecar and without any, beside the one
-// that is built into Mesos: all in this process, through the same interface,
-// one after the other. It says how long each took, and what part of the
-// built-in's time that is.
+// Compares this allocator, with a real sidecar and without one, with Mesos's
+// built-in allocator: in this process, through the same interface, one after
+// the other. Prints how long each took, also relative to the built-in one.
 //
 //     driver --target unix:/run/sidecar.sock --sizes 1000x100,10000x1000
 //
-//     --target   where the sidecar is; its loops should be compiled
-//     --sidecar  a program to start instead; it gets `serve --listen ...`
+//     --target   the sidecar's address; its loops should be compiled
+//     --sidecar  a sidecar program to start with `serve --listen ...`
 //     --sizes    agents x frameworks, or agents x frameworks x roles
-//     --rounds   repetitions; the least time counts
-//     --only     which of them, of "sidecar,fallback,built-in" (else all)
+//     --rounds   repetitions; the shortest time counts
+//     --only     some of "sidecar,fallback,built-in" (default: all)
 //     --measure  "times" (else), or "prices": what each step costs the caller
 //                and the allocator's thread, in processor time and calls of
 //                `new`; all actors share one thread then
@@ -46,7 +45,7 @@ namespace allocator {
 namespace driver {
 namespace {
 
-// Who decides: our allocator's sidecar, or nobody but itself; or the built-in.
+// What decides: the sidecar, the module alone, or the built-in allocator.
 enum class Who
 {
   SIDECAR,
@@ -156,7 +155,7 @@ Settings parseArguments(int argc, char** argv)
 }
 
 
-// A sidecar of our own; it ends with us.
+// A sidecar process, ended with this one.
 class Sidecar
 {
 public:
@@ -193,7 +192,7 @@ private:
 std::unique_ptr<Sidecar> sidecar;
 
 
-// Of this program, and of a sidecar that it has started.
+// Processor time of this program and the sidecar it started.
 int64_t spentNs()
 {
   clockid_t clock;
@@ -206,8 +205,8 @@ int64_t spentNs()
 }
 
 
-// A sidecar serves before it has loaded its compiled loops, many times
-// slower; what is to be measured comes after that.
+// A sidecar serves before its compiled loops are loaded, but many times slower;
+// measure afterwards.
 bool waitForLoops(const std::string& program, const std::string& target)
 {
   const std::string command =
@@ -252,7 +251,7 @@ void require(bool done, const char* what)
 }
 
 
-// Smallest of several rounds; the first one warms up.
+// The minimum of several rounds, after one to warm up.
 Time least(int rounds, const std::function<Time()>& round)
 {
   round();
@@ -281,7 +280,7 @@ void requireSidecar(Who who)
 }
 
 
-// Adds everything to a master that has nothing.
+// Adds everything to an empty master.
 Time populate(Master* master, Who who)
 {
   waitForSession(who);
@@ -326,7 +325,7 @@ Times play(Master* master, int rounds, Who who)
 }
 
 
-// Those that were not measured have no times.
+// Allocators that were not measured have no times.
 void printRow(
     const char* what,
     const std::map<Who, Times>& all,
@@ -409,7 +408,7 @@ std::unique_ptr<mesos::allocator::Allocator> create(
 
 Times run(const Settings& settings, const Size& size, Who who)
 {
-  // Each round of adding needs a master of its own; the last one goes on.
+  // Each round of adding needs a new master; the last one is kept.
   const Time before = least(settings.rounds - 1, [&]() {
     const auto allocator = create(settings, who);
     Master master(allocator.get(), size);
@@ -427,7 +426,7 @@ Times run(const Settings& settings, const Size& size, Who who)
 }
 
 
-// The steps of the table of prices, each with how often it is taken.
+// The steps of the price table, and how often each is taken.
 using Step = std::pair<const char*, std::function<void(Master*)>>;
 
 
@@ -454,7 +453,7 @@ void printPrices(
 }
 
 
-// Of several rounds the one that cost the allocator least is shown.
+// Of several rounds, shows the one cheapest for the allocator.
 void priceAll(
     const Settings& settings,
     const Size& size,
@@ -511,8 +510,8 @@ void priceAll(
     return std::make_pair(before, master.spent());
   };
 
-  // The built-in allocator takes no agent then: its first offers are in the
-  // price of adding.
+  // The built-in allocator accepts no agent then: its first offers are part of
+  // the price of adding.
   master.addFrameworks();
   if (who != Who::BUILT_IN) {
     master.pause();

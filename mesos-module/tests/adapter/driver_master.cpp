@@ -26,7 +26,7 @@ namespace {
 const Duration PATIENCE = Minutes(1);
 
 
-// As a machine of a middle-sized cluster.
+// A machine of a medium-sized cluster.
 Resources totalOf()
 {
   static const Resources total =
@@ -91,7 +91,7 @@ SlaveID agentIdOf(size_t number)
 }
 
 
-// Where the offers arrive.
+// Receives the offers.
 class Master::Inbox : public process::Process<Inbox>
 {
 public:
@@ -127,7 +127,7 @@ public:
     return waiter->future();
   }
 
-  // Gives what is held, and begins anew.
+  // Returns what is held, and starts again.
   vector<Held> take()
   {
     const Price before = priceOfThread();
@@ -138,7 +138,7 @@ public:
     return result;
   }
 
-  // Of the thread that all actors share, without what is done here.
+  // Of the thread that all actors share, without this actor's part.
   Price priceOfOthers() { return priceOfThread() - own; }
 
 private:
@@ -155,7 +155,7 @@ Master::Master(mesos::allocator::Allocator* _allocator, const Size& _size)
 {
   process::spawn(inbox.get());
 
-  // No batch but those that are asked for.
+  // No batch allocation but the requested ones.
   mesos::allocator::Options options;
   options.allocationInterval = Hours(1);
 

@@ -17,7 +17,7 @@ namespace driver {
 
 using namespace adapter;
 
-// A cluster to play.
+// The cluster.
 struct Size
 {
   size_t agents = 1000;
@@ -26,8 +26,8 @@ struct Size
 };
 
 
-// Seconds that a part of the play took: until it was done, and of the processor
-// in all threads of this program and of its sidecar.
+// Seconds per step: elapsed, and processor time of all threads of this program
+// and its sidecar.
 struct Time
 {
   double elapsed = 0;
@@ -38,17 +38,17 @@ struct Time
 struct Times
 {
   Time add;     // From the first framework to the last first offer.
-  Time decline; // Decline everything, until that is booked.
+  Time decline; // Decline everything, until booked.
   Time reoffer; // Decline everything, until all is offered again.
-  Time refuse;  // The same, with a filter each.
-  Time events;  // An accept and its end for each agent, booked.
+  Time refuse;  // The same with filters.
+  Time events;  // An accept and its end for each agent, until booked.
   size_t eventCount = 0;
 };
 
 
-// What all of this program has spent since it began, by thread: whoever calls
-// the allocator; the one that all actors run in, but for what the master
-// itself does there; the others, gRPC's.
+// Cost of this program by thread since its start: the allocator's caller; the
+// thread of all actors, without the master's part; the others, which are
+// gRPC's.
 struct Spent
 {
   Price caller;
@@ -57,47 +57,47 @@ struct Spent
 };
 
 
-// Plays the master through `Allocator*`: it adds agents and frameworks,
-// takes offers by the callback, and gives back what it was offered.
+// Plays the master through `Allocator*`: adds agents and frameworks, receives
+// offers by the callback, and returns what it was offered.
 //
-// Offers come to an actor as in a real master. All methods are called
-// from one thread outside, and wait.
+// Offers arrive in an actor, as in a real master. All methods block, and are
+// called from one outside thread.
 class Master
 {
 public:
-  // The allocator is initialized and told that this master leads.
+  // Initializes the allocator and makes this master the leader.
   Master(mesos::allocator::Allocator* allocator, const Size& size);
   ~Master();
 
-  // Adds everything, and waits until each agent was offered. False where
-  // that takes longer than a minute.
+  // Adds everything and waits until each agent was offered; false after a
+  // minute.
   bool populate();
 
   void addFrameworks();
   void addAgents();
 
-  // Between them no offers are made.
+  // No offers are made in between.
   void pause();
   void resume();
 
-  // Gives everything back, asks for a cycle, and waits as above.
+  // Returns everything, asks for a cycle, and waits as above.
   bool reoffer(const Option<mesos::Filters>& filters);
 
-  // Gives everything back and waits until that is booked, only.
+  // Returns everything and waits only until it is booked.
   void decline(const Option<mesos::Filters>& filters);
 
-  // Asks for a cycle, and waits as above.
+  // Asks for a cycle and waits as above.
   bool offerAll();
 
-  // Has each offer accepted and used as a whole. What is used is given back
-  // by `end`. Gives the number of calls.
+  // `accept` accepts each offer and uses it as a whole; `end` returns what is
+  // used. Both return the number of calls.
   size_t accept();
   size_t end();
 
-  // Waits until the allocator has done all that it was told.
+  // Waits until the allocator has handled all calls.
   void barrier();
 
-  // Needs a libprocess of one worker thread.
+  // Needs libprocess with one worker thread.
   Spent spent();
 
 private:
@@ -119,7 +119,7 @@ private:
 };
 
 
-// Waits until the module's metric has the value; false after a minute.
+// Waits until a metric of the module has the value; false after a minute.
 bool waitForMetric(const std::string& name, double value);
 
 

@@ -1,6 +1,6 @@
-// Loads a module as a master does: into a process with libmesos, and with all
-// of its symbols at once. So what that Mesos lacks is told when the module is
-// built, and not by a master that does not start.
+// Loads a module like a master: into a process with libmesos, binding all
+// symbols at once. This reports symbols missing in that Mesos at build time,
+// rather than when a master fails to start.
 //
 //     module_load LIBMESOS MODULE NAME VERSION
 #include <dlfcn.h>
@@ -30,7 +30,8 @@ int main(int argc, char** argv)
     return 2;
   }
 
-  // A master is linked with libmesos, so whatever is loaded later sees it.
+  // A master is linked with libmesos, so libraries loaded later see its
+  // symbols.
   if (dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     return fail("cannot load", argv[1]);
   }

@@ -21,7 +21,7 @@ protected:
   {
   }
 
-  // There and back again.
+  // Converts to parts and back.
   Resources through(const Resources& resources)
   {
     return objects.toResources(objects.toParts(resources));
@@ -101,8 +101,8 @@ TEST_F(ObjectsTest, AnObjectMadeSmallerIsOfTheSamePiece)
 }
 
 
-// Whether two objects are the same is for Mesos to say: not by the order
-// of labels, nor by where a volume is to be mounted.
+// Mesos decides whether objects are equal: neither the order of labels nor the
+// mount path of a volume matters.
 TEST_F(ObjectsTest, WhatMesosTakesForTheSameIsOnePiece)
 {
   const Resource xy = labelled("x", "y");
@@ -119,7 +119,7 @@ TEST_F(ObjectsTest, WhatMesosTakesForTheSameIsOnePiece)
 }
 
 
-// A volume that grows is another object.
+// A volume of another size is another object.
 TEST_F(ObjectsTest, WhatCannotBeDividedIsAPieceOfItsSize)
 {
   const uint32_t small = classOf(volume("one"));
@@ -147,7 +147,7 @@ TEST_F(ObjectsTest, EachRoleHasItsOwn)
 }
 
 
-// Were it left out, what is taken would be offered once more.
+// Otherwise resources in use would be offered again.
 TEST_F(ObjectsTest, WhatNamesNoRoleIsTakenAllTheSame)
 {
   const auto parts = objects.toRoleParts(parse("cpus:9") + parse("mem(eng):7"));
@@ -180,8 +180,7 @@ TEST_F(ObjectsTest, AForgottenNumberNamesSomethingElse)
 }
 
 
-// How the module says what can be split is how Mesos splits.
-// An agent may come again and again with other items.
+// An agent may return repeatedly with other items.
 TEST_F(ObjectsTest, ItemsWithoutEndTakeABoundedRoom)
 {
   const auto setOf = [](const std::string& name, int first, int count) {
@@ -199,7 +198,7 @@ TEST_F(ObjectsTest, ItemsWithoutEndTakeABoundedRoom)
     return parts.empty() ? 0 : parts.front().amount / 1000;
   };
 
-  // Half of the room is for the first; what it has had room for stays.
+  // The first resource gets half of the room, and keeps its items.
   const int most = brain::ITEM_BYTES_MAX / (2 * ((size_t(1) << 17) + 256)) + 1;
   int taken = 0;
   for (int i = 0; i < 2 * most; i += 100) {
@@ -211,13 +210,15 @@ TEST_F(ObjectsTest, ItemsWithoutEndTakeABoundedRoom)
   EXPECT_EQ(Resources(setOf("zones", 0, 100)), through(setOf("zones", 0, 100)));
   EXPECT_EQ(0, amountOf(setOf("zones", 3 * most, 1)));
 
-  // There is room for another one, and for all once it is forgotten.
+  // Another resource still has room, and so has a new item once it is
+  // forgotten.
   EXPECT_EQ(100, amountOf(setOf("racks", 0, 100)));
   objects.forget({classOf(setOf("zones", 0, 1))});
   EXPECT_EQ(1, amountOf(setOf("zones", 3 * most, 1)));
 }
 
 
+// The module's notion of divisible resources agrees with Mesos's.
 TEST_F(ObjectsTest, IndivisibleIsWhatMesosDoesNotShrink)
 {
   using Source = Resource::DiskInfo::Source;
@@ -259,8 +260,7 @@ TEST_F(ObjectsTest, IndivisibleIsWhatMesosDoesNotShrink)
 }
 
 
-// The brain's arithmetic is that of Mesos: what is left, what both have, and
-// whether one contains the other.
+// The brain's difference, intersection and containment agree with Mesos's.
 TEST_F(ObjectsTest, ArithmeticIsThatOfMesos)
 {
   std::mt19937 random(7);
@@ -301,8 +301,8 @@ TEST_F(ObjectsTest, ArithmeticIsThatOfMesos)
   }
 }
 
-// As the SDK for stateful services reserves: each by its own label. With
-// 10,000 of them a comparison with each would take minutes.
+// The SDK for stateful services gives each reservation its own label. Comparing
+// all pairs of 10,000 would take minutes.
 TEST_F(ObjectsTest, ThousandsThatDifferInALabelAreToldApart)
 {
   std::vector<Resource> all;
@@ -316,7 +316,7 @@ TEST_F(ObjectsTest, ThousandsThatDifferInALabelAreToldApart)
   }
   EXPECT_EQ(all.size(), classes.size());
 
-  // Mesos takes them for the same in any order of their labels.
+  // For Mesos the order of labels does not matter.
   for (int i = 0; i < 10000; ++i) {
     EXPECT_EQ(
         classOf(all[i]), classOf(labelled("of", "id" + std::to_string(i))));

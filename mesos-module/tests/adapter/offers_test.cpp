@@ -13,8 +13,8 @@
 
 #include "tests/adapter/world.hpp"
 
-// What the master hears of the actor, without a sidecar: everything that an
-// allocator can make it abort on.
+// What the actor tells the master, without a sidecar: everything by which an
+// allocator can make it abort.
 
 namespace allocator {
 namespace adapter {
@@ -78,7 +78,7 @@ protected:
     done.get_future().get();
   }
 
-  // Lets the actor do what it was asked to.
+  // Lets the actor finish its queue.
   void settle()
   {
     for (int i = 0; i < 10; ++i) {
@@ -149,8 +149,8 @@ protected:
   std::unique_ptr<AllocatorProcess> actor;
   hashmap<std::string, std::string> roles;
   hashmap<std::string, Resources> offered;
-  std::vector<Resources> made;  // In single offers.
-  std::atomic<int> failures{0}; // So many offers cannot be made.
+  std::vector<Resources> made;  // One entry per offer.
+  std::atomic<int> failures{0}; // Number of offers that will fail.
 };
 
 
@@ -192,12 +192,12 @@ TEST_F(OffersTest, AnAgentIsOfferedOnceAndAgainWhenItComesBack)
 }
 
 
-// A filter lasts for an interval at least, here an hour: of the time that
-// passed, wherever somebody set the clock meanwhile.
+// A filter lasts at least an interval (here an hour) of elapsed time, even if
+// the clock is set back.
 TEST_F(OffersTest, FiltersEndThoughTheClockIsSetBack)
 {
   addFramework(ONE, "eng");
-  addFramework(TWO, "ops"); // Which may have nothing of the agent.
+  addFramework(TWO, "ops"); // May have nothing of the agent.
   addAgent(reserved("cpus:4;mem:512", "eng"));
   Resources all = reserved("cpus:4;mem:512", "eng");
   all.allocate("eng");
@@ -211,13 +211,13 @@ TEST_F(OffersTest, FiltersEndThoughTheClockIsSetBack)
   revive(TWO);
   EXPECT_TRUE(take(ONE).empty());
 
-  // The machine's own time again: ten hours back.
+  // Back to the machine's time, ten hours earlier.
   process::Clock::resume();
   process::Clock::pause();
   revive(TWO);
   EXPECT_TRUE(take(ONE).empty());
 
-  // A filter ends behind the batch that is due by then, which the first call
+  // A filter ends after the batch allocation due by then, which the first call
   // stands for: Mesos's own timers wait until the old time is reached again.
   process::Clock::advance(actor.get(), Minutes(61));
   revive(TWO);
@@ -278,7 +278,8 @@ TEST_F(OffersTest, OperationsOfAFrameworkChangeTheTotal)
 }
 
 
-// The master has done what it tells: where the books have lost it, they follow.
+// The master has applied the operations, so the books follow even if they lost
+// the resources.
 TEST_F(OffersTest, OperationsThatTheBooksDoNotKnowOfAreFollowed)
 {
   addFramework(ONE, "eng");
@@ -373,8 +374,8 @@ TEST_F(OffersTest, WhatTheMasterCouldNotBeOfferedIsFreeAgain)
 }
 
 
-// What the brain has forgotten the adapter must forget, too, whatever is thrown
-// in the same breath: else a number that means nothing any more is used again.
+// The adapter must forget what the brain has forgotten even if an exception is
+// thrown; otherwise a meaningless number would be used again.
 TEST_F(OffersTest, WhatIsForgottenIsForgottenWhateverIsThrown)
 {
   addFramework(ONE, "eng");
@@ -383,8 +384,8 @@ TEST_F(OffersTest, WhatIsForgottenIsForgottenWhateverIsThrown)
   mesos::Filters filters;
   filters.set_refuse_seconds(1);
 
-  // A filter is the last that names the reserved ones; it expires together with
-  // the cycle whose offers cannot be made.
+  // A filter is the last reference to the reserved class; it expires in the
+  // cycle whose offers fail.
   call([&](AllocatorProcess* allocator) {
     allocator->recoverResources(ONE, AGENT, first, filters, false);
     allocator->updateSlave(AGENT, AgentInfo(), parse("cpus:4"), None());
@@ -418,7 +419,7 @@ TEST_F(OffersTest, WhatIsForgottenIsForgottenWhateverIsThrown)
 }
 
 
-// That a framework takes agents of one zone only.
+// Constraints to agents of one zone.
 mesos::allocator::FrameworkOptions only(const std::string& zone)
 {
   mesos::scheduler::OfferConstraints constraints;
@@ -484,7 +485,7 @@ protected:
 
 TEST_F(ConstraintsTest, HoldForAgentsBeforeAndAfterThem)
 {
-  // Agents that come later; then those that are there.
+  // First agents added later, then existing ones.
   update(only("b"));
   add("a", "cpus:1", "a");
   add("b", "cpus:2", "b");
@@ -504,7 +505,7 @@ TEST_F(ConstraintsTest, HoldForAgentsBeforeAndAfterThem)
 }
 
 
-// A framework may say others with each call.
+// A framework may change its constraints with each call.
 TEST_F(ConstraintsTest, ThatChangeAllTheTimeCostABoundedTime)
 {
   constexpr int OF_A_ZONE = 64;
@@ -530,8 +531,8 @@ TEST_F(ConstraintsTest, ThatChangeAllTheTimeCostABoundedTime)
   EXPECT_LE(brain::CONSTRAINT_PAIRS_AT_ONCE, evaluated());
   EXPECT_GE(MOST, evaluated());
 
-  // What is not evaluated yet holds all the same: none of the others is
-  // offered, then or when all is known.
+  // Constraints not evaluated yet are enforced: excluded agents are not
+  // offered, then or later.
   const Resources all = parse("cpus:" + std::to_string(OF_A_ZONE));
   revive(ONE);
   Resources taken = take(ONE);
@@ -550,7 +551,7 @@ TEST_F(ConstraintsTest, ThatChangeAllTheTimeCostABoundedTime)
 }
 
 
-// To look at agents takes time, though there is no role to be evaluated.
+// Looking at agents costs time even if no role is evaluated.
 TEST_F(ConstraintsTest, OfNoRoleCostABoundedTime)
 {
   for (int i = 0; i < 600; ++i) {
@@ -566,7 +567,7 @@ TEST_F(ConstraintsTest, OfNoRoleCostABoundedTime)
 }
 
 
-// Whoever has none costs nothing with each agent, and little with each update.
+// Frameworks without constraints cost nothing per agent, and little per update.
 TEST_F(ConstraintsTest, OfWhomHasNoneAreHardlyEvaluated)
 {
   for (int i = 0; i < 600; ++i) {
@@ -578,7 +579,7 @@ TEST_F(ConstraintsTest, OfWhomHasNoneAreHardlyEvaluated)
 }
 
 
-// A guarantee that is met in two rounds may bring two copies at once.
+// A guarantee met in two rounds may offer two copies at once.
 TEST_F(OffersTest, EachCopyOfASharedVolumeIsAnOfferOfItsOwn)
 {
   FrameworkInfo sharing = info("eng", true);
@@ -599,7 +600,7 @@ TEST_F(OffersTest, EachCopyOfASharedVolumeIsAnOfferOfItsOwn)
   volume.mutable_shared();
   addAgent(parse("cpus:4;mem:1024") + volume);
 
-  // The master makes messages of what it is offered, which know no copies.
+  // The master converts offers to messages, which do not count copies.
   Resources back;
   for (const Resources& each : made) {
     const google::protobuf::RepeatedPtrField<Resource> message = each;

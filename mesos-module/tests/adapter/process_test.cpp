@@ -15,7 +15,7 @@
 #include "tests/adapter/world.hpp"
 #include "tests/fake_sidecar.hpp"
 
-// The actor with a sidecar of its own, over a real stream.
+// The actor with its own sidecar over a real stream.
 
 namespace allocator {
 namespace adapter {
@@ -28,8 +28,7 @@ const AgentID AGENT = agentId("agent");
 class ProcessTest : public ::testing::Test
 {
 protected:
-  // Starts the actor with one framework and one agent, and waits until the
-  // sidecar is in session.
+  // Starts the actor with one framework and one agent, and waits for a session.
   void start(const std::string& target)
   {
     parameters.transport.channel.target = target;
@@ -83,7 +82,7 @@ protected:
     }
   }
 
-  // Runs a function in the actor, and waits for it.
+  // Runs a function in the actor and waits for it.
   void call(const std::function<void(AllocatorProcess*)>& function)
   {
     std::promise<void> done;
@@ -106,7 +105,7 @@ protected:
 
   void await(const std::string& name, double value)
   {
-    // What was seen once may be over when it is asked for again.
+    // Keep the value: it may change before it is read again.
     double seen = metric(name);
     for (int i = 0; i < 2000 && seen != value; ++i) {
       std::this_thread::sleep_for(session::Duration(5));
@@ -132,8 +131,8 @@ TEST_F(ProcessTest, ADecisionBecomesAnOffer)
 }
 
 
-// Maintenance is far away: only whom the sidecar names is asked to leave, and
-// once.
+// With distant maintenance, only frameworks named by the sidecar get inverse
+// offers, once.
 TEST_F(ProcessTest, WhomTheSidecarNamesIsAskedToLeave)
 {
   std::atomic<bool> names{false};
@@ -141,8 +140,8 @@ TEST_F(ProcessTest, WhomTheSidecarNamesIsAskedToLeave)
   sidecar.spoil = [&](const wire::SessionRequest& request,
                       std::vector<wire::SessionResponse>* answers) {
     if (request.events().cycle() && names) {
-      // It grants nothing: all is on offer, and one bad decision would end
-      // the session, and with it the cycles.
+      // Without grants: everything is offered, and one bad decision would end
+      // the session and its cycles.
       wire::DecisionBatch* decisions = answers->back().mutable_decisions();
       decisions->clear_grants();
       decisions->mutable_reclaims()->add_framework(1);
@@ -176,8 +175,8 @@ TEST_F(ProcessTest, WhomTheSidecarNamesIsAskedToLeave)
 }
 
 
-// Two parts of an answer come while the master's calls have the books. The
-// first opens the circuit breaker, so the second is not judged any more.
+// Two parts of an answer arrive during a bracket. The first opens the circuit
+// breaker, so the second is not judged.
 TEST_F(ProcessTest, WhatWaitsOfAStoppedSessionIsNotOffered)
 {
   std::promise<void> asked;

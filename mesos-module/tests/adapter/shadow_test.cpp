@@ -18,7 +18,7 @@
 #include "tests/adapter/world.hpp"
 #include "tests/fake_sidecar.hpp"
 
-// Mesos's own allocator decides; the module is in its shadow, with a sidecar
+// Mesos's own allocator decides, with the module in its shadow and a sidecar
 // over a real stream.
 
 namespace allocator {
@@ -32,8 +32,8 @@ const AgentID AGENT = agentId("agent");
 class ShadowTest : public ::testing::Test
 {
 protected:
-  // Plays the master with one agent; where the sidecar is in session then, or
-  // there is none, a framework subscribes.
+  // Plays the master with one agent; adds a framework once the sidecar is
+  // connected, if there is one.
   void start(const std::string& target, bool connects)
   {
     session::Parameters parameters;
@@ -85,7 +85,7 @@ protected:
     allocator->addFramework(ONE, info, {}, true, {});
   }
 
-  // The offers that came, once there are so many.
+  // The offers so far, once there are `count`.
   std::vector<Resources> offers(size_t count)
   {
     for (int i = 0; i < 2000; ++i) {
@@ -117,7 +117,7 @@ protected:
     return metrics()[name] >= least;
   }
 
-  // What nobody holds of the cpus, as the books behind the metrics have it.
+  // Waits until the books behind the metrics hold this many cpus.
   void awaitHeld(double cpus)
   {
     const char* name = "allocator/mesos/resources/cpus/offered_or_allocated";
@@ -139,13 +139,12 @@ TEST_F(ShadowTest, TheSidecarIsComparedAndOffersNothing)
   start(sidecar.target(), true);
 
   // The fake sidecar always gives something of the first agent to the first
-  // framework, so each run of the built-in allocator is as it decided.
+  // framework, which matches every run of the built-in allocator.
   EXPECT_EQ(allocated("cpus:4;mem:400", "eng"), offers(1)[0]);
   EXPECT_TRUE(reaches("allocator/sidecar/shadow/offers", 1));
   EXPECT_EQ(0, metrics()["allocator/sidecar/outcomes/offered"]);
 
-  // On a busy machine an answer may come too late to be compared with the
-  // run that it belongs to; then there is another run.
+  // On a busy machine an answer may be too late for its run; then try another.
   const std::string same = "allocator/sidecar/shadow/same";
   size_t runs = 1;
   while (!reaches(same, 2, 50) && runs < 100) {
@@ -167,16 +166,16 @@ TEST_F(ShadowTest, WithoutASidecarNothingIsMissing)
   EXPECT_EQ(0, metrics()["allocator/sidecar/shadow/offers"]);
   EXPECT_EQ(0, metrics()["allocator/sidecar/fallback_cycles"]);
 
-  // The metrics by Mesos's own names are its own, and still there when ours
-  // would have gone.
+  // The metrics under Mesos's names belong to its own allocator, and stay until
+  // it is destroyed.
   EXPECT_EQ(1u, metrics().count("allocator/mesos/allocation_runs"));
   allocator.reset();
   EXPECT_EQ(0u, metrics().count("allocator/mesos/allocation_runs"));
 }
 
 
-// An operator reserves: the one that decides says whether he may, and the
-// books of the module become the same.
+// The deciding allocator answers an operator's reservation, and the module's
+// books follow.
 TEST_F(ShadowTest, AnOperatorIsAnsweredByTheOneThatDecides)
 {
   session::FakeSidecar sidecar;
@@ -191,7 +190,7 @@ TEST_F(ShadowTest, AnOperatorIsAnsweredByTheOneThatDecides)
   reserve.mutable_reserve()->mutable_resources()->CopyFrom(
       parse("cpus:1").pushReservation(reservation));
 
-  // All is offered.
+  // Everything is offered.
   process::Future<Nothing> refused =
       allocator->updateAvailable(AGENT, {reserve});
   refused.await(Seconds(10));

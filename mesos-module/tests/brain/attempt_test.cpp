@@ -10,19 +10,20 @@
 #include "brain/brain.hpp"
 #include "brain/view.hpp"
 
-// Whoever looks at the metrics or the books harms nobody, whatever is thrown.
+// Reading metrics or books does no harm, even if an exception is thrown.
 
 namespace {
 
 constexpr uint64_t NEVER = UINT64_MAX;
 
-// Allocations of memory until one fails.
+// Allocations until one fails.
 thread_local uint64_t allocationsLeft = NEVER;
 
 } // namespace {
 
 
-// Not inline: a compiler would see that what `new` gave goes to `free`.
+// Not inlined, or the compiler would warn that memory from `new` goes to
+// `free`.
 __attribute__((noinline)) void* operator new(size_t size)
 {
   void* memory = allocationsLeft == 0 ? nullptr : std::malloc(size);
@@ -35,7 +36,7 @@ __attribute__((noinline)) void* operator new(size_t size)
 }
 
 
-// Some look themselves whether there was any.
+// Callers of this variant handle failure themselves.
 __attribute__((noinline)) void* operator new(
     size_t size,
     const std::nothrow_t&) noexcept
@@ -74,9 +75,9 @@ TEST(AttemptTest, WhatIsThrownIsTheReason)
   EXPECT_EQ("because", reasonOf([]() -> std::string {
               throw std::runtime_error("because");
             }));
-  EXPECT_EQ(
-      "something was thrown that is no exception",
-      reasonOf([]() -> std::string { throw 7; }));
+  EXPECT_EQ("an exception of an unknown type", reasonOf([]() -> std::string {
+              throw 7;
+            }));
 }
 
 
@@ -99,7 +100,7 @@ TEST(AttemptTest, WhoeverLooksHarmsNobodyWhereNoMemoryIsLeft)
   agent.used = {Use{"framework", "eng", {Part{0, 1000, Spans()}}}};
   brain.step(agent, 0);
 
-  // All that an operator may look at.
+  // Everything that an operator may look at.
   const auto look = [&brain]() {
     double sum = 0;
     for (const auto& stat : published()) {

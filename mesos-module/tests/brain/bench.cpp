@@ -1,8 +1,8 @@
-// Measures how long the brain holds whoever steps it: a snapshot of many
-// agents, an answer of many rows, fallback over all agents, and the calls
-// of a master. `brain_bench [AGENTS] [FRAMEWORKS] [ROWS]`, in milliseconds
-// of processor time, for others may want the processor, too; with what each
-// agent, offer or call took, and how often it asked for memory.
+// Measures how long the brain blocks its caller: a snapshot of many agents, an
+// answer of many rows, fallback over all agents, and calls of a master.
+// `brain_bench [AGENTS] [FRAMEWORKS] [ROWS]` prints milliseconds of processor
+// time (which other processes do not distort), and time and allocations per
+// agent, offer or call.
 
 #include <algorithm>
 #include <cstdio>
@@ -48,7 +48,7 @@ public:
       define.traits.name = names[resourceClass];
       define.traits.type = resourceClass == 3 ? Type::RANGES : Type::SCALAR;
 
-      // What nobody uses yet would be forgotten.
+      // An unused resource class would be forgotten.
       brain.step(define, 0);
     }
 
@@ -98,7 +98,7 @@ public:
     end(offers.size());
   }
 
-  // Everything that is offered comes into use.
+  // Uses everything offered.
   void accept()
   {
     const Cluster& cluster = brain.cluster();
@@ -114,7 +114,7 @@ public:
     end(offers.size());
   }
 
-  // Everything comes back; refused, where that is said.
+  // Returns everything; with a filter if `refuseMs` says so.
   void release(const char* what, int64_t refuseMs)
   {
     std::vector<Offer> all;
@@ -174,7 +174,7 @@ private:
     steps = 0;
   }
 
-  // Of so many agents, offers or calls.
+  // `count`: agents, offers or calls.
   void end(size_t count)
   {
     const double all = static_cast<double>(count);

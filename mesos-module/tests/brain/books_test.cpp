@@ -34,7 +34,7 @@ Parts ports(const Spans& spans)
 }
 
 
-// One agent with ports, and the books by hand.
+// One agent with ports; the test calls the books directly.
 class BooksTest : public ::testing::Test
 {
 protected:
@@ -66,8 +66,9 @@ protected:
 };
 
 
-// Several may hold the same numbers, or such as are not there: a master says
-// so. What comes back is free where nobody else holds it, and it is there.
+// Several holders may have the same elements, or elements that do not exist, if
+// the master says so. Returned elements are free if they exist and have no
+// other holder.
 TEST_F(BooksTest, NumbersThatComeBackAreFreeWhoeverElseHoldsThem)
 {
   for (int turn = 0; turn < 2000; ++turn) {
@@ -89,7 +90,7 @@ TEST_F(BooksTest, NumbersThatComeBackAreFreeWhoeverElseHoldsThem)
 }
 
 
-// A thousand tasks hold a port each of many, and nobody holds what others do.
+// A thousand tasks hold one port each, none shared.
 TEST_F(BooksTest, HoldersThatShareNothingComeAndGo)
 {
   cluster.books.setTotal(1, ports(Spans{Span{0, 2000}}));
@@ -107,7 +108,7 @@ TEST_F(BooksTest, HoldersThatShareNothingComeAndGo)
 }
 
 
-// However many spans are free, whoever looks at them copies none.
+// Reading free spans copies none, however many there are.
 TEST_F(BooksTest, NobodyCopiesWhatIsFree)
 {
   cluster.books.setTotal(1, ports(Spans{Span{0, 9}, Span{20, 29}}));
@@ -116,7 +117,7 @@ TEST_F(BooksTest, NobodyCopiesWhatIsFree)
   ASSERT_EQ(1u, copy.size());
   EXPECT_EQ(free.begin(), copy[0].spans.begin());
 
-  // And what somebody has of them is not changed with them.
+  // A copy does not change with the original.
   cluster.books.hold(1, 1, 1, ports(Spans{Span{3, 3}}));
   EXPECT_EQ((Spans{Span{0, 9}, Span{20, 29}}), copy[0].spans);
 }

@@ -14,8 +14,8 @@
 #include "tests/brain/session_life.hpp"
 #include "tests/fuzz.hpp"
 
-// Plays the inputs that the fuzzer found (`corpus/`). Each is a test of its
-// own, so a crash can be narrowed down with `--gtest_filter`.
+// Plays the inputs found by the fuzzer (`corpus/`). Each is a separate test, so
+// a crash can be isolated with `--gtest_filter`.
 
 namespace allocator {
 namespace brain {
@@ -43,7 +43,7 @@ std::vector<std::string> inputs(const std::string& target)
 }
 
 
-// Names of tests are letters, digits and underscores.
+// Test names allow only letters, digits and underscores.
 std::string nameOf(const ::testing::TestParamInfo<std::string>& info)
 {
   std::string name = info.param;

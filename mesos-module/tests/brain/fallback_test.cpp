@@ -8,14 +8,14 @@
 #include "brain/brain.hpp"
 #include "brain/deciding/barren.hpp"
 
-// What the transcripts cannot say, or would say at length.
+// Cases that transcripts cannot express, or only at length.
 
 namespace allocator {
 namespace brain {
 namespace {
 
-// An agent with some resource classes, and frameworks of which only the last
-// one takes so little.
+// An agent with several resource classes, and frameworks of which only the last
+// accepts so little.
 class FallbackTest : public ::testing::Test
 {
 protected:
@@ -50,7 +50,7 @@ protected:
     ASSERT_EQ("", brain.step(event, 0));
   }
 
-  // The agent has so many single ports besides; gives all that it has.
+  // Adds single ports to the agent; returns its total.
   Parts addPorts(uint64_t count)
   {
     DefineResourceClass define;
@@ -82,7 +82,7 @@ protected:
     EXPECT_EQ("", brain.step(event, 0));
   }
 
-  // How many slices it takes until there is nothing to do, and what is offered.
+  // Runs until idle; returns the slices taken. Collects offers.
   size_t settle()
   {
     size_t slices = 0;
@@ -104,8 +104,8 @@ protected:
 };
 
 
-// However many ask for one agent, no slice looks at more than is due at a
-// time; and everybody is asked.
+// However many frameworks compete for an agent, each slice is bounded, and all
+// of them are asked.
 TEST_F(FallbackTest, ASliceIsBoundedByPairsAndPieces)
 {
   initialize(50);
@@ -114,14 +114,14 @@ TEST_F(FallbackTest, ASliceIsBoundedByPairsAndPieces)
   }
   addAgent(90);
 
-  // 100 frameworks look at 90 resource classes each, nine of them in a slice.
+  // 100 frameworks look at 90 resource classes each, nine of them per slice.
   EXPECT_EQ(12u, settle());
   EXPECT_EQ(std::vector<std::string>{"f199"}, offered);
   EXPECT_EQ("", brain.check());
 }
 
 
-// Each slice lines all of them up, so it asks more than one of so many.
+// Each slice rebuilds the order, so it asks many frameworks.
 TEST_F(FallbackTest, ASliceIsWorthItsLine)
 {
   initialize(1);
@@ -134,8 +134,8 @@ TEST_F(FallbackTest, ASliceIsWorthItsLine)
 }
 
 
-// Everybody has refused what is free, 3,200 single ports among it: to see that
-// is as much work as 200 resource classes.
+// All frameworks have refused what is free, with 3,200 single ports; checking
+// that costs as much as 200 resource classes.
 TEST_F(FallbackTest, ASliceIsBoundedBySpans)
 {
   initialize(50);
@@ -148,14 +148,13 @@ TEST_F(FallbackTest, ASliceIsBoundedBySpans)
     refuse("f" + std::to_string(number), total);
   }
 
-  // 202 for each of 20 frameworks, one of them in a slice.
+  // Work of 202 for each of 20 frameworks, one per slice.
   EXPECT_EQ(21u, settle());
   EXPECT_TRUE(offered.empty());
 }
 
 
-// The same where it is looked for somebody who would take what a sidecar
-// leaves.
+// The same for the search of a framework that would take what a sidecar leaves.
 TEST_F(FallbackTest, ALookIsBoundedBySpans)
 {
   initialize(50);
@@ -181,7 +180,7 @@ TEST_F(FallbackTest, ALookIsBoundedBySpans)
 }
 
 
-// A slice that is smaller than any pair goes on all the same.
+// A slice smaller than any pair still makes progress.
 TEST_F(FallbackTest, ASliceAlwaysGoesOn)
 {
   initialize(1);

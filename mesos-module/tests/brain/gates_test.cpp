@@ -6,13 +6,13 @@
 #include "brain/brain.hpp"
 #include "tests/script/script.hpp"
 
-// What the transcripts cannot say, or would say at length.
+// Cases that transcripts cannot express, or only at length.
 
 namespace allocator {
 namespace brain {
 namespace {
 
-// One framework in eng, one agent, and the books by hand.
+// One framework in eng, and one agent; the test calls the gates directly.
 class GatesTest : public ::testing::Test
 {
 protected:
@@ -72,8 +72,8 @@ TEST_F(GatesTest, ConstraintsKeepTheTwoApart)
 }
 
 
-// An object of the agent's and one of a provider's are two resource classes of
-// one kind: the bound is for both together.
+// Objects of an agent and of a provider are two resource classes of one kind;
+// the limit applies to their sum.
 TEST_F(GatesTest, ALimitHoldsForAllPiecesOfANameTogether)
 {
   add({part(define(0, "cpus"), 3000), part(define(1, "cpus"), 3000)});
@@ -97,8 +97,7 @@ TEST_F(GatesTest, HeadroomHoldsForAllPiecesOfANameTogether)
 }
 
 
-// An amount is made up of whole objects first; only what can be divided is
-// split.
+// Whole objects are taken first; only divisible ones are split.
 TEST_F(GatesTest, WhatCannotBeDividedIsGivenWhole)
 {
   add({part(define(0, "disk", 8000), 24000), part(define(1, "disk"), 5000)});
@@ -114,7 +113,7 @@ TEST_F(GatesTest, WhatCannotBeDividedIsGivenWhole)
 }
 
 
-// Of the rest a framework gets what it may have, and in whole objects.
+// Of an overflow kind a framework gets what it may have, in whole objects.
 TEST_F(GatesTest, TheRestIsGivenWhole)
 {
   kindsMax = 1;
@@ -153,7 +152,7 @@ TEST(SpansTest, TheyAreSetsOfNumbers)
   EXPECT_TRUE(contains(spans, {{2, 5}, {21, 21}}));
   EXPECT_FALSE(contains(spans, {{9, 10}}));
 
-  // The ends of all numbers are no special case.
+  // The full range is not a special case.
   const Spans all = {{0, UINT64_MAX}};
   EXPECT_EQ(
       (Spans{{0, UINT64_MAX - 1}}), subtract(all, {{UINT64_MAX, UINT64_MAX}}));
@@ -211,15 +210,15 @@ TEST(HandlesTest, TheLowestFreeNumberComesFirst)
   EXPECT_EQ(1u, handles.bind("d"));
   EXPECT_EQ(2u, handles.bind("e"));
 
-  // Who knew the last bearer does not know this one.
+  // A sidecar that knew the last bearer does not know this one.
   EXPECT_EQ(7u, handles.revision(2));
   handles.sent(2, 9);
   EXPECT_EQ(9u, handles.revision(2));
 }
 
 
-// Rows of 500 kinds are few in an event, and rows of few kinds are not
-// blown up by them; transitions come first.
+// Few rows of 500 kinds fit into an event, and rows of few kinds are not padded
+// to them; transitions come first.
 TEST(EventCoalescerTest, NoEventIsADenseMonster)
 {
   const int most = EventCoalescer::CELLS_MAX;

@@ -7,14 +7,14 @@
 
 #include "brain/brain.hpp"
 
-// What ends a slice in which an answer is judged. No test looks at a clock: how
-// many rows a slice has follows from what they cost.
+// Limits of a slice in which an answer is judged. The tests use no clock: the
+// rows of a slice follow from their cost.
 
 namespace allocator {
 namespace brain {
 namespace {
 
-// One framework in eng, and one agent, of whose resources a sidecar decides.
+// One framework in eng, and one agent for the sidecar's decisions.
 class JudgingTest : public ::testing::Test
 {
 protected:
@@ -55,7 +55,7 @@ protected:
     brain.step(Connected(), 0);
   }
 
-  // An agent of so many resource classes of one kind.
+  // An agent with `classes` resource classes of one kind.
   void connectClasses(uint32_t classes)
   {
     Parts total;
@@ -66,7 +66,7 @@ protected:
     connect(total);
   }
 
-  // So many rows, each of them for as much of each kind.
+  // Rows of `amount` of each kind.
   static Decided answer(int rows, uint32_t kinds, int64_t amount)
   {
     Decided event;
@@ -85,7 +85,7 @@ protected:
     return event;
   }
 
-  // How many rows each slice has.
+  // Returns the rows of each slice.
   std::vector<int> judge(Decided event)
   {
     std::vector<int> result;
@@ -117,8 +117,7 @@ TEST_F(JudgingTest, ASliceIsBoundedByResourceClasses)
   begin(100);
   connectClasses(40);
 
-  // Each row looks at 40 resource classes and at its kind, three of them in a
-  // slice.
+  // Each row looks at 40 resource classes and one kind; three rows per slice.
   EXPECT_EQ((std::vector<int>{3, 3, 3, 1}), judge(answer(10, 1, 100)));
   EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_OFFERED}, reasons);
   EXPECT_EQ("", brain.check());
@@ -135,14 +134,14 @@ TEST_F(JudgingTest, ASliceIsBoundedByKinds)
   }
   connect(total);
 
-  // 20 resource classes and 20 kinds a row.
+  // 20 resource classes and 20 kinds per row.
   EXPECT_EQ((std::vector<int>{3, 3, 1}), judge(answer(7, 20, 10)));
   EXPECT_EQ(std::set<int>{wire::OUTCOME_REASON_OFFERED}, reasons);
 }
 
 
-// Of 640 single ports each row takes one. Before a row there are 640 spans free
-// less what rows before it took, so it costs about 40.
+// Each row takes one of 640 single ports. A row costs about 40 because of the
+// 640 free spans, less those taken before.
 TEST_F(JudgingTest, ASliceIsBoundedBySpans)
 {
   begin(100);
@@ -168,8 +167,8 @@ TEST_F(JudgingTest, ASliceAlwaysGoesOn)
 }
 
 
-// Though its framework wants nothing, either: they are not read further, and
-// cost what a row costs.
+// Kinds are not read further, so a row costs 1, although the framework is
+// suppressed, too.
 TEST_F(JudgingTest, MoreKindsThanThereAreAreMalformed)
 {
   begin(100, 40);

@@ -22,11 +22,11 @@ Traits traitsOf(const string& name, const string& role = "")
 }
 
 
-// Resources as many tellers tell of them.
+// Resources reported by many tellers.
 class KindsTest : public ::testing::Test
 {
 protected:
-  // Whether the sidecar keeps it apart.
+  // Whether the sidecar distinguishes it.
   bool isApart(const Traits& traits, Teller teller = 0)
   {
     classes.define(next, traits, 1, traits.reservedRole);
@@ -36,7 +36,8 @@ protected:
     return !kinds.isOverflow(next++);
   }
 
-  // How many of so many that differ by number.
+  // How many of `count` resources with different names or roles are
+  // distinguished.
   size_t apart(size_t count, bool reserved, Teller teller)
   {
     size_t result = 0;
@@ -56,11 +57,11 @@ protected:
 
 TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
 {
-  // A name has room for its rest, too.
+  // A name also takes room for its overflow kind.
   EXPECT_EQ(22u, apart(2000, false, 1));
   EXPECT_EQ(107u, apart(2000, true, 2));
 
-  // Who comes next, and who comes after many more.
+  // Later tellers still find room.
   EXPECT_TRUE(isApart(traitsOf("fpga"), 3));
   EXPECT_TRUE(isApart(traitsOf("cpus", "eng"), 3));
   for (Teller teller = 4; teller < 9; ++teller) {
@@ -70,7 +71,7 @@ TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
   EXPECT_TRUE(isApart(traitsOf("tpu"), 9));
   EXPECT_TRUE(isApart(traitsOf("cpus", "ops"), 9));
 
-  // Mesos's own names are nobody's to fill.
+  // Mesos's own names are always distinguished.
   for (const char* name : {"cpus", "mem", "disk", "gpus"}) {
     EXPECT_TRUE(isApart(traitsOf(name), 1));
   }
@@ -78,12 +79,12 @@ TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
   EXPECT_TRUE(kinds.isOver(1));
   EXPECT_TRUE(kinds.isOver(2));
   EXPECT_FALSE(kinds.isOver(3));
-  EXPECT_EQ(1u, kinds.takeOver().front());
+  EXPECT_EQ(1u, kinds.takeNewlyOver().front());
 }
 
 
-// A principal is one teller, whichever of its frameworks, or whatever agent
-// after a failover, says what it reserved; nobody else suffers for it.
+// A principal is one teller, whichever framework or agent (after a failover)
+// reports its reservations; others are unaffected.
 TEST_F(KindsTest, APrincipalIsOneTeller)
 {
   size_t all = 0;
@@ -100,7 +101,7 @@ TEST_F(KindsTest, APrincipalIsOneTeller)
 }
 
 
-// What operators reserve is counted by the top-level role.
+// Operators' reservations count against the top-level role.
 TEST_F(KindsTest, WhatNobodyTellsIsCountedByTheRole)
 {
   size_t all = 0;
@@ -112,7 +113,7 @@ TEST_F(KindsTest, WhatNobodyTellsIsCountedByTheRole)
 }
 
 
-// Another teller's room is its own, though the same was beyond a share before.
+// Each teller has its own share, even for kinds that exceeded another's.
 TEST_F(KindsTest, WhatWasBeyondASharesEndIsKeptApartForWhoHasRoom)
 {
   apart(2000, true, 1);
@@ -128,7 +129,7 @@ TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
   EXPECT_EQ(Kinds::OTHERS, kinds.name(kinds.find(next - 1)));
   EXPECT_EQ(kinds.find(next - 1), kinds.find(next - 2));
 
-  // They are given as a whole, so their amounts add up.
+  // Only given as a whole, so their amounts add up.
   const Amounts both =
       kinds.toAmounts({Part{next - 2, 1, {}}, Part{next - 1, 2, {}}}, classes);
   EXPECT_EQ((Amounts{{kinds.find(next - 1), 3}}), both);
@@ -137,21 +138,21 @@ TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
 
 TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
 {
-  // One agent alone does not wear it out.
+  // One agent alone cannot trigger it.
   apart(2000, false, 1);
   for (uint32_t resourceClass = 0; resourceClass < next; ++resourceClass) {
     kinds.forget(resourceClass);
   }
-  EXPECT_FALSE(kinds.isWorn());
+  EXPECT_FALSE(kinds.hasManyUnused());
 
   for (Teller teller = 2; teller < 4; ++teller) {
     apart(2000, false, teller);
   }
-  EXPECT_FALSE(kinds.isWorn());
+  EXPECT_FALSE(kinds.hasManyUnused());
   for (uint32_t resourceClass = 0; resourceClass < next; ++resourceClass) {
     kinds.forget(resourceClass);
   }
-  EXPECT_TRUE(kinds.isWorn());
+  EXPECT_TRUE(kinds.hasManyUnused());
 }
 
 
@@ -172,8 +173,8 @@ TEST(NamesTest, NumbersOfNamesThatNobodyUsesNameOthers)
 }
 
 
-// A sidecar keeps 20 kinds apart: what is beyond that is the rest of its
-// name, and never another kind later.
+// A sidecar that keeps 20 kinds apart: everything beyond belongs to the
+// overflow kind of its name, and stays there.
 TEST_F(KindsTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
 {
   for (size_t most : {1, 2, 7, 20}) {
@@ -204,7 +205,7 @@ TEST_F(KindsTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
 }
 
 
-// An agent that comes back with other names for ever, and the messages of it.
+// An agent that endlessly returns with new names, and the reports about it.
 class TellersTest : public ::testing::Test
 {
 protected:
@@ -246,8 +247,7 @@ protected:
     }
   }
 
-  // As the adapter numbers resource classes: those that were forgotten come
-  // again.
+  // Numbers resource classes like the adapter: forgotten numbers are reused.
   Part define(const Traits& traits, int64_t amount = 1000)
   {
     uint32_t resourceClass = classes;
@@ -301,7 +301,7 @@ TEST_F(TellersTest, AnAgentThatMakesUpNamesIsToldOfIt)
   EXPECT_NE(string::npos, aside.Get(0).text().find("1978 in all"));
   EXPECT_EQ(1u, brain.stats().setAside);
 
-  // Who comes later has what it has; it is told nothing.
+  // A later agent keeps its share, and is not reported.
   AddAgent honest;
   honest.agent = "honest";
   const Part mine = define(traitsOf("cpus", "eng"));
@@ -344,7 +344,7 @@ TEST_F(TellersTest, AFrameworkThatReservesForAThousandRolesIsToldOfIt)
   ASSERT_EQ(1, aside.size());
   EXPECT_EQ("reservations", aside.Get(0).field());
 
-  // Another one's is kept apart, on the same agent.
+  // Another framework's reservation on the same agent is distinguished.
   AddFramework two;
   two.framework = "two";
   two.roles = {"ops"};
@@ -369,8 +369,8 @@ TEST_F(TellersTest, AFrameworkThatReservesForAThousandRolesIsToldOfIt)
 }
 
 
-// Handles come back with a session, and a session is left for it once a minute
-// at most; nothing grows meanwhile.
+// Handles are freed with a session, which is replaced for that at most once a
+// minute; nothing grows meanwhile.
 TEST_F(TellersTest, NamesThatNobodyHasAnyMoreGiveTheirHandlesBack)
 {
   for (int i = 0; i < 400; ++i) {
@@ -386,13 +386,13 @@ TEST_F(TellersTest, NamesThatNobodyHasAnyMoreGiveTheirHandlesBack)
     }
     settle();
   }
-  // The first one, and those of seven minutes.
+  // The first, and those of seven minutes.
   EXPECT_LE(5, sessions);
   EXPECT_GE(8, sessions);
   EXPECT_GE(512u, brain.cluster().kinds.size());
   EXPECT_GE(200u, brain.cluster().classes.names.size());
 
-  // Who stays has its handles then.
+  // An agent that stays then has its kinds.
   AddAgent agent;
   agent.agent = "honest";
   nowMs += 61000;

@@ -46,7 +46,7 @@ void Life::tell(Message&& message)
 }
 
 
-// A sidecar comes, is ready, or goes.
+// A sidecar arrives, becomes connected, or leaves.
 void Life::talk()
 {
   if (!inSession && wanted) {
@@ -97,7 +97,7 @@ void Life::wake()
 }
 
 
-// The sidecar knows all when nothing waits.
+// The sidecar knows everything once nothing is pending.
 void Life::settle()
 {
   model.paused = false;

@@ -9,9 +9,9 @@
 namespace allocator {
 namespace brain {
 
-// A life of the brain with sidecars that decide at random, sensibly or not,
-// come and go; nothing is between them. What the brain has sent is compared
-// with what a sidecar that believes it must know.
+// A life of the brain with sidecars that come and go and decide at random,
+// sensibly or not; without a session layer. Compares what the brain sent with
+// its books.
 class Life : public World
 {
 public:
@@ -26,7 +26,7 @@ private:
   void wake() override;
 
   Mirror mirror;
-  bool wanted = false;    // A session.
+  bool wanted = false;    // The brain wants a session.
   bool inSession = false; // Welcomed.
   bool connected = false;
   bool asked = false;

@@ -24,7 +24,7 @@ void Mirror::fail(const std::string& what)
 }
 
 
-// A sidecar takes a path once, behind that of its parent, and only so deep.
+// A sidecar accepts each path once, after its parent, and of limited depth.
 void Mirror::bind(const wire::Role& role)
 {
   const std::string& path = role.path();
@@ -307,7 +307,7 @@ std::string Mirror::compare(Brain* brain) const
     for (const Allocation& allocation : agent->allocations) {
       const uint32_t handle = cluster.roles.heardAs(allocation.role);
       for (const Part& part : allocation.parts) {
-        // What there is no room for is not sent.
+        // Resources without a kind are not sent.
         if (cluster.kinds.find(part.resourceClass) != Kinds::NONE) {
           real[std::make_tuple(allocation.framework, handle, number)]
               [cluster.kinds.find(part.resourceClass)] += part.amount;

@@ -13,8 +13,8 @@
 namespace allocator {
 namespace brain {
 
-// What a sidecar knows that believes all it is sent: a snapshot, events and
-// outcomes. It says where they do not fit each other.
+// What a sidecar knows if it believes all it is sent: snapshot, events and
+// outcomes. Detects contradictions between them.
 class Mirror
 {
 public:
@@ -25,14 +25,14 @@ public:
   void take(const wire::Event& event);
   void take(const wire::Outcomes& outcomes);
 
-  // Decides on something; gives the answer.
+  // Makes an answer of these decisions.
   session::Decisions decide(const std::vector<wire::Holdings>& grants);
 
-  // Says where the brain's books are others.
+  // Returns a difference from the brain's books, or an empty string.
   std::string compare(Brain* brain) const;
 
-  bool complete = false; // The snapshot is.
-  std::string fault;     // The first one.
+  bool complete = false; // Whether the snapshot is complete.
+  std::string fault;     // The first contradiction.
   uint64_t revision = 0; // Of the last message.
 
 private:
@@ -52,7 +52,8 @@ private:
 
   uint64_t session = 0;
   uint64_t nextDecision = 1;
-  std::map<uint64_t, wire::Holdings> open; // One row each.
+  // Decisions without an outcome, one row each.
+  std::map<uint64_t, wire::Holdings> open;
 };
 
 } // namespace brain {

@@ -11,7 +11,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// What many lives came to.
+// Totals over all lives.
 struct Sum
 {
   uint64_t offers = 0;
@@ -23,7 +23,7 @@ struct Sum
 };
 
 
-// SEED=7 plays one life, ROUNDS=1000 that number instead of `lives`.
+// SEED=7 plays one life; ROUNDS=1000 replaces `lives`.
 template <typename Life>
 void play(uint64_t lives, uint64_t turns, Sum* sum)
 {

@@ -5,8 +5,8 @@
 #include "brain/brain.hpp"
 #include "tests/brain/mirror.hpp"
 
-// Roles that come and go by the thousands: names that nobody needs are given
-// up, and those that are in use stay what they are.
+// Thousands of roles come and go: unused ones are removed, and those in use are
+// unaffected.
 
 namespace allocator {
 namespace brain {
@@ -108,8 +108,8 @@ protected:
     return path;
   }
 
-  // Something is in use, in so many roles of all depths, and reserved for as
-  // many.
+  // Uses, and reservations for, as many roles of various depths as `roles`
+  // says.
   void addGreedyAgent(int number, int roles)
   {
     AddAgent agent;
@@ -161,7 +161,7 @@ protected:
     step(event);
   }
 
-  // Ten at a time are there; their quotas and weights go before them.
+  // At most ten at a time; quotas and weights are removed first.
   void churn()
   {
     for (int i = 0; i < ROLES; ++i) {
@@ -200,7 +200,7 @@ protected:
   size_t most = 0;
   Mirror mirror;
   std::vector<Offer> offers;
-  std::map<std::string, wire::Agent> agents; // As the sidecar is told.
+  std::map<std::string, wire::Agent> agents; // As reported to the sidecar.
 };
 
 
@@ -213,7 +213,7 @@ TEST_F(RolesTest, ThoseThatNobodyNamesAreGivenUp)
 }
 
 
-// A filter may be meant to last for a year, and go with its role long before.
+// A filter may last a year; its role may go long before.
 TEST_F(RolesTest, FiltersThatWereDroppedHoldNoRole)
 {
   UpdateFramework moves;
@@ -251,7 +251,7 @@ TEST_F(RolesTest, FiltersThatWereDroppedHoldNoRole)
 }
 
 
-// A session may hear of a role only once, so they go with the session.
+// A session cannot forget a role, so the roles are freed with it.
 TEST_F(RolesTest, ASessionThatHeardOfTooManyMakesRoomForAnother)
 {
   for (int i = 0; i < 3; ++i) {
@@ -285,7 +285,7 @@ TEST_F(RolesTest, ASessionThatHeardOfTooManyMakesRoomForAnother)
 }
 
 
-// Whatever agents say to be reserved, or in use.
+// Whatever agents report as reserved or in use.
 TEST_F(RolesTest, AgentsTakeNoRoomFromFrameworks)
 {
   constexpr int GREEDY = 70;
@@ -300,10 +300,10 @@ TEST_F(RolesTest, AgentsTakeNoRoomFromFrameworks)
   EXPECT_GT(10u, roles.count(Standing::SOUGHT));
   EXPECT_GE(USED_ROLES_MAX + 10, roles.countHandles());
 
-  // Beyond that no more than what is said: roles, and their top-level ones.
+  // Only the reported roles and their top-level roles are added.
   EXPECT_GE(3u * GREEDY * EACH + USED_ROLES_MAX, roles.count());
 
-  // The agent is told of it.
+  // The agent's report mentions it.
   ASSERT_LE(1, agents["greedy0"].set_aside_size());
   EXPECT_EQ("roles", agents["greedy0"].set_aside(0).field());
   EXPECT_EQ("", mirror.fault);
@@ -322,7 +322,7 @@ TEST_F(RolesTest, AgentsTakeNoRoomFromFrameworks)
           .frameworks.find(brain.cluster().frameworkHandles.find("honest"))
           ->roles.size());
 
-  // Nor does any of it end a session, or make it be left.
+  // It neither ends a session nor causes one to be replaced.
   const int before = starts;
   for (int i = 0; i < 200; ++i) {
     interval();
@@ -337,7 +337,7 @@ TEST_F(RolesTest, AgentsTakeNoRoomFromFrameworks)
 }
 
 
-// Frameworks and their agents are served whatever a greedy agent says.
+// Frameworks and their agents are served whatever a greedy agent reports.
 TEST_F(RolesTest, WhatIsReservedReachesItsRoleBesideGreedyAgents)
 {
   for (int i = 0; i < 4; ++i) {
@@ -365,7 +365,7 @@ TEST_F(RolesTest, WhatIsReservedReachesItsRoleBesideGreedyAgents)
   EXPECT_EQ(1u, reservedTo("production/db/replica"));
   EXPECT_EQ(0u, reservedTo("production/dbs"));
 
-  // What quotas count is its top-level role's.
+  // Quotas count it for its top-level role.
   const Cluster& cluster = brain.cluster();
   EXPECT_EQ(
       1000,
@@ -375,8 +375,8 @@ TEST_F(RolesTest, WhatIsReservedReachesItsRoleBesideGreedyAgents)
 }
 
 
-// What is in use in a role without a place counts for it once somebody seeks
-// it; the sidecar hears of it then.
+// Holdings in an untold role count for it once a framework names it, and the
+// sidecar is told.
 TEST_F(RolesTest, ARoleGetsItsPlaceWhenAFrameworkSeeksIt)
 {
   connect();
@@ -408,7 +408,7 @@ TEST_F(RolesTest, ARoleGetsItsPlaceWhenAFrameworkSeeksIt)
       120, amountOf(brain.cluster().sums.ofRole(roles.find("late/a")), 0));
   EXPECT_EQ("", mirror.compare(&brain));
 
-  // What ends there ends for the sidecar, too.
+  // The sidecar also learns of a release.
   Release release;
   release.agent = "more";
   release.framework = "unknown";
@@ -420,7 +420,7 @@ TEST_F(RolesTest, ARoleGetsItsPlaceWhenAFrameworkSeeksIt)
 }
 
 
-// Only what nobody names any more is a reason.
+// Only unused roles cause it.
 TEST_F(RolesTest, NoSessionIsLeftForRolesThatAreInUse)
 {
   connect();

@@ -14,9 +14,9 @@
 #include "tests/script/c_interface.h"
 
 // The transcripts (`transcripts/`). Each is a life of a brain: commands, a line
-// of dashes, what the brain did, an empty line, more commands, ...
+// of dashes, the effects, an empty line, more commands, ...
 //
-// `REWRITE=1` writes what the brain does now; commit it when you understand
+// `REWRITE=1` writes the current effects; commit them only if you understand
 // every line.
 
 namespace allocator {
@@ -45,7 +45,7 @@ std::vector<std::string> transcripts()
 }
 
 
-// The text as it would be written now.
+// The transcript with the current effects.
 std::string replay(std::istream* in)
 {
   Script script;

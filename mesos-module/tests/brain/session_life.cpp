@@ -100,7 +100,7 @@ void SessionLife::ended(const session::Keeper::End& end)
 }
 
 
-// Time goes on to each alarm.
+// Advances time from alarm to alarm.
 void SessionLife::pass(int64_t ms)
 {
   const int64_t end = nowMs + ms;
@@ -132,8 +132,8 @@ void SessionLife::wake()
 }
 
 
-// The sidecar reads the next message, and answers. Where it is `still` it
-// decides on nothing. False where there is no message.
+// The sidecar reads the next message and answers, without decisions if `still`.
+// Returns false if there is no message.
 bool SessionLife::read(bool still)
 {
   wire::SessionRequest request;
@@ -188,7 +188,7 @@ void SessionLife::believe(const wire::SessionRequest& request)
 }
 
 
-// Decides on something, instead of what the model decided on.
+// Replaces the model's decisions by random ones.
 void SessionLife::fill(wire::SessionResponse* answer)
 {
   if (!answer->has_decisions() || answer->decisions().cycle() == 0) {
@@ -218,7 +218,7 @@ void SessionLife::talk()
 }
 
 
-// The module hears the next answer, or what became of it on the way.
+// The module receives the next answer, possibly corrupted.
 void SessionLife::decide()
 {
   if (said.empty()) {
@@ -277,7 +277,7 @@ void SessionLife::say(const std::string& bytes)
 }
 
 
-// The sidecar knows all when nothing waits.
+// The sidecar knows everything once nothing is pending.
 void SessionLife::settle()
 {
   model.paused = false;
@@ -285,7 +285,7 @@ void SessionLife::settle()
 
   bool quiet = false;
   for (int i = 0; !quiet && i < 100; ++i) {
-    pass(150); // What waits to be sent is sent.
+    pass(150); // Flushes pending events.
     quiet = !soon;
     for (int k = 0; soon && k < 1000; ++k) {
       step(Wake{0});

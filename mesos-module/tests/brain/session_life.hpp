@@ -17,9 +17,8 @@
 namespace allocator {
 namespace brain {
 
-// A life of the brain and of the session, with a sidecar that keeps to the
-// protocol, mostly: now and then an answer comes spoilt, twice, or is no
-// message at all.
+// A life of brain and session, with a sidecar that mostly follows the protocol:
+// sometimes an answer is corrupted, repeated, or not a message.
 class SessionLife : public World, private session::Keeper::Owner
 {
 public:
@@ -27,10 +26,10 @@ public:
 
   void settle() override;
 
-  // Sessions, and attempts to have one, that ended.
+  // Ended sessions and attempts.
   uint64_t ends = 0;
 
-  // How often a sidecar knew all, and that was right.
+  // How often the sidecar knew everything, and it was right.
   uint64_t settled = 0;
 
 private:
@@ -55,15 +54,16 @@ private:
   void say(const std::string& bytes);
 
   Choices* const choices;
-  session::MemoryLink* link; // The keeper's.
+  session::MemoryLink* link; // Owned by the keeper.
   std::unique_ptr<session::Keeper> keeper;
-  int64_t cycleMs = -1; // As of when a cycle is asked for.
+  int64_t cycleMs = -1; // Clock of the cycle being asked for.
 
   session::ModelSidecar sidecar;
   Mirror mirror;
   int stream = 0;
-  bool spoilt = false; // What the sidecar has said is not what was heard.
-  std::deque<wire::SessionResponse> said; // Not heard yet.
+  // The module received something other than the sidecar sent.
+  bool spoilt = false;
+  std::deque<wire::SessionResponse> said; // Not received yet.
 };
 
 } // namespace brain {

@@ -322,7 +322,7 @@ std::string SlowModel::compare(const Brain& brain) const
     }
   }
 
-  // Whichever roles came first.
+  // Independent of the order in which roles appeared.
   for (const char* role :
        {"eng", "ops", "eng/ads", "eng/ads/a", "eng/ads/a/b"}) {
     const uint32_t number = cluster.roles.find(role);

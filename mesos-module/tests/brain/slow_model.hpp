@@ -20,24 +20,23 @@ enum Class : uint32_t
   MEM,
   PORTS,
   CPUS_ENG,  // Reserved to eng.
-  VOLUME,    // Reserved to eng, in one resource class of 64.
-  SHARED,    // Reserved to eng, in one resource class of 32, for many.
-  REVOCABLE, // Cpus that may be taken back.
+  VOLUME,    // Reserved to eng, one object of 64.
+  SHARED,    // Reserved to eng, one object of 32, shared.
+  REVOCABLE, // Revocable cpus.
   CLASSES,
 };
 
 Traits traitsOf(uint32_t resourceClass);
 
 
-// Amounts as plainly as can be: a number for each resource class, and each
-// port.
+// Amounts in the simplest form: a number per resource class, and each port.
 struct Heap
 {
   std::map<uint32_t, int64_t> amounts;
   std::set<uint64_t> ports;
 
   void add(const Heap& more);
-  void take(const Heap& some); // What is there of it.
+  void take(const Heap& some); // As much as there is.
   bool contains(const Heap& some) const;
   Heap common(const Heap& other) const;
   bool empty() const { return amounts.empty() && ports.empty(); }
@@ -48,19 +47,19 @@ struct Heap
 };
 
 
-// The books as plainly as can be: nothing is kept but who has what.
+// The books in the simplest form: only what each framework holds.
 struct SlowModel
 {
-  using Client = std::pair<std::string, std::string>; // Framework, role.
+  using Client = std::pair<std::string, std::string>; // Framework and role.
 
   struct Agent
   {
     Heap total;
     bool active = true;
-    bool leaving = false; // It is to be maintained.
+    bool leaving = false; // Scheduled for maintenance.
     std::map<Client, Heap> held;
 
-    // What nobody holds; shared volumes are always free.
+    // What is not held; shared volumes are always free.
     Heap free() const;
   };
 
@@ -76,22 +75,22 @@ struct SlowModel
   std::map<std::string, int64_t> cpusLimits; // By role.
   bool paused = false;
 
-  // What the role consumes of cpus, all agents together.
+  // Cpus that the role consumes on all agents.
   int64_t cpusConsumed(const std::string& role) const;
 
-  // What is held of them in it and below it.
+  // Cpus held in the role and below.
   int64_t cpusHeld(const std::string& role) const;
 
-  // Says what is wrong with an offer, and books it; empty where nothing is.
+  // Books an offer; returns an error, or an empty string.
   std::string
   offer(const std::string& agent, const Client& client, const Heap& given);
 
-  // Says what is wrong with an inverse offer; empty where nothing is.
+  // Checks an inverse offer; returns an error, or an empty string.
   std::string inverse(const std::string& agent, const std::string& framework)
       const;
 
-  // Says where the brain's books are others.
-  // Of the roles that a framework says, those that it is served in.
+  // `taken`: the roles that a framework is served in, of those it names.
+  // `compare`: a difference from the brain's books, or an empty string.
   static std::set<std::string> taken(const std::set<std::string>& said);
 
   std::string compare(const Brain& brain) const;

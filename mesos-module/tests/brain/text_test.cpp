@@ -31,7 +31,7 @@ TEST(TextTest, WhatIsNoUtf8IsReplacedAndMarked)
 
 TEST(TextTest, EveryWrongFormIsSeen)
 {
-  // Cut off, overlong, a surrogate, above the last character, a lone tail.
+  // Truncated, overlong, a surrogate, above U+10FFFF, a lone continuation byte.
   for (const string& wrong :
        {string("\xC3"),
         string("\xE2\x82"),

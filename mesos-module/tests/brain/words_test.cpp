@@ -7,7 +7,7 @@
 #include "brain/brain.hpp"
 #include "brain/words/text.hpp"
 
-// What strangers say, at its largest, emptiest, deepest and oddest.
+// Input at its largest, emptiest, deepest and oddest.
 
 using std::string;
 
@@ -25,7 +25,7 @@ string path(size_t parts, const string& name = "a")
 }
 
 
-// What a sidecar would refuse a snapshot for.
+// Why a sidecar would refuse a snapshot.
 string refused(const wire::Quantities& quantities)
 {
   std::set<string> names;
@@ -100,7 +100,7 @@ protected:
     }
   }
 
-  // As the sidecar takes it: each path once, behind its parent.
+  // As the sidecar accepts it: each path once, after its parent.
   void note(const wire::Role& role)
   {
     const size_t slash = role.path().rfind('/');
@@ -120,7 +120,7 @@ protected:
     }
   }
 
-  // Lets an allocation interval pass.
+  // Advances one allocation interval.
   void interval()
   {
     nowMs += 1000;
@@ -145,10 +145,10 @@ protected:
 
   Brain brain;
   int64_t nowMs = 0;
-  int silenced = 0; // Roles, as the sidecar was told.
+  int silenced = 0; // Suppressed roles, as reported.
   int revived = 0;
   bool soon = false;
-  bool isLeft = false; // A session.
+  bool isLeft = false; // A session was replaced.
   int lines = 0;
   int rows = 0; // Of exclusions.
   size_t largest = 0;
@@ -250,7 +250,7 @@ TEST_F(WordsTest, ADeepRoleIsOfferedInAndCompetesAtTheBound)
   EXPECT_EQ(2, told.roles_size());
   EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_DEEP, told.set_aside(0).reason());
 
-  // It is within those above it, whatever place they have.
+  // It is within its ancestors, whatever their place in the tree.
   const uint32_t role = roles.find(deep);
   for (size_t parts : {1, 63, 64, 999}) {
     step(DefineResourceClass{uint32_t(parts), [&]() {
@@ -266,7 +266,7 @@ TEST_F(WordsTest, ADeepRoleIsOfferedInAndCompetesAtTheBound)
 }
 
 
-// As many bytes as a message takes, in roles of resources in use.
+// A role in use may be as long as a message allows.
 TEST_F(WordsTest, ARoleOfAnyDepthCostsWhatItsPathDoes)
 {
   const string deep = path(200000);
@@ -276,7 +276,7 @@ TEST_F(WordsTest, ARoleOfAnyDepthCostsWhatItsPathDoes)
   EXPECT_EQ(deep, roles.path(role));
   EXPECT_GT(300u, roles.told(role).size());
 
-  // An ancestor that has no place of its own in the tree above it.
+  // An ancestor without a place of its own in the tree.
   const uint32_t above = roles.number(path(150000));
   EXPECT_EQ(roles.parent(role), roles.parent(above));
   EXPECT_TRUE(roles.isWithin(role, path(150000)));
@@ -291,8 +291,8 @@ TEST_F(WordsTest, ARoleOfAnyDepthCostsWhatItsPathDoes)
 }
 
 
-// Roles whose names a sidecar cannot be told have their own ones there, and
-// so have those below them.
+// Roles that cannot be reported by their path, and those below them, get
+// substitute names.
 TEST_F(WordsTest, OddRolesAreToldByNamesOfTheirOwn)
 {
   AddFramework event = framework();
@@ -326,18 +326,18 @@ TEST_F(WordsTest, RolesOfAFrameworkAreBounded)
       LEVELS_OF_FRAMEWORK_MAX + 2 * ROLES_OF_FRAMEWORK_MAX,
       brain.cluster().roles.count());
 
-  // A role that is no top-level one still is not.
+  // Nested roles stay nested.
   for (uint32_t role : known().roles) {
     EXPECT_TRUE(brain.cluster().roles.nested(role));
   }
 }
 
 
-// All frameworks of a principal together leave room to those of others.
+// A principal's frameworks together leave room for those of others.
 TEST_F(WordsTest, NoPrincipalTakesTheRoomForRolesOfAllOthers)
 {
   for (int i = 0; i < 60; ++i) {
-    // Of an interval there are at most 16,000 new ones.
+    // At most 16,000 new ones fit into an interval.
     if (i % 10 == 0) {
       interval();
     }
@@ -363,7 +363,7 @@ TEST_F(WordsTest, NoPrincipalTakesTheRoomForRolesOfAllOthers)
   step(honest);
   EXPECT_EQ(501u, known("honest").roles.size());
 
-  // What it left is there again for the rest of its own.
+  // Room that it frees is available to its other frameworks.
   EXPECT_EQ(0u, known("greedy30").roles.size());
   for (int i = 0; i < 10; ++i) {
     step(RemoveFramework{"greedy" + std::to_string(i)});
@@ -375,7 +375,7 @@ TEST_F(WordsTest, NoPrincipalTakesTheRoomForRolesOfAllOthers)
 }
 
 
-// A role that others have costs no room of the tree; a pair does all the same.
+// A role that others have takes no level, but the pair still counts.
 TEST_F(WordsTest, PairsOfAUserAreBounded)
 {
   Footprint others;
@@ -402,11 +402,11 @@ TEST_F(WordsTest, PairsOfAUserAreBounded)
 }
 
 
-// Whoever takes names by the thousand takes them from nobody for long.
+// Frameworks that take thousands of names do not lock others out for long.
 TEST_F(WordsTest, WhoFindsNoRoomForARoleGetsItLater)
 {
   for (int i = 0; i < 60; ++i) {
-    // Of an interval there are at most 16,000 new ones.
+    // At most 16,000 new ones fit into an interval.
     if (i % 10 == 0) {
       interval();
     }
@@ -553,7 +553,7 @@ TEST_F(WordsTest, WhatIsToldFitsTheRows)
 }
 
 
-// One line for each change; few lines in an interval, however many change.
+// One line per change, and few lines per interval.
 TEST_F(WordsTest, TheLogTellsLittleOfThem)
 {
   AddFramework event = framework();
@@ -625,7 +625,7 @@ TEST_F(WordsTest, WhateverIsSaidASnapshotCanBeTaken)
 }
 
 
-// A sidecar works out anew each role of a framework with each update.
+// An update makes the sidecar recompute each role of the framework.
 class LateTest : public WordsTest
 {
 protected:
@@ -639,13 +639,13 @@ protected:
     step(event);
     static_cast<AddFramework&>(update) = event;
 
-    // What may be said in this interval.
+    // The interval's remaining budget.
     for (size_t i = 2; i <= WORKED_OUT_MAX / event.roles.size(); ++i) {
       EXPECT_TRUE(say(std::to_string(i)));
     }
   }
 
-  // Gives whether the sidecar heard of it.
+  // Returns whether the sidecar was told.
   bool say(const string& name)
   {
     update.info.set_name(name);
@@ -663,7 +663,7 @@ TEST_F(LateTest, UpdatesWithoutEndAreToldABoundedNumberOfTimes)
     EXPECT_FALSE(say("more-" + std::to_string(i)));
   }
 
-  // Without this it would decide in vain, and once is enough.
+  // These affect correctness, and are sent once.
   for (int i = 0; i < 10; ++i) {
     update.suppressed = {"role-1"};
     EXPECT_FALSE(say("suppressed"));
@@ -676,13 +676,13 @@ TEST_F(LateTest, UpdatesWithoutEndAreToldABoundedNumberOfTimes)
   EXPECT_FALSE(say("fewer"));
   EXPECT_EQ(3, silenced);
 
-  // What comes waits, also what was there before.
+  // New roles wait, even those it had before.
   update.roles.insert("role-2");
   update.roles.insert("new");
   EXPECT_FALSE(say("last"));
   EXPECT_EQ(99u, known().roles.size());
 
-  // In the next interval it is known as it is.
+  // The next interval sends the current state.
   interval();
   EXPECT_EQ("last", told.name());
   EXPECT_EQ(101u, known().roles.size());
@@ -695,7 +695,7 @@ TEST_F(LateTest, UpdatesWithoutEndAreToldABoundedNumberOfTimes)
 }
 
 
-// A sidecar ends a session where a role is named that it has not heard of.
+// A sidecar ends a session that names a role it does not know.
 TEST_F(LateTest, NoRoleIsTakenThatCannotBeToldAtOnce)
 {
   for (int i = 0; i < 200; ++i) {
@@ -724,7 +724,7 @@ TEST_F(LateTest, CallsForOneRoleAreToldHoweverManyThereAre)
   EXPECT_EQ(2 * WORKED_OUT_MAX, size_t(silenced));
   EXPECT_EQ(2 * WORKED_OUT_MAX, size_t(revived));
 
-  // Those for many are told until they are too much.
+  // Calls for many roles are sent until the budget is used up.
   for (size_t i = 0; i < 1000; ++i) {
     step(Suppress{"one", {}});
     step(Revive{"one", {}});
@@ -735,7 +735,7 @@ TEST_F(LateTest, CallsForOneRoleAreToldHoweverManyThereAre)
 
 TEST_F(LateTest, OtherFrameworksOfThePrincipalWaitAndThoseOfOthersDoNot)
 {
-  // What was left is for the first one alone.
+  // The remaining budget is for the first one only.
   say("more");
   step(framework("two"));
   EXPECT_EQ(0, told.roles_size());
@@ -768,7 +768,7 @@ TEST_F(LateTest, TheLastRequestIsToldLater)
 }
 
 
-// What a sidecar reads takes its time, whomever it is about.
+// Reading costs the sidecar time, whatever the message is about.
 TEST_F(WordsTest, WhatIsLongOrAboutNoRoleIsToldABoundedNumberOfTimes)
 {
   UpdateFramework wordy;
@@ -787,7 +787,7 @@ TEST_F(WordsTest, WhatIsLongOrAboutNoRoleIsToldABoundedNumberOfTimes)
   EXPECT_LT(10, heard);
   EXPECT_GT(100, heard);
 
-  // One that comes is known at once, and what it says later.
+  // A new framework is reported at once, its labels later.
   AddFramework second = framework("two");
   second.info = wordy.info;
   step(second);
@@ -871,8 +871,8 @@ TEST_F(WordsTest, ConstraintsOfTooManyRolesExcludeNobody)
 }
 
 
-// Honest decisions on the way are no bad ones where an agent names the next
-// framework that has the number.
+// A valid decision in flight does not count as bad if another framework gets
+// the number meanwhile.
 TEST_F(WordsTest, ADecisionForTheLastBearerOfANumberIsNotBad)
 {
   step(Connected{"sidecar", "1"});

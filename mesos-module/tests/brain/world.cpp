@@ -97,7 +97,7 @@ void World::obey(Ready&& ready)
 }
 
 
-// Words that no honest framework says, beside its own.
+// Input that ordinary frameworks do not send, besides their own.
 void World::sayOdd(AddFramework* event)
 {
   const std::string odd[] = {
@@ -181,7 +181,7 @@ void World::addAgent()
   event.total = parts(agent.total);
 
   if (draw(3) == 0) {
-    // Also of frameworks that are not there yet, and more than there is.
+    // Also of frameworks not added yet, and more than the total.
     const SlowModel::Client client{frameworkId(), role()};
     const Heap used = heap(true);
     event.used.push_back(Use{client.first, client.second, parts(used)});
@@ -335,7 +335,7 @@ void World::changeSettings()
     }
     case 1: step(SetWeights{{{role(), 0.5 + draw(4)}}}); break;
     case 2: {
-      // Whom it excludes is not modelled, but how it is sent is.
+      // The model ignores exclusions, but sending them is covered.
       step(Exclude{{{frameworkId(), role(), agentId(), draw(3) == 0}}});
       break;
     }
@@ -345,8 +345,7 @@ void World::changeSettings()
 }
 
 
-// An agent is to be maintained, or not any more; or a framework says what it
-// will do about that.
+// Changes an agent's maintenance, or answers an inverse offer.
 void World::maintain()
 {
   const std::string id = agentId();
@@ -373,7 +372,7 @@ void World::maintain()
 }
 
 
-// Often somebody who could leave; sometimes nonsense.
+// Often a framework that could leave; sometimes nonsense.
 wire::Reclaims World::reclaims()
 {
   wire::Reclaims result;
@@ -392,7 +391,7 @@ void World::pause()
 }
 
 
-// Often something that is there; sometimes nonsense.
+// Often existing things; sometimes nonsense.
 wire::Holdings World::decision()
 {
   const Cluster& cluster = brain.cluster();

@@ -13,8 +13,8 @@
 namespace allocator {
 namespace brain {
 
-// Random calls of a master. After each the brain's books are compared with
-// those of a slow model. Who plays the sidecar says what is derived from it.
+// Random calls of a master. After each, the brain's books are compared with a
+// slow model. Subclasses play the sidecar.
 class World
 {
 public:
@@ -23,10 +23,10 @@ public:
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Does something.
+  // Makes one call.
   void turn();
 
-  // Lets the sidecar learn all, and compares what it knows.
+  // Lets the sidecar catch up, and compares what it knows.
   virtual void settle() = 0;
 
   uint64_t compared() const
@@ -45,13 +45,13 @@ public:
 protected:
   World(Choices* choices, uint64_t seed);
 
-  // The first steps; the sidecar's side must be there by then.
+  // The first steps; the sidecar's side must exist by then.
   void begin();
 
-  // For the sidecar.
+  // Passes a message to the sidecar.
   virtual void tell(Message&& message) = 0;
 
-  virtual void talk() = 0;   // It comes, is ready, or goes.
+  virtual void talk() = 0;   // It arrives, becomes connected, or leaves.
   virtual void decide() = 0; // It answers.
   virtual void wake() = 0;   // Time passes.
 

@@ -32,7 +32,7 @@ Heap World::heap(bool small)
 }
 
 
-// Defines the resource classes that the brain has forgotten.
+// Redefines resource classes that the brain has forgotten.
 Parts World::parts(const Heap& heap)
 {
   for (uint32_t resourceClass = 0; resourceClass < CLASSES; ++resourceClass) {
@@ -86,8 +86,8 @@ void World::comeBack()
 }
 
 
-// The other allocator gives what is free, mostly; or what somebody has, or
-// whom it does not suit: it knew less by then.
+// The other allocator mostly offers what is free; sometimes what is held or
+// does not suit the framework, since its information is older.
 void World::offerBeside()
 {
   const std::string id = agentId();
@@ -112,7 +112,7 @@ void World::offerBeside()
 }
 
 
-// Reserves cpus, frees reserved ones, makes copies of a shared volume.
+// Reserves cpus, unreserves them, copies a shared volume.
 void World::convert()
 {
   const std::string id = agentId();
@@ -146,8 +146,8 @@ void World::convert()
   const bool fits = held->second.contains(consumed) &&
       (consumed.empty() || agent->second.total.contains(consumed));
 
-  // The master offered what it converts. So it is the books that are wrong
-  // where the total has not what is consumed, and that they cannot mend.
+  // The master offered what it converts, so the books are wrong if the total
+  // does not contain what is consumed, and they cannot correct that.
   if (held->second.contains(consumed)) {
     held->second.take(consumed);
     held->second.add(converted);

@@ -18,8 +18,8 @@ bool fromNumber(const std::string& text, uint64_t* number)
 }
 
 
-// Takes "(...)" from `text` at `*at`, if it is there; false where it does
-// not end.
+// Takes "(...)" from `text` at `*at` if present; returns false if it is not
+// closed.
 bool takeBracket(
     const std::string& text,
     char open,
@@ -42,7 +42,8 @@ bool takeBracket(
 }
 
 
-// A block or raw disk with an id is one object; without, it is space.
+// A block or raw disk with an id is one object; without an id it is divisible
+// space.
 bool parseForm(const std::string& text, Traits* traits, bool* whole)
 {
   const std::string name = text.substr(0, text.find(':'));
@@ -305,7 +306,7 @@ uint32_t ResourceText::bind(
 
 std::string ResourceText::toText(const Parts& parts) const
 {
-  // By name, whatever their numbers are.
+  // Sorted by name, independent of numbers.
   std::map<std::string, const Part*> sorted;
   for (const Part& part : parts) {
     const bool known = part.resourceClass < rows.size();

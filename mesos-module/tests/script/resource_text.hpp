@@ -16,23 +16,23 @@ namespace brain {
 
 std::vector<std::string> split(const std::string& text, char separator);
 
-// "a b" for "a%20b": names may have any byte in them, those that a script
-// gives a meaning, too.
+// Decodes "a%20b" to "a b": names may contain any byte, including those with a
+// meaning in scripts.
 std::string fromPercent(const std::string& text);
 
-// "1.5" for 1500.
+// Formats 1500 as "1.5".
 std::string toDecimal(int64_t thousandths);
 bool fromDecimal(const std::string& text, int64_t* thousandths);
 
-// "cpus:2;mem:512" for amounts by name.
+// Parses amounts by name, such as "cpus:2;mem:512".
 bool parseQuantities(const std::string& text, Quantities* quantities);
 
 
-// Resources as text, for scripts, in the place of an adapter's objects:
+// Resources as text for scripts, instead of an adapter's objects:
 //
 //     cpus:2;mem:512;ports:[1-9,12-12];zones:{a,b}
 //     cpus(eng):2               reserved to eng
-//     cpus(eng@ops):2           by the principal ops
+//     cpus(eng@ops):2           reserved by the principal ops
 //     cpus(eng+eng/ads):2       a refined reservation
 //     cpus{revocable}:2
 //     disk(eng)[volume:v1]:64   a persistent volume, which is one object
@@ -41,22 +41,22 @@ bool parseQuantities(const std::string& text, Quantities* quantities);
 class ResourceText
 {
 public:
-  // Defines what is new.
+  // Defines a new resource class.
   using Define =
       std::function<void(uint32_t resourceClass, const Traits& traits)>;
 
-  // Gives what is wrong; empty where nothing is.
+  // Returns an error, or an empty string.
   std::string parse(const std::string& text, const Define& define, Parts* to);
 
   std::string toText(const Parts& parts) const;
 
-  // The numbers of these resource classes may name others.
+  // The numbers may be reused.
   void forget(const std::vector<uint32_t>& classes);
 
 private:
   struct Row
   {
-    std::string key; // Empty where the number is free.
+    std::string key; // Empty if the number is free.
     Traits traits;
   };
 

@@ -128,7 +128,7 @@ std::vector<Quantities> Script::anyOf(const std::string& text)
 }
 
 
-// "start" or "start+duration", in milliseconds.
+// Parses "start" or "start+duration", in milliseconds.
 Unavailability Script::unavailability(const std::string& text)
 {
   const std::vector<std::string> times = split(text, '+');
@@ -207,7 +207,7 @@ wire::Agent Script::agentInfo(const Line& line)
 }
 
 
-// Options like used.FRAMEWORK@ROLE=cpus:1.
+// Parses options such as used.FRAMEWORK@ROLE=cpus:1.
 std::vector<Use> Script::uses(const Line& line)
 {
   std::vector<Use> result;
@@ -227,7 +227,7 @@ std::vector<Use> Script::uses(const Line& line)
 }
 
 
-// Options like @ROLE=cpus:1.
+// Parses options such as @ROLE=cpus:1.
 std::vector<RoleParts> Script::roleParts(const Line& line)
 {
   std::vector<RoleParts> result;
@@ -243,7 +243,7 @@ std::vector<RoleParts> Script::roleParts(const Line& line)
 }
 
 
-// Words like cpus:1->cpus(eng):1.
+// Parses words such as cpus:1->cpus(eng):1.
 std::vector<Conversion> Script::conversions(const Line& line, size_t from)
 {
   std::vector<Conversion> result;
@@ -315,7 +315,7 @@ void Script::addMasterCommands()
     return step(Initialize{options(line)});
   };
 
-  // Options like guarantee.ROLE=cpus:2 and limit.ROLE=cpus:4.
+  // Options such as guarantee.ROLE=cpus:2 and limit.ROLE=cpus:4.
   commands["recover"] = [this](const Line& line) {
     Recover event;
     event.expectedAgents = static_cast<int>(line.number("agents", 0));
@@ -446,7 +446,7 @@ void Script::addMasterCommands()
     return step(event);
   };
 
-  // exclude FRAMEWORK ROLE AGENT on|off, and more of the last three.
+  // exclude FRAMEWORK ROLE AGENT on|off; the last three may repeat.
   commands["exclude"] = [this](const Line& line) {
     Exclude event;
     for (size_t place = 2; place + 1 < line.words.size(); place += 3) {

@@ -14,31 +14,30 @@
 namespace allocator {
 namespace brain {
 
-// A brain that is driven by lines of text and answers with lines of text:
-// for transcripts, and for other languages. A line is a command, its
-// arguments, and options as key=value; `tests/brain/transcripts/*.txt` has all of
-// them. In names and texts %20 stands for a blank, and so on for any byte.
-// The script plays the adapter, and numbers what a sidecar says.
+// A brain driven by lines of text, which answers with lines of text; for
+// transcripts and for other languages. A line is a command, its arguments, and
+// options as key=value; `tests/brain/transcripts/*.txt` use all of them. In
+// names and texts, %20 stands for a blank, and so on for any byte. The script
+// plays the adapter, and numbers the sidecar's messages.
 class Script
 {
 public:
   Script();
 
-  // Runs one line; gives what the brain did, one line each.
+  // Runs one line; returns the effects, one per line.
   std::string run(const std::string& line);
 
 private:
   struct Line
   {
-    std::vector<std::string> words; // The command is the first.
+    std::vector<std::string> words; // Starting with the command.
     std::map<std::string, std::string> options;
-    std::vector<std::string> keys;   // Of the options, in their order,
-    std::vector<std::string> values; // and what they are.
+    std::vector<std::string> keys;   // Of the options, in order.
+    std::vector<std::string> values; // Likewise.
 
     const std::string& word(size_t place) const;
     std::string text(const std::string& key) const;
-    std::string plain(
-        const std::string& key) const; // Without %20 and the like.
+    std::string plain(const std::string& key) const; // Percent-decoded.
     bool has(const std::string& key) const { return options.count(key) > 0; }
     int64_t number(const std::string& key, int64_t otherwise) const;
     std::set<std::string> names(const std::string& key) const;
@@ -61,7 +60,7 @@ private:
     return refused.empty() ? effects : "refused: " + refused + "\n" + effects;
   }
 
-  // What the commands are about.
+  // Parsing of arguments and options.
   Options options(const Line& line);
   wire::Agent agentInfo(const Line& line);
   std::vector<Use> uses(const Line& line);
@@ -81,7 +80,7 @@ private:
   std::string pass(int64_t ms);
   std::string settle();
 
-  // What is said of what the brain does (script_effects.cpp).
+  // Formatting of effects (script_effects.cpp).
   std::string takeReady();
   std::string describe(const Message& message);
   std::string describe(const wire::Event& event);
@@ -95,21 +94,21 @@ private:
   Brain brain;
   ResourceText resourceText;
   std::map<std::string, Command> commands;
-  std::string wrong; // With what the line says.
+  std::string wrong; // Error in the line.
 
   int64_t nowMs = 0;
   bool soon = false;
   int64_t wakeMs = INT64_MAX;
-  bool inBytes = false; // Messages are given as bytes, in hexadecimal.
-  bool checking = true; // Audits the books after each step.
+  bool inBytes = false; // Write messages as hexadecimal bytes.
+  bool checking = true; // Check the books after each step.
 
-  // Of the session.
+  // State of the session.
   uint64_t sessionNumber = 0;
   uint64_t sequence = 0;
   uint64_t cycles = 0;
   uint64_t nextDecision = 1;
   uint64_t lastRevision = 0;
-  std::vector<std::string> kinds; // How each is written.
+  std::vector<std::string> kinds; // Kinds as written in scripts.
 };
 
 } // namespace brain {

@@ -55,7 +55,7 @@ std::string orNumber(const std::string* id, uint32_t number)
 } // namespace {
 
 
-// How a kind is written in what a sidecar says.
+// Records how a kind is written in answers.
 void Script::learn(const wire::Kind& kind)
 {
   std::string text = kind.name();
@@ -258,7 +258,7 @@ std::string Script::takeReady()
 }
 
 
-// What is free, and who holds what.
+// What is free, and what frameworks hold.
 std::string Script::books(uint32_t number) const
 {
   const Cluster& cluster = brain.cluster();
@@ -290,7 +290,7 @@ void Script::addViews()
     return result;
   };
 
-  // A line for each framework and agent, so that changes can be read.
+  // One line per framework and agent, to make changes readable.
   commands["view"] = [this](const Line& line) {
     std::string result =
         view(brain, line.number("first", 0), line.number("count", 1000));
@@ -337,7 +337,7 @@ void Script::addViews()
         (wakeMs == INT64_MAX ? "never" : std::to_string(wakeMs)) + "\n";
   };
 
-  // Whether the books add up, counted anew.
+  // Recomputes the books and compares.
   commands["check"] = [this](const Line&) {
     const std::string bad = brain.check();
     return bad.empty() ? std::string() : "broken: " + bad + "\n";

@@ -101,8 +101,8 @@ void Script::addSessionCommands()
 }
 
 
-// Decisions like FRAMEWORK@ROLE@AGENT=cpus:1;mem:2, by name, or in numbers
-// like raw@1@1@1=0:1000.
+// Decisions such as FRAMEWORK@ROLE@AGENT=cpus:1;mem:2 by name, or
+// raw@1@1@1=0:1000 by number.
 std::string Script::answer(const Line& line)
 {
   wire::DecisionBatch batch;
@@ -115,8 +115,7 @@ std::string Script::answer(const Line& line)
     }
   }
 
-  // Who is to leave an agent, like leave=framework@agent,framework@agent, by
-  // name or by handle.
+  // Reclaims, such as leave=framework@agent,framework@agent, by name or handle.
   const Cluster& cluster = brain.cluster();
   for (const std::string& each : split(line.text("leave"), ',')) {
     const std::vector<std::string> words = split(each, '@');
@@ -216,7 +215,7 @@ std::string Script::decide(wire::DecisionBatch&& batch, uint64_t revision)
 }
 
 
-// Wakes the brain as long as it wants to go on at once.
+// Wakes the brain as long as it asks to be woken soon.
 std::string Script::settle()
 {
   std::string result;
@@ -227,7 +226,7 @@ std::string Script::settle()
 }
 
 
-// Lets time pass, and wakes the brain when it is due.
+// Advances time and wakes the brain when due.
 std::string Script::pass(int64_t ms)
 {
   const int64_t end = nowMs + ms;

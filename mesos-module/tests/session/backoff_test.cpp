@@ -11,8 +11,8 @@ namespace {
 const Backoff BACKOFF{Duration(50), Duration(1000)};
 
 
-// The bounds double: 50, 100, 200, 400, 800, then 1000 for ever; a delay
-// is between half of its bound and the whole.
+// Bounds double: 50, 100, 200, 400, 800, then stay at 1000. A delay is between
+// half its bound and the bound.
 TEST(BackoffTest, DoublesUntilTheMaximum)
 {
   const int64_t bounds[] = {50, 100, 200, 400, 800, 1000, 1000, 1000};
@@ -36,8 +36,7 @@ TEST(BackoffTest, IsAFunctionOfItsArguments)
 }
 
 
-// Of 501 possible delays at the maximum 200 seeds must hit many, and some
-// near either end.
+// Of 501 possible delays, 200 seeds hit many, including some near both ends.
 TEST(BackoffTest, SeedsSpread)
 {
   std::set<int64_t> delays;
@@ -61,7 +60,7 @@ TEST(BackoffTest, ExtremesNeitherOverflowNorHang)
   EXPECT_EQ(
       Duration(0), backoffDelay(5, 1, Backoff{Duration(-9), Duration(-1)}));
 
-  // An initial delay above the maximum is cut to it.
+  // An initial delay above the maximum is reduced to it.
   EXPECT_LE(
       backoffDelay(1, 1, Backoff{Duration(900), Duration(10)}), Duration(10));
 

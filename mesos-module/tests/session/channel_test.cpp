@@ -69,7 +69,7 @@ TEST(ChannelTest, FilesForTlsMustFitTogether)
   options.target = "127.0.0.1:5056";
   options.tlsCert = "cert.pem";
   EXPECT_EQ(
-      "a certificate and its key for TLS are given both, or neither",
+      "give both a certificate and its key for TLS, or neither",
       errorOf(options));
 
   options.tlsKey = "key.pem";
@@ -102,17 +102,17 @@ TEST(ChannelTest, ATokenGoesNowhereInClear)
         "10.0.0.1:5056"}) {
     options.target = target;
     EXPECT_EQ(
-        "a session token would go in clear to '" + options.target +
+        "a session token would be sent unencrypted to '" + options.target +
             "'; give a Unix socket or a loopback address, or use TLS",
         errorOf(options));
   }
 
   options.tlsCa = "/nowhere/ca.pem";
-  EXPECT_EQ(std::string::npos, errorOf(options).find("in clear"));
+  EXPECT_EQ(std::string::npos, errorOf(options).find("unencrypted"));
 }
 
 
-// gRPC ends the process over metadata that is no header.
+// gRPC aborts the process on an invalid header value.
 TEST(ChannelTest, OnlyWhatCanBeAHeaderIsAToken)
 {
   ChannelOptions options;

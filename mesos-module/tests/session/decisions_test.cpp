@@ -10,7 +10,7 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Two decisions of two kinds.
+// Two decisions on two kinds.
 wire::Holdings goodGrants()
 {
   wire::Holdings grants;
@@ -47,7 +47,7 @@ TEST(DecisionsTest, GoodGrantsAreTaken)
   most.set_agent(0, UINT32_MAX);
   EXPECT_EQ("", check(most));
 
-  // Without kinds they are numbered all the same, and answered as malformed.
+  // Decisions without kinds are numbered, and answered as malformed.
   wire::Holdings none = goodGrants();
   none.clear_kind();
   none.clear_amount();
@@ -55,7 +55,7 @@ TEST(DecisionsTest, GoodGrantsAreTaken)
 }
 
 
-// Each change breaks one rule, and the error names the column.
+// Each change breaks one rule; the error names the column.
 TEST(DecisionsTest, ABrokenRuleIsNamed)
 {
   using Change = std::function<void(wire::Holdings*)>;
@@ -96,7 +96,7 @@ TEST(DecisionsTest, ABrokenRuleIsNamed)
 }
 
 
-// The kinds of a group are bounded, and the decisions of all of them.
+// Kinds per group, and decisions over all groups.
 TEST(DecisionsTest, CountsAreBounded)
 {
   Decisions::Groups grants;
@@ -118,7 +118,7 @@ TEST(DecisionsTest, CountsAreBounded)
 }
 
 
-// Those of all groups together, before any of them is read.
+// Over all groups, before any is read.
 TEST(DecisionsTest, AmountsAreBounded)
 {
   Decisions decisions;
@@ -148,7 +148,7 @@ TEST(DecisionsTest, EveryGroupIsLookedAt)
 }
 
 
-// Two groups: two decisions of kinds 0 and 7, one of kind 3.
+// Two groups: two decisions on kinds 0 and 7, one on kind 3.
 Decisions twoGroups()
 {
   Decisions decisions;
@@ -212,7 +212,7 @@ TEST(DecisionsTest, OutcomesGiveAmountsOfPartialOffersOnly)
   EXPECT_EQ(0, outcomes.messages[0].kind_size());
 
   outcomes.partial(decision, {500, 1});
-  outcomes.partial(decision, {1, 2, 3}); // Not one amount for each kind.
+  outcomes.partial(decision, {1, 2, 3}); // Wrong number of amounts.
   outcomes.partial(decision, {0, 9});
 
   ASSERT_EQ(5u, outcomes.size());
@@ -228,7 +228,7 @@ TEST(DecisionsTest, OutcomesGiveAmountsOfPartialOffersOnly)
 }
 
 
-// Columns of one set of kinds each, and never dense beyond the bound.
+// A message has one set of kinds, and its size is bounded.
 TEST(DecisionsTest, OutcomesOfOtherKindsBeginAMessage)
 {
   const Decisions decisions = twoGroups();

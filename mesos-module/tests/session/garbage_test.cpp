@@ -1,8 +1,8 @@
 #include "tests/session/small_world.hpp"
 #include "tests/spoil.hpp"
 
-// Sidecars that say anything at all, from seeds: the module must neither
-// fail nor believe what cannot be.
+// Sidecars that send arbitrary answers, from seeds: the module must neither
+// fail nor accept invalid decisions.
 
 namespace allocator {
 namespace session {
@@ -29,7 +29,7 @@ TEST(GarbageTest, RandomBytesOnlyEndTheSession)
 }
 
 
-// One life of a keeper with a sidecar that says odd things now and then.
+// A life of a keeper with a sidecar that sometimes sends invalid answers.
 class HostileWorld : public SmallWorld
 {
 public:
@@ -68,8 +68,7 @@ public:
   }
 
 private:
-  // Like `exchange`, but what the sidecar says may come spoilt, twice, in
-  // another order, or not at all.
+  // Like `exchange`, but answers may be corrupted, repeated, reordered or lost.
   void converse()
   {
     std::vector<std::string> answers;
@@ -95,7 +94,7 @@ private:
         }
       }
 
-      // The module keeps to the rules, by what it was sent.
+      // The module obeys the protocol as long as the sidecar does.
       ASSERT_TRUE(spoilt || sidecar.fault.empty()) << sidecar.fault;
 
       if (choices.draw(3) == 0) {
@@ -163,7 +162,7 @@ private:
 
   SeededChoices choices;
   int stream = 0;
-  bool spoilt = false; // The sidecar's books are not the module's any more.
+  bool spoilt = false; // The sidecar's state no longer matches the module's.
   uint64_t nextDecision = 1;
 };
 
@@ -185,7 +184,7 @@ TEST(GarbageTest, AKeeperSurvivesAnySidecar)
     }
   }
 
-  // Else nothing was tried.
+  // Otherwise the test covers nothing.
   EXPECT_GT(decided, 1000u);
   EXPECT_GT(ended, 500u);
 }

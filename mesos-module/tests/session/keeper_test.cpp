@@ -32,7 +32,7 @@ TEST(KeeperTest, ASessionRunsItsCourse)
   EXPECT_EQ((std::vector<uint32_t>{1, 3}), world.sidecar.cycleAgents);
   EXPECT_EQ(1u, world.sidecar.events);
 
-  // The outcomes of the decisions go with the next batch.
+  // The next batch carries the outcomes.
   world.pass(200);
   world.exchange();
   EXPECT_EQ(2u, world.sidecar.settled);
@@ -43,7 +43,7 @@ TEST(KeeperTest, ASessionRunsItsCourse)
   EXPECT_EQ(1u, stats.attempts);
   EXPECT_EQ(1u, stats.sessions);
   EXPECT_EQ(0u, stats.resyncs);
-  EXPECT_EQ(2u, stats.events); // The outcomes are one.
+  EXPECT_EQ(2u, stats.events); // Including the outcomes.
   EXPECT_EQ(3u, stats.batches);
   EXPECT_EQ(1u, stats.cycles);
   EXPECT_EQ(2u, stats.decisions);
@@ -89,7 +89,7 @@ TEST(KeeperTest, FiguresGoAlongNowAndThen)
       static_cast<int>(wire::OutcomeReason_ARRAYSIZE), last.outcomes_size());
   EXPECT_LT(last.ByteSizeLong(), STATS_BYTES_MAX);
 
-  // A batch that is large goes without.
+  // Not with a large batch.
   world.submit(600);
   world.pass(1000);
   world.exchange();
@@ -119,7 +119,7 @@ TEST(KeeperTest, EventsGoWhenTheyAreManyOrOld)
   EXPECT_EQ(before + 1, world.sidecar.batches);
   EXPECT_EQ(3u, world.sidecar.events);
 
-  // The second of these would make the batch too large.
+  // The second of these would exceed the batch size.
   world.submit(600);
   world.submit(600);
   world.exchange();
@@ -149,13 +149,13 @@ TEST(KeeperTest, FewerEventsAreEnoughForASidecarThatHasNothingToDo)
   world.submit();
   EXPECT_EQ(before + 1, world.keeper->stats().batches);
 
-  // It is busy now, so more come together.
+  // The sidecar is busy now, so more events form a batch.
   world.submit();
   world.submit();
   world.submit();
   EXPECT_EQ(before + 1, world.keeper->stats().batches);
 
-  // With its answer it has nothing to do again.
+  // Its answer makes it idle again.
   world.exchange();
   EXPECT_EQ(before + 2, world.keeper->stats().batches);
   EXPECT_EQ(5u, world.sidecar.events);
@@ -163,7 +163,7 @@ TEST(KeeperTest, FewerEventsAreEnoughForASidecarThatHasNothingToDo)
 }
 
 
-// Whoever binds a handle learns which answers may know of it.
+// The batch number says which answers may know of a handle.
 TEST(KeeperTest, AnEventGoesWithTheBatchOfItsNumber)
 {
   KeeperOptions options;
@@ -178,11 +178,11 @@ TEST(KeeperTest, AnEventGoesWithTheBatchOfItsNumber)
     return world.keeper->submit(std::move(event));
   };
 
-  // The empty batch after the snapshot was the first.
+  // The first batch was the empty one after the snapshot.
   EXPECT_EQ(2u, submit(10));
-  EXPECT_EQ(2u, submit(10)); // The batch is full, and goes.
+  EXPECT_EQ(2u, submit(10)); // The batch is full and is sent.
   EXPECT_EQ(3u, submit(600));
-  EXPECT_EQ(4u, submit(600)); // There is no room beside the other.
+  EXPECT_EQ(4u, submit(600)); // Does not fit beside the other.
   EXPECT_EQ(4u, submit(10));
 
   world.exchange();
@@ -206,7 +206,7 @@ TEST(KeeperTest, CyclesDoNotPileUp)
   EXPECT_EQ(2u, world.sidecar.cycles);
   EXPECT_EQ((std::vector<uint32_t>{2, 3}), world.sidecar.cycleAgents);
 
-  // Whoever wants all agents gets them, whoever asks after him.
+  // A request for all agents covers requests for some.
   world.cycle({1});
   world.cycle({2});
   world.cycle();
@@ -215,7 +215,7 @@ TEST(KeeperTest, CyclesDoNotPileUp)
   EXPECT_EQ(4u, world.sidecar.cycles);
   EXPECT_EQ(0u, world.sidecar.cycleAgents.size());
 
-  // That was forgotten once it was done.
+  // The request for all agents does not persist.
   world.cycle({5});
   world.exchange();
   EXPECT_EQ((std::vector<uint32_t>{5}), world.sidecar.cycleAgents);
@@ -233,7 +233,7 @@ TEST(KeeperTest, ACycleWaitsForTheSnapshotToBeApplied)
 }
 
 
-// Each part is decided on as it comes; the next cycle waits for the last.
+// Decisions of each part are passed on; the next cycle waits for the last part.
 TEST(KeeperTest, AnAnswerInPartsIsTakenPartByPart)
 {
   SmallWorld world;
@@ -257,8 +257,8 @@ TEST(KeeperTest, AnAnswerInPartsIsTakenPartByPart)
 }
 
 
-// A full queue ends the session; nothing waits and nothing grows. The
-// snapshot of the next session carries what was not sent.
+// A full queue ends the session without blocking or growing. The next snapshot
+// contains what was not sent.
 TEST(KeeperTest, AFullQueueMeansAResync)
 {
   KeeperOptions options;
@@ -267,7 +267,7 @@ TEST(KeeperTest, AFullQueueMeansAResync)
   world.begin();
   world.happened();
 
-  // Nobody reads.
+  // The sidecar does not read.
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(world.submit());
   }
@@ -278,7 +278,8 @@ TEST(KeeperTest, AFullQueueMeansAResync)
   EXPECT_FALSE(world.keeper->connected());
   EXPECT_EQ(0u, world.keeper->stats().queueMessages);
   EXPECT_EQ(1u, ends(world, Cause::QUEUE_FULL));
-  EXPECT_EQ("", world.happened()); // The owner is not called from within.
+  // Not called from within the keeper's method.
+  EXPECT_EQ("", world.happened());
 
   world.pass(0);
   EXPECT_EQ("ended:queue_full", world.happened());
@@ -313,7 +314,7 @@ TEST(KeeperTest, TheQueueIsBoundedInBytesToo)
 }
 
 
-// The snapshot of a large cluster leaves the room to the events.
+// A large snapshot leaves room for events.
 TEST(KeeperTest, ASnapshotDoesNotFillTheQueue)
 {
   SmallWorld world(KeeperOptions(), 4, 1000);
@@ -331,8 +332,8 @@ TEST(KeeperTest, ASnapshotDoesNotFillTheQueue)
 }
 
 
-// The sidecar reads no more than 64 KiB: chunks stay below, and an event
-// that cannot be sent means a resync.
+// The sidecar reads at most 64 KiB: chunks stay below, and an event that cannot
+// be sent causes a new session.
 TEST(KeeperTest, WhatTheSidecarReadsIsHeeded)
 {
   SmallWorld world;
@@ -366,7 +367,7 @@ TEST(KeeperTest, ASilentSidecarIsLeft)
   world.begin();
   world.happened();
 
-  // Nothing is due, so silence is no fault.
+  // Nothing is due, so silence is not an error.
   world.pass(60000);
   EXPECT_EQ("", world.happened());
 
@@ -392,7 +393,7 @@ TEST(KeeperTest, AHeartbeatFindsASilentSidecar)
   world.exchange();
   EXPECT_EQ(before + 1, world.sidecar.batches);
 
-  // The next one is not answered: 5 s until it goes, 5 s until it is due.
+  // The next heartbeat is not answered: sent after 5 s, due after another 5 s.
   world.pass(9999);
   EXPECT_EQ("", world.happened());
   world.pass(1);
@@ -410,7 +411,7 @@ TEST(KeeperTest, ASidecarThatDoesNotGreetIsLeft)
 }
 
 
-// Attempts come at delays that double, until a steady session.
+// Delays between attempts double until a session lasts.
 TEST(KeeperTest, AttemptsComeMoreAndMoreSlowly)
 {
   SmallWorld world;
@@ -489,7 +490,7 @@ TEST(KeeperTest, ASnapshotThatIsNotWellFormedIsNotSent)
 }
 
 
-// The clock of a machine may be set back; the sidecar does not hear of it.
+// The machine's clock may be set back; the sidecar does not notice.
 TEST(KeeperTest, TheClockNeverRunsBackwards)
 {
   SmallWorld world;
@@ -531,7 +532,7 @@ TEST(KeeperTest, OutcomesOfAnEarlierSessionArePassedOver)
 
   world.cycle();
   world.exchange();
-  EXPECT_FALSE(world.keeper->report(old)); // Numbered alike, but old.
+  EXPECT_FALSE(world.keeper->report(old)); // Same numbers, earlier session.
   EXPECT_TRUE(world.keeper->report(*kept));
   EXPECT_FALSE(world.keeper->report(*kept)); // Reported already.
 
@@ -542,7 +543,7 @@ TEST(KeeperTest, OutcomesOfAnEarlierSessionArePassedOver)
 }
 
 
-// Whatever the owner does while it is called, the keeper goes on.
+// The owner may use the keeper within callbacks.
 TEST(KeeperTest, TheOwnerMayStopItFromWithin)
 {
   SmallWorld first;

@@ -11,8 +11,8 @@
 namespace allocator {
 namespace session {
 
-// An owner's executor: functions that any thread posts are run by the one
-// that calls `runUntil`.
+// An owner's executor: runs functions posted by any thread on the thread that
+// calls `runUntil`.
 class Loop
 {
 public:
@@ -23,8 +23,8 @@ public:
     changed.notify_one();
   }
 
-  // Runs what is posted until the condition holds, which is looked at
-  // after each function, or until the time; gives the condition.
+  // Runs posted functions until the condition holds (checked after each) or the
+  // deadline passes; returns the condition.
   bool runUntil(TimePoint deadline, const std::function<bool()>& condition)
   {
     while (!condition()) {

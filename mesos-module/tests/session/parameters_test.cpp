@@ -17,7 +17,7 @@ std::string wrongWith(const Given& given)
 }
 
 
-// Of those that are right.
+// Parses valid parameters.
 Parameters parsed(const Given& given)
 {
   std::string error;
@@ -73,7 +73,7 @@ TEST(ParametersTest, SortersAreForTheShadow)
 TEST(ParametersTest, EveryMistakeIsNamed)
 {
   EXPECT_EQ(
-      "'targte' is no parameter of this module; "
+      "'targte' is not a parameter of this module; "
       "'fallback' is 'yes'; it must be 'true' or 'false'; "
       "'answer_deadline_ms' is '1e9'; it must be a whole number from 10 to "
       "3600000; "

@@ -20,7 +20,7 @@ TEST(QueueTest, RefusesWhatIsBeyondTheCount)
   EXPECT_TRUE(queue.push("second", 1));
   EXPECT_TRUE(queue.full());
   EXPECT_FALSE(queue.push(std::move(third), 1));
-  EXPECT_EQ("third", third); // Left as it was.
+  EXPECT_EQ("third", third); // Unchanged.
 
   std::string item;
   EXPECT_TRUE(queue.pop(&item));
@@ -38,7 +38,7 @@ TEST(QueueTest, RefusesWhatIsBeyondTheCost)
   EXPECT_TRUE(queue.push(2, 40));
   EXPECT_TRUE(queue.full());
   EXPECT_FALSE(queue.push(3, 1));
-  EXPECT_FALSE(queue.push(3, SIZE_MAX)); // The sum must not wrap.
+  EXPECT_FALSE(queue.push(3, SIZE_MAX)); // The sum must not wrap around.
 }
 
 
@@ -91,7 +91,7 @@ TEST(QueueTest, TakesWhatCannotBeCopied)
 }
 
 
-// A random history against a deque and two sums.
+// Compares a random history with a deque and two sums.
 TEST(QueueTest, AgreesWithAModel)
 {
   for (uint32_t seed = 1; seed <= 50; ++seed) {

@@ -17,7 +17,7 @@ TEST(RoundTripsTest, NoneIsZero)
 }
 
 
-// Nearest rank over 1 to 100: the p-th percentile is p itself.
+// Nearest rank over 1 to 100: the p-th percentile is p.
 TEST(RoundTripsTest, PercentilesOfAHundred)
 {
   RoundTrips times;
@@ -34,7 +34,7 @@ TEST(RoundTripsTest, PercentilesOfAHundred)
 }
 
 
-// What was put in order for somebody who asked is not kept beyond a new one.
+// A new value invalidates the sorted cache.
 TEST(RoundTripsTest, TheyMayBeAskedForInBetween)
 {
   RoundTrips times(3);
@@ -60,7 +60,7 @@ TEST(RoundTripsTest, OnlyTheLatestCount)
     times.add(Time(i));
   }
 
-  // 7, 8, 9, 10 are left.
+  // 7, 8, 9 and 10 remain.
   EXPECT_EQ(Time(7), times.percentile(0.25));
   EXPECT_EQ(Time(10), times.percentile(1.0));
 }

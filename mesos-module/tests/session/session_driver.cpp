@@ -15,15 +15,15 @@
 #include "tests/session/loop.hpp"
 #include "tests/session/small_master.hpp"
 
-// Plays a small master against a sidecar and prints what happens, a JSON
-// object a line. On the standard input it takes words, a line each:
+// Plays a small master against a sidecar and prints what happens, one JSON
+// object per line. Reads commands from standard input, one per line:
 //
-//     hold      no more cycles; once all is answered, print the books
-//     resume    go on
-//     load N    submit N events as fast as they are taken, say how long
-//     stop      end in an orderly way, as does the end of the input
+//     hold      stop cycles; once everything is answered, print the books
+//     resume    continue
+//     load N    submit N events as fast as they are accepted, print the time
+//     stop      end in an orderly way, as at the end of the input
 //
-// It exits with 3 as soon as its ledger is wrong.
+// Exits with status 3 as soon as its ledger is wrong.
 
 namespace allocator {
 namespace session {
@@ -40,7 +40,7 @@ struct Settings
 };
 
 
-// Takes `--name value`; false where the name is not known.
+// Parses `--name value`; returns false for an unknown name.
 bool parse(const std::string& name, const std::string& value, Settings* s)
 {
   const auto number = [&value]() {
@@ -118,7 +118,7 @@ public:
   {
   }
 
-  // What is wrong with the options; empty where nothing is.
+  // Returns an error in the options, or an empty string.
   std::string start()
   {
     settings.keeper.seed = settings.master.seed;
@@ -241,8 +241,8 @@ private:
     check();
   }
 
-  // Whether the sidecar has answered all that happened. The first look
-  // sends the outcomes that wait; the second finds them answered.
+  // Whether the sidecar has answered everything. The first check sends pending
+  // outcomes, the second finds them answered.
   bool settled()
   {
     if (keeper->stats().unanswered > 0) {
@@ -355,7 +355,7 @@ private:
   std::unique_ptr<Keeper> keeper;
 
   const TimePoint begin = Clock::now();
-  TimePoint snapshotAt; // When the last one was laid out.
+  TimePoint snapshotAt; // When the last snapshot was sent.
   bool stopping = false;
   bool holding = false;
   bool held = false;

@@ -55,7 +55,7 @@ wire::SessionResponse decisions(
 }
 
 
-// A part that says that another follows.
+// A part that is not the last.
 wire::SessionResponse part(uint64_t sequence, uint64_t first, int rows)
 {
   wire::SessionResponse response = decisions(sequence, 1, first, rows);
@@ -79,7 +79,7 @@ Outcomes outcomes(uint64_t first, int count, uint64_t number = 7)
 }
 
 
-// A session, number 7, and what is needed to bring it somewhere.
+// Session number 7, with steps to reach a state.
 struct Dialogue
 {
   void greet(int64_t ms = 0)
@@ -151,7 +151,7 @@ TEST(SessionTest, NothingIsSaidOutOfOrder)
   dialogue.hear(welcome());
   EXPECT_FALSE(session.batch(wire::EventBatch(), at(0), &request));
 
-  // A snapshot may come in parts; without its end nothing follows it.
+  // A snapshot may come in parts; nothing may follow before its end.
   EXPECT_FALSE(session.snapshot({}, at(0), &requests));
   EXPECT_TRUE(session.snapshot({wire::SnapshotChunk()}, at(0), &requests));
   EXPECT_EQ(Session::State::WELCOME, session.state());
@@ -213,7 +213,7 @@ TEST(SessionTest, OutcomesAreOfTheOldestDecisions)
 }
 
 
-// Batch 12, which asks for a cycle, is the only one without an answer.
+// Only batch 12, which asks for a cycle, is unanswered.
 TEST(SessionTest, AnImpossibleAnswerEndsIt)
 {
   wire::SessionResponse uneven = decisions(12, 1, 1, 1);
@@ -246,7 +246,7 @@ TEST(SessionTest, AnImpossibleAnswerEndsIt)
 }
 
 
-// A large answer: the batch counts as answered with its last part.
+// The last part of a large answer completes it.
 TEST(SessionTest, AnAnswerMayComeInParts)
 {
   Dialogue dialogue;
@@ -263,7 +263,7 @@ TEST(SessionTest, AnAnswerMayComeInParts)
   EXPECT_EQ(2u, session.unanswered());
   EXPECT_EQ(2u, session.cyclesUnanswered());
 
-  // What became of these may be said before the rest has come.
+  // Outcomes may be reported before the last part.
   std::vector<wire::Event> events;
   EXPECT_TRUE(session.outcomes(outcomes(1, 3), &events));
 
@@ -278,7 +278,7 @@ TEST(SessionTest, AnAnswerMayComeInParts)
   EXPECT_EQ(3u, session.unsettled());
   EXPECT_EQ(1u, session.cyclesUnanswered());
 
-  // The last part may be empty, and the next cycle has the next number.
+  // The last part may be empty; the next cycle has the next number.
   EXPECT_EQ(Kind::DECISIONS, dialogue.hear(decisions(12, 2, 7)).kind);
 }
 
@@ -312,7 +312,7 @@ TEST(SessionTest, PartsThatCannotBeEndIt)
 }
 
 
-// A part of so many rows, each of which names so many kinds.
+// A part of `rows` rows with `kinds` kinds each.
 wire::SessionResponse wide(uint64_t first, int rows, int kinds)
 {
   wire::SessionResponse response = part(1, first, rows);
@@ -325,7 +325,7 @@ wire::SessionResponse wide(uint64_t first, int rows, int kinds)
 }
 
 
-// An answer has so many amounts, all of its parts together.
+// Amounts are limited over all parts of an answer.
 TEST(SessionTest, AmountsOfAnAnswerAreBounded)
 {
   Dialogue dialogue;
@@ -342,7 +342,7 @@ TEST(SessionTest, AmountsOfAnAnswerAreBounded)
 }
 
 
-// The next answer has as many again.
+// The limit applies to each answer.
 TEST(SessionTest, AmountsAreCountedForEachAnswer)
 {
   Dialogue dialogue;
@@ -361,7 +361,7 @@ TEST(SessionTest, AmountsAreCountedForEachAnswer)
 }
 
 
-// No decision names more kinds than the sidecar said that it keeps apart.
+// A decision names at most as many kinds as the sidecar keeps apart.
 TEST(SessionTest, KindsAreThoseOfTheSession)
 {
   for (uint32_t kindsMax : {0, 3}) {
@@ -381,7 +381,7 @@ TEST(SessionTest, KindsAreThoseOfTheSession)
 }
 
 
-// However slowly they come.
+// Only in the last part of an answer to a cycle.
 TEST(SessionTest, ReclaimsComeAtTheEndOfACycle)
 {
   auto with = [](wire::SessionResponse response, int rows, int agents) {
@@ -457,7 +457,7 @@ TEST(SessionTest, PartsWithoutEndRunIntoTheDeadlineOrTheBound)
     ++taken;
   }
 
-  EXPECT_EQ(100, taken); // So many decisions an answer may have.
+  EXPECT_EQ(100, taken); // The limit on decisions of an answer.
 }
 
 
@@ -519,7 +519,7 @@ TEST(SessionTest, AnErrorSaysWhyItEnded)
   EXPECT_EQ(wire::ERROR_CODE_BOOKS, reply.code);
   EXPECT_EQ("ERROR_CODE_BOOKS: events[0]: no", reply.message);
 
-  // A code of a later version is named by its number.
+  // An unknown code is shown as a number.
   response.mutable_error()->set_code(static_cast<wire::ErrorCode>(99));
   Dialogue later;
   EXPECT_EQ("error 99: events[0]: no", later.hear(response).message);
@@ -551,14 +551,14 @@ TEST(SessionTest, TheSnapshotTakesItsTime)
   EXPECT_EQ("", dialogue.session.expire(at(30199)));
   dialogue.hear(decisions(1), 30199);
 
-  // From now on it is the time of an answer.
+  // From now on the deadline of answers applies.
   dialogue.batch(false, 31000);
   EXPECT_EQ(at(36000), dialogue.session.deadline());
 }
 
 
-// A sidecar that works through a backlog is not silent: each answer gives
-// it more time.
+// A sidecar that works through a backlog is not silent: each answer extends the
+// deadline.
 TEST(SessionTest, AnAnswerIsDueAfterItsBatchOrTheAnswerBefore)
 {
   Dialogue dialogue;

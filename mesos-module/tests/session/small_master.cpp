@@ -6,7 +6,7 @@ namespace allocator {
 namespace session {
 namespace {
 
-// By the numbers of the kinds.
+// Numbered as kinds.
 template <typename All>
 Amounts amountsOf(const All& all)
 {

@@ -16,10 +16,9 @@
 namespace allocator {
 namespace session {
 
-// A master in small: agents with cpus and mem, frameworks in one role
-// each, an exact ledger, and gates that a decision has to pass. From a
-// seed its frameworks accept and decline, tasks end, agents and frameworks
-// come and go.
+// A small master: agents with cpus and mem, frameworks in one role each, an
+// exact ledger, and gates for decisions. Frameworks accept and decline, tasks
+// end, and agents and frameworks come and go, at random from a seed.
 class SmallMaster
 {
 public:
@@ -30,32 +29,32 @@ public:
     uint32_t seed = 1;
     bool churn = true; // Agents and frameworks come and go.
 
-    // Refusals that every snapshot holds: of all that an agent has, by each
-    // framework in turn.
+    // Filters in every snapshot, each for a whole agent, over the frameworks in
+    // turn.
     uint32_t filters = 0;
     int64_t filtersUntilMs = int64_t(1) << 50;
   };
 
-  // What is sent to a sidecar, and with which batch it goes (0: with none).
+  // Sends an event; returns the number of its batch, 0 for none.
   using Send = std::function<uint64_t(wire::Event&&)>;
 
   explicit SmallMaster(const Options& options);
 
   void describe(SnapshotWriter* writer);
 
-  // Makes offers of decisions, as far as the gates and the ledger allow.
+  // Makes offers of decisions that pass the gates and the ledger.
   Outcomes offer(const Decisions& decisions);
 
-  // Lets one interval pass for frameworks, tasks and agents.
+  // Simulates one interval of frameworks, tasks and agents.
   void live(const Send& send);
 
-  // Gives back what is offered or used, and lets everything return.
+  // Releases all offers and tasks, and lets everything return.
   void settle(const Send& send);
 
-  // What is wrong with the ledger; empty where nothing is.
+  // Returns an inconsistency of the ledger, or an empty string.
   std::string check() const;
 
-  // Everything that is held, as JSON.
+  // All holdings as JSON.
   std::string holdings() const;
 
   uint64_t offers() const { return offers_; }
@@ -71,8 +70,8 @@ private:
     Amounts capacity;
     Amounts free;
 
-    // A decision that answers an earlier batch means another bearer of
-    // the handle.
+    // A decision that answers an earlier batch means another bearer of the
+    // handle.
     uint64_t since = 0;
   };
 
@@ -105,7 +104,7 @@ private:
   const Options options;
   std::mt19937 random;
 
-  // Both by handle; the first is not used.
+  // By handle; element 0 is unused.
   std::vector<Agent> agents;
   std::vector<Framework> frameworks;
   std::vector<Holding> held;

@@ -18,8 +18,8 @@
 namespace allocator {
 namespace session {
 
-// A keeper, its owner and a sidecar, all in one thread and in a time that
-// the test moves. What happened is written down.
+// A keeper, its owner and a sidecar in one thread, with time set by the test.
+// Records what happens.
 class SmallWorld : public Keeper::Owner
 {
 public:
@@ -37,7 +37,7 @@ public:
     keeper.reset(new Keeper(options, this, std::move(memory)));
   }
 
-  // Lets the sidecar take everything and answer, until both are still.
+  // The sidecar takes everything and answers, until nothing is pending.
   void exchange()
   {
     wire::SessionRequest request;
@@ -63,7 +63,7 @@ public:
     link->listener->received(std::move(response));
   }
 
-  // Lets time pass; the alarm rings when it is due.
+  // Advances time; fires the alarm when due.
   void pass(int64_t ms)
   {
     const TimePoint end = now + Duration(ms);
@@ -84,8 +84,8 @@ public:
     ASSERT_TRUE(keeper->connected());
   }
 
-  // What a test does with the keeper goes through here, so that a call of
-  // the owner from within is noticed.
+  // Calls of a test to the keeper go through this, to detect callbacks from
+  // within.
   template <typename Result>
   Result call(const std::function<Result()>& method)
   {
@@ -114,7 +114,7 @@ public:
     return call<bool>([=]() { return keeper->cycle(agents); });
   }
 
-  // The owner.
+  // Owner's callbacks.
 
   void welcomed(const wire::Welcome&, size_t chunkBytesMax) override
   {
@@ -194,11 +194,11 @@ public:
   KeeperOptions options;
   MemoryLink* link;
   ModelSidecar sidecar;
-  ModelSidecar likeThis; // What a new stream finds.
+  ModelSidecar likeThis; // Initial state for a new stream.
   std::unique_ptr<Keeper> keeper;
 
   std::function<void(SnapshotWriter*)> onSnapshot;
-  std::string snapshotError; // That the owner found.
+  std::string snapshotError; // Passed to `snapshot`.
   std::function<void()> onConnected;
   std::function<void(const Decisions&)> onDecided;
 

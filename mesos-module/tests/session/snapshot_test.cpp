@@ -9,7 +9,7 @@ namespace allocator {
 namespace session {
 namespace {
 
-// Takes the eight bytes that an amount may take.
+// Encoded in eight bytes, the most for an amount.
 constexpr int64_t AMOUNT = (int64_t(1) << 53) - 1;
 
 
@@ -88,13 +88,13 @@ void add(const wire::OfferFilters& filters, SnapshotWriter* writer)
 }
 
 
-// Puts chunks together again, as the sidecar does.
+// Merges chunks like the sidecar.
 wire::SnapshotChunk merged(const std::vector<wire::SnapshotChunk>& chunks)
 {
   wire::SnapshotChunk whole;
 
   for (wire::SnapshotChunk chunk : chunks) {
-    // The kinds are those of the chunk before; do not list them again.
+    // Same kinds as in the chunk before; do not repeat them.
     if (whole.has_holdings()) {
       chunk.mutable_holdings()->clear_kind();
     }
@@ -123,13 +123,13 @@ TEST(SnapshotTest, AnEmptyStateIsOneChunk)
 }
 
 
-// Within a chunk, and from one to the next, what is named comes first.
+// Within and across chunks, definitions precede uses.
 TEST(SnapshotTest, WhateverTheOrderNounsComeFirst)
 {
   SnapshotWriter writer;
   writer.nouns()->mutable_whitelist()->add_hostnames("host");
   add(holdingsOf(2, 2), &writer);
-  writer.addHolding(Place{1, 1, 1}, {}); // Nothing.
+  writer.addHolding(Place{1, 1, 1}, {}); // Ignored.
   writer.addExclusion(Place{1, 1, 1});
   add(agentOf(1), &writer);
   writer.nouns()->add_frameworks();
@@ -165,8 +165,8 @@ TEST(SnapshotTest, RowsOfOtherKindsBeginAChunk)
 }
 
 
-// Whatever is added in whatever order: no chunk is larger than the bound
-// (a single noun apart), and nothing is lost, changed or reordered.
+// For any items in any order, chunks stay within the bound (except a single
+// item), and nothing is lost, changed or reordered.
 TEST(SnapshotTest, ChunksAreBoundedAndAddUp)
 {
   for (uint32_t seed = 1; seed <= 40; ++seed) {
@@ -217,8 +217,8 @@ TEST(SnapshotTest, ChunksAreBoundedAndAddUp)
 }
 
 
-// A million refusals that come one by one are as few chunks as if they came
-// in one table: 1,000,000 rows take some 40 bytes each.
+// A million filters added one by one need as few chunks as a single table:
+// 1,000,000 rows of some 40 bytes.
 TEST(SnapshotTest, RowsOfTheSameKindsShareAChunkHoweverTheyCome)
 {
   wire::OfferFilters one;
@@ -286,7 +286,7 @@ TEST(SnapshotTest, ANounLargerThanTheBoundGoesAlone)
 }
 
 
-// What 50,000 agents come to: some chunks of a megabyte.
+// 50,000 agents need a few chunks of a megabyte.
 TEST(SnapshotTest, FiftyThousandAgents)
 {
   SnapshotWriter writer;

@@ -15,8 +15,8 @@
 
 #include "session/session.hpp"
 
-// The dialogues of `tests/transcripts`, which the sidecar's tests play as
-// well: the session must say the module's lines and believe the sidecar's.
+// The dialogues of `tests/transcripts`, which the sidecar's tests play, too:
+// the session must send the module's lines and accept the sidecar's.
 
 namespace allocator {
 namespace session {
@@ -67,7 +67,7 @@ wire::Transcript load(const std::string& name)
 }
 
 
-// Plays the lines of a transcript up to one.
+// Plays lines of a transcript.
 class Player
 {
 public:
@@ -206,7 +206,7 @@ TEST_P(TranscriptTest, TheModuleSaysItsLinesAndBelievesTheOthers)
   const wire::Transcript transcript = load(GetParam());
   ASSERT_GT(transcript.lines_size(), 0);
 
-  // What a faulty module says at last this one never would.
+  // The last line of a faulty module, which this one never sends.
   const int unsaid = transcript.fault() == wire::Transcript::FAULT_MODULE
       ? lastOfModule(transcript)
       : -1;

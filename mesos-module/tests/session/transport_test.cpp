@@ -49,7 +49,7 @@ std::unique_ptr<Transport> newTransport(
 }
 
 
-// An owner that takes every decision.
+// An owner that accepts every decision.
 class Taker : public Keeper::Owner
 {
 public:
@@ -188,8 +188,8 @@ TEST_F(TransportTest, AMuteSidecarIsLeft)
 }
 
 
-// What a sidecar does not read fills the connection, then the queue, and
-// never makes the owner wait.
+// What a sidecar does not read fills the connection, then the queue; the owner
+// never blocks.
 TEST_F(TransportTest, ADeafSidecarFillsTheQueueOnly)
 {
   KeeperOptions options;
@@ -200,7 +200,7 @@ TEST_F(TransportTest, ADeafSidecarFillsTheQueueOnly)
   Taker taker(sidecar.target(), &loop, options, transport);
   taker.keeper->start();
 
-  // The probe after the snapshot is not answered, yet events may go.
+  // The batch after the snapshot is not answered, but events may be sent.
   ASSERT_TRUE(runUntil([&]() {
     return taker.keeper->submit(anEvent()) > 0 || !taker.ends.empty();
   }));
@@ -229,8 +229,8 @@ TEST_F(TransportTest, ADeafSidecarFillsTheQueueOnly)
 }
 
 
-// A sidecar that sends for ever has to wait while the owner is busy: at
-// most the queue and what the connection holds is taken.
+// While the owner is busy, an endlessly sending sidecar has to wait: only the
+// queue and the connection's buffers fill.
 TEST_F(TransportTest, ABusyOwnerIsNotFlooded)
 {
   class Counter : public Link::Listener
@@ -264,7 +264,7 @@ TEST_F(TransportTest, ABusyOwnerIsNotFlooded)
   EXPECT_EQ(before, sidecar.written);
   EXPECT_LT(before, 500);
 
-  // Then it goes on.
+  // Then delivery continues.
   ASSERT_TRUE(runUntil([&]() { return counter.messages > before + 50; }));
   transport->close(false);
   const int after = counter.messages;
@@ -294,7 +294,7 @@ TEST_F(TransportTest, ARudeSidecarIsLost)
 }
 
 
-// No message is larger than the keeper reads.
+// Messages beyond the keeper's limit are not read.
 TEST_F(TransportTest, AnOversizedMessageIsNotRead)
 {
   TransportOptions options;
@@ -308,14 +308,14 @@ TEST_F(TransportTest, AnOversizedMessageIsNotRead)
 }
 
 
-// Whatever it is doing, it ends when it is told, and soon.
+// It can be destroyed in any state, quickly.
 TEST_F(TransportTest, ItEndsAtAnyTime)
 {
   FakeSidecar honest;
   FakeSidecar mute(Manner::MUTE);
   FakeSidecar chatty(Manner::CHATTY);
 
-  // Of the last two one is never there, the other never answers.
+  // The last two: one does not exist, one never answers.
   const std::vector<std::string> targets = {
       honest.target(),
       mute.target(),
@@ -337,14 +337,14 @@ TEST_F(TransportTest, ItEndsAtAnyTime)
       taker.keeper.reset();
       EXPECT_LT(Clock::now() - begin, Duration(5000)) << target;
 
-      // What is still posted finds nobody.
+      // Functions posted earlier do nothing.
       loop.runFor(Duration(1));
     }
   }
 }
 
 
-// Streams that are opened and closed faster than gRPC follows.
+// Streams opened and closed faster than gRPC follows.
 TEST_F(TransportTest, StreamsInQuickSuccession)
 {
   class Last : public Link::Listener
@@ -404,7 +404,7 @@ TEST_F(TransportTest, TheAlarmRingsOnceAndInTime)
 
   const TimePoint begin = Clock::now();
   transport->wakeAt(begin + Duration(10000));
-  transport->wakeAt(begin + Duration(50)); // Replaces the one before.
+  transport->wakeAt(begin + Duration(50)); // Replaces the earlier alarm.
   loop.runFor(Duration(300));
 
   ASSERT_EQ(1u, sleeper.times.size());
@@ -420,11 +420,11 @@ TEST_F(TransportTest, BadOptionsAreSaid)
   Transport transport(
       options, [](std::function<void()>) {}, &error);
   EXPECT_EQ(
-      "'nowhere' is no target; give host:port, [IPv6]:port or unix:/path",
+      "'nowhere' is not a target; give host:port, [IPv6]:port or unix:/path",
       error);
 }
 
-// The first thread must not be left behind where the second cannot be had.
+// If the second thread cannot be started, the first ends.
 TEST_F(TransportTest, AThreadThatCannotBeStarted)
 {
   for (int wrong : {1, 2}) {
@@ -449,8 +449,8 @@ TEST_F(TransportTest, AThreadThatCannotBeStarted)
 }
 
 
-// An executor that cannot take anything: what is thrown in the thread that
-// works costs the stream, and the next one lasts.
+// An executor that throws: the exception in the worker costs the stream, and
+// the next one works.
 TEST_F(TransportTest, WhatIsThrownCostsTheStreamOnly)
 {
   FakeSidecar sidecar;
@@ -492,14 +492,14 @@ TEST_F(TransportTest, WhatIsThrownCostsTheStreamOnly)
   failures = 3;
   greet();
   ASSERT_TRUE(runUntil([&]() { return !last.why.empty(); }));
-  EXPECT_EQ("the module could not go on: std::bad_alloc", last.why);
+  EXPECT_EQ("the module failed: std::bad_alloc", last.why);
   EXPECT_EQ(0, failures);
 
   last.messages = 0;
   greet();
   EXPECT_TRUE(runUntil([&]() { return last.messages == 1; }));
 
-  // It ends although the executor fails.
+  // Destruction succeeds although the executor fails.
   failures = INT_MAX;
   transport.reset();
 }
@@ -516,7 +516,7 @@ TEST_F(TransportTest, ATokenIsReadAnewForEachSession)
   Taker taker(sidecar.target(), &loop, often, options);
   taker.keeper->start();
 
-  // There is no file; then a wrong token; then the right one.
+  // No file; then a wrong token; then the right one.
   ASSERT_TRUE(runUntil([&]() { return taker.ends.size() == 2; }));
   EXPECT_EQ(Cause::UNREACHABLE, taker.ends[0].cause);
   EXPECT_EQ(
