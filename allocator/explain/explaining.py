@@ -291,6 +291,7 @@ def _holder(picture: Picture, holding: Holding, share: float) -> Holder:
     names, client = picture.names, holding.client
     return Holder(
         framework=picture.framework_name(client),
+        framework_id=picture.framework_id(client),
         role=names.path[int(names.role[client])],
         held=picture.quantities(holding.held),
         offered=picture.quantities(holding.offered),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote import completing, explain, top
+from allocator.cli.remote import completing, explain, lists, top
 from allocator.cli.remote.connection import (
     Sidecar,
     group,
@@ -42,6 +42,7 @@ def register(app: typer.Typer) -> None:
     show, arrange = (printed_by(_SHARES, name) for name in ("shares", "arranged"))
     remote(app, "shares", show, arrange, named_by("frameworks"))(shares)
     top.register(app)
+    lists.register(app)
     remote(app, "dump", None)(dump)
     remote(app, "snapshot", None)(snapshot)
     explain.register(group(app, "explain", "Why a framework, a role or an agent gets nothing."))

@@ -26,7 +26,7 @@ from tests.tiers import long
 LONG = "a-framework-whose-name-is-" + "long-" * 60
 LISTS = (
     "shares", "top", "policy show", "demand list", "constraint list", "limit list", "weight list",
-    "drain list", "shadow show", "settings show",
+    "drain list", "shadow show", "settings show", "agents", "frameworks", "roles",
 )  # fmt: skip
 """Commands that list something that has names."""
 
@@ -118,6 +118,9 @@ NAMES = {
     "weight list": ["--framework-name spark"],
     "drain list": ["a2"],
     "shadow show": ["tsf"],
+    "agents": ["a1", "a2"],
+    "frameworks": ["id-1", "id-2", "id-3"],
+    "roles": ["eng", "ops", "ops/deep"],
 }
 
 

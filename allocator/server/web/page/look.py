@@ -15,8 +15,9 @@ from typing import Generic, TypeVar
 import structlog
 
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.reports import agent_rows
 from allocator.server.views.views import Views
-from allocator.server.web.page import agent_map, drained
+from allocator.server.web.page import drained
 from allocator.v1 import admin_pb2 as pb
 
 FRESH_S = 1.0
@@ -48,7 +49,7 @@ class Look:
     taken_s: float
     status: pb.GetStatusResponse
     shares: pb.GetSharesResponse
-    agents: agent_map.AgentRows
+    agents: agent_rows.AgentRows
     cycle_bounds_s: tuple[float, ...]
     cycle_counts: tuple[int, ...]
     drained: drained.DrainedAgents
@@ -109,10 +110,10 @@ def take(views: Views) -> Look:
     def ask(work: Callable[[], _T]) -> _T:
         return asking(loop, ANSWER_S, work)
 
-    def read() -> tuple[agent_map.AgentRows, drained.DrainedAgents, bool]:
+    def read() -> tuple[agent_rows.AgentRows, drained.DrainedAgents, bool]:
         allocator = loop.allocator
         watched = allocator.settings.shadow is not None
-        return agent_map.take(allocator), drained.take(allocator), watched
+        return agent_rows.take(allocator), drained.take(allocator), watched
 
     times = loop.cycle_times
     agents, drains, watched = ask(read)
