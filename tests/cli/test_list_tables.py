@@ -5,6 +5,7 @@ import pytest
 from allocator.cli.remote.output import plain
 from allocator.cli.render import list_tables
 from allocator.v1 import admin_pb2 as pb
+from allocator.v1.explain_pb2 import Holder
 from allocator.v1.types_pb2 import Quantities
 
 
@@ -24,7 +25,7 @@ AGENTS = pb.ListAgentsResponse(
             free=amounts(cpus=2000),
             held_share=0.75,
             frameworks=2,
-            holders=[{"framework": name} for name in ("spark", "kafka", "spark")],
+            holders=[Holder(framework=name) for name in ("spark", "kafka", "spark")],
         ),
         pb.ListedAgent(agent_id="a2", states=["active"]),
     ],

@@ -22,17 +22,19 @@ def as_it_is(data: dict[str, Any], **_options: object) -> dict[str, Any]:
 
 
 def agents(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
-    print_rows(_AGENTS_WIDE if wide else _AGENTS, data["agents"], "no agents")
+    _print(_AGENTS, _AGENTS_WIDE, data["agents"], "no agents", ("state", "free"), wide=wide)
     _tell_left_out(data, "agents")
 
 
 def frameworks(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
-    print_rows(_FRAMEWORKS_WIDE if wide else _FRAMEWORKS, data["frameworks"], "no frameworks")
+    drop = ("one task", "held", "roles")
+    _print(_FRAMEWORKS, _FRAMEWORKS_WIDE, data["frameworks"], "no frameworks", drop, wide=wide)
     _tell_left_out(data, "frameworks")
 
 
 def roles(data: dict[str, Any], *, wide: bool = False, **_options: object) -> None:
-    print_rows(_ROLES_WIDE if wide else _ROLES, data["roles"], "no roles")
+    drop = ("weight", "share", "held")
+    _print(_ROLES, _ROLES_WIDE, data["roles"], "no roles", drop, wide=wide)
     _tell_left_out(data, "roles")
 
 
@@ -49,6 +51,18 @@ def framework_ids(data: dict[str, Any]) -> Iterator[str]:
 def role_paths(data: dict[str, Any]) -> Iterator[str]:
     yield from (each["role"] for each in data["roles"])
     _warn_of_left_out(data, "roles")
+
+
+def _print(
+    narrow: Columns,
+    every: Columns,
+    found: list[dict[str, Any]],
+    empty: str,
+    drop: tuple[str, ...],
+    *,
+    wide: bool,
+) -> None:
+    print_rows(every if wide else narrow, found, empty, drop, whole=wide)
 
 
 def _left_out(data: dict[str, Any], what: str) -> str:
@@ -104,7 +118,7 @@ def _percent(each: dict[str, Any]) -> str:
 
 
 _AGENTS: Columns = {
-    "agent": lambda each: each["hostname"] or each["agent_id"],
+    "=agent": lambda each: each["hostname"] or each["agent_id"],
     "state": _states,
     ">held": _percent,
     "free": amounts("free"),
