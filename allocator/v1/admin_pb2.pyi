@@ -694,16 +694,26 @@ class ListDrainsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DRAINS_FIELD_NUMBER: _builtins.int
+    AGENTS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    left_out: _builtins.int
+    """How many more there are."""
     @_builtins.property
     def drains(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Drain]: ...
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedAgent]:
+        """The agents that are drained now, with who still holds something there; at most 10,000."""
+
     def __init__(
         self,
         *,
         drains: _abc.Iterable[_settings_pb2.Drain] | None = ...,
+        agents: _abc.Iterable[Global___ListedAgent] | None = ...,
+        left_out: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["drains", b"drains"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "drains", b"drains", "left_out", b"left_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

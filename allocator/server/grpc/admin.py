@@ -21,8 +21,9 @@ from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.change_requests import ChangeRequests, check_patterns
 from allocator.server.operators.operators import Operators
 from allocator.server.views import dump
+from allocator.server.views.lists import LISTED_MAX
 from allocator.server.views.views import VIEWS, RejectedError, Views, shown_settings
-from allocator.settable import RULES, SHADOW, Scope, SettingKind, Value
+from allocator.settable import DRAIN, RULES, SHADOW, Scope, SettingKind, Value
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, settings_pb2
 from allocator.wire import WireError
@@ -46,7 +47,7 @@ class RuleRpcs:
         self._loop = loop
         self._changes = changes
 
-    def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Message:
+    def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Any:  # noqa: ANN401
         listed = self._ask(context, partial(self._listed, kind))
         return _response(f"List{kind.title}sResponse", {kind.plural: listed})
 
@@ -150,6 +151,16 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
             return view(self._views, self._asking(context), request)
         except RejectedError as error:
             reject(context, str(error))
+
+    def ListDrains(
+        self, request: pb.ListDrainsRequest, context: grpc.ServicerContext
+    ) -> pb.ListDrainsResponse:
+        rules = self._list(DRAIN, request, context)
+        wanted = pb.ListAgentsRequest(state="drained", limit=LISTED_MAX)
+        found = self._views.agents(self._asking(context), wanted)
+        return pb.ListDrainsResponse(
+            drains=rules.drains, agents=found.agents, left_out=found.left_out
+        )
 
     def SetPolicy(
         self, request: pb.SetPolicyRequest, context: grpc.ServicerContext

@@ -5,8 +5,8 @@ in a forked process where the cluster is large.
 """
 
 from allocator.server.views.lists.agents import list_agents
-from allocator.server.views.lists.bounds import UnknownWordError
+from allocator.server.views.lists.bounds import LISTED_MAX, UnknownWordError
 from allocator.server.views.lists.frameworks import list_frameworks
 from allocator.server.views.lists.roles import list_roles
 
-__all__ = ["UnknownWordError", "list_agents", "list_frameworks", "list_roles"]
+__all__ = ["LISTED_MAX", "UnknownWordError", "list_agents", "list_frameworks", "list_roles"]
