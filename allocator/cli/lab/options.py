@@ -115,7 +115,8 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
     """
     from allocator.lab.experiments.runs import WorkerFailedError
     from allocator.lab.links.base import LinkDownError
-    from allocator.lab.links.sidecar_process import SidecarBusyError, SidecarFailedError, borrowed
+    from allocator.lab.links.borrowed import SidecarBusyError, SidecarRefusedError, borrowed
+    from allocator.lab.links.sidecar_process import SidecarFailedError
     from allocator.lab.module_protocol import SessionEndedError
 
     if target:
@@ -126,11 +127,13 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
     try:
-        with borrowed(target, force=force) if target else nullcontext(1) as started_us:
+        note = partial(typer.echo, err=True)
+        lent = borrowed(target, force=force, note=note) if target else nullcontext(1)
+        with lent as started_us:
             yield started_us
     except LinkDownError as error:
         fail(Exit.UNREACHABLE if target else Exit.FAILURE, str(error))
-    except SidecarBusyError as error:
+    except (SidecarBusyError, SidecarRefusedError) as error:
         fail(Exit.REFUSED, str(error))
     except SessionEndedError as error:
         fail(Exit.REFUSED, f"the sidecar ended the session: {error}")

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 from allocator.core import Floats, PolicySpec
+from allocator.lab.links.borrowed import set_policy
 from allocator.lab.links.sidecar_process import (
     SESSION_TOKEN_FILE,
     SidecarProcess,
     read_token,
     scratch_directory,
-    set_policy,
 )
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.reports.run_report import Figures, figures, sampled
