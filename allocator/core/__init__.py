@@ -92,6 +92,7 @@ from allocator.core.plans.plan_source import FirstPlan
 from allocator.core.plans.problems import PlanningPolicy, Problem
 from allocator.core.plans.reclaims import RECLAIMS_MAX, AskedRow, Reclaims, asked_rows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
+from allocator.core.raised import CALLS, UserCodeError, describe
 from allocator.core.resources import (
     AMOUNT_MAX,
     MILLI,
@@ -119,6 +120,7 @@ from allocator.core.warm import GiveAll, warm
 
 __all__ = [
     "AMOUNT_MAX",
+    "CALLS",
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
     "EVENT_OF_KIND",
@@ -225,6 +227,7 @@ __all__ = [
     "UpdateAgent",
     "UpdateAllocation",
     "UpdateFramework",
+    "UserCodeError",
     "Words",
     "asked_rows",
     "attributes_of",
@@ -233,6 +236,7 @@ __all__ = [
     "clauses_of_label",
     "compare_beside",
     "conditions",
+    "describe",
     "distinct_rows",
     "format_amount",
     "format_quantities",

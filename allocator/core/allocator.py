@@ -28,6 +28,7 @@ from allocator.core.plans.adopted import AdoptPlan, adopt, still_true
 from allocator.core.plans.plan_source import FirstPlan, PlanSource
 from allocator.core.plans.problems import PlanningPolicy, Problem
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
+from allocator.core.raised import describe
 from allocator.core.settings import Settings
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 
@@ -221,7 +222,7 @@ class Allocator:
             try:
                 return cycles.run_policy(self.state, snapshot, self._policy, seed), ""
             except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
-                error = f"{type(problem).__name__}: {problem}"
+                error = describe(problem)
         if self._substitute is None:
             return Grants.none(len(snapshot.resources)), error
         return cycles.run_policy(self.state, snapshot, self._substitute, seed), error

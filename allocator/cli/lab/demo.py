@@ -24,6 +24,7 @@ from allocator.cli.lab.options import (
     on_sidecar,
     spread_over,
 )
+from allocator.cli.local.plugins import Plugins, load_policies, settings_for, try_out
 from allocator.cli.local.warm import compile_ahead
 from allocator.cli.remote import completing
 from allocator.cli.tree import PLAIN, Exit, PlayingGroup, directory, expect, fail
@@ -84,6 +85,7 @@ def demo(
     out: Out = Path("demo-out"),
     target: Target = None,
     force: Force = False,
+    plugin: Plugins = None,
     workers: Workers = WORKERS_MAX,
 ) -> None:
     """Play section V of Kesidis et al. under several policies, and compare them."""
@@ -93,8 +95,10 @@ def demo(
     from allocator.lab.workloads.traces import TraceError
     from allocator.policies import MODES, POLICIES
 
+    files = load_policies(plugin)
     names = chosen(policies, tuple(POLICIES), "--policies")
     kinds = chosen(modes, MODES, "--modes")
+    try_out(names, kinds)
     expect("--trace", trace, SCENARIOS)
     try:
         runs, source = _runs(trace, names, kinds, seed, scale, agents, hour)
@@ -105,7 +109,7 @@ def demo(
     begin_s = time.monotonic()
     with on_sidecar(target, force=force) as started_us:
         typer.echo(f"{trace}: {source}; seed {seed}; {len(runs)} runs")
-        results = _play(runs, target, workers, started_us)
+        results = _play(runs, target, workers, started_us, files)
     _keep(out, results, {"trace": trace, "source": source, "seed": seed, "scale": scale})
     print_runs(results)
     print_conclusions(results, with_claims=trace == "section-v")
@@ -136,7 +140,9 @@ def _runs(
     return catalogue.on_trace(scenario, policies, modes, seed), source
 
 
-def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) -> list["Result"]:
+def _play(
+    runs: list["Run"], target: str | None, workers: int, started_us: int, plugins: tuple[str, ...]
+) -> list["Result"]:
     """Play with a progress bar; the results in the order of the runs."""
     from allocator.cli.render.terminal import progress
     from allocator.lab.experiments.runs import play_all
@@ -152,7 +158,14 @@ def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) 
             ended[name] = max(ended[name], count)
             tell(sum(ended.values()), what="playing")
 
-        playing = play_all(runs, target=target, workers=workers, watch=watch, started_us=started_us)
+        playing = play_all(
+            runs,
+            target=target,
+            workers=workers,
+            watch=watch,
+            started_us=started_us,
+            settings=settings_for(plugins),
+        )
         with closing(playing):  # after Ctrl-C at once, not when it happens to be collected
             for result in playing:
                 watch(result.name, runs[order[result.name]].scenario.jobs)
@@ -286,6 +299,7 @@ def soak(
     ] = None,
     target: Target = None,
     force: Force = False,
+    plugin: Plugins = None,
 ) -> None:
     """Let agents and frameworks do anything that Mesos allows, and compare the books.
 
@@ -299,8 +313,10 @@ def soak(
     from allocator.lab.random_cluster import RandomScenario
     from allocator.policies import POLICIES
 
+    files = load_policies(plugin)
     if policy is not None:
         expect("--policy", policy, POLICIES)
+        try_out([policy], ["characterised"])
     if target is None:
         policy = policy or "drf"
         compile_ahead()
@@ -308,7 +324,7 @@ def soak(
     with on_sidecar(target, force=force) as started_us, ExitStack() as until_end:
         if target is None:
             directory = until_end.enter_context(scratch_directory("soak-"))
-            sidecar = SidecarProcess(directory, {"log.level": "warning"})
+            sidecar = SidecarProcess(directory, {"log.level": "warning", **settings_for(files)})
             target = until_end.enter_context(sidecar).target
         typer.echo(f"playing before {target}; the emulated clock runs fast", err=True)
         playing = Soak(target, RandomScenario(seed, size, duration_ms=seconds * 1000))
