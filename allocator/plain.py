@@ -27,6 +27,17 @@ def printable(text: str, also: str = "") -> str:
     return "".join(each if each.isprintable() or each in also else _STANDS_FOR for each in text)
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "agent"), counted(1200, "agent")
+    ('1 agent', '1,200 agents')
+    """
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
 def how_many(frameworks: int, clients: int) -> str:
     """Say how many frameworks there are, and as how many clients where some have several roles.
 
@@ -36,7 +47,7 @@ def how_many(frameworks: int, clients: int) -> str:
     ('2 frameworks', '2 frameworks as 3 clients', '1 framework in 2 roles')
     """
     if frameworks == clients:
-        return f"{frameworks:,} framework" + "s" * (frameworks != 1)
+        return counted(frameworks, "framework")
     if frameworks == 1:
         return f"1 framework in {clients:,} roles"
     return f"{frameworks:,} frameworks as {clients:,} clients"

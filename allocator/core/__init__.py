@@ -94,6 +94,7 @@ from allocator.core.plans.plan_source import FirstPlan
 from allocator.core.plans.problems import PlanningPolicy, Problem
 from allocator.core.plans.reclaims import RECLAIMS_MAX, AskedRow, Reclaims, asked_rows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
+from allocator.core.raised import CALLS, UserCodeError, describe
 from allocator.core.resources import (
     AMOUNT_MAX,
     MILLI,
@@ -121,6 +122,7 @@ from allocator.core.warm import GiveAll, warm
 
 __all__ = [
     "AMOUNT_MAX",
+    "CALLS",
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
     "EVENT_OF_KIND",
@@ -232,6 +234,7 @@ __all__ = [
     "UpdateAgent",
     "UpdateAllocation",
     "UpdateFramework",
+    "UserCodeError",
     "Words",
     "asked_rows",
     "attributes_of",
@@ -242,6 +245,7 @@ __all__ = [
     "compare_beside",
     "conditions",
     "decide_by",
+    "describe",
     "distinct_rows",
     "format_amount",
     "format_quantities",

@@ -10,7 +10,15 @@ Begin with `blockers`, which finds what keeps somebody from offers.
 from allocator.explain.barring import warm
 from allocator.explain.cycles import CYCLES
 from allocator.explain.explaining import explain
-from allocator.explain.picture import Picture, UnknownSubjectError, agent_name, take
+from allocator.explain.picture import (
+    Picture,
+    UnknownSubjectError,
+    agent_name,
+    handle_of_agent,
+    handles_of_framework,
+    rows_of_role,
+    take,
+)
 
 __all__ = [
     "CYCLES",
@@ -18,6 +26,9 @@ __all__ = [
     "UnknownSubjectError",
     "agent_name",
     "explain",
+    "handle_of_agent",
+    "handles_of_framework",
+    "rows_of_role",
     "take",
     "warm",
 ]

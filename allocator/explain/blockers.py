@@ -1,5 +1,7 @@
 """What keeps agents from a client now, ranked."""
 
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +21,7 @@ from allocator.explain import cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs, exclusions
 from allocator.explain.picture import NEVER, Picture, Subject
 from allocator.near import meant_resource
+from allocator.plain import counted
 from allocator.v1.explain_pb2 import Blocker
 
 REASONS = (
@@ -196,7 +199,8 @@ def _of_refusals(work: _Work, where: Bools) -> None:
     here = where[subject.filter_agent]
     cause, mend = "the framework refused what could be offered", _REVIVE
     if work.declined_whole:
-        cause = f"the framework declined {work.declined_whole} whole agents, and accepted nothing"
+        declined = counted(work.declined_whole, "whole agent")
+        cause = f"the framework declined {declined}, and accepted nothing"
         mend = TOO_LITTLE
     if not here.any():
         work.mark("filter", cause, where, mend)
@@ -366,14 +370,28 @@ def _of_busy_agents(work: _Work, where: Bools) -> None:
     share = picture.held_share
     order = np.argsort(-share, kind="stable")[:EXAMPLES]
     held = [row for row in order.tolist() if share[row] > 0]
-    named = {row: "itself" if row == client else picture.framework_name(row) for row in held}
+    named = told_apart(picture, held) | {client: "itself"}
     holders = [f"{named[row]} {100 * share[row]:.0f} %" for row in held]
     idle = picture.offered_share.max(initial=0.0)
-    cause = f"in use or on offer; most of the cluster: {', '.join(holders) or 'nobody'}"
+    cause = f"in use or on offer, most of the cluster by {', '.join(holders) or 'nobody'}"
     mend = "wait, add agents, or give the role a weight or a guarantee"
     if idle >= 0.5:
         mend = "bound what may lie on offer (starvation.outstanding_max), or shorten offer_timeout"
     work.mark("full", cause, where, mend)
+
+
+def told_apart(picture: Picture, clients: Sequence[int]) -> dict[int, str]:
+    """Name the frameworks of clients; with their roles, and ids, where names are the same."""
+    names = picture.names
+    told = {row: picture.framework_name(row) for row in clients}
+    further: tuple[Callable[[int], str], ...] = (
+        lambda row: f" in {names.path[int(names.role[row])]}",
+        lambda row: f" ({picture.framework_id(row)})",
+    )
+    for more in further:
+        count = Counter(told.values())
+        told = {row: name + more(row) * (count[name] > 1) for row, name in told.items()}
+    return told
 
 
 def _largest_free(work: _Work, checker: PairChecker, barring: Barring) -> tuple[Ints, int]:

@@ -10,7 +10,7 @@ from allocator.core import NOWHERE, UNBOUNDED, Ints, harmless
 from allocator.explain import blockers, cycles
 from allocator.explain.barring import Barring, PairChecker, Pairs
 from allocator.explain.picture import NEVER, Holding, Picture, Subject
-from allocator.plain import how_many
+from allocator.plain import counted, how_many
 from allocator.v1.explain_pb2 import (
     Blocker,
     ClientExplanation,
@@ -65,7 +65,7 @@ def explain(
         history = histories[number] if number < len(histories) else None
         clients.append(_client(picture, subject, checker, history))
     if kind == "framework":
-        whole = f"in {len(clients)} roles"
+        whole = f"in {counted(len(clients), 'role')}"
         verdict = clients[0].verdict if len(clients) == 1 else _together(clients, whole)
         paths = {client.role for client in clients}
     else:
@@ -184,7 +184,7 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
         its, mine = loss.winner, loss.loser
         stood = ""
         if not np.isnan(its.score):
-            stood = f": {its.name} at {its.score:.4g}, {mine.name} at {mine.score:.4g}"
+            stood = f" ({its.name} at {its.score:.4g}, {mine.name} at {mine.score:.4g})"
         why = "" if loss.why == cycles.SMALLER_FIRST else f"; {loss.why}"
         cause = f"{winner} in {loss.winner_role} came first in the last cycles{stood}{why}"
         found.append(
@@ -208,26 +208,27 @@ def _verdict(picture: Picture, client: int, ranked: list[Blocker], found: blocke
     last_ms = int(picture.clients.offered_ms[client])
     if not count:
         return "there are no agents"
+    of_agents = counted(count, "agent")
     outranked = [each for each in ranked if each.reason == "outranked"]
     if is_open and outranked and picture.clients.waited[client]:
-        waited = f"passed over in {picture.clients.waited[client]} cycles"
-        return f"{is_open} of {count} agents are open to it, {waited}: {outranked[0].cause}"
+        waited = f"passed over in {counted(int(picture.clients.waited[client]), 'cycle')}"
+        return f"{is_open} of {of_agents} open to it, {waited}: {outranked[0].cause}"
     if is_open and found.declined_whole:
-        whole = f"it declined {found.declined_whole} whole agents, and accepted nothing"
+        whole = f"it declined {counted(found.declined_whole, 'whole agent')}, and accepted nothing"
         return f"{whole}: {blockers.TOO_LITTLE}"
     if is_open:
-        return f"nothing keeps it from {is_open} of {count} agents: the next cycle decides"
+        return f"nothing keeps it from {is_open} of {of_agents}: the next cycle decides"
     age_s = (picture.now_ms - last_ms) / 1000
     lately = (
-        f"it was offered something {age_s:.0f} s ago; now: "
+        f"last offer {age_s:.0f} s ago, now "
         if (last_ms and picture.now_ms - last_ms <= RECENTLY_MS)
         else ""
     )
     if not ranked:
         return f"{lately}no reason was found"
     first = ranked[0]
-    agents = "every agent" if first.agents >= count else f"{first.agents} of {count} agents"
-    return f"{lately}{agents}: {first.reason}: {first.cause}"
+    agents = "every agent" if first.agents >= count else f"{first.agents} of {of_agents}"
+    return f"{lately}barred from {agents} ({first.reason}): {first.cause}"
 
 
 def _together(clients: list[ClientExplanation], who: str) -> str:
@@ -291,6 +292,7 @@ def _holder(picture: Picture, holding: Holding, share: float) -> Holder:
     names, client = picture.names, holding.client
     return Holder(
         framework=picture.framework_name(client),
+        framework_id=picture.framework_id(client),
         role=names.path[int(names.role[client])],
         held=picture.quantities(holding.held),
         offered=picture.quantities(holding.offered),

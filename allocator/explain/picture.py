@@ -211,6 +211,12 @@ class Picture:
     def framework_name(self, client: int) -> str:
         return name_of(self.names, client)
 
+    def framework_id(self, client: int) -> str:
+        """The id of a client's framework; empty where it is not known."""
+        handle = int(self.names.framework[client])
+        info = self.names.info[handle] if handle < len(self.names.info) else None
+        return info.framework_id if info else ""
+
     def named(self, amounts: Ints) -> dict[str, int]:
         """Amounts (R,) by name, without zeros."""
         pairs = zip(self.resources, amounts.tolist(), strict=False)

@@ -3,6 +3,7 @@
 isort:skip_file
 What operators ask of a running sidecar, and tell it."""
 
+from allocator.v1 import explain_pb2 as _explain_pb2
 from allocator.v1 import settings_pb2 as _settings_pb2
 from allocator.v1 import types_pb2 as _types_pb2
 from collections import abc as _abc
@@ -693,16 +694,26 @@ class ListDrainsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DRAINS_FIELD_NUMBER: _builtins.int
+    AGENTS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    left_out: _builtins.int
+    """How many more there are."""
     @_builtins.property
     def drains(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Drain]: ...
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedAgent]:
+        """The agents that are drained now, with who still holds something there; at most 10,000."""
+
     def __init__(
         self,
         *,
         drains: _abc.Iterable[_settings_pb2.Drain] | None = ...,
+        agents: _abc.Iterable[Global___ListedAgent] | None = ...,
+        left_out: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["drains", b"drains"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "drains", b"drains", "left_out", b"left_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1041,6 +1052,407 @@ class ListNamesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListNamesResponse: _TypeAlias = ListNamesResponse  # noqa: Y015
+
+@_typing.final
+class ListAgentsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    framework: _builtins.str
+    """Only agents on which this framework (id or name) holds something; empty: any."""
+    role: _builtins.str
+    """Only agents on which a framework in this role, or in one below it, holds something."""
+    attributes: _builtins.str
+    """Clauses about attributes, as of a constraint: only agents for which all of them hold."""
+    state: _builtins.str
+    """Only agents in this state, see ListedAgent.states; empty: any."""
+    limit: _builtins.int
+    """At most so many; 0: 100. At most 10,000."""
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids or hosts; none: all agents. A name that no agent has is refused."""
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+        framework: _builtins.str = ...,
+        role: _builtins.str = ...,
+        attributes: _builtins.str = ...,
+        state: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "framework", b"framework", "limit", b"limit", "names", b"names", "role", b"role", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentsRequest: _TypeAlias = ListAgentsRequest  # noqa: Y015
+
+@_typing.final
+class ListAgentsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENTS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    left_out: _builtins.int
+    """How many more there are."""
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedAgent]: ...
+    def __init__(
+        self,
+        *,
+        agents: _abc.Iterable[Global___ListedAgent] | None = ...,
+        left_out: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "left_out", b"left_out"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentsResponse: _TypeAlias = ListAgentsResponse  # noqa: Y015
+
+@_typing.final
+class ListedAgent(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class AttributesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    HOSTNAME_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    REGION_FIELD_NUMBER: _builtins.int
+    ZONE_FIELD_NUMBER: _builtins.int
+    STATES_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    FREE_FIELD_NUMBER: _builtins.int
+    OFFERED_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    HELD_SHARE_FIELD_NUMBER: _builtins.int
+    FRAMEWORKS_FIELD_NUMBER: _builtins.int
+    HOLDERS_FIELD_NUMBER: _builtins.int
+    UNAVAILABLE_FROM_MS_FIELD_NUMBER: _builtins.int
+    UNAVAILABLE_FOR_MS_FIELD_NUMBER: _builtins.int
+    DRAIN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    hostname: _builtins.str
+    region: _builtins.str
+    zone: _builtins.str
+    held_share: _builtins.float
+    """Part of its fullest resource that is in use or on offer, 0 to 1."""
+    frameworks: _builtins.int
+    """Frameworks that hold something on it; and what they hold, the largest part first, 100 at most."""
+    unavailable_from_ms: _builtins.int
+    """When maintenance begins, in ms on the master's clock, -1: none is scheduled; how long it lasts."""
+    unavailable_for_ms: _builtins.int
+    @_builtins.property
+    def attributes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def states(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """"active": it may be offered; "inactive", "unlisted" (not on the whitelist), "drained": it may
+        not; "maintenance" is scheduled, which changes nothing.
+        """
+
+    @_builtins.property
+    def total(self) -> _types_pb2.Quantities: ...
+    @_builtins.property
+    def free(self) -> _types_pb2.Quantities: ...
+    @_builtins.property
+    def offered(self) -> _types_pb2.Quantities:
+        """On offer and not in use; and in use."""
+
+    @_builtins.property
+    def used(self) -> _types_pb2.Quantities: ...
+    @_builtins.property
+    def holders(self) -> _containers.RepeatedCompositeFieldContainer[_explain_pb2.Holder]: ...
+    @_builtins.property
+    def drain(self) -> _settings_pb2.Setting:
+        """What drains it; not there where nothing does."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        hostname: _builtins.str = ...,
+        attributes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        region: _builtins.str = ...,
+        zone: _builtins.str = ...,
+        states: _abc.Iterable[_builtins.str] | None = ...,
+        total: _types_pb2.Quantities | None = ...,
+        free: _types_pb2.Quantities | None = ...,
+        offered: _types_pb2.Quantities | None = ...,
+        used: _types_pb2.Quantities | None = ...,
+        held_share: _builtins.float = ...,
+        frameworks: _builtins.int = ...,
+        holders: _abc.Iterable[_explain_pb2.Holder] | None = ...,
+        unavailable_from_ms: _builtins.int = ...,
+        unavailable_for_ms: _builtins.int = ...,
+        drain: _settings_pb2.Setting | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "free", b"free", "offered", b"offered", "total", b"total", "used", b"used"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "attributes", b"attributes", "drain", b"drain", "frameworks", b"frameworks", "free", b"free", "held_share", b"held_share", "holders", b"holders", "hostname", b"hostname", "offered", b"offered", "region", b"region", "states", b"states", "total", b"total", "unavailable_for_ms", b"unavailable_for_ms", "unavailable_from_ms", b"unavailable_from_ms", "used", b"used", "zone", b"zone"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListedAgent: _TypeAlias = ListedAgent  # noqa: Y015
+
+@_typing.final
+class ListFrameworksRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    """Only frameworks in this role, or in one below it; empty: any."""
+    agent: _builtins.str
+    """Only frameworks that hold something on this agent (id or host); empty: any."""
+    state: _builtins.str
+    """Only frameworks in this state, see ListedFramework.states; empty: any."""
+    limit: _builtins.int
+    """As in ListAgentsRequest."""
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids or names; none: all frameworks. A name that no framework has is refused."""
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+        role: _builtins.str = ...,
+        agent: _builtins.str = ...,
+        state: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "limit", b"limit", "names", b"names", "role", b"role", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFrameworksRequest: _TypeAlias = ListFrameworksRequest  # noqa: Y015
+
+@_typing.final
+class ListFrameworksResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FRAMEWORKS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    left_out: _builtins.int
+    """How many more there are."""
+    @_builtins.property
+    def frameworks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedFramework]: ...
+    def __init__(
+        self,
+        *,
+        frameworks: _abc.Iterable[Global___ListedFramework] | None = ...,
+        left_out: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["frameworks", b"frameworks", "left_out", b"left_out"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFrameworksResponse: _TypeAlias = ListFrameworksResponse  # noqa: Y015
+
+@_typing.final
+class ListedFramework(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    STATES_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    OFFERED_FIELD_NUMBER: _builtins.int
+    WAITED_CYCLES_FIELD_NUMBER: _builtins.int
+    ROLE_COUNT_FIELD_NUMBER: _builtins.int
+    ROLES_FIELD_NUMBER: _builtins.int
+    framework_id: _builtins.str
+    name: _builtins.str
+    user: _builtins.str
+    principal: _builtins.str
+    waited_cycles: _builtins.int
+    """Of the role in which it waits longest."""
+    role_count: _builtins.int
+    """How many roles it has; and what it holds and needs in each, the largest share first, 100 at
+    most.
+    """
+    @_builtins.property
+    def states(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """"active" or "inactive"; "suppressed" in all of its roles; "waiting" in one of them."""
+
+    @_builtins.property
+    def held(self) -> _types_pb2.Quantities:
+        """In all roles together."""
+
+    @_builtins.property
+    def offered(self) -> _types_pb2.Quantities: ...
+    @_builtins.property
+    def roles(self) -> _containers.RepeatedCompositeFieldContainer[Global___Share]: ...
+    def __init__(
+        self,
+        *,
+        framework_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        user: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        states: _abc.Iterable[_builtins.str] | None = ...,
+        held: _types_pb2.Quantities | None = ...,
+        offered: _types_pb2.Quantities | None = ...,
+        waited_cycles: _builtins.int = ...,
+        role_count: _builtins.int = ...,
+        roles: _abc.Iterable[Global___Share] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "offered", b"offered"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "held", b"held", "name", b"name", "offered", b"offered", "principal", b"principal", "role_count", b"role_count", "roles", b"roles", "states", b"states", "user", b"user", "waited_cycles", b"waited_cycles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListedFramework: _TypeAlias = ListedFramework  # noqa: Y015
+
+@_typing.final
+class ListRolesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    """Only this role and those below it; empty: all."""
+    limit: _builtins.int
+    """As in ListAgentsRequest."""
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Paths; none: all roles. A path that no role has is refused."""
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+        role: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "names", b"names", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRolesRequest: _TypeAlias = ListRolesRequest  # noqa: Y015
+
+@_typing.final
+class ListRolesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLES_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    left_out: _builtins.int
+    """How many more there are."""
+    @_builtins.property
+    def roles(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedRole]: ...
+    def __init__(
+        self,
+        *,
+        roles: _abc.Iterable[Global___ListedRole] | None = ...,
+        left_out: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["left_out", b"left_out", "roles", b"roles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRolesResponse: _TypeAlias = ListRolesResponse  # noqa: Y015
+
+@_typing.final
+class ListedRole(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    GUARANTEE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    CONSUMED_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    OFFERED_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    FRAMEWORKS_FIELD_NUMBER: _builtins.int
+    FRAMEWORKS_WAITING_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    weight: _builtins.float
+    share: _builtins.float
+    """Dominant share, 0 to 1."""
+    frameworks: _builtins.int
+    frameworks_waiting: _builtins.int
+    @_builtins.property
+    def guarantee(self) -> _types_pb2.Quantities:
+        """Of the master's quota and of operators' limits; empty where there is none."""
+
+    @_builtins.property
+    def limit(self) -> _types_pb2.Quantities: ...
+    @_builtins.property
+    def consumed(self) -> _types_pb2.Quantities:
+        """What counts against them."""
+
+    @_builtins.property
+    def held(self) -> _types_pb2.Quantities:
+        """Of this role and those below it, as all that follows."""
+
+    @_builtins.property
+    def offered(self) -> _types_pb2.Quantities: ...
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        weight: _builtins.float = ...,
+        guarantee: _types_pb2.Quantities | None = ...,
+        limit: _types_pb2.Quantities | None = ...,
+        consumed: _types_pb2.Quantities | None = ...,
+        held: _types_pb2.Quantities | None = ...,
+        offered: _types_pb2.Quantities | None = ...,
+        share: _builtins.float = ...,
+        frameworks: _builtins.int = ...,
+        frameworks_waiting: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "guarantee", b"guarantee", "held", b"held", "limit", b"limit", "offered", b"offered"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumed", b"consumed", "frameworks", b"frameworks", "frameworks_waiting", b"frameworks_waiting", "guarantee", b"guarantee", "held", b"held", "limit", b"limit", "offered", b"offered", "role", b"role", "share", b"share", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListedRole: _TypeAlias = ListedRole  # noqa: Y015
 
 @_typing.final
 class ListSettingsRequest(_message.Message):

@@ -126,6 +126,21 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ListNamesRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.ListNamesResponse.FromString,
                 _registered_method=True)
+        self.ListAgents = channel.unary_unary(
+                '/allocator.v1.AdminService/ListAgents',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListAgentsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListAgentsResponse.FromString,
+                _registered_method=True)
+        self.ListFrameworks = channel.unary_unary(
+                '/allocator.v1.AdminService/ListFrameworks',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListFrameworksRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListFrameworksResponse.FromString,
+                _registered_method=True)
+        self.ListRoles = channel.unary_unary(
+                '/allocator.v1.AdminService/ListRoles',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListRolesRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListRolesResponse.FromString,
+                _registered_method=True)
         self.ListSettings = channel.unary_unary(
                 '/allocator.v1.AdminService/ListSettings',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ListSettingsRequest.SerializeToString,
@@ -263,6 +278,26 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAgents(self, request, context):
+        """Agents, frameworks and roles as the books have them: those named, or all that the filters let
+        through; a bounded number, in order of their names.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListFrameworks(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRoles(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListSettings(self, request, context):
         """Every setting, and where it comes from.
         """
@@ -383,6 +418,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListNames,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.ListNamesRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.ListNamesResponse.SerializeToString,
+            ),
+            'ListAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgents,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListAgentsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListAgentsResponse.SerializeToString,
+            ),
+            'ListFrameworks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListFrameworks,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListFrameworksRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListFrameworksResponse.SerializeToString,
+            ),
+            'ListRoles': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRoles,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListRolesRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListRolesResponse.SerializeToString,
             ),
             'ListSettings': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSettings,
@@ -891,6 +941,87 @@ class AdminService:
             '/allocator.v1.AdminService/ListNames',
             allocator_dot_v1_dot_admin__pb2.ListNamesRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.ListNamesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListAgents',
+            allocator_dot_v1_dot_admin__pb2.ListAgentsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListAgentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListFrameworks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListFrameworks',
+            allocator_dot_v1_dot_admin__pb2.ListFrameworksRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListFrameworksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRoles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListRoles',
+            allocator_dot_v1_dot_admin__pb2.ListRolesRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListRolesResponse.FromString,
             options,
             channel_credentials,
             insecure,

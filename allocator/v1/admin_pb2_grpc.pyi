@@ -55,6 +55,12 @@ class AdminServiceStub:
     SetShadow: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
     ListNames: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListNamesRequest, _admin_pb2.ListNamesResponse]
     """Names that begin in a way: for completion in a shell."""
+    ListAgents: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListAgentsRequest, _admin_pb2.ListAgentsResponse]
+    """Agents, frameworks and roles as the books have them: those named, or all that the filters let
+    through; a bounded number, in order of their names.
+    """
+    ListFrameworks: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListFrameworksRequest, _admin_pb2.ListFrameworksResponse]
+    ListRoles: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListRolesRequest, _admin_pb2.ListRolesResponse]
     ListSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]
     """Every setting, and where it comes from."""
     ResetSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]
@@ -89,6 +95,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetShadow: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
     ListNames: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListNamesRequest, _admin_pb2.ListNamesResponse]  # type: ignore[assignment]
     """Names that begin in a way: for completion in a shell."""
+    ListAgents: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListAgentsRequest, _admin_pb2.ListAgentsResponse]  # type: ignore[assignment]
+    """Agents, frameworks and roles as the books have them: those named, or all that the filters let
+    through; a bounded number, in order of their names.
+    """
+    ListFrameworks: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListFrameworksRequest, _admin_pb2.ListFrameworksResponse]  # type: ignore[assignment]
+    ListRoles: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListRolesRequest, _admin_pb2.ListRolesResponse]  # type: ignore[assignment]
     ListSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]  # type: ignore[assignment]
     """Every setting, and where it comes from."""
     ResetSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]  # type: ignore[assignment]
@@ -228,6 +240,30 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListNamesResponse, _abc.Awaitable[_admin_pb2.ListNamesResponse]]:
         """Names that begin in a way: for completion in a shell."""
+
+    @_abc_1.abstractmethod
+    def ListAgents(
+        self,
+        request: _admin_pb2.ListAgentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListAgentsResponse, _abc.Awaitable[_admin_pb2.ListAgentsResponse]]:
+        """Agents, frameworks and roles as the books have them: those named, or all that the filters let
+        through; a bounded number, in order of their names.
+        """
+
+    @_abc_1.abstractmethod
+    def ListFrameworks(
+        self,
+        request: _admin_pb2.ListFrameworksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListFrameworksResponse, _abc.Awaitable[_admin_pb2.ListFrameworksResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListRoles(
+        self,
+        request: _admin_pb2.ListRolesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListRolesResponse, _abc.Awaitable[_admin_pb2.ListRolesResponse]]: ...
 
     @_abc_1.abstractmethod
     def ListSettings(

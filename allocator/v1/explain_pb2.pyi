@@ -349,10 +349,12 @@ class Holder(_message.Message):
     HELD_FIELD_NUMBER: _builtins.int
     OFFERED_FIELD_NUMBER: _builtins.int
     SHARE_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
     framework: _builtins.str
     role: _builtins.str
     share: _builtins.float
     """Part of the cluster, or of the agent that was asked about."""
+    framework_id: _builtins.str
     @_builtins.property
     def held(self) -> _types_pb2.Quantities: ...
     @_builtins.property
@@ -367,10 +369,11 @@ class Holder(_message.Message):
         held: _types_pb2.Quantities | None = ...,
         offered: _types_pb2.Quantities | None = ...,
         share: _builtins.float = ...,
+        framework_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "offered", b"offered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework", b"framework", "held", b"held", "offered", b"offered", "role", b"role", "share", b"share"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework", b"framework", "framework_id", b"framework_id", "held", b"held", "offered", b"offered", "role", b"role", "share", b"share"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -62,7 +62,7 @@ def test_nothing_keeps_an_agent_back_that_the_next_cycle_gives():
     (client,) = ask(a, "f").clients
     assert not client.blockers
     assert client.open_agents == 1
-    assert client.verdict == "nothing keeps it from 1 of 1 agents: the next cycle decides"
+    assert client.verdict == "nothing keeps it from 1 of 1 agent: the next cycle decides"
     assert [offer.framework.handle for offer in a.cycle()] == [1]
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from allocator.core import Options, PolicySpec
 from allocator.lab.event_heap import Priority
 from allocator.lab.frameworks.base import Identity, Task, fit
-from allocator.lab.links.sidecar_process import SidecarProcess, channel, set_policy
+from allocator.lab.links.borrowed import set_policy
+from allocator.lab.links.sidecar_process import SidecarProcess, channel
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.resources import AgentSpec

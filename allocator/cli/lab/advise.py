@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator.cli.lab.options import Backend, Cluster, Jobs, spread_over
+from allocator.cli.local.plugins import Plugins, load_policies, try_out
 from allocator.cli.local.replay import journals_in
 from allocator.cli.local.warm import compile_ahead
 from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
@@ -57,11 +58,15 @@ def advise(
     jobs: Jobs = -1,
     backend: Backend = "loky",
     cluster: Cluster = None,
+    plugin: Plugins = None,
     out: Annotated[
         Path, typer.Option(metavar="DIR", callback=directory, help="Where the page goes.")
     ] = Path("advice-out"),
 ) -> None:
-    over = spread_over(jobs, backend, cluster)
+    from allocator.policies import MODES, POLICIES
+
+    over = spread_over(jobs, backend, cluster, plugins=load_policies(plugin))
+    try_out(tuple(POLICIES), MODES)
     compile_ahead()
     _show(_play(_read(journals, hours), seeds, over), out)
 

@@ -24,6 +24,7 @@ from allocator.cli.lab.options import (
     on_sidecar,
     spread_over,
 )
+from allocator.cli.local.plugins import Plugins, load_policies, settings_for, try_out
 from allocator.cli.local.warm import compile_ahead
 from allocator.cli.remote import completing
 from allocator.cli.tree import PLAIN, Exit, PlayingGroup, directory, expect, fail
@@ -32,6 +33,7 @@ from allocator.plain import json_text
 if TYPE_CHECKING:
     from allocator.lab.experiments.claims import Verdict
     from allocator.lab.experiments.runs import Result, Run
+    from allocator.lab.experiments.soak import Soak
 
 WORKERS_MAX = 2
 SEEDS_MIN = 2
@@ -83,6 +85,7 @@ def demo(
     out: Out = Path("demo-out"),
     target: Target = None,
     force: Force = False,
+    plugin: Plugins = None,
     workers: Workers = WORKERS_MAX,
 ) -> None:
     """Play section V of Kesidis et al. under several policies, and compare them."""
@@ -92,8 +95,10 @@ def demo(
     from allocator.lab.workloads.traces import TraceError
     from allocator.policies import MODES, POLICIES
 
+    files = load_policies(plugin)
     names = chosen(policies, tuple(POLICIES), "--policies")
     kinds = chosen(modes, MODES, "--modes")
+    try_out(names, kinds)
     expect("--trace", trace, SCENARIOS)
     try:
         runs, source = _runs(trace, names, kinds, seed, scale, agents, hour)
@@ -104,7 +109,7 @@ def demo(
     begin_s = time.monotonic()
     with on_sidecar(target, force=force) as started_us:
         typer.echo(f"{trace}: {source}; seed {seed}; {len(runs)} runs")
-        results = _play(runs, target, workers, started_us)
+        results = _play(runs, target, workers, started_us, files)
     _keep(out, results, {"trace": trace, "source": source, "seed": seed, "scale": scale})
     print_runs(results)
     print_conclusions(results, with_claims=trace == "section-v")
@@ -135,7 +140,9 @@ def _runs(
     return catalogue.on_trace(scenario, policies, modes, seed), source
 
 
-def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) -> list["Result"]:
+def _play(
+    runs: list["Run"], target: str | None, workers: int, started_us: int, plugins: tuple[str, ...]
+) -> list["Result"]:
     """Play with a progress bar; the results in the order of the runs."""
     from allocator.cli.render.terminal import progress
     from allocator.lab.experiments.runs import play_all
@@ -151,7 +158,14 @@ def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) 
             ended[name] = max(ended[name], count)
             tell(sum(ended.values()), what="playing")
 
-        playing = play_all(runs, target=target, workers=workers, watch=watch, started_us=started_us)
+        playing = play_all(
+            runs,
+            target=target,
+            workers=workers,
+            watch=watch,
+            started_us=started_us,
+            settings=settings_for(plugins),
+        )
         with closing(playing):  # after Ctrl-C at once, not when it happens to be collected
             for result in playing:
                 watch(result.name, runs[order[result.name]].scenario.jobs)
@@ -275,45 +289,70 @@ def soak(
         int, typer.Option(help="Agents, and frameworks at a time.", min=1, max=10_000)
     ] = 20,
     seed: Annotated[int, typer.Option(help="Where all chance begins.", min=0)] = 0,
-    policy: PolicyName = "drf",
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the policy, which is characterised; none: drf, or with --target the"
+            " policy that is in force there, and nothing is set.",
+            autocompletion=completing.policies,
+        ),
+    ] = None,
     target: Target = None,
     force: Force = False,
+    plugin: Plugins = None,
 ) -> None:
     """Let agents and frameworks do anything that Mesos allows, and compare the books.
 
     The emulated cluster has a clock of its own, which does not wait for the one on the wall: some
-    minutes of it are over in some seconds. `torture` goes by the wall.
+    minutes of it are over in some seconds. `torture` goes by the wall. Ctrl-C ends it with what was
+    found so far.
     """
     from allocator.core import PolicySpec
-    from allocator.lab.experiments.soak import soak_sidecar
+    from allocator.lab.experiments.soak import Soak
     from allocator.lab.links.sidecar_process import SidecarProcess, scratch_directory
     from allocator.lab.random_cluster import RandomScenario
     from allocator.policies import POLICIES
 
-    expect("--policy", policy, POLICIES)
+    files = load_policies(plugin)
+    if policy is not None:
+        expect("--policy", policy, POLICIES)
+        try_out([policy], ["characterised"])
     if target is None:
+        policy = policy or "drf"
         compile_ahead()
     begun_s = time.monotonic()
     with on_sidecar(target, force=force) as started_us, ExitStack() as until_end:
         if target is None:
             directory = until_end.enter_context(scratch_directory("soak-"))
-            sidecar = SidecarProcess(directory, {"log.level": "warning"})
+            sidecar = SidecarProcess(directory, {"log.level": "warning", **settings_for(files)})
             target = until_end.enter_context(sidecar).target
         typer.echo(f"playing before {target}; the emulated clock runs fast", err=True)
-        soaked = soak_sidecar(
-            target,
-            RandomScenario(seed, size, duration_ms=seconds * 1000),
-            PolicySpec(policy, mode="characterised"),
+        playing = Soak(target, RandomScenario(seed, size, duration_ms=seconds * 1000))
+        until_end.callback(lambda: _tell_soak(playing, size, seed, begun_s))
+        playing.play(
+            PolicySpec(policy, mode="characterised") if policy else None,
             started_us=started_us,
             watch=lambda _progress: end_if_told(),
         )
-    record = soaked.played.record
+    if wrong := _wrong_in(playing):
+        fail(Exit.FAILURE, *wrong)
+
+
+def _tell_soak(playing: "Soak", size: int, seed: int, begun_s: float) -> None:
+    """Sum up what was played, to the end or until something ended it."""
+    if (record := playing.record) is None:
+        typer.echo("nothing was played yet")
+        return
     typer.echo(
-        f"{seconds} s of the emulated cluster's clock, in {time.monotonic() - begun_s:.0f} s on the"
-        f" wall, with {size} agents and {size} frameworks, seed {seed}: {record.events}"
-        f" events, {record.offers} offers, {record.tasks} tasks;"
-        f" books compared {soaked.compared} times"
+        f"{playing.now_ms / 1000:.0f} s of the emulated cluster's clock, in"
+        f" {time.monotonic() - begun_s:.0f} s on the wall, with {size} agents and {size}"
+        f" frameworks, seed {seed}: {record.events} events, {record.offers} offers,"
+        f" {record.tasks} tasks; books compared {playing.compared} times,"
+        f" {len(_wrong_in(playing))} differences"
     )
-    rejected = [f"{n} decisions were rejected as {r.name}" for r, n in record.rejected.items()]
-    if soaked.wrong or rejected:
-        fail(Exit.FAILURE, *rejected, *soaked.wrong)
+
+
+def _wrong_in(playing: "Soak") -> list[str]:
+    counts = playing.record.rejected if playing.record else {}
+    rejected = [f"{number} decisions were rejected as {why.name}" for why, number in counts.items()]
+    return [*rejected, *playing.wrong]

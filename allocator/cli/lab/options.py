@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from allocator.cli.local.plugins import load_in_worker
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
 from allocator.cli.tree import Exit, choose, expect, fail
@@ -56,10 +57,18 @@ def chosen(text: str, known: Sequence[str], option: str) -> list[str]:
 
 
 def spread_over(
-    jobs: int, backend: str, cluster: str | None, option: str = "--jobs"
+    jobs: int,
+    backend: str,
+    cluster: str | None,
+    option: str = "--jobs",
+    plugins: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]:
-    """Give what calls a function with each argument there; end where the options are wrong."""
+    """Give what calls a function with each argument there; end where the options are wrong.
+
+    `plugins`: files with users' policies, which workers load as well.
+    """
     from allocator.lab.experiments.spread import BACKENDS, ENGINES, LOCAL, BackendError, spread
+    from allocator.lab.links.base import PolicyFailedError
 
     expect("--backend", backend, BACKENDS)
     if cluster is not None and backend == LOCAL:
@@ -69,18 +78,25 @@ def spread_over(
         fail(Exit.USAGE, f"{option}: 0 processes do nothing; give a number, or -1 for all cores")
 
     def over(function: Callable[[Any], Any], arguments: Sequence[Any]) -> Iterator[Any]:
-        call = partial(with_kept_loops, function)
+        call = partial(with_kept_loops, plugins, function)
         try:
             yield from spread(call, arguments, jobs=jobs, backend=backend, cluster=cluster)
         except BackendError as error:
             fail(Exit.FAILURE, f"--backend {backend}: {error}")
+        except PolicyFailedError as error:
+            fail(Exit.FAILURE, str(error))
 
     return over
 
 
-def with_kept_loops(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN401
-    """Call a function in a worker, with the compiled loops that its machine keeps."""
+def with_kept_loops(
+    plugins: tuple[str, ...],
+    function: Callable[[Any], Any],
+    argument: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """Call a function in a worker, with the loops that its machine keeps, and users' policies."""
     loop_cache.prepare()
+    load_in_worker(plugins)
     return function(argument)
 
 
@@ -115,7 +131,8 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
     """
     from allocator.lab.experiments.runs import WorkerFailedError
     from allocator.lab.links.base import LinkDownError
-    from allocator.lab.links.sidecar_process import SidecarBusyError, SidecarFailedError, borrowed
+    from allocator.lab.links.borrowed import SidecarBusyError, SidecarRefusedError, borrowed
+    from allocator.lab.links.sidecar_process import SidecarFailedError
     from allocator.lab.module_protocol import SessionEndedError
 
     if target:
@@ -126,11 +143,13 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
     try:
-        with borrowed(target, force=force) if target else nullcontext(1) as started_us:
+        note = partial(typer.echo, err=True)
+        lent = borrowed(target, force=force, note=note) if target else nullcontext(1)
+        with lent as started_us:
             yield started_us
     except LinkDownError as error:
         fail(Exit.UNREACHABLE if target else Exit.FAILURE, str(error))
-    except SidecarBusyError as error:
+    except (SidecarBusyError, SidecarRefusedError) as error:
         fail(Exit.REFUSED, str(error))
     except SessionEndedError as error:
         fail(Exit.REFUSED, f"the sidecar ended the session: {error}")

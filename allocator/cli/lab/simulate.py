@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator.cli.lab.options import Backend, Cluster, Jobs, Modes, Policies, chosen, spread_over
+from allocator.cli.local.plugins import Plugins, load_policies, try_out
 from allocator.cli.local.warm import compile_ahead
 from allocator.cli.tree import Exit, Playing, check_there, directory, fail, shown_example
 
@@ -28,6 +29,7 @@ def simulate(
     jobs: Jobs = -1,
     backend: Backend = "loky",
     cluster: Cluster = None,
+    plugin: Plugins = None,
     out: Annotated[
         Path, typer.Option(callback=directory, help="Directory for tables and the picture.")
     ] = Path("simulate-out"),
@@ -42,15 +44,17 @@ def simulate(
     from allocator.lab.scenarios.schema import ScenarioError, read
     from allocator.policies import MODES, POLICIES
 
+    files = load_policies(plugin)
     policies = chosen(policy, tuple(POLICIES), "--policy")
     modes = chosen(mode, MODES, "--mode")
-    over = spread_over(jobs, backend, cluster)
+    over = spread_over(jobs, backend, cluster, plugins=files)
     check_there(scenario)
     try:
         read_scenario = read(scenario)
     except ScenarioError as error:
         fail(Exit.CONFIG, *str(error).splitlines())
     cells = [Cell(name, each, seed) for name in policies for each in modes for seed in range(seeds)]
+    try_out(policies, modes)
     console().print(read_scenario.about, markup=False)
     if backend == "loky":
         compile_ahead()

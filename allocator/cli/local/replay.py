@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator import __version__
+from allocator.cli.local.plugins import Plugins, load_policies
 from allocator.cli.local.warm import compile_ahead
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
@@ -80,10 +81,7 @@ def replay(
         bool, typer.Option("--check/--no-check", help="Compare with what was recorded.")
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    plugin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Policies of your own, as in policy.plugins."),
-    ] = None,
+    plugin: Plugins = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,7 +103,7 @@ def replay(
     from allocator.core import Allocator
     from allocator.wire.journal.replay import Replay
 
-    _load_policies(plugin or [])
+    load_policies(plugin)
     question = what_if.ask(policy or [], mode, out)
     try:
         files = [
@@ -134,19 +132,6 @@ def replay(
         if question:
             question.print()
     _end(read, player.found)
-
-
-def _load_policies(paths: list[str]) -> None:
-    """Load the policies of files and of installed packages, which may have decided."""
-    from allocator.server.plugins.loading import PluginError, load_entry_points, load_file
-
-    for problem in load_entry_points():
-        typer.echo(problem, err=True)
-    for path in paths:
-        try:
-            load_file(path)
-        except PluginError as error:
-            fail(Exit.USAGE, f"--plugin {path}: {error}")
 
 
 def journals_in(directory: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote import completing, explain, top
+from allocator.cli.remote import completing, explain, lists, top
 from allocator.cli.remote.connection import (
     Sidecar,
     group,
@@ -21,6 +21,7 @@ from allocator.cli.remote.connection import (
 from allocator.cli.remote.options import RoleBelow
 from allocator.cli.remote.output import Form, written
 from allocator.cli.tree import Exit, fail
+from allocator.plain import printable
 
 if TYPE_CHECKING:
     from allocator.v1 import types_pb2
@@ -42,6 +43,7 @@ def register(app: typer.Typer) -> None:
     show, arrange = (printed_by(_SHARES, name) for name in ("shares", "arranged"))
     remote(app, "shares", show, arrange, named_by("frameworks"))(shares)
     top.register(app)
+    lists.register(app)
     remote(app, "dump", None)(dump)
     remote(app, "snapshot", None)(snapshot)
     explain.register(group(app, "explain", "Why a framework, a role or an agent gets nothing."))
@@ -122,22 +124,37 @@ def shares(
 
 def dump(
     sidecar: Sidecar,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="File to write; none: standard output."),
+    ] = None,
     output: Annotated[
         str | None,
-        # As text: a path does not tell ./json from json.
-        typer.Option("--output", "-o", metavar="PATH", help="File; none: standard output."),
+        typer.Option("--output", "-o", metavar="json", help="Always JSON."),
     ] = None,
 ) -> None:
     """Write the whole state as JSON."""
-    if output in set(Form):
-        text = f"--output {output} is no form here: it is always JSON, and {output!r} would be a"
-        raise typer.BadParameter(f"{text} file; write ./{output} if a file is meant")
+    file = _dump_file(file, output)
     told = (piece.json for piece in sidecar.pieces("Dump"))
-    if output is not None:
-        _write_whole(Path(output), told)
+    if file is not None:
+        _write_whole(file, told)
         return
     for part in told:
         sys.stdout.buffer.write(part)
+
+
+def _dump_file(file: Path | None, output: str | None) -> Path | None:
+    """Where a dump goes; `--output` named the file once, and still does where it names no form."""
+    if output is None or output == Form.JSON:
+        return file
+    if output in set(Form):
+        raise typer.BadParameter(f"--output {output}: a dump is always JSON; leave it out")
+    if file is not None:
+        text = f"--output {output}: is no form, and the file is {file}; leave it out"
+        raise typer.BadParameter(text)
+    warn = f"warning: --output says the form, not the file; write `dump {output}`"
+    typer.echo(printable(warn), err=True)
+    return Path(output)
 
 
 def snapshot(

@@ -336,12 +336,12 @@ def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
     return commands
 
 
-def _end_unless_saved(response: Any) -> None:  # noqa: ANN401 - of any RPC
+def _end_unless_saved(change: dict[str, Any] | None) -> None:
     """End with a warning where what was changed could not be saved."""
-    if "change" not in response.DESCRIPTOR.fields_by_name or not response.change.save_failed:
+    if not change or not change["save_failed"]:
         return
     if not JSON_WANTED.get():  # there it is in the answer
-        why = printable(response.change.lasts_not)
+        why = printable(change["lasts_not"])
         text = f"the change counts, but is not saved: {why}; it ends with the sidecar's process"
         typer.echo(f"warning: {text} unless that is mended", err=True)
     raise typer.Exit(int(Exit.NOT_SAVED))
@@ -370,15 +370,16 @@ def remote(
     show: Callable[..., None] | None,
     arrange: Callable[..., dict[str, Any]] | None = None,
     names: Callable[[dict[str, Any]], Iterable[str]] | None = None,
-) -> Callable[[Callable[..., Message | None]], None]:
+) -> Callable[[Callable[..., Message | dict[str, Any] | None]], None]:
     """Register a command that calls a sidecar.
 
-    The function takes a `Sidecar` and options of its own and returns the response; `show` prints
-    it for people. What is shown, as JSON too, is what `arrange` makes of the response by the
-    options, which `show` gets as well. `names` gives what `--output name` prints.
+    The function takes a `Sidecar` and options of its own and returns the response, or what `plain`
+    makes of several; `show` prints it for people. What is shown, as JSON too, is what `arrange`
+    makes of the response by the options, which `show` gets as well. `names` gives what `--output
+    name` prints.
     """
 
-    def register(function: Callable[..., Message | None]) -> None:
+    def register(function: Callable[..., Message | dict[str, Any] | None]) -> None:
         @wraps(function)
         def command(sidecar: Sidecar, **arguments: Any) -> None:  # noqa: ANN401
             if sidecar.form is Form.NAME and names is None:
@@ -391,7 +392,7 @@ def remote(
                 return
             from allocator.cli.remote.output import plain
 
-            data = plain(response)
+            data = response if isinstance(response, dict) else plain(response)
             options = {} if arrange is None else arguments
             if arrange is not None:
                 data = arrange(data, **options)
@@ -402,7 +403,7 @@ def remote(
                     typer.echo(printable(each))
             else:
                 show(data, **options)
-            _end_unless_saved(response)
+            _end_unless_saved(data.get("change"))
 
         example = shown_example(EXAMPLES.get(function.__name__, ""))
         app.command(name, cls=RemoteCommand, epilog=example)(command)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias, assert_never
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote import completing
+from allocator.cli.remote import completing, drains
 from allocator.cli.remote.admin import quantities
 from allocator.cli.remote.connection import (
     Arguments,
@@ -23,7 +23,7 @@ from allocator.cli.remote.connection import (
     remote,
 )
 from allocator.cli.remote.options import DryRun
-from allocator.settable import RULES, Scope, SettingKind, Value
+from allocator.settable import DRAIN, RULES, Scope, SettingKind, Value
 
 RolePattern = Annotated[
     str,
@@ -63,6 +63,9 @@ Agents = Annotated[
 Options: TypeAlias = dict[str, tuple[Any, Any]]
 """Of a command, by name: what Typer makes it of, and its default."""
 
+Work: TypeAlias = Callable[[Sidecar, Arguments], Message | dict[str, Any]]
+"""What a command does: the answer, or what is printed of several."""
+
 _NONE = Parameter.empty
 
 
@@ -75,13 +78,20 @@ def register(app: typer.Typer) -> None:
         value = _value_options(kind)
         # Arguments come in the order in which one says them: who, and how much.
         said = {**scope, **value} if kind.scope is Scope.ROLE else {**value, **scope}
+        if kind is DRAIN:
+            show = printed_by("allocator.cli.render.drain_tables", "drains")
+            set_work: Work = drains.set_and_tell(partial(_set, kind, remove=False))
+            set_options = {**said, **_set_options(kind), **drains.OPTIONS, **dry_run}
+        else:
+            set_work = partial(_set, kind, remove=False)
+            set_options = {**said, **_set_options(kind), **dry_run}
         names = named_by("rules", kind.name)
         for name, what, work, options in (
-            ("list", lists, _list, {}),
-            ("set", sets, partial(_set, remove=False), {**said, **_set_options(kind), **dry_run}),
-            ("remove", removes, partial(_set, remove=True), {**scope, **dry_run}),
+            ("list", lists, partial(_list, kind), {}),
+            ("set", sets, set_work, set_options),
+            ("remove", removes, partial(_set, kind, remove=True), {**scope, **dry_run}),
         ):
-            function = _command(f"{kind.name}_{name}", what, partial(work, kind), options)
+            function = _command(f"{kind.name}_{name}", what, work, options)
             remote(commands, name, show, names=names if name == "list" else None)(function)
 
 
@@ -131,11 +141,11 @@ def _set_options(kind: SettingKind) -> Options:
 
 
 def _command(
-    name: str, what: str, work: Callable[[Sidecar, Arguments], Message], options: Options
-) -> Callable[..., Message]:
+    name: str, what: str, work: Work, options: Options
+) -> Callable[..., Message | dict[str, Any]]:
     """Make a command's function, with the signature that Typer reads the options from."""
 
-    def command(sidecar: Sidecar, **given: Any) -> Message:  # noqa: ANN401
+    def command(sidecar: Sidecar, **given: Any) -> Message | dict[str, Any]:  # noqa: ANN401
         return work(sidecar, given)
 
     only = Parameter.KEYWORD_ONLY

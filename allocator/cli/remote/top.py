@@ -13,10 +13,11 @@ from google.protobuf.message import Message
 
 from allocator.cli.remote.connection import Sidecar, named_by, remote
 from allocator.cli.remote.options import RoleBelow
+from allocator.plain import counted
 
 if TYPE_CHECKING:
     import grpc
-    from rich.console import Group
+    from rich.console import ConsoleDimensions, Group
 
 HEAD_LINES = 6
 """What stands above the table, and its own head."""
@@ -51,10 +52,10 @@ def _look(sidecar: Sidecar, role: str) -> tuple[Message, Message]:
 
 def _show(data: dict[str, Any]) -> None:
     """Print one table of all frameworks."""
-    from allocator.cli.render.share_tables import WATCHED, watched
+    from allocator.cli.render.share_tables import WATCHED, WATCHED_LEFT_OUT, watched
     from allocator.cli.render.terminal import print_rows
 
-    print_rows(WATCHED, watched(data), "no frameworks")
+    print_rows(WATCHED, watched(data), "no frameworks", WATCHED_LEFT_OUT)
 
 
 def _watch(
@@ -73,7 +74,7 @@ def _watch(
             while True:
                 now = time.monotonic(), plain(status)["cycles"]
                 text = _rate(before, now)
-                view = _view(plain(shares), plain(status), text, problem, live.console.height)
+                view = _view(plain(shares), plain(status), text, problem, live.console.size)
                 live.update(view, refresh=True)
                 before = now
                 if pressed(interval_s):
@@ -91,47 +92,58 @@ def _watch(
 def _rate(before: tuple[float, int] | None, now: tuple[float, int]) -> str:
     if before is None or now[0] == before[0]:
         return ""
-    return f", {(now[1] - before[1]) / (now[0] - before[0]):.1f} cycles/s"
+    return f" ({(now[1] - before[1]) / (now[0] - before[0]):.1f}/s)"
 
 
 def _view(
-    shares: dict[str, Any], status: dict[str, Any], rate: str, problem: str, height: int
+    shares: dict[str, Any],
+    status: dict[str, Any],
+    rate: str,
+    problem: str,
+    size: "ConsoleDimensions",
 ) -> "Group":
     from rich.console import Group
 
-    from allocator.cli.render.share_tables import WATCHED, watched
+    from allocator.cli.render.fitting import joined
+    from allocator.cli.render.share_tables import WATCHED, WATCHED_LEFT_OUT, watched
     from allocator.cli.render.terminal import as_text, cells, table_of
 
     found = watched(shares)
-    room = max(1, height - HEAD_LINES)
+    room = max(1, size.height - HEAD_LINES)
     more = f"and {len(found) - room} more" if len(found) > room else ""
-    table = table_of(WATCHED, (cells(WATCHED, each) for each in found[:room]))
-    return Group(
-        *(as_text(line) for line in _head(shares, status, rate, problem)), table, as_text(more)
-    )
+    rows = (cells(WATCHED, each) for each in found[:room])
+    table = table_of(WATCHED, rows, WATCHED_LEFT_OUT, size.width)
+    head = (joined(parts, size.width) for parts in _head(shares, status, rate, problem))
+    return Group(*map(as_text, head), table, as_text(more))
 
 
-def _head(shares: dict[str, Any], status: dict[str, Any], rate: str, problem: str) -> Iterator[str]:
-    """What stands above the table."""
-    master = f"master {status['master_id']}" if status["in_session"] else "no session"
+def _head(
+    shares: dict[str, Any], status: dict[str, Any], rate: str, problem: str
+) -> Iterator[list[str]]:
+    """What stands above the table: the parts of each line, the most important first."""
     policy = status["policy"]
-    yield (
-        f"{problem or 'mesos-allocator'} {master}, policy {policy['name']} {policy['mode']},"
-        f" {status['active_agents']} of {status['agents']} agents,"
-        f" {status['active_frameworks']} of {status['frameworks']} frameworks"
-    )
-    median, p99 = status["cycle_p50_ms"], status["cycle_p99_ms"]
-    times = "" if median is None else f", median {median:.1f} ms, p99 {p99:.1f} ms"
     waiting = len({each["framework_id"] for each in shares["clients"] if each["waited_cycles"]})
-    yield (
-        f"{status['cycles']} cycles{rate}{times}; {status['outstanding_decisions']} decisions in"
-        f" flight; {waiting} wait; Jain index {shares['jain_index']:.3f}"
-    )
-    yield "  ".join(
+    yield [
+        *([problem] if problem else []),
+        *([] if status["in_session"] else ["no session"]),
+        f"{policy['name']} {policy['mode']}",
+        f"{status['active_agents']} of {counted(status['agents'], 'agent')}",
+        f"{status['active_frameworks']} of {counted(status['frameworks'], 'framework')}",
+        f"{waiting} waiting",
+        *([f"master {status['master_id']}"] if status["in_session"] else []),
+    ]
+    median, p99 = status["cycle_p50_ms"], status["cycle_p99_ms"]
+    yield [
+        f"{counted(status['cycles'], 'cycle')}{rate}",
+        *([] if median is None else [f"median {median:.1f} ms", f"p99 {p99:.1f} ms"]),
+        f"Jain index {shares['jain_index']:.3f}",
+        f"{counted(status['outstanding_decisions'], 'decision')} in flight",
+    ]
+    yield [
         f"{use['name']} {100 * use['held'] / use['total']:.0f} %"
         for use in status["resources"]
         if use["total"]
-    )
+    ]
 
 
 @contextmanager

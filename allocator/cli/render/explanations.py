@@ -10,20 +10,19 @@ from allocator.cli.render.terminal import (
     as_text,
     cells,
     console,
+    duration,
     in_words,
     name_of,
     piped,
     print_section,
     print_table,
 )
+from allocator.plain import counted
 
 IN_FULL = 3
 """Of so many frameworks of a role everything is printed; of the others what matters most."""
 
 _SMALLER_FIRST = "the smaller score comes first"
-
-_MINUTE_S = 120
-_HOUR_S = 7200
 
 
 def show(data: dict[str, Any]) -> None:
@@ -33,12 +32,15 @@ def show(data: dict[str, Any]) -> None:
     print_section(_SET_ASIDE, data["set_aside"])
     if data["kind"] == "agent":
         free = in_words(data["free"]) or "nothing"
-        print_table(["", ""], [("has", in_words(data["capacity"])), ("free", free)], "")
-        print_section(_HOLDERS, data["holders"])
-    print_section(_TALLIES, data["tallies"])
+        print_table(["", "~"], [("has", in_words(data["capacity"])), ("free", free)], "")
+        print_section(_HOLDERS, data["holders"], ("of which on offer",))
+    print_section(_TALLIES, data["tallies"], ("such as",))
     clients = data["clients"]
     for client in clients[:IN_FULL]:
         _client(client, data["now_ms"], alone=len(clients) == 1)
+    if clients:
+        # Of one alone: the cycles are the same ones for all of them.
+        _cycles(clients[0]["cycles"], data["now_ms"], clients[0] if len(clients) > 1 else None)
     if clients[IN_FULL:]:
         console().print()
     for client in clients[IN_FULL:]:
@@ -50,7 +52,7 @@ def show(data: dict[str, Any]) -> None:
         _cycles(data["cycles"], data["now_ms"])
 
 
-_SET_ASIDE: Columns = {"set aside of": "said_by", "in": "field", "why": "text"}
+_SET_ASIDE: Columns = {"set aside of": "said_by", "in": "field", "~why": "text"}
 """Words that are not taken: whoever said them is served as if it had not."""
 
 _HOLDERS: Columns = {
@@ -64,7 +66,7 @@ _HOLDERS: Columns = {
 _TALLIES: Columns = {
     ">frameworks": "frameworks",
     "reason": "reason",
-    "cause": "cause",
+    "~cause": "cause",
     # A framework in two roles is named once.
     "such as": lambda each: ", ".join(dict.fromkeys(each["examples"])),
 }
@@ -92,16 +94,15 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
         ("framework", f"{client['framework_id']}, in the role {client['role']}"),
         ("share", f"{client['share']:.4f}, of which {client['offered_share']:.4f} is on offer"),
         ("one task needs", f"{demand}{source}"),
-        ("last offer", f"{last}; waited {client['waited_cycles']} cycles"),
+        ("last offer", f"{last}; waited {counted(client['waited_cycles'], 'cycle')}"),
         ("agents", f"{client['agents']}, {client['open_agents']} open to it"),
     ]
     if client["largest_free_agent"]:
         free = in_words(client["largest_free"]) or "nothing"
         facts.append(("nearest fit", f"{free} free on {client['largest_free_agent']}"))
-    print_table(["", ""], facts, "")
+    print_table(["", "~"], facts, "")
     _blockers(client["blockers"], now_ms)
     _offers(client["offers"], now_ms)
-    _cycles(client["cycles"], now_ms)
 
 
 def _blockers(blockers: list[dict[str, Any]], now_ms: int) -> None:
@@ -109,7 +110,7 @@ def _blockers(blockers: list[dict[str, Any]], now_ms: int) -> None:
         ">agents": "agents",
         ">alone": "alone",
         "blocker": "reason",
-        "cause": "cause",
+        "~cause": "cause",
         "for": lambda each: _ago(each["since_ms"], now_ms).removesuffix(" ago"),
         "ends in": lambda each: _in(each["until_ms"], now_ms),
         "such as": lambda each: ", ".join(each["examples"]),
@@ -118,7 +119,7 @@ def _blockers(blockers: list[dict[str, Any]], now_ms: int) -> None:
     rows = [cells(columns, each) for each in blockers]
     some = [any(cell != "" for cell in column) for column in zip(*rows, strict=True)]
     kept = {title: columns[title] for title in compress(columns, some)}
-    print_section(kept, blockers)
+    print_section(kept, blockers, ("for", "alone", "such as", "ends in"))
     mends = (f"  {each['reason']}: {each['mend']}" for each in blockers if each["mend"])
     for mend in dict.fromkeys(mends):
         _line(mend)
@@ -132,7 +133,7 @@ def _offers(offers: list[dict[str, Any]], now_ms: int) -> None:
         "made": lambda each: each["outcome"] or "not known yet",
         "then": _then,
     }
-    print_section(columns, offers)
+    print_section(columns, offers, ("then", "made"))
 
 
 def _then(offer: dict[str, Any]) -> str:
@@ -141,10 +142,16 @@ def _then(offer: dict[str, Any]) -> str:
     return str(offer["then"])
 
 
-def _cycles(cycles: list[dict[str, Any]], now_ms: int) -> None:
+def _cycles(
+    cycles: list[dict[str, Any]], now_ms: int, client: dict[str, Any] | None = None
+) -> None:
+    """Print what the last cycles were to somebody; `client`: whose, where there are several."""
     if not cycles:
         return
     console().print()
+    if client is not None:
+        whose = f"{name_of(client)} in {client['role']}"
+        _line(f"last cycles of {whose}; `explain framework` tells those of the others")
     rows = []
     for each in cycles:
         about = "all" if each["whole"] else "some"
@@ -154,7 +161,8 @@ def _cycles(cycles: list[dict[str, Any]], now_ms: int) -> None:
         rows.append((*head, each["decisions"], told[0]))
         rest = (*head, each["decisions"]) if piped() else ("",) * 5
         rows.extend((*rest, line) for line in told[1:])
-    print_table([">cycle", "when", "agents", ">free", ">offers", "what came of it"], rows, "")
+    heads = [">cycle", "when", "agents", ">free", ">offers", "~what came of it"]
+    print_table(heads, rows, "", ("agents", "offers", "free"))
 
 
 def _given(cycle: dict[str, Any]) -> Iterator[str]:
@@ -170,7 +178,7 @@ def _lost(cycle: dict[str, Any]) -> Iterator[str]:
         winner, loser = loss["winner"], loss["loser"]
         agents = ", ".join(loss["examples"])
         if loss["agents"] > len(loss["examples"]):
-            agents = f"{loss['agents']} agents, such as {agents},"
+            agents = f"{counted(loss['agents'], 'agent')}, such as {agents},"
         stood = ""
         if winner["score"] is not None and loser["score"] is not None:
             stood = (
@@ -181,27 +189,14 @@ def _lost(cycle: dict[str, Any]) -> Iterator[str]:
         yield f"{agents} went to {loss['winner_framework']}{stood}{why}"
     if not cycle["losses"] and not cycle["given"]:
         for reason, count in cycle["blocked"].items():
-            yield f"{count} agents barred: {reason}"
+            yield f"{counted(count, 'agent')} barred: {reason}"
 
 
 def _ago(at_ms: int, now_ms: int) -> str:
     """How long ago something was; empty where that is not known."""
-    return "" if at_ms < 0 else f"{_duration((now_ms - at_ms) / 1000)} ago"
+    return "" if at_ms < 0 else f"{duration((now_ms - at_ms) / 1000)} ago"
 
 
 def _in(at_ms: int, now_ms: int) -> str:
     """How long something still lasts; empty where it does not end by itself."""
-    return "" if at_ms < 0 else _duration(max(at_ms - now_ms, 0) / 1000)
-
-
-def _duration(seconds: float) -> str:
-    """A time as people say it.
-
-    Examples
-    --------
-    >>> _duration(4.25), _duration(600), _duration(7300)
-    ('4.2 s', '10 min', '2.0 h')
-    """
-    if seconds < _MINUTE_S:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < _HOUR_S else f"{seconds / 3600:.1f} h"
+    return "" if at_ms < 0 else duration(max(at_ms - now_ms, 0) / 1000)

@@ -145,7 +145,7 @@ def print_settings(shown: Iterable[dict[str, Any]]) -> None:
             short = PurePath(path).name
             origin = f"{short}:{line}" if files.setdefault(short, path) == path else origin
         rows.append((f"{each['key']} {each['scope']}", each["value"], _matched(each), origin))
-    print_table(["setting", "value", "now", "from"], rows, "nothing is set")
+    print_table(["=setting", "value", "now", "~from"], rows, "nothing is set", ("now",))
     for short, path in files.items():
         if short != path:
             console().print(as_text(f"{short}: {path}"))

@@ -70,10 +70,10 @@ def shares(
 ) -> None:
     """Print roles and frameworks, in few columns or in all."""
     of_roles = (_wide if wide else _narrow)(data["fair"])
-    print_rows(of_roles, data["roles"], "no roles")
+    print_rows(of_roles, data["roles"], "no roles", whole=wide)
     console().print()
     of_frameworks = {"framework": name_of, **of_roles, **(_MORE_WIDE if wide else _MORE)}
-    print_rows(of_frameworks, data["clients"], "no frameworks")
+    print_rows(of_frameworks, data["clients"], "no frameworks", _LEFT_OUT, whole=wide)
     hidden = []
     if data["roles_not_shown"]:
         count = data["roles_not_shown"]
@@ -150,6 +150,9 @@ _MORE: Columns = {
     "state": state_of,
 }
 
+_LEFT_OUT = ("mostly", "one task", "state", "role")
+"""Columns for which a narrow terminal has no room, the least important first."""
+
 _MORE_WIDE: Columns = {
     ">score": figure("score", ".4f"),
     "demand": amounts("demand"),
@@ -174,6 +177,9 @@ WATCHED: Columns = {
     "state": state_of,
 }
 """What `top` shows of each framework in a role."""
+
+WATCHED_LEFT_OUT = ("filters", "offered for", "on offer", "state", "needs", "role")
+"""Of these, for which a narrow terminal has no room, the least important first."""
 
 
 def watched(shares: dict[str, Any]) -> list[dict[str, Any]]:

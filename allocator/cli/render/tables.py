@@ -97,7 +97,7 @@ def status(data: dict[str, Any]) -> None:
         ("loops", _loops(data)),
         ("decisions", f"{data['decisions']}, {data['outstanding_decisions']} outstanding"),
     ]
-    print_table(["", ""], pairs, "")
+    print_table(["", "~"], pairs, "")
     for warning in data["warnings"]:
         console().print(
             as_text(f"warning: {warning['what']}: {warning['text']}; {warning['mend']}")

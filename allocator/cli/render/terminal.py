@@ -8,14 +8,24 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TextIO, TypeAlias
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from allocator.cli.render.fitting import (
+    NUMBER,
+    PROSE,
+    fit,
+    kind_of,
+    shortened,
+    title_of,
+    wrapping,
+)
 from allocator.plain import printable
 
 WIDTH_PIPED = 2**20
@@ -58,24 +68,61 @@ def as_text(value: object) -> Text:
     return Text(printable(str(value)))
 
 
-def table_of(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
-    """Make a table; columns that begin with ``>`` are numbers."""
+def table_of(
+    columns: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    drop: Sequence[str] = (),
+    room: int | None = None,
+) -> Table:
+    """Make a table; how columns begin says what they hold, see `fitting`.
+
+    `drop`: titles of columns that are left out where a terminal is too narrow, the first first.
+    `room`: so many characters to a line; None: as many as the terminal has. Where there is no
+        terminal, nothing is left out or cut.
+    """
     columns = list(columns)
     empty = NOTHING if piped() else ""
-    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
-    for column in columns:
-        justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
-        head = as_text(column.removeprefix(">"))
-        table.add_column(head, justify=justify, overflow="fold")
-    for row in rows:
-        table.add_row(*(as_text(empty if each == "" else each) for each in row))
+    texts = [[printable(str(empty if each == "" else each)) for each in row] for row in rows]
+    titles = [printable(title_of(column)) for column in columns]
+    if room is None:
+        room = console().width
+    widths = [max(map(cell_len, column)) for column in zip(titles, *texts, strict=True)]
+    fitted = fit(columns, widths, () if piped() else drop, room)
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(titles))
+    for place, width in fitted.items():
+        column = columns[place]
+        justify: Literal["left", "right"] = "right" if kind_of(column) == NUMBER else "left"
+        whole = kind_of(column) != PROSE
+        head = Text(shortened(titles[place], width))
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=whole, width=width)
+    for row in texts:
+        cut = (
+            (wrapping if kind_of(columns[place]) == PROSE else shortened)(row[place], width)
+            for place, width in fitted.items()
+        )
+        table.add_row(*map(Text, cut))
     return table
 
 
-def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], empty: str) -> None:
-    """Print a table, or what stands for an empty one."""
-    table = table_of(columns, rows)
-    console().print(table if table.row_count else Text(empty, style="italic"))
+def print_table(
+    columns: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    empty: str,
+    drop: Sequence[str] = (),
+    *,
+    whole: bool = False,
+) -> None:
+    """Print a table, or what stands for an empty one.
+
+    `whole`: nothing is left out or cut, however narrow the terminal: it breaks lines where it must.
+    """
+    table = table_of(columns, rows, drop, WIDTH_PIPED if whole else None)
+    if not table.row_count:
+        console().print(Text(empty, style="italic"))
+    elif whole and not piped():
+        Printer(width=WIDTH_PIPED, highlight=False).print(table)
+    else:
+        console().print(table)
 
 
 def in_words(amounts: dict[str, float]) -> str:
@@ -103,16 +150,45 @@ def cells(columns: Columns, each: Any) -> list[object]:  # noqa: ANN401
     return [each[cell] if isinstance(cell, str) else cell(each) for cell in columns.values()]
 
 
-def print_rows(columns: Columns, found: Iterable[Any], empty: str) -> None:
+def print_rows(
+    columns: Columns,
+    found: Iterable[Any],
+    empty: str,
+    drop: Sequence[str] = (),
+    *,
+    whole: bool = False,
+) -> None:
     """Print a table with a row for each that was found, or what stands for an empty one."""
-    print_table(columns, (cells(columns, each) for each in found), empty)
+    print_table(columns, (cells(columns, each) for each in found), empty, drop, whole=whole)
 
 
-def print_section(columns: Columns, found: Iterable[dict[str, Any]]) -> None:
+def print_section(
+    columns: Columns, found: Iterable[dict[str, Any]], drop: Sequence[str] = ()
+) -> None:
     """Print a table below a blank line; nothing where it would be empty."""
     if found := list(found):
         console().print()
-        print_rows(columns, found, "")
+        print_rows(columns, found, "", drop)
+
+
+_MINUTE_S = 120
+_HOUR_S = 7200
+_DAY_S = 172_800
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    Examples
+    --------
+    >>> duration(4.25), duration(600), duration(7300), duration(259_200)
+    ('4.2 s', '10 min', '2.0 h', '3.0 days')
+    """
+    if seconds < _MINUTE_S:
+        return f"{seconds:.1f} s"
+    if seconds < _HOUR_S:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < _DAY_S else f"{seconds / 86400:.1f} days"
 
 
 def name_of(client: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 from allocator.core.books.state import State
 from allocator.core.cycle import cycle as cycles
 from allocator.core.policy import Policy
+from allocator.core.raised import describe
 from allocator.core.snapshot import Grants, Snapshot
 
 
@@ -54,7 +55,7 @@ def decide_by(substitute: Policy | None) -> Decide:
             try:
                 return Decided(cycles.run_policy(state, snapshot, policy, seed))
             except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
-                error = f"{type(problem).__name__}: {problem}"
+                error = describe(problem)
         if substitute is None:
             return Decided(Grants.none(len(snapshot.resources)), error)
         return Decided(cycles.run_policy(state, snapshot, substitute, seed), error)

@@ -3,22 +3,23 @@
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self, TypeAlias
 
 from allocator.core import Floats, PolicySpec
+from allocator.lab.links.borrowed import set_policy
 from allocator.lab.links.sidecar_process import (
     SESSION_TOKEN_FILE,
     SidecarProcess,
     read_token,
     scratch_directory,
-    set_policy,
 )
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.reports.run_report import Figures, figures, sampled
@@ -106,6 +107,7 @@ def play_all(
     workers: int = 1,
     watch: Watch = lambda _name, _ended: None,
     started_us: int = 1,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Generator[Result, None, None]:
     """Play all runs, and give the results as they come.
 
@@ -113,6 +115,7 @@ def play_all(
     workers: how many sidecars to start otherwise.
     watch: told now and then the name of a run and how many of its jobs have ended.
     started_us: when our masters began to lead, on a sidecar that runs already.
+    settings: options of the sidecars to start, such as ``policy.plugins``.
     Raises WorkerFailedError.
     """
     if target is not None:
@@ -124,7 +127,7 @@ def play_all(
     with ExitStack() as until_end:
         directory = until_end.enter_context(scratch_directory("demo-"))
         team = [
-            until_end.enter_context(_Worker(directory / str(number)))
+            until_end.enter_context(_Worker(directory / str(number), settings))
             for number in range(min(workers, len(runs)))
         ]
         yield from _play_in(team, runs, watch)
@@ -140,10 +143,10 @@ class _Worker:
     run: what it plays.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
         directory.mkdir()
         self._until_end = ExitStack()
-        self._sidecar = SidecarProcess(directory, {"log.level": "warning"})
+        self._sidecar = SidecarProcess(directory, {"log.level": "warning", **settings})
         self.run: Run | None = None
 
     def __enter__(self) -> Self:

@@ -69,8 +69,22 @@ class Link(Protocol):
 # To an allocator in the same process, without wire or socket: for sweeps of many runs.
 
 
+class PolicyFailedError(RuntimeError):
+    """The policy that is played failed: what the substitute decides says nothing of it."""
+
+    def __init__(self, name: str, failure: str) -> None:
+        super().__init__(name, failure)
+        self.name = name
+        self.failure = failure
+
+    def __str__(self) -> str:
+        return f"the policy {self.name!r} failed: {self.failure}"
+
+
 class DirectLink:
     """Drives an `Allocator` as the session's loop would.
+
+    `exchange` raises a PolicyFailedError where the policy fails.
 
     allocator: that of the session; another one after each `open`.
     """
@@ -102,7 +116,10 @@ class DirectLink:
     def exchange(self, batch: Batch) -> Decisions:
         self.send(batch)
         agents: Ints | None = np.array(batch.agents, np.int64) if batch.agents else None
-        return self.allocator.allocate(batch.clock_ms, agents)
+        decisions = self.allocator.allocate(batch.clock_ms, agents)
+        if failure := self.allocator.last_cycle.policy_error:
+            raise PolicyFailedError(self._settings.policy.name, failure)
+        return decisions
 
     def close(self) -> None:
         """Keep what operators set."""

@@ -1,4 +1,4 @@
-"""A real sidecar: as a process of its own for as long as somebody needs it, or borrowed."""
+"""A real sidecar as a process of its own, for as long as somebody needs it."""
 
 import contextlib
 import os
@@ -15,13 +15,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import grpc
 from grpc_health.v1 import health_pb2
 
-from allocator.core import PolicySpec
-from allocator.lab.links.base import LinkDownError
 from allocator.lab.links.end_with_parent import ending_with_us
-from allocator.lab.links.unreachable import why_unavailable
-from allocator.v1 import admin_pb2 as pb
-from allocator.v1 import settings_pb2
-from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
 # What the machine tells of a process, and lends it.
 
@@ -99,7 +93,6 @@ def scratch_directory(prefix: str) -> Iterator[Path]:
 
 START_S = 300.0
 STOP_S = 10.0
-ADMIN_S = 30.0
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
@@ -212,101 +205,6 @@ def channel(target: str) -> grpc.Channel:
     """Make a channel to a sidecar; nothing is sent yet."""
     to_sidecar = grpc.insecure_channel(target, [("grpc.enable_http_proxy", 0)])
     return with_operators_token(to_sidecar)
-
-
-def set_policy(target: str, spec: PolicySpec) -> None:
-    """Have a running sidecar decide otherwise from its next cycle on.
-
-    Raises LinkDownError where no sidecar answers.
-    """
-    policy = settings_pb2.Policy(
-        name=spec.name,
-        selection=spec.selection,
-        mode=spec.mode,
-        flat=spec.flat,
-        parameters=spec.parameters,
-        subtrees=spec.subtrees,
-    )
-    with _admin(target) as stub:
-        stub.SetPolicy(pb.SetPolicyRequest(policy=policy), timeout=ADMIN_S)
-
-
-# A sidecar that somebody else runs, used for a while and given back as it was.
-
-_SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-
-
-class SidecarBusyError(RuntimeError):
-    """A master has the sidecar: which, and what to do."""
-
-
-@contextmanager
-def borrowed(target: str, *, force: bool = False) -> Iterator[int]:
-    """Use a sidecar, and set its policy back at the end, whatever happens in between.
-
-    Sessions leave nothing behind by themselves: what a master told goes with its session, and the
-    policy is the only setting that runs change.
-
-    force: take the sidecar from the master that has it. That one calls again and again, and has it
-        back when our last session is over.
-    Yields when our master began to lead, in microseconds: a real master is newer, so it wins,
-        unless `force` is given.
-    Raises SidecarBusyError where a master has the sidecar, and `force` is not given.
-    Raises LinkDownError where no sidecar answers; at the end with the policy that could not be set
-        back.
-    """
-    with _admin(target) as stub:
-        status = stub.GetStatus(pb.GetStatusRequest(), timeout=ADMIN_S)
-        before = _policy_of_operators(stub)
-    if status.in_session and not force:
-        message = (
-            f"the sidecar at {target} serves the master {status.master_id!r}, whose offers would"
-            " stop meanwhile; name another sidecar, or take this one over with --force"
-        )
-        raise SidecarBusyError(message)
-    try:
-        yield time.time_ns() // 1000 if force else 1
-    finally:
-        _set_back(target, before)
-
-
-def _policy_of_operators(stub: AdminServiceStub) -> settings_pb2.Policy | None:
-    """Read the policy in force where an operator set it; None: it comes from the configuration."""
-    listed = stub.ListSettings(pb.ListSettingsRequest(), timeout=ADMIN_S).settings
-    if not any(each.key == "policy.name" and each.source == "operator" for each in listed):
-        return None
-    return stub.GetPolicy(pb.GetPolicyRequest(), timeout=ADMIN_S).policy
-
-
-def _set_back(target: str, before: settings_pb2.Policy | None) -> None:
-    """Set it; what came from the configuration is not made an operator's, which outranks that."""
-    try:
-        with _admin(target) as stub:
-            if before is None:
-                stub.ResetSettings(pb.ResetSettingsRequest(what=["policy"]), timeout=ADMIN_S)
-            else:
-                stub.SetPolicy(pb.SetPolicyRequest(policy=before), timeout=ADMIN_S)
-    except LinkDownError as error:
-        named, mend = (
-            (f"the policy {before.name!r}", "set it where it runs")
-            if before
-            else ("the configuration's policy", "`settings reset policy` does it")
-        )
-        raise LinkDownError(f"{error}; {named} could not be set back: {mend}") from None
-
-
-@contextmanager
-def _admin(target: str) -> Iterator[AdminServiceStub]:
-    """Speak to a sidecar's operators' service."""
-    with channel(target) as to_sidecar:
-        try:
-            yield AdminServiceStub(to_sidecar)
-        except grpc.RpcError as error:
-            if error.code() not in _SILENT:
-                raise
-            mend = "it may want TLS, which emulated masters do not speak; name a socket or port"
-            why = why_unavailable(target, error.details() or "", tls=f"{mend} without it")
-            raise LinkDownError(why) from None
 
 
 # Tokens that masters and operators of this machine send, where a sidecar wants them.

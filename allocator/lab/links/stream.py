@@ -145,7 +145,8 @@ class StreamLink:
         try:
             response = next(self._answers)
         except (grpc.RpcError, StopIteration, ValueError) as error:
-            raise LinkDownError(f"the stream to {self._target} broke: {error}") from None
+            why = error.details() if isinstance(error, grpc.Call) else str(error)
+            raise LinkDownError(f"the stream to {self._target} broke: {why}") from None
         try:
             return self._session.receive(response)
         except SessionEndedError as error:

@@ -19,8 +19,9 @@ from allocator.server.grpc.forwarding import AFTER
 from allocator.server.grpc.requests import SETS, beside, is_forced, read_request
 from allocator.server.operators.trials import Trials
 from allocator.server.views import dump
+from allocator.server.views.lists import LISTED_MAX
 from allocator.server.views.views import VIEWS, RejectedError, Views
-from allocator.settable import POLICY, RULES, SHADOW, SettingKind
+from allocator.settable import DRAIN, POLICY, RULES, SHADOW, SettingKind
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from allocator.wire.settings.operator_settings import read_policy, write_policy, write_rule
@@ -86,6 +87,14 @@ class _Questions:
             response.unaffected = unaffected
         return response
 
+    def ListDrains(
+        self, request: pb.ListDrainsRequest, context: grpc.ServicerContext
+    ) -> pb.ListDrainsResponse:
+        rules = self._ask(context, partial(self._listed, DRAIN))
+        wanted = pb.ListAgentsRequest(state="drained", limit=LISTED_MAX)
+        found = self._views.agents(self._asking(context), wanted)
+        return pb.ListDrainsResponse(drains=rules, agents=found.agents, left_out=found.left_out)
+
     def Dump(
         self, request: pb.DumpRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.DumpResponse]:
@@ -125,7 +134,7 @@ for _rpc, _answer in VIEWS.items():
     setattr(_Questions, _rpc, partialmethod(_Questions._view, _answer))  # noqa: SLF001
 for _rpc, _kind in SETS.items():
     setattr(_Questions, _rpc, partialmethod(_Questions._try, _kind))  # noqa: SLF001
-for _kind in RULES:
+for _kind in (each for each in RULES if each is not DRAIN):
     _rpc = f"List{_kind.title}s"
     setattr(_Questions, _rpc, partialmethod(_Questions._list, _kind))  # noqa: SLF001
 

@@ -24,6 +24,8 @@ from allocator.core import (
     ScoringPolicy,
     Snapshot,
     Subtree,
+    UserCodeError,
+    describe,
     frozen,
 )
 from allocator.core.numba.compiled import interpreted_here
@@ -109,7 +111,7 @@ class GuardedPolicy:
         try:
             found = threads.apart(f"policy {self._name}", work, wait or wait_here)
         except BaseException as error:  # whatever it raises, also to end the process
-            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+            raise UserCodeError(describe(error)) from error
         if found is None:
             self._overran = True
             raise PolicyTooSlowError(

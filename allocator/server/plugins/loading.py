@@ -12,9 +12,11 @@ from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_loader
+from traceback import extract_tb
 from types import ModuleType
 from typing import Any, TypeVar
 
+from allocator.core import CALLS, describe
 from allocator.policies import POLICIES, Entry
 from allocator.server.system import threads
 from allocator.server.system.disk import read_regular
@@ -120,13 +122,11 @@ def _package(point: EntryPoint) -> str:
 
 def _failed(origin: str, error: BaseException) -> str:
     """Say what its code raised, and at which of its lines."""
-    line, trace = 0, error.__traceback__
-    while trace is not None:
-        # The innermost line that stands in the file itself.
-        if trace.tb_frame.f_code.co_filename == origin:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return f"fails at line {line}: {type(error).__name__}: {error}; mend it"
+    frames = [each for each in extract_tb(error.__traceback__) if each.filename == origin]
+    # The innermost line that stands in the file itself, and how it got there.
+    lines = [each.lineno or 0 for each in reversed(frames)] or [0]
+    came = "".join(f", called from line {each}" for each in lines[1:CALLS])
+    return f"fails at line {lines[0]}{came}: {type(error).__name__}: {error}; mend it"
 
 
 def _checked(name: object, entry: object, origin: str) -> Entry:
@@ -153,7 +153,8 @@ class Making:
 
     def __init__(self, name: str, origin: str) -> None:
         """Make the policy of this name, which is of this file or package."""
-        self._text = f"name: the policy {name!r} of {origin} does not come back from its `build`"
+        self._named = f"name: the policy {name!r} of {origin}"
+        self._text = f"{self._named} does not come back from its `build`"
         self._who = f"the policy {name!r}"
         self._overran = False
 
@@ -171,6 +172,11 @@ class Making:
                 raise ValueError(text) from None
             except SystemExit as error:
                 raise ValueError(f"{self._text}: it would end the process; mend it") from error
+            except ValueError:  # what is wrong with the specification
+                raise
+            except Exception as error:
+                text = f"{self._named} cannot be made: {describe(error)}; mend it"
+                raise ValueError(text) from error
 
         return made
 

@@ -4,7 +4,7 @@ The thread of the core makes the copy; whoever asked computes shares from it on 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -542,45 +542,58 @@ def write_clients(
     """
     fair_share = np.full(len(state.share), np.nan) if fair is None else fair.share
     clients = state.clients
-    wanted = _below(state, role)[clients.role]
+    wanted = below(state, role)[clients.role]
     rows = np.flatnonzero(wanted)
     rows = rows[np.argsort(-state.weighted_share[rows], kind="stable")]
     dominant = state.dominant_resource(clients.held)
-    found = []
-    for row in rows.tolist():
-        info = clients.info[row]
-        found.append(
-            pb.Share(
-                role=state.roles.path[clients.role[row]],
-                framework_id=info.framework_id if info else "",
-                framework_name=info.name if info else "",
-                active=bool(clients.active[row]),
-                suppressed=bool(clients.suppressed[row]),
-                weight=float(state.weight[row]),
-                share=float(state.share[row]),
-                weighted_share=float(state.weighted_share[row]),
-                dominant_resource=dominant[row],
-                score=float(score[row]),
-                held=_quantities(state, clients.held[row]),
-                demand=_quantities(state, clients.demand[row]),
-                demand_source=clients.demand_source[row],
-                agents=int(clients.agents[row]),
-                filters=int(clients.filters[row]),
-                offered_share=float(state.offered_share[row]),
-                offer_age_s=float(clients.offer_age_s[row]),
-                waited_cycles=int(clients.waited[row]),
-                fair_share=float(fair_share[row]),
-                fairness_error=float(state.share[row] - fair_share[row]),
-            )
-        )
-    return found
+    return [
+        write_client(state, row, dominant[row], float(score[row]), float(fair_share[row]))
+        for row in rows.tolist()
+    ]
+
+
+def write_client(
+    state: Report,
+    row: int,
+    dominant: str,
+    score: float = float("nan"),
+    fair_share: float = float("nan"),
+) -> pb.Share:
+    """Write one client.
+
+    `dominant`: name of its dominant resource.
+    `fair_share`: what it would have if everything were given out anew.
+    """
+    clients, info = state.clients, state.clients.info[row]
+    return pb.Share(
+        role=state.roles.path[clients.role[row]],
+        framework_id=info.framework_id if info else "",
+        framework_name=info.name if info else "",
+        active=bool(clients.active[row]),
+        suppressed=bool(clients.suppressed[row]),
+        weight=float(state.weight[row]),
+        share=float(state.share[row]),
+        weighted_share=float(state.weighted_share[row]),
+        dominant_resource=dominant,
+        score=score,
+        held=quantities_of(state.resources, clients.held[row]),
+        demand=quantities_of(state.resources, clients.demand[row]),
+        demand_source=clients.demand_source[row],
+        agents=int(clients.agents[row]),
+        filters=int(clients.filters[row]),
+        offered_share=float(state.offered_share[row]),
+        offer_age_s=float(clients.offer_age_s[row]),
+        waited_cycles=int(clients.waited[row]),
+        fair_share=fair_share,
+        fairness_error=float(state.share[row] - fair_share),
+    )
 
 
 def write_roles(state: Report, role: str, fair: Report | None = None) -> list[pb.Share]:
     """Write a role and its descendants by path; an empty one: all."""
     roles = state.roles
     fair_share = np.full(len(roles.path), np.nan) if fair is None else fair.role_share
-    rows = np.flatnonzero(_below(state, role) & (roles.depth > 0)).tolist()
+    rows = np.flatnonzero(below(state, role) & (roles.depth > 0)).tolist()
     dominant = state.dominant_resource(state.role_held)
     return [
         pb.Share(
@@ -591,7 +604,7 @@ def write_roles(state: Report, role: str, fair: Report | None = None) -> list[pb
             weighted_share=float(state.role_weighted_share[row]),
             dominant_resource=dominant[row],
             score=float("nan"),
-            held=_quantities(state, state.role_held[row]),
+            held=quantities_of(state.resources, state.role_held[row]),
             filters=int(state.role_filters[row]),
             offered_share=float(state.role_offered_share[row]),
             fair_share=float(fair_share[row]),
@@ -601,7 +614,7 @@ def write_roles(state: Report, role: str, fair: Report | None = None) -> list[pb
     ]
 
 
-def _below(state: Report, role: str) -> np.ndarray:
+def below(state: Report, role: str) -> np.ndarray:
     """Which roles are this one or one of its descendants, (m,) bool."""
     bound = state.roles.bound
     if not role:
@@ -610,9 +623,12 @@ def _below(state: Report, role: str) -> np.ndarray:
     return bound & np.array(inside, np.bool_)
 
 
-def _quantities(state: Report, amounts: Ints) -> types_pb2.Quantities:
-    columns = np.flatnonzero(amounts).tolist()
+def quantities_of(
+    resources: Sequence[str], amounts: Ints, named: Bools | None = None
+) -> types_pb2.Quantities:
+    """Write amounts (R,) by name; without `named` (R,) those that are not 0."""
+    columns = np.flatnonzero(amounts if named is None else named).tolist()
     return types_pb2.Quantities(
-        name=[state.resources[column] for column in columns],
+        name=[resources[column] for column in columns],
         amount=[int(amounts[column]) for column in columns],
     )

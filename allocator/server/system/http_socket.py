@@ -25,7 +25,11 @@ def http_socket(host: str, port: int) -> socket.socket:
             if error.errno == errno.EADDRINUSE and time.monotonic() < until_s:
                 time.sleep(0.05)
                 continue
-            why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
+            why = (
+                error.strerror
+                if isinstance(error, socket.gaierror)
+                else os.strerror(error.errno or 0)
+            )
             mend = "set http.host or http.port to another"
             if error.errno == errno.EACCES:
                 mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"

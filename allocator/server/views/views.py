@@ -6,7 +6,7 @@ The operators' service and the status page say the same.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from google.protobuf.message import Message
@@ -34,14 +34,18 @@ from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import PARTS
-from allocator.server.views import status_warnings
+from allocator.server.views import drains, lists, status_warnings
 from allocator.server.views.shadow_report import write_shadow_report
+from allocator.settable import DRAIN
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
 from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.settings.operator_settings import write_policy
+
+_Request = TypeVar("_Request", bound=Message)
+_Response = TypeVar("_Response", bound=Message)
 
 NAMES_MAX = 500
 """Nobody reads more, and an answer stays small."""
@@ -221,6 +225,36 @@ class Views:
         fitting = sorted(each for each in found if each.startswith(request.prefix))
         return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
 
+    def agents(self, ask: Ask, request: pb.ListAgentsRequest) -> pb.ListAgentsResponse:
+        """List agents, and say what drains them."""
+        response = self._listed(ask, lists.list_agents, request)
+        drained = [each for each in response.agents if "drained" in each.states]
+        if drained:
+            drains.say_why(drained, ask(self._read_drains))
+        return response
+
+    def frameworks(self, ask: Ask, request: pb.ListFrameworksRequest) -> pb.ListFrameworksResponse:
+        return self._listed(ask, lists.list_frameworks, request)
+
+    def roles(self, ask: Ask, request: pb.ListRolesRequest) -> pb.ListRolesResponse:
+        return self._listed(ask, lists.list_roles, request)
+
+    def _listed(
+        self, ask: Ask, find: Callable[[Allocator, _Request], _Response], request: _Request
+    ) -> _Response:
+        try:
+            return ask(lambda: find(self.books.allocator, request))
+        except lists.UnknownWordError as error:
+            raise RejectedError(str(error)) from None
+        except UnknownSubjectError as error:
+            text = _unknown(error, in_session=self.books.session is not None)
+            raise RejectedError(text) from None
+
+    def _read_drains(self) -> list[settings_pb2.Setting]:
+        mine, settings = self.operators, self.books.allocator.settings
+        found = rows(mine.loaded, mine.overlay, settings)
+        return [row for row, _ in found if row.key == DRAIN.name]
+
     def every_setting(self, ask: Ask, _: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
         return pb.ListSettingsResponse(settings=self.settings(ask, every=True))
 
@@ -253,7 +287,10 @@ VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
     "GetShadow": Views.shadow,
     "GetShares": Views.shares,
     "GetStatus": Views.status,
+    "ListAgents": Views.agents,
+    "ListFrameworks": Views.frameworks,
     "ListNames": Views.names,
+    "ListRoles": Views.roles,
     "ListSettings": Views.every_setting,
 }
 """What answers an RPC that changes nothing."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,16 +10,20 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from allocator.cli.app import app
 from allocator.cli.lab.options import end_if_told, on_sidecar
 from allocator.cli.tree import Exit
 from allocator.core import PolicySpec
-from allocator.lab.links.sidecar_process import ADMIN_S, SidecarProcess, channel, set_policy
+from allocator.lab.links.borrowed import ADMIN_S, set_policy
+from allocator.lab.links.sidecar_process import SidecarProcess, channel
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.wire.settings.operator_settings import read_policy
+from tests.server.sidecar_process import SidecarProcess as Serving
 from tests.tiers import long
 
 OURS = PolicySpec("choosy", "listed", parameters={"unit": "agents"}, subtrees={"eng": "tsf"})
@@ -26,11 +31,11 @@ OURS = PolicySpec("choosy", "listed", parameters={"unit": "agents"}, subtrees={"
 
 SHORT = {
     "demo": ("--policies", "drf,tsf", "--modes", "oblivious", "--scale", "0.02"),
-    "soak": ("soak", "--seconds", "6", "--size", "2"),
+    "soak": ("soak", "--seconds", "6", "--size", "2", "--policy", "drf"),
 }
 LONG = {
     "demo": ("--policies", "drf", "--modes", "oblivious"),
-    "soak": ("soak", "--seconds", "100000", "--size", "2"),
+    "soak": ("soak", "--seconds", "100000", "--size", "2", "--policy", "drf"),
 }
 
 
@@ -112,6 +117,64 @@ def test_the_policy_is_set_back_after_an_interruption(command, number, sidecar, 
     assert run.returncode == 128 + number, said
     assert "Traceback" not in said
     assert ask(sidecar)[0] == OURS
+
+
+def test_a_soak_sets_nothing_unless_a_policy_is_named(sidecar, tmp_path):
+    with channel(sidecar.target) as to_sidecar:
+        stub = AdminServiceStub(to_sidecar)
+        before = stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=ADMIN_S)
+        words = {"soak": ("soak", "--seconds", "6", "--size", "2")}
+        run = begin("soak", sidecar, tmp_path, words)
+        out, said = run.communicate(timeout=200)
+        assert run.returncode == Exit.OK, said
+        assert "0 differences" in out
+        # Neither the policy, nor who set it and when.
+        assert stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=ADMIN_S) == before
+
+
+def test_what_an_operator_sets_meanwhile_stays(sidecar, tmp_path):
+    run = begin("soak", sidecar, tmp_path, LONG)
+    wait_for(lambda: ask(sidecar)[0] != OURS and ask(sidecar)[1].in_session)
+    set_policy(sidecar.target, PolicySpec("tsf"))
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=100)
+    assert run.returncode == 130, said
+    assert "another policy was set" in said
+    assert ask(sidecar)[0].name == "tsf"
+
+
+def test_ctrl_c_sums_up_what_was_played(sidecar, tmp_path):
+    run = begin("soak", sidecar, tmp_path, LONG)
+    wait_for(lambda: ask(sidecar)[1].in_session and ask(sidecar)[1].events > 20)
+    run.send_signal(signal.SIGINT)
+    out, said = run.communicate(timeout=100)
+    assert run.returncode == 130, said
+    assert re.search(r"\d+ s of the emulated cluster's clock, in \d+ s on the wall", out)
+    assert re.search(r"[1-9]\d* events, .* books compared \d+ times, 0 differences", out)
+
+
+@pytest.mark.parametrize("words", [SHORT["soak"], SHORT["demo"]])
+def test_a_wrong_token_is_one_line(words, tmp_path, monkeypatch):
+    for name in ("ours", "theirs"):
+        (tmp_path / name).write_text(f"{name}\n")
+    theirs = f"access.admin_write_token={tmp_path / 'theirs'}"
+    with Serving(theirs, f"access.admin_read_token={tmp_path / 'theirs'}") as process:
+        monkeypatch.setenv("MESOS_ALLOCATOR_TOKEN_FILE", str(tmp_path / "ours"))
+        done = CliRunner().invoke(app, ["demo", *words, "--target", process.targets[0]])
+    assert done.exit_code == Exit.REFUSED
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: the token is wrong: it has no right admin_read")
+
+
+def test_a_wrong_token_of_masters_is_one_line(tmp_path, monkeypatch):
+    for name in ("ours", "theirs"):
+        (tmp_path / name).write_text(f"{name}\n")
+    with Serving(f"access.session_token={tmp_path / 'theirs'}") as process:
+        monkeypatch.setenv("MESOS_ALLOCATOR_SESSION_TOKEN_FILE", str(tmp_path / "ours"))
+        done = CliRunner().invoke(app, ["demo", *SHORT["soak"], "--target", process.targets[0]])
+    assert done.exit_code == Exit.UNREACHABLE, done.output
+    *_, line = done.stderr.splitlines()
+    assert "the token is wrong: it has no right session" in line
 
 
 @pytest.fixture

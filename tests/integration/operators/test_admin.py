@@ -149,12 +149,12 @@ def test_rules_outlive_the_session(session):
 def test_a_dump_is_the_state(session, tmp_path):
     session.offer()
     file = tmp_path / "state.json"
-    assert session.command("dump", "--output", str(file)).returncode == 0
+    assert session.command("dump", str(file)).returncode == 0
     state = json.loads(file.read_text())
     assert state["session"]["master_id"] == "master"
     assert [agent["agent_id"] for agent in state["agents"]] == ["a1", "a2"]
     assert sum(row["held"]["0"] for row in state["holdings"]) == 16_000
     assert json.loads(session.command("dump").stdout)["sidecar_id"] == state["sidecar_id"]
-    done = session.command("dump", "--output", f"{tmp_path}/none/state.json")
+    done = session.command("dump", f"{tmp_path}/none/state.json")
     assert done.returncode == 1
     assert "No such file or directory" in done.stderr

@@ -99,11 +99,11 @@ def test_what_cannot_be_meant_is_refused_unless_it_is_forced(session, kind, word
         assert line.startswith(f"error: {kind}: ")
         assert why in line
         assert line.endswith("; nothing has changed, --force sets it all the same")
-        assert ask(process, kind, "list") == {f"{kind}s": []}
+        assert ask(process, kind, "list")[f"{kind}s"] == []
     process.await_said("setting", setting=kind, result="refused")
     tried = ask(process, *set_it, "--force", "--dry-run")["change"]
     assert any(why in each for each in tried["warnings"])
-    assert ask(process, kind, "list") == {f"{kind}s": []}
+    assert ask(process, kind, "list")[f"{kind}s"] == []
     assert ask(process, *set_it, "--force")[f"{kind}s"]
     remove = words.replace(" --force", "").split()
     if kind != "drain":

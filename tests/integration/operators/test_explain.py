@@ -11,7 +11,8 @@ from typer.testing import CliRunner, Result
 
 from allocator.cli.app import app
 from allocator.core import PolicySpec
-from allocator.lab.links.sidecar_process import SidecarProcess, set_policy
+from allocator.lab.links.borrowed import set_policy
+from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.spark_experiment import experiment
@@ -107,7 +108,7 @@ def test_a_starving_framework_is_explained_and_mended(sidecar, command):
     assert "rack=r9, an operator's rule for" in heard["blocker"]["cause"]
     assert heard["blocker"]["agents"] == starving["agents"] == 6
     assert starving["blockers"][0]["reason"] == "constraint"
-    assert "every agent: constraint: rack=r9" in told[0]
+    assert "every agent (constraint): rack=r9" in told[0]
     assert "mesos-allocator constraint remove --role 'WordCount'" in told[0]
     # What was offered before the rule is told, with what became of it; then nothing was.
     later = heard["mended"]["clients"]

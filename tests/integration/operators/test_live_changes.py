@@ -1,11 +1,18 @@
 """A policy that looks on, agents that are drained, and weights: set in a running sidecar."""
 
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from allocator.core import Hold
 from tests.integration.operators.test_lasting_settings import ask, begun, command, settings
 from tests.integration.sessions.live_session import compared, session
 from tests.server.metrics.scraping import value
 from tests.server.sidecar_process import SidecarProcess
+from tests.wire.dialogue import holding
+from tests.world.rows import given_back
 
 __all__ = ["session"]
 
@@ -85,6 +92,50 @@ def test_a_drained_agent_is_offered_to_nobody_and_explained(session):
     }
     ask(process, "drain", "remove", "a1", "a2", "a11")
     assert session.offer().agent.tolist() == [1]
+
+
+RUNS = holding(1, 1, 1, cpus=1000)
+"""Something that a framework holds on the first agent."""
+
+
+def test_a_drain_tells_what_still_runs_there_since_when_and_by_whom(session):
+    process = session.process
+    session.module.batch(Hold(RUNS))
+    told = command(process, "drain", "set", "a1").stdout
+    (row,) = told.partition("still held on")[2].splitlines()[1:]
+    assert row.split() == ["a1", "spark", "eng", "cpus:1", "-"]
+    (agent,) = ask(process, "drain", "set", "a1")["agents"]
+    (holder,) = agent["holders"]
+    assert (holder["framework"], holder["held"]) == ("spark", {"cpus": 1})
+    head, row = command(process, "drain", "list").stdout.splitlines()
+    assert head.split() == ["agent", "held", "drained", "for", "held", "by", "set", "by"]
+    assert row.split()[0] == "a1"
+    assert " spark " in row
+    assert re.search(r"[\d.]+ s ", row)
+    ask(process, "drain", "set", "a9", "--force")
+    assert "no such agent" in command(process, "drain", "list").stdout
+    session.module.batch(given_back(RUNS, used=True))
+    assert "nothing is held there" in command(process, "drain", "set", "a1").stdout
+
+
+def test_a_drain_waits_until_nothing_is_held(session, monkeypatch):
+    monkeypatch.setattr("allocator.cli.remote.drains.LOOK_S", 0.1)
+    process = session.process
+    session.module.batch(Hold(RUNS))
+    done = command(process, "drain", "set", "a1", "--wait", "--timeout", "0.3")
+    assert done.returncode == 1
+    assert "after 0.3 s something is still held on a1 (spark); the drain stays" in done.stderr
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(command, process, "drain", "set", "a1", "--wait")
+        time.sleep(1.0)
+        assert not waiting.done()
+        session.module.batch(given_back(RUNS, used=True))
+        done = waiting.result(60)
+    assert done.returncode == 0
+    assert "still held" not in done.stdout
+    done = command(process, "drain", "set", "a1", "--wait", "--dry-run")
+    assert done.returncode == 2
+    assert "--wait does not go with --dry-run" in done.stderr
 
 
 def test_a_weight_is_told_and_shown(session):

@@ -26,7 +26,7 @@ from tests.tiers import long
 LONG = "a-framework-whose-name-is-" + "long-" * 60
 LISTS = (
     "shares", "top", "policy show", "demand list", "constraint list", "limit list", "weight list",
-    "drain list", "shadow show", "settings show",
+    "drain list", "shadow show", "settings show", "agents", "frameworks", "roles",
 )  # fmt: skip
 """Commands that list something that has names."""
 
@@ -118,6 +118,9 @@ NAMES = {
     "weight list": ["--framework-name spark"],
     "drain list": ["a2"],
     "shadow show": ["tsf"],
+    "agents": ["a1", "a2"],
+    "frameworks": ["id-1", "id-2", "id-3"],
+    "roles": ["eng", "ops", "ops/deep"],
 }
 
 
@@ -232,11 +235,24 @@ def test_the_help_goes_to_a_full_disk_in_one_line():
 def test_a_dump_that_is_cut_off_leaves_the_file_before(target, tmp_path):
     file = tmp_path / "state.json"
     file.write_text("before")
-    done = called("127.0.0.1:1", f"dump --output {file} --timeout 1")
+    done = called("127.0.0.1:1", f"dump {file} --timeout 1")
     assert (done.exit_code, file.read_text()) == (3, "before")
-    assert printed(target, f"dump --output {file}") == ""
+    assert printed(target, f"dump {file}") == ""
     assert json.loads(file.read_text())["sidecar_id"]
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_output_of_a_dump_is_a_form_and_a_file_once_was(target, tmp_path):
+    file = tmp_path / "state.json"
+    done = called(target, f"dump --output {file}")
+    assert (done.exit_code, done.stdout) == (0, "")
+    said = f"warning: --output says the form, not the file; write `dump {file}`\n"
+    assert done.stderr == said
+    assert json.loads(file.read_text())["sidecar_id"]
+    assert json.loads(printed(target, "dump --output json"))["sidecar_id"]
+    assert (
+        json.loads(called("127.0.0.1:1", "dump -o json --timeout 1").stderr)["error"]["code"] == 3
+    )
 
 
 class Slow(admin_pb2_grpc.AdminServiceServicer):

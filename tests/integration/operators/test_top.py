@@ -80,7 +80,7 @@ class Terminal:
 def test_a_live_view_ends_cleanly(target, end):
     terminal = Terminal(target)
     terminal.read_until("waited")
-    terminal.read_until("cycles")
+    terminal.read_until("cycle")
     if end == "q":
         terminal.type("xq")
     else:

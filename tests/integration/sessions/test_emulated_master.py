@@ -7,9 +7,10 @@ import pytest
 from allocator.core import PolicySpec, Reason
 from allocator.lab.experiments.demo_runs import MODES
 from allocator.lab.experiments.runs import Run, play_all, play_on
-from allocator.lab.experiments.soak import soak_sidecar
+from allocator.lab.experiments.soak import Soak
 from allocator.lab.links.base import LinkDownError
-from allocator.lab.links.sidecar_process import SidecarFailedError, SidecarProcess, set_policy
+from allocator.lab.links.borrowed import set_policy
+from allocator.lab.links.sidecar_process import SidecarFailedError, SidecarProcess
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.module_protocol import SessionEndedError
@@ -49,11 +50,11 @@ def test_the_real_sidecar_decides_as_the_one_in_process(sidecar):
 
 
 def test_books_of_a_real_sidecar_agree_under_a_soak(sidecar):
-    soak = RandomScenario(seed=11, size=8, duration_ms=40_000)
-    soaked = soak_sidecar(sidecar.target, soak, PolicySpec("drf", mode="characterised"))
-    assert soaked.compared == 7
-    assert soaked.wrong == ()
-    assert not soaked.played.record.rejected
+    soak = Soak(sidecar.target, RandomScenario(seed=11, size=8, duration_ms=40_000))
+    soak.play(PolicySpec("drf", mode="characterised"))
+    assert (soak.compared, soak.wrong) == (7, [])
+    assert soak.record is not None
+    assert not soak.record.rejected
 
 
 @pytest.mark.long

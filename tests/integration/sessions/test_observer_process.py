@@ -108,4 +108,4 @@ def test_an_observer_makes_no_changes(tmp_path, monkeypatch):
         with grpc.insecure_channel(target) as channel, pytest.raises(grpc.RpcError) as refused:
             set_limit(channel)
         assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-        assert "this is an observer, which changes nothing" in refused.value.details()
+        assert "this is an observer, which changes nothing" in str(refused.value.details())

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec, Reason
-from allocator.lab.experiments.soak import soak_sidecar
+from allocator.lab.experiments.soak import Soak
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.master.cycles import Timing
 from allocator.lab.random_cluster import RandomScenario
@@ -131,13 +131,15 @@ def test_a_real_sidecar_counts_no_outcome_but_offered(tmp_path):
     given_settings = {"log.level": "warning", "http.port": str(port)}
     with SidecarProcess(tmp_path, given_settings) as process:
         scenario = RandomScenario(FIRST, duration_ms=20_000)
-        soaked = soak_sidecar(process.target, scenario, PolicySpec("drf", mode="characterised"))
+        soak = Soak(process.target, scenario)
+        soak.play(PolicySpec("drf", mode="characterised"))
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             scraped = samples(answer.read().decode())
-    assert soaked.wrong == ()
-    assert soaked.compared == 3
+    assert soak.wrong == []
+    assert soak.compared == 3
     assert scenario.inspector.wrong == []
-    assert not soaked.played.record.defects
+    assert soak.record is not None
+    assert not soak.record.defects
     outcomes = {
         dict(labels)["reason"]: number
         for labels, number in series(scraped, "outcomes_total").items()

@@ -72,8 +72,12 @@ def test_figures_come_at_once_where_somebody_wakes_it():
     heard = new_follower(feed).messages(pb.Figures)
     next(heard)
     came = threading.Event()
-    waiting = threading.Thread(target=lambda: (next(heard), came.set()), daemon=True)
-    waiting.start()
+
+    def hear() -> None:
+        next(heard)
+        came.set()
+
+    threading.Thread(target=hear, daemon=True).start()
     feed.wake()
     assert came.wait(60)
 

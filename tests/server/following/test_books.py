@@ -11,6 +11,7 @@ from allocator.server.config import Config
 from allocator.server.engine import feed
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.following import books as module
+from allocator.v1 import journal_pb2
 from allocator.wire.journal.checkpoint import Mark, mark
 from tests.server.grpc.test_admin import CLUSTER
 from tests.server.in_process import InProcess, cycle, observed, running, tell
@@ -82,7 +83,7 @@ def test_a_record_that_does_not_fit_has_the_books_begin_anew(loop, monkeypatch):
     with observed(loop) as views:
         tell(loop, *CLUSTER)
         # Told to followers alone: a session that never was.
-        bad = module.journal_pb2.JournalRecord(session=99)
+        bad = journal_pb2.JournalRecord(session=99)
         bad.opened.SetInParent()
         loop.call(partial(loop.feed.write, bad)).result(WAIT_S)
         await_true(lambda: views.books.lag.restarts > 0)
@@ -100,6 +101,7 @@ def test_sessions_come_and_go_in_the_books_too(loop):
         one, other = marks(loop, views)
         assert one == other
         session = views.books.ask(lambda: views.books.session).result(WAIT_S)
+        assert session is not None
         assert (session.instance_id, session.number) == ("other", 2)
 
 

@@ -33,6 +33,8 @@ from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.settings import FollowedSettings
 from allocator.server.metrics.scraping import MetricsServer
+from allocator.server.reports import agent_rows
+from allocator.server.reports.agent_rows import AgentRows
 from allocator.server.views.views import Views
 from allocator.server.web import http as listener
 from allocator.server.web.page import agent_map, look, page_routes, routes, tables
@@ -175,9 +177,9 @@ def test_shares_and_states_stand_in_it(loop, server):
 
 def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
     tell(loop, Options(), *state(3))
-    rows = loop.ask(lambda: agent_map.take(loop.allocator)).result(60)
+    rows = loop.ask(lambda: agent_rows.take(loop.allocator)).result(60)
     tell(loop, SetDrain(rows.name[0]))
-    drained = loop.ask(lambda: agent_map.take(loop.allocator)).result(60)
+    drained = loop.ask(lambda: agent_rows.take(loop.allocator)).result(60)
     assert (rows.on[0], drained.on[0]) == (True, False)
     assert drained.on[1:].tolist() == rows.on[1:].tolist()
 
@@ -400,7 +402,7 @@ def test_who_waits_longest_comes_first_then_the_largest_share():
 def test_a_map_has_a_bounded_number_of_cells():
     count = 50_000
     used = np.arange(count, dtype=np.int64)[:, None]
-    rows = agent_map.AgentRows(
+    rows = AgentRows(
         name=tuple(f"node-{n}" for n in range(count)),
         on=np.arange(count) % 2 == 0,
         capacity=np.full((count, 1), count - 1),
@@ -424,7 +426,7 @@ def test_a_map_has_a_bounded_number_of_cells():
 
 
 def test_an_agent_without_a_resource_is_idle_and_one_that_is_off_looks_so():
-    rows = agent_map.AgentRows(
+    rows = AgentRows(
         name=("b", "a"),
         on=np.array([True, False]),
         capacity=np.array([[0, 8], [4, 8]]),
@@ -461,7 +463,7 @@ def test_a_cluster_of_many_agents_and_frameworks_makes_a_page_of_bounded_size(lo
     text = page(server, "/")
     assert len(text) < 400_000
     assert text.count('class="u0" href') == len(
-        agent_map.draw(loop.ask(lambda: agent_map.take(loop.allocator)).result(60)).cells()
+        agent_map.draw(loop.ask(lambda: agent_rows.take(loop.allocator)).result(60)).cells()
     )
     assert "not shown: 275 frameworks" in text
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from allocator.core import Hold, PolicySpec, SetDrain, SetShadow
+from allocator.server.views.drains import drain_of
 from allocator.server.web.page import drained, tables
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -57,15 +58,15 @@ def test_many_drained_agents_are_a_table_of_bounded_size(loop, server):
 
 
 def test_who_drains_is_found_by_host_and_by_id():
-    agent = drained.DrainedAgent("host", frozenset({"host", "id-1"}), 0, 0.0)
+    names = ("host", "id-1")
     late = settings_pb2.Setting(key="drain", scope="agent host", set_at_ms=9)
     early = settings_pb2.Setting(key="drain", scope="agent id-1", set_at_ms=5)
     others = [
         settings_pb2.Setting(key="drain", scope="agent id-11"),
         settings_pb2.Setting(key="limit", scope="agent host"),
     ]
-    assert drained.drain_of(agent, [late, *others, early]) is early
-    assert drained.drain_of(agent, others) is None
+    assert drain_of(names, [late, *others, early]) is early
+    assert drain_of(names, others) is None
 
 
 def test_the_policy_that_looks_on_is_shown_beside_the_one_in_force(loop, server):

@@ -1,13 +1,11 @@
 """How full the agents are: a map of a bounded number of cells, however many agents there are."""
 
-import re
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core import Allocator, Bools, Floats, Ints
-from allocator.explain import agent_name
+from allocator.core import Bools, Floats
+from allocator.server.reports.agent_rows import AgentRows, order_of, part_of
 
 CELLS_MAX = 600
 """Cells of a map: with more agents, neighbours share one."""
@@ -19,25 +17,6 @@ _FULL = 0.9995
 """What is shown as 100.0 %."""
 
 _BANDS = ((0.25, "up to 25 %"), (0.5, "25 to 50 %"), (0.75, "50 to 75 %"), (_FULL, "75 to 100 %"))
-
-
-class AgentRows(NamedTuple):
-    """A copy of the agents, n of them.
-
-    `name`: hosts, or ids.
-    `on` (n,): may be offered: active, and on the whitelist.
-    `capacity`, `used`, `offered` (n, R), in thousandths: what is on offer is not in use.
-    `resources`, R names.
-    `counted` (R,): which count towards shares.
-    """
-
-    name: tuple[str, ...]
-    on: Bools
-    capacity: Ints
-    used: Ints
-    offered: Ints
-    resources: tuple[str, ...]
-    counted: Bools
 
 
 class Cell(NamedTuple):
@@ -128,23 +107,6 @@ class AgentMap(NamedTuple):
         return [*found, ("offered to nobody", int((~self.on).sum()))]
 
 
-def take(allocator: Allocator) -> AgentRows:
-    """Copy what is needed; on the core's thread."""
-    state = allocator.state
-    agents, space, ledger = state.agents, state.space, state.ledger
-    rows = np.flatnonzero(agents.bound)
-    offered = space.by_column(ledger.offered_by_agent()[rows])
-    return AgentRows(
-        name=tuple([agent_name(agents.info[row], row) for row in rows.tolist()]),
-        on=agents.ready[rows],
-        capacity=space.by_column(agents.capacity[rows]),
-        used=space.by_column(ledger.books.agent_held[rows]) - offered,
-        offered=offered,
-        resources=tuple(space.names),
-        counted=space.counted.copy(),
-    )
-
-
 def draw(rows: AgentRows, resource: str = "") -> AgentMap:
     """Put the agents in order, and say how full each is; on any thread.
 
@@ -156,32 +118,9 @@ def draw(rows: AgentRows, resource: str = "") -> AgentMap:
     counts = rows.counted
     if resource:
         counts = np.arange(len(rows.resources)) == rows.resources.index(resource)
-    used = (_part(rows.used, rows.capacity) * counts).max(axis=1, initial=0.0)
-    both = (_part(rows.used + rows.offered, rows.capacity) * counts).max(axis=1, initial=0.0)
+    used = (part_of(rows.used, rows.capacity) * counts).max(axis=1, initial=0.0)
+    both = (part_of(rows.used + rows.offered, rows.capacity) * counts).max(axis=1, initial=0.0)
     order = order_of(rows.name)
     names = [rows.name[row] for row in order.tolist()]
     offered = both - used
     return AgentMap(resource, rows.resources, names, used[order], offered[order], rows.on[order])
-
-
-def _part(amounts: Ints, capacity: Ints) -> Floats:
-    """Amounts (n, R) as parts of capacity; 0 of what an agent has not."""
-    return np.divide(amounts, capacity, out=np.zeros(amounts.shape), where=capacity > 0)
-
-
-@lru_cache(maxsize=1)
-def order_of(names: tuple[str, ...]) -> Ints:
-    """Put names in order, (n,); agents change seldom, and the page is looked at often."""
-    return np.array(sorted(range(len(names)), key=lambda row: natural(names[row])), np.int64)
-
-
-def natural(name: str) -> tuple[str, tuple[int, ...], str]:
-    """Sort by this, so that numbers in names count as numbers.
-
-    Examples
-    --------
-    >>> sorted(["rack-10", "gpu-2", "rack-9"], key=natural)
-    ['gpu-2', 'rack-9', 'rack-10']
-    """
-    numbers = tuple(int(each) for each in re.findall(r"[0-9]{1,18}", name))
-    return re.sub(r"[0-9]+", "0", name), numbers, name

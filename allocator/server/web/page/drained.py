@@ -1,13 +1,11 @@
 """Agents that operators drain: who still holds something there, and since when it is so."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from allocator.core import Allocator
-from allocator.explain import agent_name
-from allocator.v1 import settings_pb2
+from allocator.server.reports import agent_rows
 
 SHOWN_MAX = 25
 
@@ -40,10 +38,9 @@ def take(allocator: Allocator) -> DrainedAgents:
     state = allocator.state
     agents, ledger = state.agents, state.ledger
     rows = np.flatnonzero(agents.bound & agents.drained)
-    held = state.space.by_column(ledger.books.agent_held[rows])
-    capacity = state.space.by_column(agents.capacity[rows])
-    part = np.divide(held, capacity, out=np.zeros(held.shape), where=capacity > 0)
-    used = part.max(axis=1, initial=0.0)
+    copied = agent_rows.take(allocator, rows)
+    held = copied.used + copied.offered
+    used = agent_rows.part_of(held, copied.capacity).max(axis=1, initial=0.0)
     found = []
     for place in np.argsort(-used, kind="stable")[:SHOWN_MAX].tolist():
         row, info = int(rows[place]), agents.info[rows[place]]
@@ -51,14 +48,5 @@ def take(allocator: Allocator) -> DrainedAgents:
         clients = ledger.books.client[of_agent]
         frameworks = len(np.unique(state.clients.framework[clients]))
         names = frozenset((info.agent_id, info.hostname)) if info else frozenset[str]()
-        found.append(DrainedAgent(agent_name(info, row), names, frameworks, float(used[place])))
+        found.append(DrainedAgent(copied.name[place], names, frameworks, float(used[place])))
     return DrainedAgents(tuple(found), len(rows) - len(found), int((held == 0).all(axis=1).sum()))
-
-
-def drain_of(
-    agent: DrainedAgent, settings: Iterable[settings_pb2.Setting]
-) -> settings_pb2.Setting | None:
-    """Find the rule that drains an agent; where several do, the one that was set first."""
-    wanted = {f"agent {name}" for name in agent.names}
-    of_agent = [each for each in settings if each.key == "drain" and each.scope in wanted]
-    return min(of_agent, key=lambda each: each.set_at_ms, default=None)

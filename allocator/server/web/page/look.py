@@ -16,8 +16,9 @@ import structlog
 
 from allocator.server.engine.latency_histogram import BOUNDS_S
 from allocator.server.following.books import FollowedBooks
+from allocator.server.reports import agent_rows
 from allocator.server.views.views import Views
-from allocator.server.web.page import agent_map, drained
+from allocator.server.web.page import drained
 from allocator.v1 import admin_pb2 as pb
 
 FRESH_S = 1.0
@@ -49,7 +50,7 @@ class Look:
     taken_s: float
     status: pb.GetStatusResponse
     shares: pb.GetSharesResponse
-    agents: agent_map.AgentRows
+    agents: agent_rows.AgentRows
     cycle_bounds_s: tuple[float, ...]
     cycle_counts: tuple[int, ...]
     drained: drained.DrainedAgents
@@ -110,10 +111,10 @@ def take(views: Views) -> Look:
     def ask(work: Callable[[], _T]) -> _T:
         return asking(books, ANSWER_S, work)
 
-    def read() -> tuple[agent_map.AgentRows, drained.DrainedAgents, bool]:
+    def read() -> tuple[agent_rows.AgentRows, drained.DrainedAgents, bool]:
         allocator = books.allocator
         watched = allocator.settings.shadow is not None
-        return agent_map.take(allocator), drained.take(allocator), watched
+        return agent_rows.take(allocator), drained.take(allocator), watched
 
     agents, drains, watched = ask(read)
     return Look(

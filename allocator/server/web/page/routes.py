@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from allocator.server.views.drains import drain_of
 from allocator.server.views.views import RejectedError, Views
 from allocator.server.web.http import busy, is_from_here, plain_text
-from allocator.server.web.page import agent_map, drained, look, tables
+from allocator.server.web.page import agent_map, look, tables
 from allocator.server.web.page.look import (
     FAIR_FRESH_S,
     FRESH_S,
@@ -117,7 +118,7 @@ class Pages:
             bands=tables.bars(agents.bands()),
             cycles=tables.cycle_bars(look),
             kinds=KINDS,
-            drain_of=drained.drain_of,
+            drain_of=drain_of,
             compared=tables.apart(look.shadow) if look.shadow else (),
         )
 

@@ -1,0 +1,93 @@
+"""Drained agents as tables: since when, by whom, and what is still held there."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from allocator.cli.render.setting_tables import rules
+from allocator.cli.render.terminal import (
+    Columns,
+    amounts,
+    as_text,
+    console,
+    duration,
+    print_rows,
+    print_section,
+)
+
+
+def drains(data: dict[str, Any]) -> None:
+    """Print which agents are drained; of those that were drained just now, what is held there."""
+    change = data.get("change")
+    if change:
+        rules(data, "drain")
+        if not change["dry_run"] and "agents" in data:
+            _still_held(data["agents"])
+        return
+    print_rows(_DRAINS, _rows(data), "no agent is drained", ("set by", "held by"))
+    if data["left_out"]:
+        console().print(as_text(f"not shown: what is held on {data['left_out']:,} more agents"))
+
+
+def _rows(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each agent that a rule drains; for a rule without one, a row of its own."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for agent in data["agents"]:
+        for name in {agent["agent_id"], agent["hostname"]}:
+            found.setdefault(name, []).append(agent)
+    for rule in data["drains"]:
+        for agent in found.get(rule["agent"], [None]):
+            yield {"rule": rule["agent"], "agent": agent}
+
+
+def _held(row: dict[str, Any]) -> str:
+    agent = row["agent"]
+    if agent is None:
+        return "no such agent"
+    return f"{100 * agent['held_share']:.0f} %" if agent["holders"] else "nothing"
+
+
+def _holders(row: dict[str, Any]) -> str:
+    holders = row["agent"]["holders"] if row["agent"] else ()
+    return ", ".join(dict.fromkeys(each["framework"] for each in holders))
+
+
+def _age(row: dict[str, Any]) -> str:
+    drain = row["agent"] and row["agent"]["drain"]
+    if not drain or not drain["set_at_ms"]:
+        return ""
+    return duration(max(time.time() - drain["set_at_ms"] / 1000, 0.0))
+
+
+def _by(row: dict[str, Any]) -> str:
+    drain = row["agent"] and row["agent"]["drain"]
+    return (drain["place"] or drain["source"]) if drain else ""
+
+
+_DRAINS: Columns = {
+    "=agent": "rule",
+    ">held": _held,
+    ">drained for": _age,
+    "held by": _holders,
+    "set by": _by,
+}
+
+
+def _still_held(agents: list[dict[str, Any]]) -> None:
+    found = [
+        {"on": each["hostname"] or each["agent_id"], **holder}
+        for each in agents
+        for holder in each["holders"]
+    ]
+    if not found:
+        console().print("nothing is held there")
+    print_section(_STILL, found)
+
+
+_STILL: Columns = {
+    "=still held on": "on",
+    "framework": "framework",
+    "role": "role",
+    "held": amounts("held"),
+    "of which on offer": amounts("offered"),
+}

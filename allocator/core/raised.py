@@ -1,0 +1,40 @@
+"""What code of a policy raised, in one line: with the file, the line and the last calls."""
+
+import sysconfig
+import traceback
+from pathlib import Path
+
+CALLS = 3
+"""So many calls are told of, the last ones."""
+
+_OURS = str(Path(__file__).resolve().parents[1])
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
+
+
+class UserCodeError(RuntimeError):
+    """Code of a user's failed: its text says how and where."""
+
+
+def describe(error: BaseException) -> str:
+    """Say what was raised, and where: in whoever wrote the policy's own code, where it got there.
+
+    Examples
+    --------
+    >>> describe(KeyError("cpus"))
+    "KeyError: 'cpus'"
+    """
+    if isinstance(error, UserCodeError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    others = [each for each in frames if not each.filename.startswith(_OURS)]
+    own = [each for each in others if not each.filename.startswith(_LIBRARIES)]
+    last = (own or others)[-CALLS:]
+    text = f"{type(error).__name__}: {error}"
+    if not last:
+        return text
+    *callers, innermost = last
+    text += f" at {innermost.filename}:{innermost.lineno} in {innermost.name}"
+    for each in reversed(callers):
+        where = "line " if each.filename == innermost.filename else f"{each.filename}:"
+        text += f", called from {where}{each.lineno} in {each.name}"
+    return text

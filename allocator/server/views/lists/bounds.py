@@ -1,0 +1,41 @@
+"""How much a list tells, and what is wrong with what was asked of it."""
+
+from collections.abc import Collection, Iterable
+
+from allocator.near import suggestion
+
+LISTED = 100
+"""Rows of a list, where no number is asked for."""
+
+LISTED_MAX = 10_000
+"""Rows of a list at most: `dump` tells all of a larger cluster."""
+
+PARTS_MAX = 100
+"""Holders of an agent that are told of, and roles of a framework."""
+
+
+class UnknownWordError(ValueError):
+    """A question names what there is not; the text says which field, and what would be right."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+
+
+def most_of(limit: int) -> int:
+    """How many rows are told, of what a request says."""
+    if limit > LISTED_MAX:
+        mend = "`mesos-allocator dump` writes everything"
+        raise UnknownWordError(f"limit = {limit}: at most {LISTED_MAX} are listed; {mend}")
+    return limit or LISTED
+
+
+def check_state(state: str, known: Collection[str]) -> None:
+    """Refuse a state that there is not."""
+    if state and state not in known:
+        mend = f"choose from {', '.join(known)}{suggestion(state, known)}"
+        raise UnknownWordError(f"state = {state!r}: there is no such state; {mend}")
+
+
+def true_names(flags: Iterable[tuple[str, bool]]) -> list[str]:
+    """Name what holds."""
+    return [name for name, holds in flags if holds]
