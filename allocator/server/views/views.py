@@ -4,9 +4,10 @@ One place for whoever asks: the operators' service and the status page say the s
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from google.protobuf.message import Message
@@ -43,9 +44,6 @@ from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
 from allocator.wire.settings.operator_settings import write_policy
-
-_Request = TypeVar("_Request", bound=Message)
-_Response = TypeVar("_Response", bound=Message)
 
 NAMES_MAX = 500
 """Nobody reads more, and an answer stays small."""
@@ -229,23 +227,34 @@ class Views:
 
     def agents(self, ask: Ask, request: pb.ListAgentsRequest) -> pb.ListAgentsResponse:
         """List agents, and say what drains them."""
-        response = self._listed(ask, lists.list_agents, request)
+        allocator = self.loop.allocator
+        with self._rejecting():
+            found = ask(lambda: lists.agents.candidates(allocator, request))
+            chosen, left_out = lists.agents.choose(found, request)
+        copied = ask(lambda: lists.agents.copy(allocator, chosen, found.info))
+        response = pb.ListAgentsResponse(agents=lists.agents.write(copied), left_out=left_out)
         drained = [each for each in response.agents if "drained" in each.states]
         if drained:
             drains.say_why(drained, ask(self._read_drains))
         return response
 
     def frameworks(self, ask: Ask, request: pb.ListFrameworksRequest) -> pb.ListFrameworksResponse:
-        return self._listed(ask, lists.list_frameworks, request)
+        with self._rejecting():
+            copied = self.loop.apart.ask(
+                ask, lambda: lists.frameworks.copy(self.loop.allocator, request)
+            )
+            return lists.frameworks.write(copied, request)
 
     def roles(self, ask: Ask, request: pb.ListRolesRequest) -> pb.ListRolesResponse:
-        return self._listed(ask, lists.list_roles, request)
+        books = self.loop.apart.ask(ask, lambda: report.read(self.loop.allocator))
+        with self._rejecting():
+            return lists.roles.write(books, request)
 
-    def _listed(
-        self, ask: Ask, find: Callable[[Allocator, _Request], _Response], request: _Request
-    ) -> _Response:
+    @contextmanager
+    def _rejecting(self) -> Iterator[None]:
+        """Refuse a question about what there is not."""
         try:
-            return self.loop.apart.ask(ask, lambda: find(self.loop.allocator, request))
+            yield
         except lists.UnknownWordError as error:
             raise RejectedError(str(error)) from None
         except UnknownSubjectError as error:

@@ -12,6 +12,7 @@ from allocator.core import (
     AgentInfo,
     Event,
     FrameworkInfo,
+    RemoveAgent,
     SetDrain,
     SetLimit,
     SetQuota,
@@ -20,6 +21,7 @@ from allocator.core import (
 )
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.views.lists import agents as listed
 from allocator.server.views.lists.bounds import LISTED
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
@@ -220,12 +222,23 @@ def test_what_there_is_not_is_refused(loop, stub, call, request_, said):
 
 def test_a_large_cluster_is_listed_by_a_process_apart(loop, stub, monkeypatch):
     tell(loop, *CLUSTER)
-    here = [stub.ListAgents(pb.ListAgentsRequest()), stub.ListRoles(pb.ListRolesRequest())]
+    asked = pb.ListFrameworksRequest()
+    here = [stub.ListFrameworks(asked), stub.ListRoles(pb.ListRolesRequest())]
     monkeypatch.setattr("allocator.server.engine.apart.LARGE", 0)
     assert [
-        stub.ListAgents(pb.ListAgentsRequest()),
+        stub.ListFrameworks(asked),
         stub.ListRoles(pb.ListRolesRequest()),
     ] == here
     assert loop.apart.begun == 2
-    told = refusal(stub.ListAgents, pb.ListAgentsRequest(state="x"))
+    told = refusal(stub.ListFrameworks, pb.ListFrameworksRequest(state="x"))
     assert told.startswith("state = 'x'")
+
+
+def test_an_agent_that_goes_while_it_is_listed_is_left_out(loop, stub):
+    tell(loop, *CLUSTER, OTHER)
+    request = pb.ListAgentsRequest()
+    found = loop.call(lambda: listed.candidates(loop.allocator, request)).result(60)
+    chosen, _ = listed.choose(found, request)
+    tell(loop, RemoveAgent(2))
+    copied = loop.call(lambda: listed.copy(loop.allocator, chosen, found.info)).result(60)
+    assert [each.agent_id for each in listed.write(copied)] == ["a1"]
