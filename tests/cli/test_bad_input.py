@@ -55,7 +55,9 @@ RIGHT: dict[str, str] = {
     "shadow set": "tsf",
     "shadow stop": "",
     "settings show": "",
+    "settings export": "",
     "settings reset": "--all",
+    "apply": "-f -",
 }
 
 # Command, what is wrong, exit code, and a part of the line.
@@ -179,6 +181,9 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("drain set", "", 2, "agents"),
     ("drain remove", "a9", 4, "a9"),
     ("shadow set", "dfr", 4, "dfr"),
+    ("apply", "-f {tmp}/none.toml", 2, "none.toml: No such file or directory"),
+    ("apply", "", 2, "--file"),
+    ("settings export", "-o json", 2, "--output json: an export is TOML"),
     ("settings reset", "everything", 4, "everything"),
     ("settings reset", "polici", 4, "did you mean 'policy'?"),
     ("settings reset", "everything --dry-run", 2, "everything"),

@@ -33,11 +33,15 @@ from allocator.wire.settings.operator_settings import (
     write_policy,
     write_rule,
 )
+from allocator.wire.settings.overlay import read_overlay
 
 # ruff: noqa: N802 - methods bear the names of the RPCs.
 
 
 _T = TypeVar("_T")
+
+CHANGES_MAX = 10_000
+"""So many settings are changed at once at most."""
 
 
 class RuleRpcs:
@@ -182,6 +186,23 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
     ) -> pb.ResetSettingsResponse:
         read, told = self._changes.reset(context, request.what, self._views.read_settings)
         return pb.ResetSettingsResponse(settings=shown_settings(read, every=False), change=told)
+
+    def ApplySettings(
+        self, request: pb.ApplySettingsRequest, context: grpc.ServicerContext
+    ) -> pb.ApplySettingsResponse:
+        if len(request.changes) > CHANGES_MAX:
+            reject(context, f"changes: {len(request.changes)} at once; send {CHANGES_MAX} at most")
+        try:
+            overlay = read_overlay(settings_pb2.KeptSettings(changes=request.changes))
+        except WireError as error:
+            reject(context, str(error))
+        changes = [kept.change for kept in overlay.changes.values()]
+        for each in changes:
+            _check_expression(context, each)
+        rows, told = self._changes.apply(
+            context, changes, prune=request.prune, dry_run=request.dry_run, force=request.force
+        )
+        return pb.ApplySettingsResponse(changes=rows, change=told)
 
     def Dump(
         self, request: pb.DumpRequest, context: grpc.ServicerContext

@@ -4,6 +4,7 @@ What happens here is on the thread of the request; `operators` makes the change 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import grpc
@@ -24,6 +25,7 @@ from allocator.server.operators.rule_checks import Cluster, copy_cluster, doubts
 from allocator.server.operators.setting_rows import scope_of, value_of
 from allocator.server.system.callers import caller_of
 from allocator.settable import KINDS
+from allocator.v1 import admin_pb2
 from allocator.v1 import settings_pb2 as pb
 
 _T = TypeVar("_T")
@@ -108,12 +110,52 @@ class ChangeRequests:
         self._keep(context, told, effect.number)
         return effect.listed, told
 
+    def apply(
+        self,
+        context: grpc.ServicerContext,
+        changes: Sequence[OperatorChange],
+        *,
+        prune: bool,
+        dry_run: bool,
+        force: bool,
+    ) -> tuple[Sequence[admin_pb2.SettingChange], pb.Change]:
+        """Make several changes, all or none, or say what would differ; as `change` does."""
+        who = str(caller_of(context, self._sockets))
+        plan = partial(self.operators.planned, changes, who, prune=prune)
+        try:
+            cluster = self._on_the_core(context, lambda: copy_cluster(self._loop.allocator))
+            planned = settled(self._loop.call(plan), left_s(context))
+            told = pb.Change(dry_run=dry_run)
+            for each in planned.differing:
+                self._try_policy(context, each)
+                beside = [other for other in planned.differing if other is not each]
+                about = f"{each.kind.name} {scope_of(each.key)}".rstrip()
+                found = _told(cluster, each, beside, force=force, about=f"{about}: ")
+                told.warnings.extend(f"{about}: {text}" for text in found.warnings)
+            if dry_run or not planned.rows:
+                return planned.rows, told
+            requester = Requester(who, context.is_active, lambda: None)
+            effect, done = settled(
+                self.operators.apply(changes, requester, prune=prune), left_s(context)
+            )
+        except EventError as error:
+            kind = error.field if error.field in KINDS else "settings"
+            self.operators.audit.note(who, kind, "", result="refused", error=error.message)
+            reject(context, error.message)
+        except (TimeoutError, GivenUpError):
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
+        self._keep(context, told, effect.number)
+        return done.rows, told
+
     def _check(
         self, context: grpc.ServicerContext, cluster: Cluster, change: OperatorChange
     ) -> None:
         """Find out whether a change is possible, before it is compared with the cluster."""
         if not isinstance(change, SetPolicy):
             self.operators.try_out(cluster.settings, change)
+        self._try_policy(context, change)
+
+    def _try_policy(self, context: grpc.ServicerContext, change: OperatorChange) -> None:
         spec = policy_in(change)
         if spec is not None:
             # A user's policy may take long when it is tried out: here, not on the core's thread.
@@ -132,9 +174,17 @@ class ChangeRequests:
 
 
 def _told(
-    cluster: Cluster, change: OperatorChange, beside: Sequence[OperatorChange], *, force: bool
+    cluster: Cluster,
+    change: OperatorChange,
+    beside: Sequence[OperatorChange],
+    *,
+    force: bool,
+    about: str = "",
 ) -> pb.Change:
-    """Say what a change is about; raises EventError where it is a mistake, and not forced."""
+    """Say what a change is about; raises EventError where it is a mistake, and not forced.
+
+    `about`: stands before what is wrong with it.
+    """
     told = pb.Change()
     if change.takes_back:
         return told
@@ -146,7 +196,7 @@ def _told(
     doubts = list(doubts_of(cluster, change, after, told.match))
     texts = [each.text for each in doubts]
     if not force and any(each.why in change.kind.refused for each in doubts):
-        text = f"{'; '.join(texts)}; nothing has changed, --force sets it all the same"
+        text = f"{about}{'; '.join(texts)}; nothing has changed, --force sets it all the same"
         raise EventError("value", change.kind.name, text)
     told.warnings.extend(texts)
     if not cluster.agents:
