@@ -1536,6 +1536,98 @@ class ResetSettingsResponse(_message.Message):
 Global___ResetSettingsResponse: _TypeAlias = ResetSettingsResponse  # noqa: Y015
 
 @_typing.final
+class ApplySettingsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGES_FIELD_NUMBER: _builtins.int
+    PRUNE_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    prune: _builtins.bool
+    """Also take back what operators set and no change is about."""
+    dry_run: _builtins.bool
+    """Change nothing, and say what would differ."""
+    force: _builtins.bool
+    """As in SetDemandRequest."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.KeptChange]:
+        """What is to be set, 10,000 at most. Who sets it, and when, is not read of them."""
+
+    def __init__(
+        self,
+        *,
+        changes: _abc.Iterable[_settings_pb2.KeptChange] | None = ...,
+        prune: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+        force: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "dry_run", b"dry_run", "force", b"force", "prune", b"prune"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApplySettingsRequest: _TypeAlias = ApplySettingsRequest  # noqa: Y015
+
+@_typing.final
+class ApplySettingsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGES_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettingChange]:
+        """What differs from before; nothing where all was set so already."""
+
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        changes: _abc.Iterable[Global___SettingChange] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "changes", b"changes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApplySettingsResponse: _TypeAlias = ApplySettingsResponse  # noqa: Y015
+
+@_typing.final
+class SettingChange(_message.Message):
+    """A setting before and after a change, in words; empty where it is not set."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """"policy", "shadow", or the kind of a rule."""
+    scope: _builtins.str
+    """What a rule is for, such as "role eng/*"."""
+    before: _builtins.str
+    after: _builtins.str
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        before: _builtins.str = ...,
+        after: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "key", b"key", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettingChange: _TypeAlias = SettingChange  # noqa: Y015
+
+@_typing.final
 class DumpRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -151,6 +151,11 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ResetSettingsRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.ResetSettingsResponse.FromString,
                 _registered_method=True)
+        self.ApplySettings = channel.unary_unary(
+                '/allocator.v1.AdminService/ApplySettings',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.FromString,
+                _registered_method=True)
         self.Dump = channel.unary_stream(
                 '/allocator.v1.AdminService/Dump',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.DumpRequest.SerializeToString,
@@ -312,6 +317,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ApplySettings(self, request, context):
+        """Set several things at once: all of them, or nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Dump(self, request, context):
         """The whole state as JSON, in pieces.
         """
@@ -443,6 +455,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ResetSettings,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.ResetSettingsRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.ResetSettingsResponse.SerializeToString,
+            ),
+            'ApplySettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApplySettings,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.SerializeToString,
             ),
             'Dump': grpc.unary_stream_rpc_method_handler(
                     servicer.Dump,
@@ -1076,6 +1093,33 @@ class AdminService:
             '/allocator.v1.AdminService/ResetSettings',
             allocator_dot_v1_dot_admin__pb2.ResetSettingsRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.ResetSettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApplySettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ApplySettings',
+            allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -65,6 +65,8 @@ class AdminServiceStub:
     """Every setting, and where it comes from."""
     ResetSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]
     """Take back what operators set: the configuration counts again."""
+    ApplySettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]
+    """Set several things at once: all of them, or nothing."""
     Dump: _grpc.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]
     """The whole state as JSON, in pieces."""
     Snapshot: _grpc.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]
@@ -105,6 +107,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Every setting, and where it comes from."""
     ResetSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]  # type: ignore[assignment]
     """Take back what operators set: the configuration counts again."""
+    ApplySettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]  # type: ignore[assignment]
+    """Set several things at once: all of them, or nothing."""
     Dump: _aio.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]  # type: ignore[assignment]
     """The whole state as JSON, in pieces."""
     Snapshot: _aio.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]  # type: ignore[assignment]
@@ -280,6 +284,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ResetSettingsResponse, _abc.Awaitable[_admin_pb2.ResetSettingsResponse]]:
         """Take back what operators set: the configuration counts again."""
+
+    @_abc_1.abstractmethod
+    def ApplySettings(
+        self,
+        request: _admin_pb2.ApplySettingsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ApplySettingsResponse, _abc.Awaitable[_admin_pb2.ApplySettingsResponse]]:
+        """Set several things at once: all of them, or nothing."""
 
     @_abc_1.abstractmethod
     def Dump(

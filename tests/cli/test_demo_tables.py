@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from allocator.cli.render import demo_tables
+from allocator.cli.render import demo_tables, terminal
 from allocator.lab.experiments.claims import CLAIMS, Verdict
 
 
@@ -14,7 +14,8 @@ def printed(monkeypatch) -> io.StringIO:
     """What is printed on a terminal of eighty columns."""
     text = io.StringIO()
     console = Console(file=text, width=80, highlight=False)
-    monkeypatch.setattr(demo_tables, "console", lambda: console)
+    for module in (demo_tables, terminal):
+        monkeypatch.setattr(module, "console", lambda: console)
     return text
 
 

@@ -7,6 +7,8 @@ from allocator.settable import RULES
 EXAMPLES: Mapping[str, str] = {
     "policy_set": "policy set ps-dsf --mode characterised --dry-run",
     "shadow_set": "shadow set tsf --mode characterised",
+    "settings_export": "settings export",
+    "apply": "apply -f settings.toml --dry-run",
     "settings_reset": "settings reset policy shadow",
     "framework": "explain framework spark-pi",
     "role": "explain role eng/ads --cycles 30",
@@ -15,7 +17,7 @@ EXAMPLES: Mapping[str, str] = {
     "agents": "agents --attributes 'zone=a|b' --state drained",
     "frameworks": "frameworks --role eng --state waiting",
     "roles": "roles --role eng",
-    "dump": "dump --output state.json",
+    "dump": "dump state.json",
     "snapshot": "snapshot report.journal --anonymise",
     "top": "top --role eng --interval 5",
     **{f"{kind.name}_set": f"{kind.name} set {kind.examples[0]}" for kind in RULES},

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote import completing
+from allocator.cli.remote import completing, declared
 from allocator.cli.remote.completing import Mode
 from allocator.cli.remote.connection import Sidecar, group, named_by, printed_by, remote
 from allocator.cli.remote.options import DryRun
@@ -55,6 +55,7 @@ def register(app: typer.Typer) -> None:
     settings = group(app, "settings", "All that is set, and where it comes from.")
     remote(settings, "show", _printed("settings"), names=named_by("settings"))(settings_show)
     remote(settings, "reset", _printed("settings"))(settings_reset)
+    declared.register(app, settings)
 
 
 def policy_show(sidecar: Sidecar) -> Message:

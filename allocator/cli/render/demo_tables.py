@@ -131,7 +131,7 @@ def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
         "": lambda each: each.outcome,
         f">mean of {seeds}": lambda each: f"{each.mean:+.2f} {each.claim.unit}",
         ">95 % interval": lambda each: f"{each.low:+.2f} to {each.high:+.2f}",
-        "claim of [1], section V": lambda each: _claim(each.claim),
+        "~claim of [1], section V": lambda each: _claim(each.claim),
     }
     out = console()
     out.print(table_of(columns, (cells(columns, each) for each in verdicts)))

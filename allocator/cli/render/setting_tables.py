@@ -134,6 +134,19 @@ def settings(data: dict[str, Any]) -> None:
     _tell(data)
 
 
+def differences(data: dict[str, Any]) -> None:
+    """Print what a file set otherwise, or would: + is new, - is taken back, ~ changes."""
+    for each in data["changes"]:
+        before, after = each["before"], each["after"]
+        sign = "~" if before and after else "+" if after else "-"
+        values = f"{before} -> {after}" if before and after else before or after
+        name = f"{each['key']} {each['scope']}".rstrip()
+        console().print(as_text(f"{sign} {name}: {values}"))
+    if not data["changes"]:
+        console().print("nothing differs: all of it is set so already")
+    _tell(data)
+
+
 def print_settings(shown: Iterable[dict[str, Any]]) -> None:
     """Print settings with where they come from; a file's directory is named once, below."""
     files: dict[str, str] = {}

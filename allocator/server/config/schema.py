@@ -1,6 +1,7 @@
 """What sections are made of, and what they say about themselves."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, get_args, get_origin
 
@@ -70,6 +71,20 @@ def live_sections(root: type[BaseModel]) -> list[str]:
     return [name for name in root.model_fields if is_live(root, [name])]
 
 
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_key(key: str) -> str:
+    """Write a key as TOML, quoted where it must be.
+
+    Examples
+    --------
+    >>> toml_key("unit"), toml_key("eng/ads")
+    ('unit', '"eng/ads"')
+    """
+    return key if _BARE_KEY.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+
+
 def toml_value(value: object, option: FieldInfo | None = None) -> str:
     """Write a value as TOML.
 
@@ -82,7 +97,7 @@ def toml_value(value: object, option: FieldInfo | None = None) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(toml_value(part) for part in value)}]"
     if isinstance(value, dict):
-        pairs = (f"{key} = {toml_value(part)}" for key, part in value.items())
+        pairs = (f"{toml_key(str(key))} = {toml_value(part)}" for key, part in value.items())
         return f"{{ {', '.join(pairs)} }}" if value else "{}"
     extra = option.json_schema_extra if option else None
     if isinstance(extra, dict) and extra.get("octal") and isinstance(value, int):

@@ -157,7 +157,7 @@ class Access:
     def problem(self) -> str:
         """Why no master can have the right that sessions need; empty where one can."""
         paths = [path for path in self._tokens["session"] if path]
-        if self._names["session"] or not paths or any(map(self._read, paths)):
+        if self._names["session"] or not paths or any(map(_is_readable, paths)):
             return ""
         return f"no master can be let in: the token in {paths[0]} cannot be read, or is empty"
 
@@ -196,6 +196,14 @@ class Access:
         elif before and not why:
             _log.info("a token can be read again", path=path, calls=calls)
         return known
+
+
+def _is_readable(path: str) -> bool:
+    """Whether a token can be read; asked often, so nothing is logged or counted."""
+    try:
+        return bool(read_regular(path, FILE_BYTES_MAX).strip())
+    except OSError:
+        return False
 
 
 def right_of(method: str) -> str:

@@ -13,11 +13,10 @@ import grpc
 import structlog
 from google.protobuf.message import Message
 
-from allocator.core import OperatorChange
 from allocator.server.engine.commands import left_s, reject
 from allocator.server.grpc.access import READS
 from allocator.server.grpc.forwarding import ObserverCalls, status_of
-from allocator.server.grpc.requests import SETS, read_request, request_of
+from allocator.server.grpc.requests import SETS, read_changes, read_request, request_of
 from allocator.server.operators.change_requests import ChangeRequests
 from allocator.settable import POLICY, SHADOW, SettingKind
 from allocator.v1 import admin_pb2 as pb
@@ -25,6 +24,8 @@ from allocator.v1 import settings_pb2
 from allocator.wire.settings.operator_settings import write_policy, write_rule
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
+
+APPLY = "ApplySettings"
 
 JUDGED_PART = 0.5
 """Of the caller's time the observer may take as much to try a change."""
@@ -52,7 +53,7 @@ class AdminServicer:
             return grpc.unary_stream_rpc_method_handler(stream)
         if method in READS:
             return grpc.unary_unary_rpc_method_handler(partial(self._observer.forward, method))
-        answer: Callable[..., Message] = self._reset
+        answer: Callable[..., Message] = self._apply if method == APPLY else self._reset
         if kind := SETS.get(method):
             answer = partial(self._set, method, kind)
         return grpc.unary_unary_rpc_method_handler(
@@ -67,7 +68,8 @@ class AdminServicer:
         context: grpc.ServicerContext,
     ) -> Message:
         change = read_request(kind, request, context)
-        judged = self._judged(method, request, change, context)
+        refused = partial(self._changes.note_refused, context, change)
+        judged = self._judged(method, request, refused, context)
         if request.dry_run:
             self._changes.note_trial(context, change)
             return judged
@@ -78,26 +80,47 @@ class AdminServicer:
         response: Message = type(judged)(**answer)
         return response
 
+    def _apply(
+        self, request: pb.ApplySettingsRequest, context: grpc.ServicerContext
+    ) -> pb.ApplySettingsResponse:
+        changes = read_changes(request, context)
+
+        def refused(text: str) -> None:
+            self._changes.note_refusal(context, text.partition(":")[0].split(" ")[0], text)
+
+        judged: pb.ApplySettingsResponse = self._judged(APPLY, request, refused, context)
+        nothing = not judged.changes and UNJUDGED not in judged.change.warnings
+        if request.dry_run or nothing:
+            judged.change.dry_run = request.dry_run
+            return judged
+        rows, told = self._changes.apply(context, changes, judged.change, prune=request.prune)
+        return pb.ApplySettingsResponse(changes=rows, change=told)
+
     def _judged(
         self,
         method: str,
         request: Any,  # noqa: ANN401 - as the kind says
-        change: OperatorChange,
+        refused: Callable[[str], None],
         context: grpc.ServicerContext,
     ) -> Any:  # noqa: ANN401 - the response of the call
-        """Have the observer try a change; ends the call where it refuses it."""
+        """Have the observer try a change; ends the call where it refuses it.
+
+        `refused`: is told why, before that.
+        """
         response = _response_of(method)
         trial = type(request)()
         trial.CopyFrom(request)
         trial.dry_run = True
         within_s = left_s(context) * (1.0 if request.dry_run else JUDGED_PART)
         try:
-            data = self._observer.ask(method, trial.SerializeToString(), within_s)
+            data = self._observer.ask(
+                method, trial.SerializeToString(), within_s, trial=not request.dry_run
+            )
             return response.FromString(data)
         except grpc.RpcError as error:
             code, text = status_of(error)
             if code is grpc.StatusCode.INVALID_ARGUMENT:
-                self._changes.note_refused(context, change, text)
+                refused(text)
                 reject(context, text)
             if request.dry_run:
                 context.abort(code, text)

@@ -11,6 +11,9 @@ from allocator.server.grpc.access import ADMIN
 AFTER = "after-record"
 """Metadata of a question: the record that the observer's books must have reached."""
 
+TRIAL = "trial"
+"""Metadata of a dry run that is the trial of a change."""
+
 STREAM_S = 600.0
 """An answer in pieces may take so long."""
 
@@ -38,10 +41,11 @@ class ObserverCalls:
         self._channel = grpc.insecure_channel(target, OPTIONS)
         self._position = position
 
-    def ask(self, method: str, request: bytes, within_s: float) -> bytes:
+    def ask(self, method: str, request: bytes, within_s: float, *, trial: bool = False) -> bytes:
         """Ask for one answer. Raises grpc.RpcError."""
         call: Any = self._channel.unary_unary(f"{ADMIN}{method}")
-        answer: bytes = call(request, within_s, self._metadata(), wait_for_ready=True)
+        metadata = (*self._metadata(), *(((TRIAL, "1"),) if trial else ()))
+        answer: bytes = call(request, within_s, metadata, wait_for_ready=True)
         return answer
 
     def forward(self, method: str, request: bytes, context: grpc.ServicerContext) -> bytes:

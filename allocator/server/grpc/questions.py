@@ -5,18 +5,20 @@ other sets, replaces or takes back one of them. Here the second is only tried. W
 is a view (`VIEWS`), but for answers in pieces: `Dump` and `Snapshot`.
 """
 
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial, partialmethod
 from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
-from allocator.core import Copied, SetPolicy
-from allocator.server.engine.commands import Ask, reject, wait
+from allocator.core import Copied, PolicySpec, SetPolicy
+from allocator.server.engine.commands import Ask, left_s, reject, wait
 from allocator.server.following import fair_shares
-from allocator.server.grpc.forwarding import AFTER
-from allocator.server.grpc.requests import SETS, beside, is_forced, read_request
+from allocator.server.grpc.forwarding import AFTER, TRIAL
+from allocator.server.grpc.requests import SETS, beside, is_forced, read_changes, read_request
 from allocator.server.operators.trials import Trials
 from allocator.server.views import dump
 from allocator.server.views.lists import LISTED_MAX
@@ -30,6 +32,11 @@ from allocator.wire.settings.operator_settings import read_policy, write_policy,
 
 _T = TypeVar("_T")
 
+LONG_MAX = 2
+"""Long answers at a time: each may come to need as much memory as the books."""
+
+_LONG = frozenset({Views.explain})
+
 _NO_CHANGES = "this is an observer, which changes nothing; ask the sidecar itself, or --dry-run"
 
 
@@ -41,6 +48,7 @@ class _Questions:
         """
         self._views = views
         self._trials = trials
+        self._places = threading.BoundedSemaphore(LONG_MAX)
 
     def _view(
         self,
@@ -48,10 +56,23 @@ class _Questions:
         request: Message,
         context: grpc.ServicerContext,
     ) -> Message:
+        is_long = view in _LONG or getattr(request, "fair", False)
         try:
-            return view(self._views, self._asking(context), request)
+            with self._place(context) if is_long else nullcontext():
+                return view(self._views, self._asking(context), request)
         except RejectedError as error:
             reject(context, str(error))
+
+    @contextmanager
+    def _place(self, context: grpc.ServicerContext) -> Iterator[None]:
+        """Take one of the places for long answers; ends the call where none becomes free."""
+        if not self._places.acquire(timeout=left_s(context)):
+            text = f"{LONG_MAX} long questions are worked out at a time; ask again"
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
+        try:
+            yield
+        finally:
+            self._places.release()
 
     def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Message:
         listed = self._ask(context, partial(self._listed, kind))
@@ -77,15 +98,34 @@ class _Questions:
         listed = self._ask(context, partial(self._listed, kind))
         field = kind.plural if kind.is_rule else kind.name
         response: Any = getattr(pb, f"Set{kind.title}Response")(**{field: listed, "change": told})
-        if isinstance(change, SetPolicy):
-            copied: Copied = self._ask(context, self._views.books.allocator.copied)
-            now = read_policy(response.policy)
-            found, unaffected = fair_shares.compare_policies(
-                self._views.books, copied, now, change.spec
-            )
-            response.forecasts.extend(found)
-            response.unaffected = unaffected
+        if isinstance(change, SetPolicy) and not _is_trial(context):
+            with self._place(context):
+                self._forecast(change.spec, response, context)
         return response
+
+    def _forecast(
+        self, spec: PolicySpec, response: pb.SetPolicyResponse, context: grpc.ServicerContext
+    ) -> None:
+        """Add what another policy would do."""
+        copied: Copied = self._ask(context, self._views.books.allocator.copied)
+        now = read_policy(response.policy)
+        found, unaffected = fair_shares.compare_policies(self._views.books, copied, now, spec)
+        response.forecasts.extend(found)
+        response.unaffected = unaffected
+
+    def ApplySettings(
+        self, request: pb.ApplySettingsRequest, context: grpc.ServicerContext
+    ) -> pb.ApplySettingsResponse:
+        changes = read_changes(request, context)
+        if not request.dry_run:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
+        rows, told = self._trials.judge_all(
+            context,
+            self._asking(context),
+            partial(self._views.planned, changes, prune=request.prune),
+            force=request.force,
+        )
+        return pb.ApplySettingsResponse(changes=rows, change=told)
 
     def ListDrains(
         self, request: pb.ListDrainsRequest, context: grpc.ServicerContext
@@ -98,16 +138,18 @@ class _Questions:
     def Dump(
         self, request: pb.DumpRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.DumpResponse]:
-        state = self._ask(context, lambda: dump.read(self._views.books))
-        for piece in dump.pieces(state):
-            yield pb.DumpResponse(json=piece)
+        with self._place(context):
+            state = self._ask(context, lambda: dump.read(self._views.books))
+            for piece in dump.pieces(state):
+                yield pb.DumpResponse(json=piece)
 
     def Snapshot(
         self, request: pb.SnapshotRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.SnapshotResponse]:
-        written = self._views.snapshot(self._asking(context), anonymise=request.anonymise)
-        for piece in dump.in_pieces(written):
-            yield pb.SnapshotResponse(data=piece)
+        with self._place(context):
+            written = self._views.snapshot(self._asking(context), anonymise=request.anonymise)
+            for piece in dump.in_pieces(written):
+                yield pb.SnapshotResponse(data=piece)
 
     # On the thread that owns the books.
 
@@ -128,6 +170,11 @@ class _Questions:
 
     def _asking(self, context: grpc.ServicerContext) -> Ask:
         return partial(self._ask, context)
+
+
+def _is_trial(context: grpc.ServicerContext) -> bool:
+    """Whether a dry run is the trial of a change that follows: then nobody reads a forecast."""
+    return TRIAL in dict(context.invocation_metadata())
 
 
 for _rpc, _answer in VIEWS.items():

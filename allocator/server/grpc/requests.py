@@ -9,8 +9,13 @@ from allocator.core import OperatorChange, SetPolicy
 from allocator.server.engine.commands import reject
 from allocator.settable import KINDS, POLICY, SHADOW, Scope, SettingKind, Value
 from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2 as spb
 from allocator.wire import WireError
 from allocator.wire.settings.operator_settings import read_change, read_policy
+from allocator.wire.settings.overlay import read_overlay
+
+CHANGES_MAX = 10_000
+"""So many settings are changed at once at most."""
 
 SETS = {f"Set{kind.title}": kind for kind in KINDS.values()}
 """The calls that set something, and what."""
@@ -40,6 +45,22 @@ def read_request(
     if kind.scope is Scope.FRAMEWORKS:
         _check_patterns(context, change, everybody=request.all)
     return change
+
+
+def read_changes(
+    request: pb.ApplySettingsRequest, context: grpc.ServicerContext
+) -> list[OperatorChange]:
+    """Read several changes; ends the call where one of them is none."""
+    if len(request.changes) > CHANGES_MAX:
+        reject(context, f"changes: {len(request.changes)} at once; send {CHANGES_MAX} at most")
+    try:
+        overlay = read_overlay(spb.KeptSettings(changes=request.changes))
+    except WireError as error:
+        reject(context, str(error))
+    changes = [kept.change for kept in overlay.changes.values()]
+    for each in changes:
+        _check_expression(context, each)
+    return changes
 
 
 def beside(change: OperatorChange, request: Any) -> list[OperatorChange]:  # noqa: ANN401

@@ -3,7 +3,7 @@
 What happens here is on the thread of the request; `operators` makes the change on the core's.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import grpc
@@ -14,9 +14,10 @@ from allocator.server.engine.commands import left_s, reject, settled, wait
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.audit import AuditedChange
 from allocator.server.operators.operators import GivenUpError, Operators, Requester
-from allocator.server.operators.trials import check, refusal
+from allocator.server.operators.trials import check, check_policy, refusal
 from allocator.server.system.callers import caller_of
 from allocator.settable import KINDS
+from allocator.v1 import admin_pb2 as apb
 from allocator.v1 import settings_pb2 as pb
 
 _T = TypeVar("_T")
@@ -68,6 +69,37 @@ class ChangeRequests:
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
         self._keep(context, told, effect.number)
         return effect.listed, told
+
+    def apply(
+        self,
+        context: grpc.ServicerContext,
+        changes: Sequence[OperatorChange],
+        judged: pb.Change,
+        *,
+        prune: bool,
+    ) -> tuple[Sequence[apb.SettingChange], pb.Change]:
+        """Make several changes, all or none; as `change` does."""
+        who, told = self._who(context), pb.Change(warnings=judged.warnings)
+        try_policy = self.operators.try_policy
+        try:
+            for each in changes:
+                check_policy(each, try_policy, left_s(context))
+            requester = Requester(who, context.is_active, lambda: None)
+            made = self.operators.apply(changes, requester, prune=prune)
+            effect, done = settled(made, left_s(context))
+        except EventError as error:
+            kind = error.field if error.field in KINDS else "settings"
+            self.operators.audit.note(who, kind, "", result="refused", error=error.message)
+            reject(context, error.message)
+        except (TimeoutError, GivenUpError):
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
+        self._keep(context, told, effect.number)
+        return done.rows, told
+
+    def note_refusal(self, context: grpc.ServicerContext, what: str, error: str) -> None:
+        """Write down that several changes were refused where they were tried."""
+        kind = what if what in KINDS else "settings"
+        self.operators.audit.note(self._who(context), kind, "", result="refused", error=error)
 
     def note_trial(self, context: grpc.ServicerContext, change: OperatorChange) -> None:
         """Write down that a change was tried."""

@@ -7,7 +7,7 @@ always agree.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
@@ -24,6 +24,7 @@ from allocator.core import (
 from allocator.server.config import Loaded
 from allocator.server.engine.commands import settled
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.operators.applied import Applied, applied
 from allocator.server.operators.audit import Audit, AuditedChange
 from allocator.server.operators.setting_rows import scope_of, value_of
 from allocator.server.operators.state_store import StateStore
@@ -142,6 +143,23 @@ class Operators:
         """
         return self._replace(lambda: self.loaded, frozenset(kinds), requester, within_s)
 
+    def planned(self, changes: Sequence[OperatorChange], by: str, *, prune: bool) -> Applied:
+        """Work out what several changes would make of the settings; on the core's thread.
+
+        Raises EventError where one of them is not possible.
+        """
+        settings, limits = self._loop.allocator.settings, self._loop.session_limits
+        return applied(changes, settings, self.base, self.overlay, limits, by=by, prune=prune)
+
+    def apply(
+        self, changes: Sequence[OperatorChange], requester: Requester[_T], *, prune: bool
+    ) -> Future[tuple[Effect[_T], Applied]]:
+        """Make several changes at once, and write down what differs.
+
+        The future raises as that of `set` does: then nothing has changed.
+        """
+        return self._loop.call(partial(self._apply, changes, requester, prune=prune))
+
     def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect[None]:
         """Put another configuration in force; what operators set stays over it.
 
@@ -223,6 +241,20 @@ class Operators:
         self.changes += 1
         self.audit.of_change(AuditedChange(requester.by, change, before))
         return Effect(self._keep(content), requester.listed())
+
+    def _apply(
+        self, changes: Sequence[OperatorChange], requester: Requester[_T], *, prune: bool
+    ) -> tuple[Effect[_T], Applied]:
+        _check_waits(requester)
+        found = self.planned(changes, requester.by, prune=prune)
+        content = write_overlay(found.overlay)
+        self._loop.step(found.settings)
+        # It counts from here on: nothing that follows may fail.
+        self.overlay = found.overlay
+        self.changes += 1
+        for row in found.rows:
+            self.audit.note(requester.by, row.key, row.scope, old=row.before, new=row.after)
+        return Effect(self._keep(content), requester.listed()), found
 
     def _keep(self, content: pb.KeptSettings) -> int:
         return self._state_store.settings_changed(content) if self._state_store else 0

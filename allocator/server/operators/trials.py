@@ -16,9 +16,11 @@ from allocator.core import (
     Settings,
 )
 from allocator.server.engine.commands import Ask, left_s, reject
+from allocator.server.operators.applied import Applied
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, doubts_of, match_of
 from allocator.server.operators.setting_rows import scope_of, value_of
-from allocator.v1 import settings_pb2 as pb
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2 as spb
 
 NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be judged"
 
@@ -37,6 +39,31 @@ class Trials:
         self._limits = limits
         self._try_policy = try_policy
 
+    def judge_all(
+        self,
+        context: grpc.ServicerContext,
+        ask: Ask,
+        planned: Callable[[], Applied],
+        *,
+        force: bool,
+    ) -> tuple[Sequence[pb.SettingChange], spb.Change]:
+        """The same of several changes, all or none.
+
+        `planned`: works out what would be in force; on the thread that owns the allocator.
+        """
+        told = spb.Change(dry_run=True)
+        try:
+            cluster, applied = ask(lambda: (copy_cluster(self._allocator()), planned()))
+            for each in applied.differing:
+                check_policy(each, self._try_policy, left_s(context))
+                beside = [other for other in applied.differing if other is not each]
+                about = f"{each.kind.name} {scope_of(each.key)}".rstrip()
+                found = _told(cluster, each, beside, force=force, about=f"{about}: ")
+                told.warnings.extend(f"{about}: {text}" for text in found.warnings)
+        except EventError as error:
+            reject(context, error.message)
+        return applied.rows, told
+
     def judge(
         self,
         context: grpc.ServicerContext,
@@ -45,7 +72,7 @@ class Trials:
         *,
         force: bool,
         beside: Sequence[OperatorChange] = (),
-    ) -> pb.Change:
+    ) -> spb.Change:
         """Say what a change would be about; ends the call where it is not possible.
 
         `force`: the change is wanted though it is probably a mistake.
@@ -79,6 +106,11 @@ def check(
     """
     if not isinstance(change, SetPolicy):
         Allocator(policies.build, settings.copied(), limits).step(change)
+    check_policy(change, try_policy, within_s)
+
+
+def check_policy(change: OperatorChange, try_policy: TryPolicy, within_s: float) -> None:
+    """Try out the policy that a change names, if it names one. Raises EventError."""
     if (spec := _policy_in(change)) is not None:
         try:
             try_policy(spec, within_s)
@@ -98,10 +130,18 @@ def _policy_in(change: OperatorChange) -> PolicySpec | None:
 
 
 def _told(
-    cluster: Cluster, change: OperatorChange, beside: Sequence[OperatorChange], *, force: bool
-) -> pb.Change:
-    """Say what a change is about; raises EventError where it is a mistake, and not forced."""
-    told = pb.Change()
+    cluster: Cluster,
+    change: OperatorChange,
+    beside: Sequence[OperatorChange],
+    *,
+    force: bool,
+    about: str = "",
+) -> spb.Change:
+    """Say what a change is about; raises EventError where it is a mistake, and not forced.
+
+    `about`: stands before what is wrong with it.
+    """
+    told = spb.Change()
     if change.takes_back:
         return told
     after = cluster.settings.copied()
@@ -112,7 +152,7 @@ def _told(
     doubts = list(doubts_of(cluster, change, after, told.match))
     texts = [each.text for each in doubts]
     if not force and any(each.why in change.kind.refused for each in doubts):
-        text = f"{'; '.join(texts)}; nothing has changed, --force sets it all the same"
+        text = f"{about}{'; '.join(texts)}; nothing has changed, --force sets it all the same"
         raise EventError("value", change.kind.name, text)
     told.warnings.extend(texts)
     if not cluster.agents:

@@ -5,6 +5,7 @@ is started anew as a program, since a process with threads cannot be forked safe
 """
 
 import ctypes
+import errno
 import os
 import shutil
 import signal
@@ -58,9 +59,21 @@ class Link(NamedTuple):
         return self.directory / "configuration.json"
 
 
+_PATH_MAX = 60
+"""Bytes of the directory's parent: the path of a socket has 107 at most."""
+
+
 def new_link(http: int) -> Link:
-    """Make the directory. Raises OSError."""
-    return Link(Path(tempfile.mkdtemp(prefix="mesos-allocator-")), http)
+    """Make the directory, where the unit or the system has room for such. Raises OSError."""
+    unit = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    places = [unit, tempfile.gettempdir(), "/tmp", "/dev/shm"]  # noqa: S108 - made for us alone
+    for place in (each for each in places if each and len(os.fsencode(each)) <= _PATH_MAX):
+        try:
+            return Link(Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)), http)
+        except OSError:
+            continue
+    text = f"no directory for sockets can be made in {', '.join(filter(None, places))}"
+    raise OSError(errno.EACCES, f"{text}; set TMPDIR to one that can be written")
 
 
 def call_process(name: str) -> None:

@@ -4,9 +4,10 @@ The operators' service and the status page say the same.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from google.protobuf.message import Message
@@ -29,6 +30,7 @@ from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.fair_shares import root_mean_square
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.operators.applied import Applied, applied
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
@@ -43,9 +45,6 @@ from allocator.wire import WireError
 from allocator.wire.codec import proto_types
 from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.settings.operator_settings import write_policy
-
-_Request = TypeVar("_Request", bound=Message)
-_Response = TypeVar("_Response", bound=Message)
 
 NAMES_MAX = 500
 """Nobody reads more, and an answer stays small."""
@@ -204,6 +203,15 @@ class Views:
         told = request.cycles or explain.CYCLES
         return explain.explain(picture, kind, name, told, lambda: time.monotonic() < until_s)
 
+    def planned(self, changes: Sequence[OperatorChange], *, prune: bool) -> Applied:
+        """Work out what several changes would make of the settings; between two records.
+
+        Raises EventError where one of them is not possible.
+        """
+        mine, base = self.operators, self.operators.loaded.config.settings()
+        now, limits = self.books.allocator.settings, self.books.session_limits
+        return applied(changes, now, base, mine.overlay, limits, by="", prune=prune)
+
     def snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
         """Write the whole state as it is now."""
         books = self.books
@@ -227,23 +235,32 @@ class Views:
 
     def agents(self, ask: Ask, request: pb.ListAgentsRequest) -> pb.ListAgentsResponse:
         """List agents, and say what drains them."""
-        response = self._listed(ask, lists.list_agents, request)
+        allocator = self.books.allocator
+        with self._rejecting():
+            found = ask(lambda: lists.agents.candidates(allocator, request))
+            chosen, left_out = lists.agents.choose(found, request)
+        copied = ask(lambda: lists.agents.copy(allocator, chosen, found.info))
+        response = pb.ListAgentsResponse(agents=lists.agents.write(copied), left_out=left_out)
         drained = [each for each in response.agents if "drained" in each.states]
         if drained:
             drains.say_why(drained, ask(self._read_drains))
         return response
 
     def frameworks(self, ask: Ask, request: pb.ListFrameworksRequest) -> pb.ListFrameworksResponse:
-        return self._listed(ask, lists.list_frameworks, request)
+        with self._rejecting():
+            copied = ask(lambda: lists.frameworks.copy(self.books.allocator, request))
+            return lists.frameworks.write(copied, request)
 
     def roles(self, ask: Ask, request: pb.ListRolesRequest) -> pb.ListRolesResponse:
-        return self._listed(ask, lists.list_roles, request)
+        books = ask(lambda: report.read(self.books.allocator))
+        with self._rejecting():
+            return lists.roles.write(books, request)
 
-    def _listed(
-        self, ask: Ask, find: Callable[[Allocator, _Request], _Response], request: _Request
-    ) -> _Response:
+    @contextmanager
+    def _rejecting(self) -> Iterator[None]:
+        """Refuse a question about what there is not."""
         try:
-            return ask(lambda: find(self.books.allocator, request))
+            yield
         except lists.UnknownWordError as error:
             raise RejectedError(str(error)) from None
         except UnknownSubjectError as error:

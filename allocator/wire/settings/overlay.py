@@ -85,10 +85,10 @@ class Overlay:
 
 
 def write_overlay(overlay: Overlay) -> pb.KeptSettings:
-    return pb.KeptSettings(changes=map(_write_change, overlay.changes.values()))
+    return pb.KeptSettings(changes=map(write_kept, overlay.changes.values()))
 
 
-def _write_change(kept: KeptChange) -> pb.KeptChange:
+def write_kept(kept: KeptChange) -> pb.KeptChange:
     message = pb.KeptChange(by=kept.by, at_ms=kept.at_ms)
     getattr(message, kept.change.kind.name).CopyFrom(write_change(kept.change))
     return message

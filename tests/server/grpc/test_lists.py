@@ -10,6 +10,7 @@ from allocator.core import (
     AddFramework,
     AgentInfo,
     FrameworkInfo,
+    RemoveAgent,
     SetDrain,
     SetLimit,
     SetQuota,
@@ -18,12 +19,13 @@ from allocator.core import (
 )
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.views.lists import agents as listed
 from allocator.server.views.lists.bounds import LISTED
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
 from tests.server.grpc.test_admin import CLUSTER, GIB, refusal
-from tests.server.in_process import asking, running, tell
+from tests.server.in_process import asking, cycle, running, tell
 
 
 @pytest.fixture
@@ -132,7 +134,7 @@ def test_a_framework_says_what_it_has_and_needs_in_each_role(loop, stub):
 
 def test_what_is_on_offer_is_told_apart_from_what_is_in_use(loop, stub):
     tell(loop, *CLUSTER, Suppress(1))
-    loop.call(lambda: loop.allocator.allocate(1000)).result(60)
+    cycle(loop, 1000)
     (agent,) = stub.ListAgents(pb.ListAgentsRequest()).agents
     assert named(agent.offered) == {"cpus": 3000, "mem": 6 * GIB}
     assert (named(agent.free), named(agent.used)["cpus"]) == ({}, 6000)
@@ -211,14 +213,16 @@ def test_what_there_is_not_is_refused(loop, stub, call, request_, said):
     assert refusal(getattr(stub, call), request_).startswith(said)
 
 
-def test_a_large_cluster_is_listed_by_a_process_apart(loop, stub, monkeypatch):
-    tell(loop, *CLUSTER)
-    here = [stub.ListAgents(pb.ListAgentsRequest()), stub.ListRoles(pb.ListRolesRequest())]
-    monkeypatch.setattr("allocator.server.engine.apart.LARGE", 0)
-    assert [
-        stub.ListAgents(pb.ListAgentsRequest()),
-        stub.ListRoles(pb.ListRolesRequest()),
-    ] == here
-    assert loop.apart.begun == 2
-    told = refusal(stub.ListAgents, pb.ListAgentsRequest(state="x"))
+def test_a_state_that_there_is_not_is_refused(stub):
+    told = refusal(stub.ListFrameworks, pb.ListFrameworksRequest(state="x"))
     assert told.startswith("state = 'x'")
+
+
+def test_an_agent_that_goes_while_it_is_listed_is_left_out(loop, stub):
+    tell(loop, *CLUSTER, OTHER)
+    request = pb.ListAgentsRequest()
+    found = loop.call(lambda: listed.candidates(loop.allocator, request)).result(60)
+    chosen, _ = listed.choose(found, request)
+    tell(loop, RemoveAgent(2))
+    copied = loop.call(lambda: listed.copy(loop.allocator, chosen, found.info)).result(60)
+    assert [each.agent_id for each in listed.write(copied)] == ["a1"]

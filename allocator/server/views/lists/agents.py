@@ -1,7 +1,8 @@
 """Agents, with what is free on them and who holds something there."""
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from allocator.core import (
     AgentInfo,
     Allocator,
     Bools,
+    FrameworkInfo,
     Ints,
     State,
     attributes_of,
@@ -37,27 +39,24 @@ STATES: Mapping[str, Callable[[State], Bools]] = {
 """By name, which agents are in a state, (A,)."""
 
 
-def list_agents(allocator: Allocator, request: pb.ListAgentsRequest) -> pb.ListAgentsResponse:
-    """Choose and read; what drains an agent is not told yet.
+class Candidates(NamedTuple):
+    """What agents are chosen from.
+
+    `info`, by handle; `wanted` (A,): those that fit as far as their names and attributes go.
+    """
+
+    info: list[AgentInfo | None]
+    wanted: Bools
+
+
+def candidates(allocator: Allocator, request: pb.ListAgentsRequest) -> Candidates:
+    """Copy what is needed to choose; on the core's thread.
 
     Raises UnknownWordError and UnknownSubjectError.
     """
     check_state(request.state, STATES)
-    most = most_of(request.limit)
-    state, info = allocator.state, allocator.state.agents.info
-    found = _chosen(state, request)
-    shown = heapq.nsmallest(
-        most, found, key=lambda each: agent_rows.natural(agent_name(info[each], each))
-    )
-    agents = _written(allocator, np.array(shown, np.int64))
-    return pb.ListAgentsResponse(agents=agents, left_out=len(found) - len(shown))
-
-
-def _chosen(state: State, request: pb.ListAgentsRequest) -> list[int]:
-    """Find the handles of the agents that are asked for, ascending."""
+    state = allocator.state
     wanted = state.agents.bound.copy()
-    if request.names:
-        wanted &= _named(state, list(request.names))
     if request.framework:
         handles = handles_of_framework(state, request.framework)
         clients = [row for each in handles for row in state.frameworks.clients[each]]
@@ -66,23 +65,38 @@ def _chosen(state: State, request: pb.ListAgentsRequest) -> list[int]:
         wanted &= _holding(state, rows_of_role(state, request.role))
     if request.state:
         wanted &= STATES[request.state](state)
-    found: list[int] = np.flatnonzero(wanted).tolist()
-    return _fitting(state, found, request.attributes) if request.attributes else found
+    return Candidates(list(state.agents.info), wanted)
 
 
-def _named(state: State, names: list[str]) -> Bools:
-    """Which agents have one of these ids or hosts, (A,)."""
-    named = np.zeros(len(state.agents.bound), np.bool_)
-    missing = set(names)
-    for handle, info in enumerate(state.agents.info):
-        if info is not None and (mine := {info.agent_id, info.hostname}) & set(names):
-            named[handle] = True
+def choose(found: Candidates, request: pb.ListAgentsRequest) -> tuple[list[int], int]:
+    """Choose handles, in order of their names, and count the others; on any thread.
+
+    Raises as `candidates` does.
+    """
+    most, info = most_of(request.limit), found.info
+    handles: list[int] = np.flatnonzero(found.wanted).tolist()
+    if request.names:
+        named = _named(info, set(request.names))
+        handles = [each for each in handles if each in named]
+    if request.attributes:
+        handles = _fitting(info, handles, request.attributes)
+    chosen = heapq.nsmallest(
+        most, handles, key=lambda each: agent_rows.natural(agent_name(info[each], each))
+    )
+    return chosen, len(handles) - len(chosen)
+
+
+def _named(infos: Sequence[AgentInfo | None], names: set[str]) -> set[int]:
+    """Find the agents that have one of these ids or hosts."""
+    found, missing = set(), set(names)
+    for handle, info in enumerate(infos):
+        if info is not None and (mine := {info.agent_id, info.hostname} & names):
+            found.add(handle)
             missing -= mine
-    for name in (each for each in names if each in missing):
-        infos = [info for info in state.agents.info if info is not None]
-        known = [each for info in infos for each in (info.hostname, info.agent_id)]
+    for name in sorted(missing):
+        known = [each for info in infos if info for each in (info.hostname, info.agent_id)]
         raise UnknownSubjectError("agent", name, known)
-    return named
+    return found
 
 
 def _holding(state: State, clients: list[int]) -> Bools:
@@ -94,7 +108,7 @@ def _holding(state: State, clients: list[int]) -> Bools:
     return holding
 
 
-def _fitting(state: State, handles: list[int], expression: str) -> list[int]:
+def _fitting(infos: Sequence[AgentInfo | None], handles: list[int], expression: str) -> list[int]:
     """Keep the agents for which all clauses hold."""
     try:
         clauses = parse_constraint(expression)
@@ -105,61 +119,108 @@ def _fitting(state: State, handles: list[int], expression: str) -> list[int]:
         attributes = attributes_of(info) if info else {}
         return all(clause.holds(attributes) for clause in clauses)
 
-    return [each for each in handles if fits(state.agents.info[each])]
+    return [each for each in handles if fits(infos[each])]
 
 
-def _written(allocator: Allocator, handles: Ints) -> Iterator[pb.ListedAgent]:
-    state, agents = allocator.state, allocator.state.agents
-    rows = agent_rows.take(allocator, handles)
+class AgentsCopy(NamedTuple):
+    """What is told of n agents.
+
+    `flags` by state, (n,); `unavailable_from_ms`, `unavailable_for_ms` (n,).
+    `of_agent` (H,): the place among them that a holding is on; of each holding `framework`, `role`
+        (H,), handles, and `held`, `offered` (H, R), in thousandths.
+    `frameworks`: by handle, those that hold something; `paths`: the roles.
+    """
+
+    rows: agent_rows.AgentRows
+    info: list[AgentInfo]
+    flags: dict[str, Bools]
+    unavailable_from_ms: Ints
+    unavailable_for_ms: Ints
+    of_agent: Ints
+    framework: Ints
+    role: Ints
+    held: Ints
+    offered: Ints
+    frameworks: dict[int, FrameworkInfo | None]
+    paths: list[str]
+
+
+def copy(
+    allocator: Allocator, handles: Iterable[int], infos: Sequence[AgentInfo | None]
+) -> AgentsCopy:
+    """Copy what is told of some agents, of those that are still there; on the core's thread.
+
+    `infos`: what was known of the agents when they were chosen.
+    """
+    state, agents, ledger = allocator.state, allocator.state.agents, allocator.state.ledger
+    there = [each for each in handles if agents.is_bound(each) and agents.info[each] is infos[each]]
+    chosen = np.array(there, np.int64)
+    of_each = [ledger.rows_of_agent(each) for each in there]
+    holdings = np.concatenate(of_each) if of_each else np.empty(0, np.int64)
+    client = ledger.books.client[holdings]
+    framework = state.clients.framework[client]
+    return AgentsCopy(
+        rows=agent_rows.take(allocator, chosen),
+        info=[infos[each] or AgentInfo("") for each in there],
+        flags={name: of(state)[chosen] for name, of in STATES.items()},
+        unavailable_from_ms=agents.unavailable_from_ms[chosen],
+        unavailable_for_ms=agents.unavailable_for_ms[chosen],
+        of_agent=np.repeat(np.arange(len(there)), [len(each) for each in of_each]),
+        framework=framework,
+        role=state.clients.role[client],
+        held=state.space.by_column(ledger.books.held[holdings]),
+        offered=state.space.by_column(ledger.books.offered[holdings]),
+        frameworks={each: state.frameworks.info[each] for each in set(framework.tolist())},
+        paths=list(state.roles.path),
+    )
+
+
+def write(copied: AgentsCopy) -> Iterator[pb.ListedAgent]:
+    """Write agents; what drains them is not told yet; on any thread."""
+    rows = copied.rows
     held = rows.used + rows.offered
     share = agent_rows.part_of(held, rows.capacity).max(axis=1, initial=0.0)
     free = np.maximum(rows.capacity - held, 0)
-    flags = {name: of(state) for name, of in STATES.items()}
-    for place, handle in enumerate(handles.tolist()):
-        info = agents.info[handle] or AgentInfo("")
-        count, holders = _holders(allocator, rows, place, handle)
+    # Where the holdings of each agent begin, and end.
+    bounds = np.searchsorted(copied.of_agent, np.arange(len(copied.info) + 1)).tolist()
+    for place, info in enumerate(copied.info):
+        inside = slice(bounds[place], bounds[place + 1])
         yield pb.ListedAgent(
             agent_id=info.agent_id,
             hostname=info.hostname,
             attributes=info.attributes,
             region=info.region,
             zone=info.zone,
-            states=true_names((name, bool(flag[handle])) for name, flag in flags.items()),
+            states=true_names((name, bool(flag[place])) for name, flag in copied.flags.items()),
             total=quantities_of(rows.resources, rows.capacity[place]),
             free=quantities_of(rows.resources, free[place]),
             offered=quantities_of(rows.resources, rows.offered[place]),
             used=quantities_of(rows.resources, rows.used[place]),
             held_share=float(share[place]),
-            frameworks=count,
-            holders=holders,
-            unavailable_from_ms=int(agents.unavailable_from_ms[handle]),
-            unavailable_for_ms=int(agents.unavailable_for_ms[handle]),
+            frameworks=len(set(copied.framework[inside].tolist())),
+            holders=_holders(copied, place, inside),
+            unavailable_from_ms=int(copied.unavailable_from_ms[place]),
+            unavailable_for_ms=int(copied.unavailable_for_ms[place]),
         )
 
 
-def _holders(
-    allocator: Allocator, rows: agent_rows.AgentRows, place: int, handle: int
-) -> tuple[int, list[Holder]]:
-    """How many frameworks hold something on an agent, and what, the largest part first."""
-    state = allocator.state
-    books, clients = state.ledger.books, state.clients
-    holdings = state.ledger.rows_of_agent(handle)
-    client = books.client[holdings]
-    held = state.space.by_column(books.held[holdings])
-    offered = state.space.by_column(books.offered[holdings])
-    share = agent_rows.part_of(held, rows.capacity[place][None]).max(axis=1, initial=0.0)
-    found = []
-    for row in np.argsort(-share, kind="stable")[:PARTS_MAX].tolist():
-        framework = int(clients.framework[client[row]])
-        info = state.frameworks.info[framework]
+def _holders(copied: AgentsCopy, place: int, inside: slice) -> list[Holder]:
+    """Who holds something on an agent, the largest part first."""
+    rows, found = copied.rows, []
+    capacity = rows.capacity[place][None]
+    share = agent_rows.part_of(copied.held[inside], capacity).max(axis=1, initial=0.0)
+    for number in np.argsort(-share, kind="stable")[:PARTS_MAX].tolist():
+        row = inside.start + number
+        handle = int(copied.framework[row])
+        info = copied.frameworks[handle]
         found.append(
             Holder(
-                framework=(info.name or info.framework_id) if info else f"framework {framework}",
+                framework=(info.name or info.framework_id) if info else f"framework {handle}",
                 framework_id=info.framework_id if info else "",
-                role=state.roles.path[int(clients.role[client[row]])],
-                held=quantities_of(rows.resources, held[row]),
-                offered=quantities_of(rows.resources, offered[row]),
-                share=float(share[row]),
+                role=copied.paths[int(copied.role[row])],
+                held=quantities_of(rows.resources, copied.held[row]),
+                offered=quantities_of(rows.resources, copied.offered[row]),
+                share=float(share[number]),
             )
         )
-    return len(np.unique(clients.framework[client])), found
+    return found

@@ -1,11 +1,12 @@
 """Frameworks, with what they hold and need in each of their roles."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core import Allocator, FrameworkInfo, State
+from allocator.core import Allocator, Bools, FrameworkInfo
 from allocator.explain import UnknownSubjectError, handle_of_agent, rows_of_role
 from allocator.server.reports import report
 from allocator.server.reports.agent_rows import natural
@@ -16,73 +17,85 @@ from allocator.v1 import admin_pb2 as pb
 STATES = ("active", "inactive", "suppressed", "waiting")
 
 
-def list_frameworks(
-    allocator: Allocator, request: pb.ListFrameworksRequest
-) -> pb.ListFrameworksResponse:
-    """Choose and read.
+class FrameworksCopy(NamedTuple):
+    """What frameworks are chosen from, and what is told of them.
+
+    `info`, `active`: by handle.
+    `fitting`: handles of those in the role and on the agent that are asked for.
+    """
+
+    books: Report
+    info: list[FrameworkInfo | None]
+    active: Bools
+    fitting: set[int]
+
+
+def copy(allocator: Allocator, request: pb.ListFrameworksRequest) -> FrameworksCopy:
+    """Copy what is needed; on the core's thread.
 
     Raises UnknownWordError and UnknownSubjectError.
     """
     check_state(request.state, STATES)
-    most = most_of(request.limit)
-    books = report.read(allocator)
-    rows = _rows_by_framework(allocator.state, books)
-    found = [each for each in _chosen(allocator.state, request) if each in rows]
-    states = {each: _states(allocator.state, books, each, rows[each]) for each in found}
+    state = allocator.state
+    fitting = set(range(len(state.frameworks.info)))
+    if request.role:
+        clients = rows_of_role(state, request.role)
+        fitting &= {int(state.clients.framework[each]) for each in clients}
+    if request.agent:
+        ledger = state.ledger
+        holdings = ledger.rows_of_agent(handle_of_agent(state, request.agent))
+        fitting &= set(state.clients.framework[ledger.books.client[holdings]].tolist())
+    books, info = report.read(allocator), list(state.frameworks.info)
+    return FrameworksCopy(books, info, state.frameworks.active.copy(), fitting)
+
+
+def write(copied: FrameworksCopy, request: pb.ListFrameworksRequest) -> pb.ListFrameworksResponse:
+    """Choose, in order of names, and write; on any thread. Raises as `copy` does."""
+    books, infos = copied.books, copied.info
+    rows = _rows_by_framework(copied)
+    found = [each for each in sorted(copied.fitting) if each in rows]
+    if request.names:
+        named = _named(infos, set(request.names))
+        found = [each for each in found if each in named]
+    states = {each: _states(copied, each, rows[each]) for each in found}
     if request.state:
         found = [each for each in found if request.state in states[each]]
-    infos = allocator.state.frameworks.info
 
     def name(handle: int) -> tuple[object, str]:
         info = infos[handle] or FrameworkInfo("")
         return natural(info.name or info.framework_id), info.framework_id
 
-    shown = heapq.nsmallest(most, found, key=name)
+    shown = heapq.nsmallest(most_of(request.limit), found, key=name)
     dominant = books.dominant_resource(books.clients.held)
     written = [_written(books, infos[each], rows[each], states[each], dominant) for each in shown]
     return pb.ListFrameworksResponse(frameworks=written, left_out=len(found) - len(shown))
 
 
-def _rows_by_framework(state: State, books: Report) -> Mapping[int, list[int]]:
+def _rows_by_framework(copied: FrameworksCopy) -> Mapping[int, list[int]]:
     """Rows of the report by the framework's handle; one without roles has none."""
     found: dict[int, list[int]] = {
-        handle: [] for handle, info in enumerate(state.frameworks.info) if info is not None
+        handle: [] for handle, info in enumerate(copied.info) if info is not None
     }
-    for row, handle in enumerate(books.clients.framework.tolist()):
+    for row, handle in enumerate(copied.books.clients.framework.tolist()):
         found.setdefault(handle, []).append(row)
     return found
 
 
-def _chosen(state: State, request: pb.ListFrameworksRequest) -> Iterable[int]:
-    """Find the handles of the frameworks that are asked for, ascending."""
-    found = set(range(len(state.frameworks.info)))
-    if request.names:
-        found &= set(_named(state, list(request.names)))
-    if request.role:
-        clients = rows_of_role(state, request.role)
-        found &= {int(state.clients.framework[each]) for each in clients}
-    if request.agent:
-        ledger = state.ledger
-        holdings = ledger.rows_of_agent(handle_of_agent(state, request.agent))
-        found &= set(state.clients.framework[ledger.books.client[holdings]].tolist())
-    return sorted(found)
-
-
-def _named(state: State, names: list[str]) -> Iterator[int]:
+def _named(infos: Sequence[FrameworkInfo | None], names: set[str]) -> set[int]:
     """Find the frameworks that have one of these ids or names."""
-    missing = set(names)
-    for handle, info in enumerate(state.frameworks.info):
-        if info is not None and (mine := {info.framework_id, info.name}) & set(names):
+    found, missing = set(), set(names)
+    for handle, info in enumerate(infos):
+        if info is not None and (mine := {info.framework_id, info.name} & names):
+            found.add(handle)
             missing -= mine
-            yield handle
-    for name in (each for each in names if each in missing):
-        infos = [info for info in state.frameworks.info if info is not None]
-        known = [each for info in infos for each in (info.name, info.framework_id)]
+    for name in sorted(missing):
+        known = [each for info in infos if info for each in (info.name, info.framework_id)]
         raise UnknownSubjectError("framework", name, known)
+    return found
 
 
-def _states(state: State, books: Report, handle: int, rows: list[int]) -> list[str]:
-    active, clients = bool(state.frameworks.active[handle]), books.clients
+def _states(copied: FrameworksCopy, handle: int, rows: list[int]) -> list[str]:
+    active, clients = bool(copied.active[handle]), copied.books.clients
     suppressed = bool(rows) and bool(clients.suppressed[rows].all())
     flags = (
         ("active", active and not suppressed),

@@ -4,22 +4,19 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from allocator.core import UNBOUNDED, Allocator, Bools
+from allocator.core import UNBOUNDED, Bools
 from allocator.explain import UnknownSubjectError
-from allocator.server.reports import report
 from allocator.server.reports.report import Report, below, quantities_of
 from allocator.server.views.lists.bounds import most_of
 from allocator.v1 import admin_pb2 as pb
 
 
-def list_roles(allocator: Allocator, request: pb.ListRolesRequest) -> pb.ListRolesResponse:
-    """Choose and read.
+def write(books: Report, request: pb.ListRolesRequest) -> pb.ListRolesResponse:
+    """Choose, in order of paths, and write; on any thread.
 
     Raises UnknownWordError and UnknownSubjectError.
     """
-    most = most_of(request.limit)
-    books = report.read(allocator)
-    paths = books.roles.path
+    most, paths = most_of(request.limit), books.roles.path
     for name in (*request.names, *([request.role] if request.role else ())):
         if not name or name not in paths:
             raise UnknownSubjectError("role", name, [each for each in paths if each])

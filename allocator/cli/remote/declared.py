@@ -1,0 +1,159 @@
+"""`settings export` and `apply`: what is set, as a file, and a file put in force."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from google.protobuf.message import Message
+
+from allocator.cli.local.plugins import Plugins, load_policies
+from allocator.cli.remote.connection import Sidecar, printed_by, remote
+from allocator.cli.tree import Exit, check_there, fail
+from allocator.settable import RULES, SettingKind, Value
+
+if TYPE_CHECKING:
+    from allocator.core import OperatorChange
+    from allocator.server.config import Loaded
+    from allocator.v1 import settings_pb2
+
+SETTABLE: Mapping[str, tuple[str, ...]] = {
+    "policy": ("name", "selection", "mode", "flat", "parameters", "subtrees"),
+    "shadow": ("policy", "selection", "mode", "parameters"),
+}
+"""What operators can set that is no rule, as the configuration calls it."""
+
+STANDARD_INPUT = Path("/dev/stdin")
+
+
+def register(app: typer.Typer, settings: typer.Typer) -> None:
+    """Add `apply` to all commands, and `export` to those of the settings."""
+    remote(settings, "export", None)(settings_export)
+    show = printed_by("allocator.cli.render.setting_tables", "differences")
+    remote(app, "apply", show)(apply)
+
+
+def settings_export(
+    sidecar: Sidecar,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Also options that only the configuration sets, as http.port."),
+    ] = False,
+) -> None:
+    """Write what differs from the defaults, as TOML that the configuration and `apply` read."""
+    from allocator.server.config import Config
+    from allocator.server.config.schema import model_of, toml_value
+
+    if sidecar.form is not None:
+        text = f"--output {sidecar.form}: an export is TOML; `settings show` has {sidecar.form}"
+        raise typer.BadParameter(text)
+    rows = {each.key: each.value for each in sidecar.ask("ListSettings").settings if not each.scope}
+    for name, section in Config.model_fields.items():
+        model = model_of(section)
+        if model is None or not (name in SETTABLE or everything):
+            continue
+        lines = [
+            f"{key} = {rows[f'{name}.{key}']}"
+            for key, option in model.model_fields.items()
+            if (everything or key in SETTABLE[name])
+            and rows.get(f"{name}.{key}", "")
+            not in {"", toml_value(option.get_default(call_default_factory=True), option)}
+        ]
+        if lines:
+            typer.echo("\n".join([f"[{name}]", *lines, ""]))
+    for kind in RULES:
+        response = sidecar.ask(f"List{kind.title}s")
+        for rule in getattr(response, kind.plural):
+            typer.echo("\n".join([f"[[{kind.name}]]", *_rule_lines(kind, rule), ""]))
+
+
+def _rule_lines(kind: SettingKind, rule: Any) -> Iterator[str]:  # noqa: ANN401 - as the kind says
+    from allocator.core import format_quantities
+    from allocator.server.config.schema import toml_value
+
+    for name in kind.scope.fields:
+        if text := getattr(rule, name):
+            yield f"{name} = {toml_value(text)}"
+    if kind.value is Value.AMOUNTS:
+        found = getattr(rule, kind.field)
+        amounts = dict(zip(found.name, found.amount, strict=True))
+        yield f"{kind.called} = {toml_value(format_quantities(amounts))}"
+    elif kind.value is not Value.NOTHING:
+        yield f"{kind.called} = {toml_value(getattr(rule, kind.field))}"
+    for flag in kind.flags:
+        if getattr(rule, flag.name):
+            yield f"{flag.name} = true"
+
+
+def apply(
+    sidecar: Sidecar,
+    file: Annotated[
+        Path,
+        typer.Option("--file", "-f", metavar="FILE", help="TOML file; -: standard input."),
+    ],
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Also take back what operators set and the file does not."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, and show what would differ.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Set also what can't be meant, as `set --force` does.")
+    ] = False,
+    plugin: Plugins = None,
+) -> Message:
+    """Set all that a file says of the policy, the shadow and rules, or nothing of it.
+
+    Shows what differs: + is new, - is taken back, ~ changes. What the file does not name stays,
+    unless --prune is given.
+    """
+    load_policies(plugin)
+    changes = list(map(_kept, _changes(_read(file))))
+    response: Message = sidecar.ask(
+        "ApplySettings", changes=changes, prune=prune, dry_run=dry_run, force=force
+    )
+    return response
+
+
+def _read(file: Path) -> "Loaded":
+    """Read the file as the configuration is read, or end with every problem of it."""
+    from allocator.server.config import ConfigError, load_all
+
+    path = STANDARD_INPUT if file == Path("-") else file
+    check_there(path)
+    try:
+        return load_all(path, {}, (), stream=path == STANDARD_INPUT)
+    except ConfigError as error:
+        fail(Exit.CONFIG, *map(str, error.problems))
+
+
+def _changes(loaded: "Loaded") -> "Iterator[OperatorChange]":
+    """What the file says; ends where it says what operators cannot set."""
+    from allocator.core import SetPolicy, SetShadow
+
+    named = {str(key[0]) for key in loaded.origins}
+    for key, origin in sorted(loaded.origins.items(), key=lambda each: len(each[0]) < 2):
+        if not _can_be_set(*map(str, key)):
+            mend = "leave it out, and write it into the configuration of the sidecar"
+            text = ".".join(map(str, key[:2]))
+            fail(Exit.USAGE, f"{origin}: {text}: operators cannot set it; {mend}")
+    settings = loaded.config.settings()
+    if "policy" in named:
+        yield SetPolicy(settings.policy)
+    if "shadow" in named:
+        yield SetShadow(settings.shadow)
+    yield from settings.rules()
+
+
+def _can_be_set(section: str, key: str = "", *_parts: str) -> bool:
+    """Whether operators can set an option, or what stands in the table of a rule."""
+    if section in {kind.name for kind in RULES}:
+        return True
+    return section in SETTABLE and (not key or key in SETTABLE[section])
+
+
+def _kept(change: "OperatorChange") -> "settings_pb2.KeptChange":
+    from allocator.wire.settings.overlay import KeptChange, write_kept
+
+    return write_kept(KeptChange(change, "", 0))

@@ -1,0 +1,73 @@
+"""Several changes as one: what would be in force with all of them, and what of it differs."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from allocator import policies
+from allocator.core import EventError, OperatorChange, SessionLimits, Settings
+from allocator.server.operators.setting_rows import scope_of, value_of
+from allocator.settable import POLICY, SHADOW
+from allocator.v1 import admin_pb2 as pb
+from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured
+
+
+class Applied(NamedTuple):
+    """The settings with all changes.
+
+    overlay: what operators set from then on.
+    differing: the changes that set something otherwise than it is.
+    rows: everything that differs, also what is taken back.
+    """
+
+    settings: Settings
+    overlay: Overlay
+    differing: tuple[OperatorChange, ...]
+    rows: tuple[pb.SettingChange, ...]
+
+
+def applied(
+    changes: Sequence[OperatorChange],
+    now: Settings,
+    base: Settings,
+    overlay: Overlay,
+    limits: SessionLimits,
+    *,
+    by: str,
+    prune: bool,
+) -> Applied:
+    """Work out what would be in force; nothing is changed.
+
+    now, base: the settings in force, and those of the configuration.
+    by: who makes the changes.
+    prune: take back what operators set and no change is about.
+    Raises EventError for the first change that is not possible: then none is.
+    """
+    differing = tuple(each for each in changes if value_of(now.before(each)) != value_of(each))
+    new = overlay.without(())
+    if prune:
+        wanted = {each.key for each in changes}
+        new.changes = {key: kept for key, kept in new.changes.items() if key in wanted}
+    at_ms = int(time.time() * 1000)
+    for each in differing:
+        new.note(KeptChange(each, by, at_ms), configured(base))
+    settings, refused = new.over(base, limits, policies.build)
+    for key, why in refused.items():
+        scope = f" {scope_of(key)}" if scope_of(key) else ""
+        raise EventError("value", key[0], f"{key[0]}{scope}: {why}")
+    return Applied(settings, new, differing, tuple(_rows(now, settings)))
+
+
+def _rows(before: Settings, after: Settings) -> Iterator[pb.SettingChange]:
+    """What differs between two settings, in words."""
+    old, new = _words(before), _words(after)
+    for key in dict.fromkeys((*old, *new)):
+        if old.get(key, "") != new.get(key, ""):
+            yield pb.SettingChange(
+                key=key[0], scope=scope_of(key), before=old.get(key, ""), after=new.get(key, "")
+            )
+
+
+def _words(settings: Settings) -> dict[Key, str]:
+    standing = (*settings.standing(POLICY), *settings.standing(SHADOW), *settings.rules())
+    return {each.key: value_of(each) for each in standing}
