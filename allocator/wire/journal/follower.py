@@ -30,11 +30,11 @@ from allocator.wire.session.sidecar import Sidecar
 class Difference:
     """Where what was recorded, and what comes of it here, are not the same.
 
-    `record`: number of the record, from 1 with the sidecar's first.
+    `record`: number of the record, from 1 with the sidecar's first; at a checkpoint of the last.
     `session`: the record's.
     `reason`: what differs, in words.
-    `dissent`: of a cycle that the policy decides otherwise. None: the answer differs, or the state
-        at a checkpoint, so the books did so, too.
+    `dissent`: of a cycle that the policy decides otherwise; the books stay right. None: the books
+        were not right, or cannot be any more.
     """
 
     record: int
@@ -44,7 +44,7 @@ class Difference:
 
 
 class UndecidedError(Exception):
-    """A cycle came to no end where it was recorded, or no grants were recorded."""
+    """A cycle was not decided where it was recorded, or its grants are missing."""
 
 
 class Follower:
@@ -65,9 +65,9 @@ class Follower:
     ) -> None:
         """Begin with nothing.
 
-        `build_policy`: the registry that the other one has; policies are made, and asked only where
-            cycles are verified.
-        `substitute`: what decides there where a policy cannot; only for cycles that are verified.
+        `build_policy`: the registry that the other one has. Policies are made in any case, and
+            asked only where cycles are verified.
+        `substitute`: what decides there where a policy cannot; asked as policies are.
         `verify_every`: 1: every cycle is decided again; n: every nth, by its number; 0: none.
         `make`: makes allocators, as the class does.
         """
@@ -93,19 +93,23 @@ class Follower:
             from.
         """
         player, found = self._player, self._player.found
-        before = found.differing, found.checkpoints_differing
+        before = found.differing, found.refused, found.checkpoints_differing
         self._told.answered, self._told.wrong, self._dissent = record.answered, "", None
         player.take(record)
-        differences = []
-        if self._dissent is not None:
-            differences.append(Difference(*self._place, self._dissent.reason, self._dissent))
-        if found.differing > before[0]:
-            differences.append(Difference(*self._place, self._told.wrong or "another answer"))
-            player.forget()
-        if found.checkpoints_differing > before[1]:  # then it went on from the checkpoint
-            differences.append(Difference(player.done, 0, "another state"))
+        asked = self._place  # what an answer is to; else the record itself counts
         if not record.HasField("answered"):
             self._place = player.done, record.session
+        differences = []
+        if self._dissent is not None:
+            differences.append(Difference(*asked, self._dissent.reason, self._dissent))
+        if found.differing > before[0]:
+            differences.append(Difference(*asked, self._told.wrong or "another answer"))
+            player.forget()
+        if found.refused > before[1]:  # a stream tells only what was possible
+            differences.append(Difference(*self._place, "what an operator set is refused here"))
+            player.forget()
+        if found.checkpoints_differing > before[2]:  # then it went on from the checkpoint
+            differences.append(Difference(*self._place, "another state"))
         return tuple(differences)
 
     def _decide(self, question: Question) -> Decided:
@@ -145,4 +149,4 @@ class _Told:
 def _failure(name: str) -> Exception:
     """Make an exception of the class that ended the session there, for it stands in the answer."""
     kind = type(name, (UndecidedError,), {}) if name else UndecidedError
-    return kind("the cycle came to no end")
+    return kind("the cycle was not decided")

@@ -20,8 +20,8 @@ from allocator.wire.settings.operator_settings import OperatorEvent
 class Recorder:
     """Does what the sidecar is told, and writes records of a stream.
 
-    A record comes before what it tells is done. Behind each request stands what was answered, be it
-    nothing, so that a follower need not wait for the next record.
+    Behind each request stands what was answered, be it nothing, so that a follower need not wait
+    for the next record. What is refused of operators changes nothing, and is not told.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class Recorder:
 
     def step(self, event: OperatorEvent) -> None:
         """Apply what operators set, or a plan, as `Sidecar.step`; raises EventError as that."""
-        self._write(operator_record(event))
         self.sidecar.step(event)
+        self._write(operator_record(event))
 
     def look(self) -> None:
         """Bring up to date what scores are worked out from."""

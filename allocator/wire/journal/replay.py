@@ -1,7 +1,6 @@
 """What a sidecar answered, computed again from its journal."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -40,6 +39,7 @@ class Found:
     `checkpoints`, `checkpoints_differing`: files that went on from the one before and could be
         compared with it; and that differed.
     `repeated`, `missing`: records that stood in two files; and that stand in none.
+    `refused`: what operators set that was not possible; then it was refused, too.
     `differences`: the first of those that differed, in words.
     """
 
@@ -54,6 +54,7 @@ class Found:
     checkpoints_differing: int = 0
     repeated: int = 0
     missing: int = 0
+    refused: int = 0
     differences: list[str] = field(default_factory=list)
 
 
@@ -250,6 +251,9 @@ class Replay:
         before = counts.sessions_opened, counts.cycles, counts.decisions
         try:
             answers = _tell(sidecar, record, answered or journal_pb2.JournalAnswered())
+        except EventError:
+            self.found.refused += 1
+            answers = []
         except JournalError:
             # The state cannot be relied on any more: wait for a file with a checkpoint.
             self._sidecar = None
@@ -299,7 +303,10 @@ def _tell(
     record: journal_pb2.JournalRecord,
     answered: journal_pb2.JournalAnswered,
 ) -> list[Answer]:
-    """Do what a record says was done."""
+    """Do what a record says was done.
+
+    Raises EventError where it is what an operator set and is not possible.
+    """
     match record.WhichOneof("record"):
         case "opened":
             number = sidecar.open()
@@ -315,7 +322,5 @@ def _tell(
         case _:
             event = read_operator(record)
             if event is not None:
-                # What was refused then is refused again.
-                with suppress(EventError):
-                    sidecar.step(event)
+                sidecar.step(event)
     return []

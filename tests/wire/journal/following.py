@@ -203,10 +203,14 @@ class Followed:
         self.recorder.look()
         self.compare()
 
-    def compare_trails(self) -> None:
-        """What explanations are made of, as far as the first follower has heard it."""
+    def compare_rest(self) -> None:
+        """What no checkpoint holds, of who followed from the beginning: counts and trails.
+
+        Metrics and explanations are made of these.
+        """
         follower = self.followers[0].sidecar
         assert follower is not None
+        assert follower.counts == self.sidecar.counts
         ours, theirs = self.allocator.trail, follower.allocator.trail
         assert ours is not None
         assert theirs is not None
@@ -226,12 +230,15 @@ class Meddled(Followed):
     random = Random(0)
     plans = 0
     joined = 0
+    reclaims = 0
 
     def first_plan(self, policy: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
         return self.a_plan(self.allocator) if self.random.random() < 0.5 else None
 
     def receive(self, number: int, data: bytes) -> list[Answer]:
         answers = super().receive(number, data)
+        for _, response in answers:
+            self.reclaims += len(response.decisions.reclaims.framework)
         if self.random.random() < 0.2:
             name = self.random.choice(sorted(self._meddling()))
             self._meddling()[name]()

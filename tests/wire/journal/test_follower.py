@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from random import Random
@@ -17,6 +18,7 @@ from allocator.core import (
     Grants,
     Plan,
     PlanningPolicy,
+    Policy,
     PolicySpec,
     SetPolicy,
     Settings,
@@ -79,7 +81,7 @@ def random_life(
     scenario = RandomScenario(seed, duration_ms=duration_ms, event_ms=100)
     audited = Audited(scenario, link, cut_every_ms=2_000, until_ms=duration_ms)
     record = play(audited, link, tell_demand=seed % 2 == 0).record
-    followed.compare_trails()
+    followed.compare_rest()
     assert record.offers > 20
     assert followed.joined
     return followed
@@ -91,6 +93,12 @@ def test_a_follower_knows_the_same_after_each_record(spec):
     followed = random_life(spec, seed=3)
     planned = any(record.answered.HasField("first_plan") for record in followed.records)
     assert planned == isinstance(build(spec), PlanningPolicy)
+    assert any(record.answered.grants.special for record in followed.records)
+
+
+def test_requests_to_leave_agents_are_followed():
+    preempting = PolicySpec("quincy", mode="characterised", parameters={"preempt": "on"})
+    assert random_life(preempting, seed=3).reclaims
 
 
 @pytest.mark.long
@@ -244,6 +252,24 @@ def test_a_follower_that_gave_up_goes_on_from_a_checkpoint():
     followed.join(follower)
     module.batch(cycle=True)
     followed.compare()
+
+
+def test_a_change_that_is_refused_by_the_follower_only_is_reported():
+    """As of a policy that is not installed there."""
+
+    def without_tsf(spec: PolicySpec) -> Policy:
+        if spec.name == "tsf":
+            raise ValueError("name: there is no policy 'tsf'")
+        return build(spec)
+
+    followed = Followed(Settings(policy=POLICY))
+    follower = followed.join(new_follower(without_tsf))
+    with suppress(AssertionError):  # the marks differ
+        followed.step(SetPolicy(PolicySpec("tsf")))
+    (difference,) = followed.differences
+    assert (difference.record, difference.session) == (1, 0)
+    assert difference.reason == "what an operator set is refused here"
+    assert follower.sidecar is None
 
 
 def test_a_checkpoint_in_the_middle_is_compared():
