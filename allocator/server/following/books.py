@@ -241,10 +241,13 @@ class FollowedBooks:
         begun_s = time.thread_time()
         try:
             self._take(message)
-        except JournalError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, a record was not applied.
             # Wait for the next checkpoint: the reader calls again.
             self._following, self._position, self._broken = None, -1, True
-            _log.error("the books cannot follow, and begin anew", error=str(error))
+            defect = None if isinstance(error, JournalError) else error
+            _log.error(
+                "the books cannot follow, and begin anew", error=str(error), exc_info=defect
+            )
         finally:
             self._room.release()
         if message.HasField("figures"):
