@@ -51,7 +51,12 @@ class RuleRpcs:
         self._loop = loop
         self._changes = changes
 
-    def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Any:  # noqa: ANN401
+    def _list(
+        self,
+        kind: SettingKind,
+        _: Message,
+        context: grpc.ServicerContext,
+    ) -> Any:  # noqa: ANN401 - as the kind says
         listed = self._ask(context, partial(self._listed, kind))
         return _response(f"List{kind.title}sResponse", {kind.plural: listed})
 
