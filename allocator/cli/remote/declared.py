@@ -44,10 +44,10 @@ def settings_export(
     from allocator.server.config import Config
     from allocator.server.config.schema import model_of, toml_value
 
+    rows = {each.key: each.value for each in sidecar.ask("ListSettings").settings if not each.scope}
     if sidecar.form is not None:
         text = f"--output {sidecar.form}: an export is TOML; `settings show` has {sidecar.form}"
         raise typer.BadParameter(text)
-    rows = {each.key: each.value for each in sidecar.ask("ListSettings").settings if not each.scope}
     for name, section in Config.model_fields.items():
         model = model_of(section)
         if model is None or not (name in SETTABLE or everything):

@@ -245,9 +245,7 @@ class FollowedBooks:
             # Wait for the next checkpoint: the reader calls again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
-            _log.error(
-                "the books cannot follow, and begin anew", error=str(error), exc_info=defect
-            )
+            _log.error("the books cannot follow, and begin anew", error=str(error), exc_info=defect)
         finally:
             self._room.release()
         if message.HasField("figures"):
