@@ -80,6 +80,44 @@ def questions(stub: admin_pb2_grpc.AdminServiceStub) -> list[Callable[[], object
     ]
 
 
+def beside_eight(
+    stub: admin_pb2_grpc.AdminServiceStub, module: GrpcModule, sidecar: SidecarProcess
+) -> None:
+    """Ask all questions on and on, and look meanwhile how long cycles and the status take."""
+    over = threading.Event()
+    short_s: list[float] = []
+
+    def ask_on(ask: Callable[[], object]) -> None:
+        while not over.is_set():
+            with suppress(grpc.RpcError):
+                ask()
+
+    def look() -> None:
+        while not over.is_set():
+            begun_s = time.monotonic()
+            stub.GetStatus(pb.GetStatusRequest(), timeout=60)
+            short_s.append(time.monotonic() - begun_s)
+            time.sleep(0.2)
+
+    threads = [threading.Thread(target=ask_on, args=(each,)) for each in questions(stub)]
+    threads.append(threading.Thread(target=look))
+    for each in threads:
+        each.start()
+    time.sleep(1.0)
+    beside, cost = cycles(module, sidecar)
+    over.set()
+    for each in threads:
+        each.join()
+    print(
+        f"beside eight: answer median {1000 * statistics.median(beside):.0f} ms, most"
+        f" {1000 * max(beside):.0f}; decider {1000 * cost:.0f} ms a round"
+    )
+    print(
+        f"status meanwhile: median {statistics.median(short_s):.2f} s, most"
+        f" {max(short_s):.2f} s of {len(short_s)}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agents", type=int, default=50_000)
@@ -119,37 +157,7 @@ def main() -> None:
                 f"question {number}: {time.monotonic() - begun_s:.2f} s, observer"
                 f" {cpu_s(observer) - its_s:.2f} s of processor"
             )
-        over, short_s = threading.Event(), []
-
-        def ask_on(ask: Callable[[], object]) -> None:
-            while not over.is_set():
-                with suppress(grpc.RpcError):
-                    ask()
-
-        def look() -> None:
-            while not over.is_set():
-                begun_s = time.monotonic()
-                stub.GetStatus(pb.GetStatusRequest(), timeout=60)
-                short_s.append(time.monotonic() - begun_s)
-                time.sleep(0.2)
-
-        threads = [threading.Thread(target=ask_on, args=(each,)) for each in questions(stub)]
-        threads.append(threading.Thread(target=look))
-        for each in threads:
-            each.start()
-        time.sleep(1.0)
-        beside, cost = cycles(module, sidecar)
-        over.set()
-        for each in threads:
-            each.join()
-        print(
-            f"beside eight: answer median {1000 * statistics.median(beside):.0f} ms, most"
-            f" {1000 * max(beside):.0f}; decider {1000 * cost:.0f} ms a round"
-        )
-        print(
-            f"status meanwhile: median {statistics.median(short_s):.2f} s, most"
-            f" {max(short_s):.2f} s of {len(short_s)}"
-        )
+        beside_eight(stub, module, sidecar)
         assert len(first) == ROUNDS
 
 
