@@ -42,8 +42,11 @@ class FollowResponse(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     FIGURES_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
+    FOLLOWS_FIELD_NUMBER: _builtins.int
     position: _builtins.int
-    """How many records the process had written by the last of these; not set within a checkpoint."""
+    """How many records the process had written by the last of these; only where `follows` is set."""
+    follows: _builtins.bool
+    """The checkpoint is complete: what follows are records from then on."""
     @_builtins.property
     def records(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """JournalRecords, each serialised, in order."""
@@ -60,17 +63,16 @@ class FollowResponse(_message.Message):
         self,
         *,
         records: _abc.Iterable[_builtins.bytes] | None = ...,
-        position: _builtins.int | None = ...,
+        position: _builtins.int = ...,
         figures: Global___Figures | None = ...,
         counts: Global___Counts | None = ...,
+        follows: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "counts", b"counts", "figures", b"figures", "position", b"position"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "counts", b"counts", "figures", b"figures", "position", b"position", "records", b"records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "follows", b"follows", "position", b"position", "records", b"records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__position: _TypeAlias = _typing.Literal["position"]  # noqa: Y015
-    _WhichOneofArgType__position: _TypeAlias = _typing.Literal["_position", b"_position"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__position) -> _WhichOneofReturnType__position | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FollowResponse: _TypeAlias = FollowResponse  # noqa: Y015
 
@@ -563,6 +565,7 @@ class PlanFigures(_message.Message):
     last_s: _builtins.float
     running_s: _builtins.float
     age_s: _builtins.float
+    """Negative where there is no plan."""
     def __init__(
         self,
         *,
@@ -573,14 +576,12 @@ class PlanFigures(_message.Message):
         total_s: _builtins.float = ...,
         last_s: _builtins.float = ...,
         running_s: _builtins.float = ...,
-        age_s: _builtins.float | None = ...,
+        age_s: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_age_s", b"_age_s", "age_s", b"age_s"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_s", b"_age_s", "adopted", b"adopted", "age_s", b"age_s", "dropped", b"dropped", "failed", b"failed", "last_s", b"last_s", "late", b"late", "running_s", b"running_s", "total_s", b"total_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adopted", b"adopted", "age_s", b"age_s", "dropped", b"dropped", "failed", b"failed", "last_s", b"last_s", "late", b"late", "running_s", b"running_s", "total_s", b"total_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__age_s: _TypeAlias = _typing.Literal["age_s"]  # noqa: Y015
-    _WhichOneofArgType__age_s: _TypeAlias = _typing.Literal["_age_s", b"_age_s"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__age_s) -> _WhichOneofReturnType__age_s | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlanFigures: _TypeAlias = PlanFigures  # noqa: Y015

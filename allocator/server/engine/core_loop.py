@@ -53,7 +53,7 @@ from allocator.wire import (
 )
 from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.journal.recorder import Recorder
-from allocator.wire.journal.records import for_file, start_record
+from allocator.wire.journal.records import start_record
 from allocator.wire.session.sidecar import KeptState
 
 _T = TypeVar("_T")
@@ -117,12 +117,12 @@ class CoreLoop:
         self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), self._welcome)
         if memory is not None:
             self._sidecar.learn(memory)
-        self._recorder = Recorder(self._sidecar, self._write)
         self._streams: dict[int, SessionStream] = {}
         self._telling = SessionLog()
         self._draining = False
         self.commands = Commands()
         self.feed = Feed()
+        self._recorder = Recorder(self._sidecar, self.feed.write, self._keep)
         self.apart = Apart(lambda: self.allocator, time.monotonic)
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
         self.journal = journal_of(config.journal, self._head)
@@ -231,11 +231,9 @@ class CoreLoop:
         )
         return start, self._sidecar.kept()
 
-    def _write(self, record: journal_pb2.JournalRecord) -> None:
-        """Give a record to the journal and to followers."""
+    def _keep(self, record: journal_pb2.JournalRecord) -> None:
         if self.journal:
-            self.journal.write(for_file(record))
-        self.feed.write(record)
+            self.journal.write(record)
 
     def _open(self, stream: SessionStream) -> None:
         stream.number = self._recorder.open()

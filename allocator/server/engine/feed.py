@@ -75,11 +75,15 @@ class Follower:
         """
         for piece in self._head:
             yield pb.FollowResponse(records=[piece])
-        yield pb.FollowResponse(position=self._position, counts=self._counts, figures=figures())
+        yield pb.FollowResponse(
+            follows=True, position=self._position, counts=self._counts, figures=figures()
+        )
         while not self._ended:
             records = self._next()
             self._position += len(records)
-            yield pb.FollowResponse(records=records, position=self._position, figures=figures())
+            yield pb.FollowResponse(
+                follows=True, records=records, position=self._position, figures=figures()
+            )
 
     def wake(self) -> None:
         """Send a message now, for its figures; any thread may."""

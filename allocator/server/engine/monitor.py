@@ -34,12 +34,15 @@ class Monitor:
     def serving(self) -> None:
         """Sessions are welcome."""
         self._not_ready = ""
-        self.changes += 1
-        self._loop.feed.wake()
+        self.changed()
 
     def draining(self) -> None:
         """From now on they are not."""
         self._not_ready = "shutting down"
+        self.changed()
+
+    def changed(self) -> None:
+        """Have the observer told at once."""
         self.changes += 1
         self._loop.feed.wake()
 

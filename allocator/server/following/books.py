@@ -269,9 +269,9 @@ class FollowedBooks:
         if message.HasField("counts") and follower.sidecar is not None:
             read_counts(message.counts, follower.sidecar.counts)
             self._shown = follower
-        if follower.sidecar is None and message.HasField("position"):
+        if follower.sidecar is None and message.follows:
             raise JournalError("the books are not those of the process that decides any more")
-        if message.HasField("position"):
+        if message.follows:
             self._position = message.position
         self.lag.verified = follower.verified
 
@@ -296,7 +296,7 @@ class FollowedBooks:
                     if not number:
                         self._work.put(self._begin)
                     self.lag.heard_s, told = time.monotonic(), ""
-                    if message.records and message.HasField("position"):
+                    if message.records and message.follows:
                         self.may_work.wait()
                     self._room.acquire()
                     self._work.put(partial(self._apply, message))

@@ -78,7 +78,9 @@ def write_figures(decider: Decider) -> pb.Figures:
         admin_changes=_pairs(operators.audit.counts()),
         calls_refused=_pairs(dict(decider.calls.refused)),
         plans=pb.PlanFigures(
-            running_s=planning.running_s, age_s=planning.age_s, **asdict(planning.counts)
+            running_s=planning.running_s,
+            age_s=-1.0 if planning.age_s is None else planning.age_s,
+            **asdict(planning.counts),
         ),
         failures=dict(failures()),
         not_ready=decider.monitor.readiness(),

@@ -368,7 +368,7 @@ PLANNING: Families[pb.PlanFigures] = (
     gauge(
         "plan_age_seconds",
         "How long ago the plan in force was good for the cluster, in seconds.",
-        lambda planning: planning.age_s if planning.HasField("age_s") else None,
+        lambda planning: None if planning.age_s < 0 else planning.age_s,
     ),
 )
 

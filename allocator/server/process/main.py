@@ -151,6 +151,7 @@ class Server:
     def welcome(self) -> None:
         """Say that sessions can begin."""
         self._health.serving()
+        self.monitor.changed()
 
     @property
     def is_observed(self) -> bool:

@@ -8,6 +8,7 @@ from allocator.wire.codec.validation import WireError
 from allocator.wire.journal.records import (
     answered_record,
     closed_record,
+    for_file,
     looked_record,
     opened_record,
     operator_record,
@@ -21,15 +22,25 @@ class Recorder:
     """Does what the sidecar is told, and writes records of a stream.
 
     Behind each request stands what was answered, be it nothing, so that a follower need not wait
-    for the next record. What is refused of operators changes nothing, and is not told.
+    for the next record. What is refused of operators changes nothing: files
+    hold it, the stream does not.
     """
 
     def __init__(
-        self, sidecar: Sidecar, write: Callable[[journal_pb2.JournalRecord], None]
+        self,
+        sidecar: Sidecar,
+        stream: Callable[[journal_pb2.JournalRecord], None],
+        file: Callable[[journal_pb2.JournalRecord], None] = lambda _record: None,
     ) -> None:
-        """Write from now on what this sidecar is told."""
+        """Write from now on what this sidecar is told.
+
+        `stream`: takes records for those who follow.
+        `file`: takes records for files, before what they tell is done: a file may begin with one,
+            and with the state of that moment.
+        """
         self.sidecar = sidecar
-        self._write = write
+        self._stream = stream
+        self._file = file
 
     def open(self) -> int:
         """Begin a session; gives its number."""
@@ -65,13 +76,19 @@ class Recorder:
 
     def step(self, event: OperatorEvent) -> None:
         """Apply what operators set, or a plan, as `Sidecar.step`; raises EventError as that."""
+        record = operator_record(event)
+        self._file(record)
         self.sidecar.step(event)
-        self._write(operator_record(event))
+        self._stream(record)
 
     def look(self) -> None:
         """Bring up to date what scores are worked out from."""
         self._write(looked_record())
         self.sidecar.allocator.preview()
+
+    def _write(self, record: journal_pb2.JournalRecord) -> None:
+        self._file(for_file(record))
+        self._stream(record)
 
     def _failure(self, number: int) -> str:
         """The defect that ended a session, by its class."""

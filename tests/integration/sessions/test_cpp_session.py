@@ -329,7 +329,7 @@ def test_the_older_of_two_masters_yields():
 
 def test_bad_options_are_said_and_nothing_starts(tmp_path):
     for words, said in (
-        (("--target", "nowhere"), "'nowhere' is no target"),
+        (("--target", "nowhere"), "'nowhere' is not a target"),
         (("--target", "127.0.0.1:1", "--tls-ca", f"{tmp_path}/none"), "cannot be read"),
         (("--target", "127.0.0.1:1", "--tls-key", "k"), "given both, or neither"),
     ):

@@ -2,11 +2,14 @@
 
 import os
 import signal
+import tempfile
 import time
+from pathlib import Path
 
 import grpc
 import pytest
 
+from allocator.server.process.link import new_link
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, settings_pb2, types_pb2
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true, name_of
@@ -78,14 +81,32 @@ def test_it_ends_with_the_process_that_decides_however_that_ends(sidecar):
     await_true(is_gone)
 
 
-def test_the_link_of_both_is_closed_to_others_and_goes_with_them(sidecar, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+@pytest.fixture
+def place(monkeypatch):
+    """Where the next sidecar makes its link; the path of a socket is short."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        monkeypatch.setenv("RUNTIME_DIRECTORY", directory)
+        yield Path(directory)
+
+
+def test_the_link_of_both_is_closed_to_others_and_goes_with_them(place):
     with SidecarProcess() as process:
-        (link,) = tmp_path.glob("mesos-allocator-*")
+        (link,) = place.iterdir()
         assert link.stat().st_mode & 0o077 == 0
         assert {each.name for each in link.iterdir()} == {"decider", "observer"}
         assert process.terminate() == 0
-    assert not list(tmp_path.glob("mesos-allocator-*"))
+    assert not list(place.iterdir())
+
+
+def test_a_place_that_cannot_be_written_or_is_too_long_is_passed_over(monkeypatch, tmp_path):
+    """Each is tried before the next."""
+    long_place = tmp_path / ("x" * 100)
+    long_place.mkdir()
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(long_place))
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    link = new_link(0)
+    assert link.directory.parent == Path("/tmp")
+    link.directory.rmdir()
 
 
 def test_a_question_after_a_change_sees_it(sidecar):
@@ -100,10 +121,9 @@ def test_a_question_after_a_change_sees_it(sidecar):
             assert found == limit
 
 
-def test_an_observer_makes_no_changes(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def test_an_observer_makes_no_changes(place):
     with SidecarProcess():
-        (link,) = tmp_path.glob("mesos-allocator-*")
+        (link,) = place.iterdir()
         target = f"unix:{link}/observer"
         with grpc.insecure_channel(target) as channel, pytest.raises(grpc.RpcError) as refused:
             set_limit(channel)

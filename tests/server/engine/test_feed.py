@@ -34,7 +34,7 @@ def test_a_follower_is_given_a_checkpoint_and_all_records_from_then_on():
     heard = follower.messages(pb.Figures)
     head, behind, first = next(heard), next(heard), next(heard)
     assert numbers([head]) == [100]
-    assert not head.HasField("position")
+    assert not head.follows
     assert (behind.position, behind.counts.cycles, behind.HasField("figures")) == (1, 7, True)
     assert (numbers([first]), first.position) == ([2, 3], 3)
     feed.write(record(4))
