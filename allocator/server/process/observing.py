@@ -1,5 +1,6 @@
 """The observer as a process: follows the one that decides, and answers all questions."""
 
+import os
 import signal
 import socket
 import sys
@@ -42,6 +43,9 @@ QUESTIONS_MAX = 16
 """Questions at a time; further ones wait."""
 
 LOOK_S = 1.0
+
+LOAD_AGAIN_S = 1.0
+"""Loops that could not be loaded, as without descriptors, are tried again after this time."""
 
 _log = structlog.get_logger()
 
@@ -132,13 +136,14 @@ def observe(loaded: Loaded, link: Link) -> int:
     signal.signal(signal.SIGTERM, end)
     call_process("observer")
     structlog.contextvars.bind_contextvars(process="observer")
-    compilation = Compilation()
+    compilation = Compilation(LOAD_AGAIN_S, "the observer follows no session until they are")
     observer = Observer(loaded, link)
     observer.start()
     while not ended.wait(LOOK_S if compilation.ready else 0.05):
         compilation.follow()
-        if compilation.ready:
+        if compilation.ready and not observer.books.may_work.is_set():
             observer.books.may_work.set()
+            _log.info("observing", pid=os.getpid())
         with suppress(Exception):  # no more than a line of the log is lost
             observer.names.look()
     observer.stop()

@@ -28,6 +28,8 @@ PARTS = ("agent-first", "client-first", "core", "plans")
 AGAIN_S = (60.0, 3600.0)
 """After a failure it is tried again: for the first time, and at the longest."""
 
+MEANWHILE = "no session begins until they are, and the master's module decides"
+
 _log = structlog.get_logger()
 
 
@@ -80,8 +82,12 @@ class Compilation:
     `state`, `done`: as in `Progress`.
     """
 
-    def __init__(self, again_s: float = AGAIN_S[0]) -> None:
-        """Begin with nothing; after a failure wait so long, then twice as long, and so on."""
+    def __init__(self, again_s: float = AGAIN_S[0], meanwhile: str = MEANWHILE) -> None:
+        """Begin with nothing; after a failure wait so long, then twice as long, and so on.
+
+        `meanwhile`: what that means, for the log.
+        """
+        self._meanwhile = meanwhile
         self.state = "compiling"
         self.done = 0
         self._loader: threading.Thread | None = None
@@ -216,8 +222,7 @@ class Compilation:
         self._due_s = time.monotonic() + self._again_s
         self.state = "failed"
         _log.error(
-            "the loops could not be compiled; no session begins until they are, and the master's"
-            " module decides; `mesos-allocator warm` shows why",
+            f"the loops could not be compiled; {self._meanwhile}; `mesos-allocator warm` shows why",
             error=why,
             again_in_s=self._again_s,
         )

@@ -331,7 +331,10 @@ def test_bad_options_are_said_and_nothing_starts(tmp_path):
     for words, said in (
         (("--target", "nowhere"), "'nowhere' is not a target"),
         (("--target", "127.0.0.1:1", "--tls-ca", f"{tmp_path}/none"), "cannot be read"),
-        (("--target", "127.0.0.1:1", "--tls-key", "k"), "given both, or neither"),
+        (
+            ("--target", "127.0.0.1:1", "--tls-key", "k"),
+            "give both a certificate and its key for TLS, or neither",
+        ),
     ):
         done = subprocess.run(
             [DRIVER, *words], capture_output=True, text=True, timeout=60, check=False

@@ -24,6 +24,7 @@ def sidecar(tmp_path_factory) -> Iterator[SidecarProcess]:
     with SidecarProcess(
         listen=[f"unix:{tmp_path_factory.mktemp('s')}/s"], compiled=True
     ) as running:
+        running.await_said("observing")
         yield running
 
 
@@ -91,6 +92,7 @@ def test_a_configuration_that_cannot_be_read_ends_nothing(sidecar):
 
 def test_the_first_request_by_http_needs_no_import():
     with SidecarProcess(compiled=True) as fresh:
+        fresh.await_said("observing")
         host, _, port = fresh.http.rpartition(":")
         with socket.create_connection((host, int(port)), 60) as connection:
             time.sleep(0.5)  # until it is accepted
