@@ -43,7 +43,7 @@ def resident_mib(pid: int) -> float:
 def begun(module: GrpcModule, agents: int, frameworks: int) -> None:
     """Tell of the cluster in batches, and of a tenant whose constraint excludes every agent."""
     module.begin(())
-    waiting = list(arrivals(agents, frameworks))[1:]
+    waiting = list(arrivals(agents, frameworks))
     for at in range(0, len(waiting), 2000):
         module.batch(*waiting[at : at + 2000])
     roles = {5000 + number: f"hostile/{number}" for number in range(10)}
