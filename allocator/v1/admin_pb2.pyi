@@ -172,7 +172,8 @@ class StatusWarning(_message.Message):
     """In a few words: "no session", "silent master", "recovery" (the master holds all offers back),
     "policy failed", "starting", "not compiled", "journal off", "starvation",
     "refusals forgotten", "not kept", "no agent left", "asked to leave", "unknown name",
-    "fits nowhere".
+    "fits nowhere"; "not current" (the observer is behind), "not repeated" (a cycle that the
+    observer decided again came out otherwise).
     """
     text: _builtins.str
     """In a sentence."""

@@ -42,6 +42,7 @@ class FollowResponse(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     FIGURES_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
     FOLLOWS_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """How many records the process had written by the last of these; only where `follows` is set."""
@@ -59,6 +60,10 @@ class FollowResponse(_message.Message):
     def counts(self) -> Global___Counts:
         """Totals at the moment of the checkpoint; set once, behind it."""
 
+    @_builtins.property
+    def settings(self) -> Global___SettingFigures:
+        """Sent at the beginning and after each change: they may be large."""
+
     def __init__(
         self,
         *,
@@ -66,11 +71,12 @@ class FollowResponse(_message.Message):
         position: _builtins.int = ...,
         figures: Global___Figures | None = ...,
         counts: Global___Counts | None = ...,
+        settings: Global___SettingFigures | None = ...,
         follows: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "follows", b"follows", "position", b"position", "records", b"records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "follows", b"follows", "position", b"position", "records", b"records", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -81,26 +87,6 @@ class Figures(_message.Message):
     """What the deciding process knows of itself and its books do not say."""
 
     DESCRIPTOR: _descriptor.Descriptor
-
-    @_typing.final
-    class OriginsEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.str
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.str = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
     class ReloadsEntry(_message.Message):
@@ -154,9 +140,6 @@ class Figures(_message.Message):
     LOOPS_FIELD_NUMBER: _builtins.int
     JOURNAL_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
-    OVERLAY_FIELD_NUMBER: _builtins.int
-    CONFIGURATION_FIELD_NUMBER: _builtins.int
-    ORIGINS_FIELD_NUMBER: _builtins.int
     RELOADS_FIELD_NUMBER: _builtins.int
     ADMIN_CHANGES_FIELD_NUMBER: _builtins.int
     CALLS_REFUSED_FIELD_NUMBER: _builtins.int
@@ -176,8 +159,6 @@ class Figures(_message.Message):
     """When the latest batch came, in seconds since 1970; 0: none came."""
     queue_depth: _builtins.int
     """Commands that wait for the thread that decides."""
-    configuration: _builtins.str
-    """The configuration in force as JSON, and where each key comes from."""
     not_ready: _builtins.str
     """Why no session can be taken now; empty where one can."""
     health: _builtins.str
@@ -192,12 +173,6 @@ class Figures(_message.Message):
 
     @_builtins.property
     def state(self) -> Global___StateFigures: ...
-    @_builtins.property
-    def overlay(self) -> _settings_pb2.KeptSettings:
-        """What operators set over the configuration."""
-
-    @_builtins.property
-    def origins(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
     @_builtins.property
     def reloads(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Times that the configuration was read again, by result."""
@@ -227,9 +202,6 @@ class Figures(_message.Message):
         loops: Global___Loops | None = ...,
         journal: Global___JournalFigures | None = ...,
         state: Global___StateFigures | None = ...,
-        overlay: _settings_pb2.KeptSettings | None = ...,
-        configuration: _builtins.str = ...,
-        origins: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         reloads: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         admin_changes: _abc.Iterable[Global___PairCount] | None = ...,
         calls_refused: _abc.Iterable[Global___PairCount] | None = ...,
@@ -238,13 +210,39 @@ class Figures(_message.Message):
         not_ready: _builtins.str = ...,
         health: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cycle_times", b"cycle_times", "journal", b"journal", "loops", b"loops", "overlay", b"overlay", "plans", b"plans", "state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cycle_times", b"cycle_times", "journal", b"journal", "loops", b"loops", "plans", b"plans", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_changes", b"admin_changes", "calls_refused", b"calls_refused", "configuration", b"configuration", "cycle_times", b"cycle_times", "failures", b"failures", "health", b"health", "journal", b"journal", "last_batch_s", b"last_batch_s", "loops", b"loops", "not_ready", b"not_ready", "origins", b"origins", "overlay", b"overlay", "peer", b"peer", "plans", b"plans", "process_id", b"process_id", "queue_depth", b"queue_depth", "reloads", b"reloads", "sessions", b"sessions", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state", b"state", "uptime_s", b"uptime_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_changes", b"admin_changes", "calls_refused", b"calls_refused", "cycle_times", b"cycle_times", "failures", b"failures", "health", b"health", "journal", b"journal", "last_batch_s", b"last_batch_s", "loops", b"loops", "not_ready", b"not_ready", "peer", b"peer", "plans", b"plans", "process_id", b"process_id", "queue_depth", b"queue_depth", "reloads", b"reloads", "sessions", b"sessions", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state", b"state", "uptime_s", b"uptime_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Figures: _TypeAlias = Figures  # noqa: Y015
+
+@_typing.final
+class SettingFigures(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OVERLAY_FIELD_NUMBER: _builtins.int
+    CONFIGURATION_FIELD_NUMBER: _builtins.int
+    configuration: _builtins.str
+    """The configuration in force and where each key comes from, as JSON."""
+    @_builtins.property
+    def overlay(self) -> _settings_pb2.KeptSettings:
+        """What operators set over the configuration."""
+
+    def __init__(
+        self,
+        *,
+        overlay: _settings_pb2.KeptSettings | None = ...,
+        configuration: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["overlay", b"overlay"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configuration", b"configuration", "overlay", b"overlay"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettingFigures: _TypeAlias = SettingFigures  # noqa: Y015
 
 @_typing.final
 class Counts(_message.Message):

@@ -137,20 +137,23 @@ def kept(books: FollowedBooks) -> Iterator[FollowedBooks]:
     books.stop()
 
 
-@contextmanager
-def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Views]:
-    """Have books follow a loop that runs; gives what can be asked of them."""
-    operators = operators or Operators(loop, Loaded(Config(), {}))
+def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
+    """Gather what a core's process says of itself."""
     calls = Calls(Access(Config().access))
-    decider = Decider(
+    return Decider(
         loop,
-        operators,
+        operators or Operators(loop, Loaded(Config(), {})),
         PlanningThread(loop, budget_s=1.0, interval_s=0.0),
         calls,
         lambda: COMPILED,
         Monitor(loop, calls.problem),
     )
-    servicer = RecordServicer(decider)
+
+
+@contextmanager
+def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Views]:
+    """Have books follow a loop that runs; gives what can be asked of them."""
+    servicer = RecordServicer(decider_of(loop, operators))
 
     def connect() -> Iterator[records_pb2.FollowResponse]:
         follower = loop.call(loop.follow).result()

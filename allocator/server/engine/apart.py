@@ -59,7 +59,7 @@ class Apart:
         """Note that nothing came of a process; any thread may."""
         self.failed += 1
         self._failed_s = self._clock()
-        _log.warning("the core's thread works questions out itself", error=reason(error))
+        _log.warning("the core's thread copies the problems of plans itself", error=reason(error))
 
     def _wanted(self) -> bool:
         now_s = self._clock()

@@ -152,11 +152,6 @@ class CoreLoop:
         """Streams that are open."""
         return len(self._sidecar.sessions)
 
-    @property
-    def journal_errors(self) -> int:
-        """Times that the journal could not be written."""
-        return self.journal.errors if self.journal else 0
-
     # Any thread.
 
     def start(self) -> None:

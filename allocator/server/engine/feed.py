@@ -67,23 +67,23 @@ class Follower:
 
     # The follower's thread.
 
-    def messages(self, figures: Callable[[], pb.Figures | None]) -> Iterator[pb.FollowResponse]:
+    def messages(self, add: Callable[[pb.FollowResponse], None]) -> Iterator[pb.FollowResponse]:
         """Give the checkpoint, then records as they come, until `end`.
 
-        `figures`: what the process says of itself, where it is to be said now.
+        `add`: adds to a message what the process says of itself, where it is to be said now.
         Raises BehindError where the follower was cut off.
         """
         for piece in self._head:
             yield pb.FollowResponse(records=[piece])
-        yield pb.FollowResponse(
-            follows=True, position=self._position, counts=self._counts, figures=figures()
-        )
+        message = pb.FollowResponse(follows=True, position=self._position, counts=self._counts)
+        add(message)
+        yield message
         while not self._ended:
             records = self._next()
             self._position += len(records)
-            yield pb.FollowResponse(
-                follows=True, records=records, position=self._position, figures=figures()
-            )
+            message = pb.FollowResponse(follows=True, records=records, position=self._position)
+            add(message)
+            yield message
 
     def wake(self) -> None:
         """Send a message now, for its figures; any thread may."""

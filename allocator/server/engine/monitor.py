@@ -6,9 +6,6 @@ from concurrent.futures import Future
 
 from allocator.server.engine.core_loop import CoreLoop
 
-GLANCE_S = 0.5
-"""How long a look at our health waits: most probes give up after a second."""
-
 BUSY_S = 2.0
 """After so long without an answer the core counts as busy."""
 

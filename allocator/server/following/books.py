@@ -4,7 +4,6 @@ One thread reads the record stream, another one owns the books: it applies recor
 questions between two of them. Nothing here delays a decision.
 """
 
-import queue
 import threading
 import time
 from collections import Counter
@@ -17,7 +16,7 @@ from typing import TypeVar
 import structlog
 
 from allocator.core import Allocator, Detached, Policy, PolicySpec, SessionLimits, Settings, Trail
-from allocator.server.engine.commands import fulfil
+from allocator.server.engine.commands import Commands, fulfil
 from allocator.server.engine.sessions import SessionInfo, info_of
 from allocator.server.following.shadow import Shadow
 from allocator.server.system.lasting import LastingThread
@@ -76,7 +75,8 @@ def read_counts(message: pb.Counts, counts: Counts) -> None:
 class FollowedBooks:
     """The books, and the thread that owns them.
 
-    `figures`: what the process that decides said of itself last; empty before it said anything.
+    `figures`, `settings`: what the process that decides said last of itself and of what is set;
+        empty before it said anything.
     `lag`: how far the books are behind.
     `may_work`: set once the compiled loops are loaded: until then only empty books are followed.
     `shadow`: the policy that looks on.
@@ -100,7 +100,7 @@ class FollowedBooks:
         `limits`, `settings`: of the empty books that are shown before the first checkpoint.
         `verify_every`: every nth cycle is decided again and compared; 0: none.
         """
-        self.figures = pb.Figures()
+        self.figures, self.settings = pb.Figures(), pb.SettingFigures()
         self.lag = Lag()
         self.may_work = threading.Event()
         self.shadow = Shadow(build_apart)
@@ -118,7 +118,7 @@ class FollowedBooks:
             build_policy, settings, limits, substitute=substitute, trail=Trail()
         )
         self._position = -1  # nothing came yet
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._commands = Commands()
         self._room = threading.BoundedSemaphore(MESSAGES_MAX)
         # Questions about a moment that the books have not reached: position, work.
         self._early: list[tuple[int, Callable[[], None]]] = []
@@ -137,12 +137,12 @@ class FollowedBooks:
         """Answer what was asked, then end."""
         self._ending = True
         self._reader.end()
-        self._work.put(None)
+        self._commands.end()
 
     def ask(self, work: Callable[[], _T], after: int = -1) -> Future[_T]:
         """Do some work between two records, once the books have reached a position."""
         future: Future[_T] = Future()
-        self._work.put(partial(self._ask, after, partial(fulfil, future, work)))
+        self._commands.put(partial(self._ask, after, partial(fulfil, future, work)))
         return future
 
     @property
@@ -218,12 +218,11 @@ class FollowedBooks:
             work()
 
     def _run(self) -> None:
-        while (work := self._work.get()) is not None:
+        for work in self._commands.taken():
             try:
                 work()
             except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
                 _log.exception("the books could not be worked on")
-            del work
 
     def _begin(self) -> None:
         """Expect a checkpoint; until it is complete the books are shown as they were."""
@@ -250,6 +249,8 @@ class FollowedBooks:
             self._room.release()
         if message.HasField("figures"):
             self.figures = message.figures
+        if message.HasField("settings"):
+            self.settings = message.settings
         self.lag.busy_s += time.thread_time() - begun_s
         due = [work for after, work in self._early if after <= self._position]
         self._early = [each for each in self._early if each[0] > self._position]
@@ -294,12 +295,12 @@ class FollowedBooks:
                 self._broken = False
                 for number, message in enumerate(self._connect()):
                     if not number:
-                        self._work.put(self._begin)
+                        self._commands.put(self._begin)
                     self.lag.heard_s, told = time.monotonic(), ""
                     if message.records and message.follows:
                         self.may_work.wait()
                     self._room.acquire()
-                    self._work.put(partial(self._apply, message))
+                    self._commands.put(partial(self._apply, message))
                     if self._broken:
                         break
             except (ConnectionError, JournalError) as error:

@@ -33,7 +33,7 @@ def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Rep
 
     `books`: tells how allocators are made.
     `policy`: which policy decides.
-    `copied`: what `Allocator.copied` gave on the core's thread.
+    `copied`: what `Allocator.copied` gave on the books' thread.
     Returns the report of the copy. Its clients are those of the books, row by row.
     """
     return report.read(dealt_anew(books, policy, copied))
@@ -91,7 +91,7 @@ def compare_policies(
     """Compare two policies, on any thread.
 
     `books`: tells how allocators are made.
-    `copied`: what `Allocator.copied` gave on the core's thread.
+    `copied`: what `Allocator.copied` gave on the books' thread.
     Returns `forecasts`: clients for which something differs, the largest difference of fair shares
         first; `unaffected`: frameworks for which nothing does in any role.
     """
@@ -160,7 +160,7 @@ FAILED_PAUSE_MAX_S = 3600.0
 """Where the policy fails again and again it is asked no more seldom than this."""
 
 ANSWER_S = 10.0
-"""How long the core may take before it is left alone until the next time."""
+"""How long the books may take before they are left alone until the next time."""
 
 _log = structlog.get_logger()
 

@@ -1,6 +1,6 @@
 """A policy that looks on: asked after the answers are sent, on a thread of its own.
 
-The thread of the core hands over what it kept of a cycle anyway, and goes on. One comparison is
+The books' thread hands over what it kept of a cycle anyway, and goes on. One comparison is
 under way at a time, and afterwards the thread rests as long as that took; cycles that come
 meanwhile are counted, and passed over.
 """
@@ -111,7 +111,7 @@ class Shadow:
         self._thread: LastingThread | None = None
         self._policy: tuple[PolicySpec, Policy] | None = None
 
-    # The core's thread.
+    # The books' thread.
 
     def after_answers(self, allocator: Allocator) -> None:
         """Take over the latest cycle, if there was one and there is time for it."""

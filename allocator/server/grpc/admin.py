@@ -16,14 +16,19 @@ from google.protobuf.message import Message
 from allocator.server.engine.commands import left_s, reject
 from allocator.server.grpc.access import READS
 from allocator.server.grpc.forwarding import ObserverCalls, status_of
-from allocator.server.grpc.requests import SETS, read_changes, read_request, request_of
+from allocator.server.grpc.requests import (
+    SERVICE,
+    SETS,
+    field_of,
+    listed,
+    messages_of,
+    read_changes,
+    read_request,
+)
 from allocator.server.operators.change_requests import ChangeRequests
-from allocator.settable import POLICY, SHADOW, SettingKind
+from allocator.settable import SettingKind
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
-from allocator.wire.settings.operator_settings import write_policy, write_rule
-
-SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
 
 APPLY = "ApplySettings"
 
@@ -56,8 +61,9 @@ class AdminServicer:
         answer: Callable[..., Message] = self._apply if method == APPLY else self._reset
         if kind := SETS.get(method):
             answer = partial(self._set, method, kind)
+        request, _ = messages_of(method)
         return grpc.unary_unary_rpc_method_handler(
-            answer, request_of(method).FromString, lambda message: message.SerializeToString()
+            answer, request.FromString, lambda message: message.SerializeToString()
         )
 
     def _set(
@@ -73,11 +79,11 @@ class AdminServicer:
         if request.dry_run:
             self._changes.note_trial(context, change)
             return judged
-        listed, told = self._changes.change(
-            context, change, partial(self._listed, kind), judged.change
+        operators = self._changes.operators
+        found, told = self._changes.change(
+            context, change, lambda: listed(kind, operators.in_force), judged.change
         )
-        answer = {_field(kind): listed, "change": told}
-        response: Message = type(judged)(**answer)
+        response: Message = type(judged)(**{field_of(kind): found, "change": told})
         return response
 
     def _apply(
@@ -107,7 +113,7 @@ class AdminServicer:
 
         `refused`: is told why, before that.
         """
-        response = _response_of(method)
+        _, response = messages_of(method)
         trial = type(request)()
         trial.CopyFrom(request)
         trial.dry_run = True
@@ -139,23 +145,3 @@ class AdminServicer:
             return response  # what is in force can be asked for later
         response.settings.extend(pb.GetStatusResponse.FromString(data).settings)
         return response
-
-    # On the core's thread.
-
-    def _listed(self, kind: SettingKind) -> Any:  # noqa: ANN401 - a policy, or rules
-        settings = self._changes.operators.in_force
-        if kind is POLICY:
-            return write_policy(settings.policy)
-        if kind is SHADOW:
-            return None if settings.shadow is None else write_policy(settings.shadow)
-        return list(map(write_rule, settings.standing(kind)))
-
-
-def _field(kind: SettingKind) -> str:
-    """Where a response lists what is in force."""
-    return kind.plural if kind.is_rule else kind.name
-
-
-def _response_of(method: str) -> type[Any]:
-    found = SERVICE.methods_by_name[method].output_type
-    return found._concrete_class  # noqa: SLF001

@@ -42,8 +42,8 @@ BOUNDS = {
     "session": Bounds(2 * SESSIONS_MAX, 0.0),
     # A trial of a policy takes long, and so does the state of a large cluster on a slow line.
     "operator": Bounds(12, 600.0, 30.0),
-    # Ours, and those on other machines.
-    "follower": Bounds(8, 0.0),
+    # Those on other machines: our observer has a server of its own.
+    "follower": Bounds(8, 0.0, 30.0),
     "probe": Bounds(8, 30.0),
     "watch": Bounds(4, 3600.0, 30.0, newest=True),
     "reflection": Bounds(4, 30.0, 10.0, newest=True),

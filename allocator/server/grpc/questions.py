@@ -18,15 +18,24 @@ from allocator.core import Copied, PolicySpec, SetPolicy
 from allocator.server.engine.commands import Ask, left_s, reject, wait
 from allocator.server.following import fair_shares
 from allocator.server.grpc.forwarding import AFTER, TRIAL
-from allocator.server.grpc.requests import SETS, beside, is_forced, read_changes, read_request
+from allocator.server.grpc.requests import (
+    SETS,
+    beside,
+    field_of,
+    is_forced,
+    listed,
+    messages_of,
+    read_changes,
+    read_request,
+)
 from allocator.server.operators.trials import Trials
 from allocator.server.views import dump
 from allocator.server.views.lists import LISTED_MAX
 from allocator.server.views.views import VIEWS, RejectedError, Views
-from allocator.settable import DRAIN, POLICY, RULES, SHADOW, SettingKind
+from allocator.settable import DRAIN, RULES, SettingKind
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
-from allocator.wire.settings.operator_settings import read_policy, write_policy, write_rule
+from allocator.wire.settings.operator_settings import read_policy
 
 # ruff: noqa: N802 - methods bear the names of the RPCs.
 
@@ -75,9 +84,9 @@ class _Questions:
             self._places.release()
 
     def _list(self, kind: SettingKind, _: Message, context: grpc.ServicerContext) -> Message:
-        listed = self._ask(context, partial(self._listed, kind))
-        response: Message = getattr(pb, f"List{kind.title}sResponse")(**{kind.plural: listed})
-        return response
+        found = self._ask(context, partial(self._listed, kind))
+        answer: Message = messages_of(f"List{kind.title}s")[1](**{kind.plural: found})
+        return answer
 
     def _try(
         self,
@@ -95,9 +104,9 @@ class _Questions:
             force=is_forced(kind, request),
             beside=beside(change, request),
         )
-        listed = self._ask(context, partial(self._listed, kind))
-        field = kind.plural if kind.is_rule else kind.name
-        response: Any = getattr(pb, f"Set{kind.title}Response")(**{field: listed, "change": told})
+        found = self._ask(context, partial(self._listed, kind))
+        _, make = messages_of(f"Set{kind.title}")
+        response: Any = make(**{field_of(kind): found, "change": told})
         if isinstance(change, SetPolicy) and not _is_trial(context):
             with self._place(context):
                 self._forecast(change.spec, response, context)
@@ -154,12 +163,7 @@ class _Questions:
     # On the thread that owns the books.
 
     def _listed(self, kind: SettingKind) -> Any:  # noqa: ANN401 - a policy, or rules
-        settings = self._views.books.allocator.settings
-        if kind is POLICY:
-            return write_policy(settings.policy)
-        if kind is SHADOW:
-            return None if settings.shadow is None else write_policy(settings.shadow)
-        return list(map(write_rule, settings.standing(kind)))
+        return listed(kind, self._views.books.allocator.settings)
 
     # On the thread of the request.
 

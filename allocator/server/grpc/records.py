@@ -1,8 +1,10 @@
 """The record stream as gRPC serves it, and what goes with it."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -10,9 +12,9 @@ import grpc
 
 from allocator import __version__
 from allocator.server.config.exchange import write_loaded
-from allocator.server.engine.commands import wait
+from allocator.server.engine.commands import left_s, wait
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.engine.feed import BehindError
+from allocator.server.engine.feed import BehindError, Follower
 from allocator.server.engine.monitor import Monitor
 from allocator.server.engine.planning import PlanningThread
 from allocator.server.grpc.calls import Calls
@@ -23,6 +25,12 @@ from allocator.server.system.lasting import failures
 from allocator.v1 import records_pb2 as pb
 from allocator.v1 import records_pb2_grpc
 from allocator.wire.settings.overlay import write_overlay
+
+PART = 0.05
+"""Part of the core's time that checkpoints for followers may take."""
+
+OBSERVER_PART = 0.5
+"""The same of those for our own observer, which is started anew now and then only."""
 
 RECORDS = pb.DESCRIPTOR.services_by_name["RecordService"].full_name
 
@@ -72,8 +80,6 @@ def write_figures(decider: Decider) -> pb.Figures:
             problem=operators.problem,
             errors=operators.state_errors,
         ),
-        overlay=write_overlay(operators.overlay),
-        configuration=write_loaded(operators.loaded),
         reloads=operators.reloads,
         admin_changes=_pairs(operators.audit.counts()),
         calls_refused=_pairs(dict(decider.calls.refused)),
@@ -93,6 +99,12 @@ def write_figures(decider: Decider) -> pb.Figures:
     return figures
 
 
+def _write_settings(operators: Operators) -> pb.SettingFigures:
+    return pb.SettingFigures(
+        overlay=write_overlay(operators.overlay), configuration=write_loaded(operators.loaded)
+    )
+
+
 def _pairs(counts: dict[tuple[str, str], int]) -> Iterator[pb.PairCount]:
     return (pb.PairCount(first=one, second=two, count=each) for (one, two), each in counts.items())
 
@@ -100,15 +112,22 @@ def _pairs(counts: dict[tuple[str, str], int]) -> Iterator[pb.PairCount]:
 class RecordServicer(records_pb2_grpc.RecordServiceServicer):
     """Gives followers a checkpoint, and all records from then on."""
 
-    def __init__(self, decider: Decider) -> None:
-        self._decider = decider
+    def __init__(self, decider: Decider, part: float = PART) -> None:
+        """`part`: part of the core's time that the checkpoints may take."""
+        self._decider, self._part = decider, part
+        self._one_at_a_time = threading.Lock()
+        self._due_s = 0.0
+
+    def add_to(self, server: grpc.Server) -> None:
+        records_pb2_grpc.add_RecordServiceServicer_to_server(self, server)
 
     def Follow(  # noqa: N802 - the name of the RPC
         self, _: pb.FollowRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.FollowResponse]:
         """Serve one follower, until it leaves."""
         loop = self._decider.loop
-        follower = wait(context, loop.call(loop.follow))
+        with self._turn(context):
+            follower = wait(context, loop.call(self._begun))
         try:
             if context.add_callback(follower.end):
                 yield from follower.messages(self.latest())
@@ -118,17 +137,44 @@ class RecordServicer(records_pb2_grpc.RecordServiceServicer):
         finally:
             loop.feed.remove(follower)
 
-    def latest(self) -> Callable[[], pb.Figures | None]:
-        """Give the figures now and then, and right after a change."""
-        sent_s, sent = 0.0, (-1, -1)
+    @contextmanager
+    def _turn(self, context: grpc.ServicerContext) -> Iterator[None]:
+        """Wait until the core may be held up for a checkpoint again; ends the call otherwise."""
+        within_s = left_s(context)
+        if self._one_at_a_time.acquire(timeout=within_s):
+            try:
+                rest_s = self._due_s - time.monotonic()
+                if rest_s <= within_s:
+                    time.sleep(max(rest_s, 0.0))
+                    yield
+                    return
+            finally:
+                self._one_at_a_time.release()
+        text = "others began to follow a moment ago; call again later"
+        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
-        def figures() -> pb.Figures | None:
-            nonlocal sent_s, sent
+    def _begun(self) -> Follower:
+        """Begin to give a follower everything; on the core's thread."""
+        begun_s = time.monotonic()
+        try:
+            return self._decider.loop.follow()
+        finally:
             now_s = time.monotonic()
-            changes = self._decider.operators.changes, self._decider.monitor.changes
-            if changes == sent and now_s - sent_s < EVERY_S:
-                return None
-            sent_s, sent = now_s, changes
-            return write_figures(self._decider)
+            self._due_s = now_s + (now_s - begun_s) / self._part
 
-        return figures
+    def latest(self) -> Callable[[pb.FollowResponse], None]:
+        """Add figures to messages now and then, and right after a change; settings after one."""
+        operators, monitor = self._decider.operators, self._decider.monitor
+        sent_s, set_then, was = 0.0, -1, -1
+
+        def add(message: pb.FollowResponse) -> None:
+            nonlocal sent_s, set_then, was
+            now_s, sets, states = time.monotonic(), operators.changes, monitor.changes
+            if (sets, states) == (set_then, was) and now_s - sent_s < EVERY_S:
+                return
+            if sets != set_then:
+                message.settings.CopyFrom(_write_settings(operators))
+            sent_s, set_then, was = now_s, sets, states
+            message.figures.CopyFrom(write_figures(self._decider))
+
+        return add

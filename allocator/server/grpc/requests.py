@@ -5,13 +5,18 @@ from typing import Any
 
 import grpc
 
-from allocator.core import OperatorChange, SetPolicy
+from allocator.core import OperatorChange, SetPolicy, Settings
 from allocator.server.engine.commands import reject
 from allocator.settable import KINDS, POLICY, SHADOW, Scope, SettingKind, Value
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.wire import WireError
-from allocator.wire.settings.operator_settings import read_change, read_policy
+from allocator.wire.settings.operator_settings import (
+    read_change,
+    read_policy,
+    write_policy,
+    write_rule,
+)
 from allocator.wire.settings.overlay import read_overlay
 
 CHANGES_MAX = 10_000
@@ -21,10 +26,27 @@ SETS = {f"Set{kind.title}": kind for kind in KINDS.values()}
 """The calls that set something, and what."""
 
 
-def request_of(method: str) -> type[Any]:
-    """The message that a call of the operators' service takes."""
-    found = pb.DESCRIPTOR.services_by_name["AdminService"].methods_by_name[method]
-    return found.input_type._concrete_class  # noqa: SLF001
+SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"]
+
+
+def messages_of(method: str) -> tuple[type[Any], type[Any]]:
+    """The messages of the request and of the response of a call."""
+    found = SERVICE.methods_by_name[method]
+    return found.input_type._concrete_class, found.output_type._concrete_class  # noqa: SLF001
+
+
+def field_of(kind: SettingKind) -> str:
+    """The field of a response that lists what is in force."""
+    return kind.plural if kind.is_rule else kind.name
+
+
+def listed(kind: SettingKind, settings: Settings) -> Any:  # noqa: ANN401 - a policy, or rules
+    """Write what is in force of a kind."""
+    if kind is POLICY:
+        return write_policy(settings.policy)
+    if kind is SHADOW:
+        return None if settings.shadow is None else write_policy(settings.shadow)
+    return list(map(write_rule, settings.standing(kind)))
 
 
 def read_request(

@@ -1,4 +1,4 @@
-"""The families of metrics about the cluster and its sessions, of one copy of what the core knows.
+"""The families of metrics about the cluster and its sessions, of one copy of what the books hold.
 
 Names begin with ``mesos_allocator_`` and follow Prometheus's conventions: counters end in
 ``_total``, times are in seconds, memory and disk in bytes. A resource is a label, as the agents
@@ -166,7 +166,7 @@ class Scrape:
 def state_parts(
     scrape: Callable[[], Scrape | None], *, frameworks_max: int, roles_max: int
 ) -> Iterator[Part[Any]]:
-    """Say what the core reports; where it never answered so far (None) only what runs."""
+    """Say what the books hold; where it never answered so far (None) only what runs."""
     yield Part("build", BUILD, lambda: __version__)
     taken = scrape()
     if taken is None:
@@ -276,9 +276,7 @@ COUNTERS: Families[Scrape] = (
 
 
 CLUSTER: Families[Scrape] = (
-    gauge(
-        "report_age_seconds", "How old these numbers are: the core is busy.", lambda now: now.age_s
-    ),
+    gauge("report_age_seconds", "How old these numbers are, in seconds.", lambda now: now.age_s),
     gauge(
         "sessions",
         "Streams of masters' modules that are open now; one of them has this sidecar.",

@@ -48,9 +48,9 @@ def applied(
     if prune:
         wanted = {each.key for each in changes}
         new.changes = {key: kept for key, kept in new.changes.items() if key in wanted}
-    at_ms = int(time.time() * 1000)
+    at_ms, known = int(time.time() * 1000), configured(base)
     for each in differing:
-        new.note(KeptChange(each, by, at_ms), configured(base))
+        new.note(KeptChange(each, by, at_ms), known)
     settings, refused = new.over(base, limits, policies.build)
     for key, why in refused.items():
         scope = f" {scope_of(key)}" if scope_of(key) else ""

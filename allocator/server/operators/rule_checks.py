@@ -47,6 +47,7 @@ from allocator.server.operators.unknown_names import (
     unknown_names,
     unknown_resources,
 )
+from allocator.server.reports.report import frameworks_below
 from allocator.settable import Doubt, Scope, Value
 from allocator.v1 import settings_pb2 as pb
 
@@ -94,15 +95,9 @@ class Cluster:
         return len({each.framework for each in self.clients})
 
     @cached_property
-    def below(self) -> dict[str, set[int]]:
+    def below(self) -> Mapping[str, set[int]]:
         """The frameworks of each role and of those below it."""
-        found: dict[str, set[int]] = {}
-        for each in self.clients:
-            path = each.role
-            while path:
-                found.setdefault(path, set()).add(each.framework)
-                path = path.rpartition("/")[0]
-        return found
+        return frameworks_below((each.role, each.framework) for each in self.clients)
 
     @cached_property
     def attributes(self) -> list[dict[str, str]]:

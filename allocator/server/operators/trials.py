@@ -24,6 +24,8 @@ from allocator.v1 import settings_pb2 as spb
 
 NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be judged"
 
+TOO_LONG = "the changes cannot be judged in time; make fewer at once, or raise --timeout"
+
 TryPolicy = Callable[[PolicySpec, float], None]
 """Tries out a policy, within so many seconds. Raises ValueError."""
 
@@ -55,10 +57,11 @@ class Trials:
         try:
             cluster, applied = ask(lambda: (copy_cluster(self._allocator()), planned()))
             for each in applied.differing:
-                check_policy(each, self._try_policy, left_s(context))
-                beside = [other for other in applied.differing if other is not each]
+                if not (within_s := left_s(context)):
+                    context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, TOO_LONG)
+                check_policy(each, self._try_policy, within_s)
                 about = f"{each.kind.name} {scope_of(each.key)}".rstrip()
-                found = _told(cluster, each, beside, force=force, about=f"{about}: ")
+                found = _told(cluster, each, applied.settings, force=force, about=f"{about}: ")
                 told.warnings.extend(f"{about}: {text}" for text in found.warnings)
         except EventError as error:
             reject(context, error.message)
@@ -81,7 +84,7 @@ class Trials:
         cluster = ask(lambda: copy_cluster(self._allocator(), change))
         try:
             check(change, cluster.settings, self._limits, self._try_policy, left_s(context))
-            told = _told(cluster, change, beside, force=force)
+            told = _told(cluster, change, _after(cluster, change, beside), force=force)
         except EventError as error:
             reject(context, refusal(change, error))
         before = cluster.settings.before(change)
@@ -129,25 +132,32 @@ def _policy_in(change: OperatorChange) -> PolicySpec | None:
     return change.spec if isinstance(change, SetPolicy | SetShadow) else None
 
 
+def _after(cluster: Cluster, change: OperatorChange, beside: Sequence[OperatorChange]) -> Settings:
+    """The settings with a change, and with others that are about to be made."""
+    after = cluster.settings.copied()
+    if not isinstance(change, SetPolicy):
+        for each in (*beside, change):
+            after.put(each)
+    return after
+
+
 def _told(
     cluster: Cluster,
     change: OperatorChange,
-    beside: Sequence[OperatorChange],
+    after: Settings,
     *,
     force: bool,
     about: str = "",
 ) -> spb.Change:
     """Say what a change is about; raises EventError where it is a mistake, and not forced.
 
+    `after`: the settings with it.
     `about`: stands before what is wrong with it.
     """
     told = spb.Change()
     if change.takes_back:
         return told
-    after = cluster.settings.copied()
     if not isinstance(change, SetPolicy):
-        for each in (*beside, change):
-            after.put(each)
         told.match.CopyFrom(match_of(cluster, change, after))
     doubts = list(doubts_of(cluster, change, after, told.match))
     texts = [each.text for each in doubts]

@@ -22,12 +22,12 @@ from allocator.server.engine.journal_files import TakenError
 from allocator.server.engine.monitor import Monitor
 from allocator.server.engine.planning import PlanningThread
 from allocator.server.grpc.access import Access
-from allocator.server.grpc.admin import SERVICE as ADMIN
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
 from allocator.server.grpc.forwarding import ObserverCalls
 from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
-from allocator.server.grpc.records import RECORDS, Decider, RecordServicer
+from allocator.server.grpc.records import OBSERVER_PART, RECORDS, Decider, RecordServicer
+from allocator.server.grpc.requests import SERVICE as ADMIN
 from allocator.server.grpc.service import SERVICE, Health, SessionServicer
 from allocator.server.operators.audit import Audit
 from allocator.server.operators.change_requests import ChangeRequests
@@ -44,7 +44,6 @@ from allocator.server.system.compilation import Compilation
 from allocator.server.system.disk import is_full, reason
 from allocator.server.system.http_socket import http_socket
 from allocator.server.system.lasting import log_what_threads_raise
-from allocator.v1 import records_pb2_grpc
 from allocator.wire.settings.learnt_demands import Learnt, copy_learnt
 
 EXIT_OK = 0
@@ -74,6 +73,9 @@ CORE_S = 5.0
 
 LAST_S = 2.0
 """The same of each other thread. The unit of systemd gives 20 s for all of them."""
+
+OBSERVERS_MAX = 4
+"""Streams of our observer: one that was started anew may overlap with the one before."""
 
 OBSERVED_S = 10.0
 """The log says that the process is ready when its observer is there, or after this time."""
@@ -140,11 +142,16 @@ class Server:
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
-            self._grpc.add_insecure_port(link.decider)
+            # Of its own: however many others follow, there is room for our observer.
+            self._link = grpc.server(ThreadPoolExecutor(OBSERVERS_MAX, "link"))
+            RecordServicer(self._decider, OBSERVER_PART).add_to(self._link)
+            self._link.add_insecure_port(link.decider)
+            undo.callback(self._link.stop, None)
             undo.pop_all()
 
     def start(self) -> None:
         """Answer, though no session before the loops are loaded."""
+        self._link.start()
         self._grpc.start()
         self.monitor.serving()
 
@@ -176,7 +183,7 @@ class Server:
         changes = ChangeRequests(self.loop, self.operators, tuple(paths))
         admin = AdminServicer(changes, self._observer)
         server.add_generic_rpc_handlers((admin.handler(),))
-        records_pb2_grpc.add_RecordServiceServicer_to_server(RecordServicer(self._decider), server)
+        RecordServicer(self._decider).add_to(server)
         self._health.add_to(server)
         names = (
             SERVICE,
@@ -222,6 +229,7 @@ class Server:
             _log.warning("the core is in the midst of something long, and is not waited for")
         stopped = self._grpc.stop(GRACE_S)
         self.loop.feed.end()
+        self._link.stop(GRACE_S)
         stopped.wait(GRACE_S + LAST_S)
         self._observer.close()
         if self._state_store:

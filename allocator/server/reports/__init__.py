@@ -1,4 +1,4 @@
-"""Copies of what the core knows at one moment, for whoever reads them on another thread.
+"""Copies of what the books hold at one moment, for whoever reads them on another thread.
 
 Begin with `report`.
 """

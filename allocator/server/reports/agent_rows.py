@@ -1,6 +1,6 @@
 """A copy of the agents and what is held on them, for whoever shows them.
 
-`take` copies on the core's thread; the rest works on the copy, on any thread.
+`take` copies on the books' thread; the rest works on the copy, on any thread.
 """
 
 import re
@@ -33,7 +33,7 @@ class AgentRows(NamedTuple):
 
 
 def take(allocator: Allocator, handles: Ints | None = None) -> AgentRows:
-    """Copy some of the agents, or all of them; on the core's thread."""
+    """Copy some of the agents, or all of them; on the books' thread."""
     state = allocator.state
     agents, space, ledger = state.agents, state.space, state.ledger
     rows = np.flatnonzero(agents.bound) if handles is None else handles

@@ -1,6 +1,6 @@
-"""A copy of what the core knows at one moment, small enough to be taken between two batches.
+"""A copy of what the books hold at one moment, small enough to be taken between two records.
 
-The thread of the core makes the copy; whoever asked computes shares from it on its own thread.
+The books' thread makes the copy; the thread of the request computes shares from it.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ class RememberedDemands:
 
 
 def read_remembered(state: State) -> RememberedDemands:
-    """Copy what is remembered; on the core's thread."""
+    """Copy what is remembered; on the books' thread."""
     memory, settings = state.memory, state.settings
     rows = []
     for topic, entry in memory.entries.items():
@@ -119,7 +119,7 @@ class Overdue:
 
 
 def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
-    """Copy what the core knows; on the core's thread."""
+    """Copy what the books hold; on the books' thread."""
     use = allocator.quota_use()
     rows = QuotaRows(
         path=use.path,
@@ -401,7 +401,7 @@ class Report:
 
 
 def read(allocator: Allocator) -> Report:
-    """Copy what the core knows; on the core's thread."""
+    """Copy what the books hold; on the books' thread."""
     state = allocator.state
     space = state.space
     quota_rows, overdue = read_quotas(allocator)
@@ -612,6 +612,24 @@ def write_roles(state: Report, role: str, fair: Report | None = None) -> list[pb
         )
         for row in sorted(rows, key=roles.path.__getitem__)
     ]
+
+
+def frameworks_below(clients: Iterable[tuple[str, int]]) -> Mapping[str, set[int]]:
+    """The frameworks of each role and of the roles below it.
+
+    `clients`: path of the role, and the framework's handle.
+
+    Examples
+    --------
+    >>> frameworks_below([("eng/ads", 1), ("eng", 2)])
+    {'eng/ads': {1}, 'eng': {1, 2}}
+    """
+    found: dict[str, set[int]] = {}
+    for path, framework in clients:
+        while path:
+            found.setdefault(path, set()).add(framework)
+            path = path.rpartition("/")[0]  # noqa: PLW2901 - up the tree
+    return found
 
 
 def below(state: Report, role: str) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The whole state as one JSON text, in pieces.
 
-The thread of the core only copies; the text is made by whoever asked. Amounts are in thousandths.
+The books' thread only copies; the thread of the request writes the text. Amounts are in
+thousandths.
 """
 
 from collections.abc import Iterable, Iterator

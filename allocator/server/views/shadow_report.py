@@ -21,7 +21,7 @@ Dealt: TypeAlias = tuple[report.Report, report.Report]
 def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
     """Write what is known, on any thread.
 
-    `ask`: has the core's thread do something.
+    `ask`: reads from the books.
     `fair`: also work out what either policy would give if all were given out anew.
     """
 

@@ -143,7 +143,7 @@ class Views:
         return shown_settings(ask(self.read_settings), every=every)
 
     def read_settings(self) -> "ReadSettings":
-        """Read what is in force, and whom it could be about; on the core's thread."""
+        """Read what is in force, and whom it could be about; on the books' thread."""
         mine, settings = self.operators, self.books.allocator.settings
         found = rows(mine.loaded, mine.overlay, settings)
         more = ((row, None) for row in taken_back(mine.overlay))
@@ -224,7 +224,7 @@ class Views:
         )
 
     def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
-        """List the names of a kind that begin in a way; the core's thread only copies."""
+        """List the names of a kind that begin in a way; the books' thread only copies."""
         find = _OF.get(request.of)
         if find is None:
             choice = f"choose from {', '.join(_OF)}"

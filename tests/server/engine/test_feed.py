@@ -14,6 +14,10 @@ def record(number: int, nbytes: int = 0) -> JournalRecord:
     return JournalRecord(session=number, request=b"x" * nbytes)
 
 
+def add(message: pb.FollowResponse) -> None:
+    message.figures.SetInParent()
+
+
 def numbers(messages: list[pb.FollowResponse]) -> list[int]:
     data = [each for message in messages for each in message.records]
     return [JournalRecord.FromString(each).session for each in data]
@@ -31,7 +35,7 @@ def test_a_follower_is_given_a_checkpoint_and_all_records_from_then_on():
     follower = new_follower(feed, record(100).SerializeToString())
     for number in (2, 3):
         feed.write(record(number))
-    heard = follower.messages(pb.Figures)
+    heard = follower.messages(add)
     head, behind, first = next(heard), next(heard), next(heard)
     assert numbers([head]) == [100]
     assert not head.follows
@@ -55,13 +59,13 @@ def test_one_that_falls_too_far_behind_is_cut_off_and_costs_no_more_memory(monke
     monkeypatch.setattr(module, "BEHIND_BYTES_MAX", 10_000)
     feed = Feed()
     slow, quick = new_follower(feed), new_follower(feed)
-    heard = quick.messages(pb.Figures)
+    heard = quick.messages(add)
     next(heard)
     for number in range(100):
         feed.write(record(number, 1000))
         assert numbers([next(heard)]) == [number]
         assert slow._nbytes <= 12_000
-    late = slow.messages(pb.Figures)
+    late = slow.messages(add)
     next(late)
     with pytest.raises(BehindError):
         next(late)
@@ -69,7 +73,7 @@ def test_one_that_falls_too_far_behind_is_cut_off_and_costs_no_more_memory(monke
 
 def test_figures_come_at_once_where_somebody_wakes_it():
     feed = Feed()
-    heard = new_follower(feed).messages(pb.Figures)
+    heard = new_follower(feed).messages(add)
     next(heard)
     came = threading.Event()
 
@@ -84,7 +88,7 @@ def test_figures_come_at_once_where_somebody_wakes_it():
 
 def test_the_end_ends_every_stream():
     feed = Feed()
-    heard = new_follower(feed).messages(pb.Figures)
+    heard = new_follower(feed).messages(add)
     next(heard)
     feed.end()
     assert len(list(heard)) <= 1

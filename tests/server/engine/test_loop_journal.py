@@ -176,7 +176,8 @@ def test_a_process_begins_a_file_of_its_own(tmp_path):
 def test_without_a_directory_the_sidecar_runs_without_a_journal(tmp_path):
     loop = journaled(tmp_path / "missing" / "journal")
     assert len(play(loop)) == 6
-    assert loop.journal_errors >= 1
+    assert loop.journal is not None
+    assert loop.journal.errors >= 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
@@ -191,7 +192,8 @@ def test_a_full_disk_turns_the_journal_off(tmp_path):
     os.close(full)
     loop.start()
     assert len(play(loop)) == 6
-    assert loop.journal_errors == 1
+    assert loop.journal is not None
+    assert loop.journal.errors == 1
 
 
 def nothing(file: int, before: int) -> Head:

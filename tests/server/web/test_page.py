@@ -345,7 +345,7 @@ def test_a_busy_core_is_shown_as_it_was(loop, server, monkeypatch):
     with Busy(loop):
         status, text, _ = ask(server, "/")
         assert status == 503
-        assert "The core is busy" in text
+        assert "The observer is busy" in text
     before = page(server, "/?refresh=0")
     with Busy(loop):
         assert page(server, "/?refresh=0") == before

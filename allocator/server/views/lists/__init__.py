@@ -1,6 +1,6 @@
 """Agents, frameworks and roles as operators list them: a bounded number of each.
 
-What holds the core's thread is a copy; it is chosen and written on the thread of whoever asked.
+The books' thread only copies; the thread of the request chooses and writes.
 """
 
 from allocator.server.views.lists import agents, frameworks, roles

@@ -16,7 +16,7 @@ from allocator.core import (
     attributes_of,
     parse_constraint,
 )
-from allocator.explain import UnknownSubjectError, agent_name, handles_of_framework, rows_of_role
+from allocator.explain import agent_name, handles_of_framework, rows_of_role
 from allocator.server.reports import agent_rows
 from allocator.server.reports.report import quantities_of
 from allocator.server.views.lists.bounds import (
@@ -24,6 +24,7 @@ from allocator.server.views.lists.bounds import (
     UnknownWordError,
     check_state,
     most_of,
+    named,
     true_names,
 )
 from allocator.v1 import admin_pb2 as pb
@@ -50,7 +51,7 @@ class Candidates(NamedTuple):
 
 
 def candidates(allocator: Allocator, request: pb.ListAgentsRequest) -> Candidates:
-    """Copy what is needed to choose; on the core's thread.
+    """Copy what is needed to choose; on the books' thread.
 
     Raises UnknownWordError and UnknownSubjectError.
     """
@@ -76,27 +77,14 @@ def choose(found: Candidates, request: pb.ListAgentsRequest) -> tuple[list[int],
     most, info = most_of(request.limit), found.info
     handles: list[int] = np.flatnonzero(found.wanted).tolist()
     if request.names:
-        named = _named(info, set(request.names))
-        handles = [each for each in handles if each in named]
+        bearers = named("agent", info, request.names, lambda info: (info.hostname, info.agent_id))
+        handles = [each for each in handles if each in bearers]
     if request.attributes:
         handles = _fitting(info, handles, request.attributes)
     chosen = heapq.nsmallest(
         most, handles, key=lambda each: agent_rows.natural(agent_name(info[each], each))
     )
     return chosen, len(handles) - len(chosen)
-
-
-def _named(infos: Sequence[AgentInfo | None], names: set[str]) -> set[int]:
-    """Find the agents that have one of these ids or hosts."""
-    found, missing = set(), set(names)
-    for handle, info in enumerate(infos):
-        if info is not None and (mine := {info.agent_id, info.hostname} & names):
-            found.add(handle)
-            missing -= mine
-    for name in sorted(missing):
-        known = [each for info in infos if info for each in (info.hostname, info.agent_id)]
-        raise UnknownSubjectError("agent", name, known)
-    return found
 
 
 def _holding(state: State, clients: list[int]) -> Bools:
@@ -148,7 +136,7 @@ class AgentsCopy(NamedTuple):
 def copy(
     allocator: Allocator, handles: Iterable[int], infos: Sequence[AgentInfo | None]
 ) -> AgentsCopy:
-    """Copy what is told of some agents, of those that are still there; on the core's thread.
+    """Copy what is told of some agents, of those that are still there; on the books' thread.
 
     `infos`: what was known of the agents when they were chosen.
     """

@@ -1,7 +1,10 @@
 """How much a list tells, and what is wrong with what was asked of it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
+from typing import TypeVar
 
+from allocator.explain import UnknownSubjectError
 from allocator.near import suggestion
 
 LISTED = 100
@@ -34,6 +37,27 @@ def check_state(state: str, known: Collection[str]) -> None:
     if state and state not in known:
         mend = f"choose from {', '.join(known)}{suggestion(state, known)}"
         raise UnknownWordError(f"state = {state!r}: there is no such state; {mend}")
+
+
+_Info = TypeVar("_Info")
+
+
+def named(
+    kind: str,
+    infos: Sequence[_Info | None],
+    names: Collection[str],
+    of: Callable[[_Info], tuple[str, str]],
+) -> set[int]:
+    """Find the handles of those that bear these names; `of` gives the names that one has.
+
+    Raises UnknownSubjectError for the first name that none of them bears.
+    """
+    known = {handle: of(info) for handle, info in enumerate(infos) if info is not None}
+    wanted = set(names)
+    found = {handle for handle, mine in known.items() if not wanted.isdisjoint(mine)}
+    for name in sorted(wanted.difference(*(known[handle] for handle in found))):
+        raise UnknownSubjectError(kind, name, list(chain.from_iterable(known.values())))
+    return found
 
 
 def true_names(flags: Iterable[tuple[str, bool]]) -> list[str]:

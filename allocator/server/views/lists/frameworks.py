@@ -1,17 +1,17 @@
 """Frameworks, with what they hold and need in each of their roles."""
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from allocator.core import Allocator, Bools, FrameworkInfo
-from allocator.explain import UnknownSubjectError, handle_of_agent, rows_of_role
+from allocator.explain import handle_of_agent, rows_of_role
 from allocator.server.reports import report
 from allocator.server.reports.agent_rows import natural
 from allocator.server.reports.report import Report, quantities_of, write_client
-from allocator.server.views.lists.bounds import PARTS_MAX, check_state, most_of, true_names
+from allocator.server.views.lists.bounds import PARTS_MAX, check_state, most_of, named, true_names
 from allocator.v1 import admin_pb2 as pb
 
 STATES = ("active", "inactive", "suppressed", "waiting")
@@ -31,7 +31,7 @@ class FrameworksCopy(NamedTuple):
 
 
 def copy(allocator: Allocator, request: pb.ListFrameworksRequest) -> FrameworksCopy:
-    """Copy what is needed; on the core's thread.
+    """Copy what is needed; on the books' thread.
 
     Raises UnknownWordError and UnknownSubjectError.
     """
@@ -55,8 +55,10 @@ def write(copied: FrameworksCopy, request: pb.ListFrameworksRequest) -> pb.ListF
     rows = _rows_by_framework(copied)
     found = [each for each in sorted(copied.fitting) if each in rows]
     if request.names:
-        named = _named(infos, set(request.names))
-        found = [each for each in found if each in named]
+        bearers = named(
+            "framework", infos, request.names, lambda info: (info.name, info.framework_id)
+        )
+        found = [each for each in found if each in bearers]
     states = {each: _states(copied, each, rows[each]) for each in found}
     if request.state:
         found = [each for each in found if request.state in states[each]]
@@ -78,19 +80,6 @@ def _rows_by_framework(copied: FrameworksCopy) -> Mapping[int, list[int]]:
     }
     for row, handle in enumerate(copied.books.clients.framework.tolist()):
         found.setdefault(handle, []).append(row)
-    return found
-
-
-def _named(infos: Sequence[FrameworkInfo | None], names: set[str]) -> set[int]:
-    """Find the frameworks that have one of these ids or names."""
-    found, missing = set(), set(names)
-    for handle, info in enumerate(infos):
-        if info is not None and (mine := {info.framework_id, info.name} & names):
-            found.add(handle)
-            missing -= mine
-    for name in sorted(missing):
-        known = [each for info in infos if info for each in (info.name, info.framework_id)]
-        raise UnknownSubjectError("framework", name, known)
     return found
 
 

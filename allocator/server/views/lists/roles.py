@@ -6,7 +6,7 @@ import numpy as np
 
 from allocator.core import UNBOUNDED, Bools
 from allocator.explain import UnknownSubjectError
-from allocator.server.reports.report import Report, below, quantities_of
+from allocator.server.reports.report import Report, below, frameworks_below, quantities_of
 from allocator.server.views.lists.bounds import most_of
 from allocator.v1 import admin_pb2 as pb
 
@@ -59,12 +59,6 @@ def _write_quota(role: pb.ListedRole, books: Report, index: int) -> None:
 
 
 def _frameworks_below(books: Report, which: Bools) -> Mapping[str, set[int]]:
-    """By role: the frameworks of some of the clients, those in roles below it as well."""
-    found: dict[str, set[int]] = {}
+    """The frameworks of some of the clients, by role."""
     roles, frameworks = books.clients.role[which].tolist(), books.clients.framework[which].tolist()
-    for role, framework in zip(roles, frameworks, strict=True):
-        path = books.roles.path[role]
-        while path:
-            found.setdefault(path, set()).add(framework)
-            path = path.rpartition("/")[0]
-    return found
+    return frameworks_below(zip(map(books.roles.path.__getitem__, roles), frameworks, strict=True))

@@ -34,7 +34,7 @@ class DrainedAgents(NamedTuple):
 
 
 def take(allocator: Allocator) -> DrainedAgents:
-    """Look at the drained agents; on the core's thread."""
+    """Look at the drained agents; on the books' thread."""
     state = allocator.state
     agents, ledger = state.agents, state.ledger
     rows = np.flatnonzero(agents.bound & agents.drained)

@@ -28,7 +28,7 @@ FAIR_FRESH_S = 30.0
 """The same of fair shares, which cost about an allocation of the whole cluster."""
 
 ANSWER_S = 2.0
-"""How long the core may take before what was seen last is shown again."""
+"""How long the books may take before what was seen last is shown again."""
 
 QUESTION_S = 5.0
 """The same for what somebody asked for and waits for."""
@@ -63,7 +63,7 @@ class Latest(Generic[_T]):
     def __init__(self, find: Callable[[], _T], fresh_s: float) -> None:
         """Prepare.
 
-        `find`: raises a TimeoutError where the core is busy.
+        `find`: raises a TimeoutError where the books are busy.
         `fresh_s`: what was found stays good for so long.
         """
         self._find = find
@@ -74,7 +74,7 @@ class Latest(Generic[_T]):
     def get(self) -> _T | None:
         """Give what was found last, after finding it out anew where it is old; None: nothing yet.
 
-        Where somebody else is finding it out, or the core is busy, that is what was found before.
+        Where somebody else is finding it out, or the books are busy, that is what was found before.
         """
         found = self._found
         if found and time.monotonic() - found[0] < self._fresh_s:
@@ -85,7 +85,7 @@ class Latest(Generic[_T]):
                 if self._found is found:
                     self._found = time.monotonic(), self._find()
             except TimeoutError:
-                _log.warning("the status page shows older numbers: the core is busy")
+                _log.warning("the status page shows older numbers: the observer is busy")
             finally:
                 self._lock.release()
         return self._found[1] if self._found else None
@@ -105,7 +105,7 @@ def asking(books: FollowedBooks, within_s: float, work: Callable[[], _T]) -> _T:
 
 
 def take(views: Views) -> Look:
-    """Look at the sidecar now. Raises TimeoutError where the core is busy."""
+    """Look at the sidecar now. Raises TimeoutError where the books are busy."""
     books = views.books
 
     def ask(work: Callable[[], _T]) -> _T:

@@ -94,7 +94,7 @@ class Pages:
         except RejectedError as error:
             return _render("message.html", 400, head="This cannot be shown", text=str(error))
         except TimeoutError:
-            text = "The core is busy with a long cycle. Ask again in a moment."
+            text = "The observer is busy. Ask again in a moment."
             return _render("message.html", 503, head="No answer yet", text=text)
         finally:
             self._places.release()
@@ -218,7 +218,7 @@ class Pages:
         if many:
             return None, "the cluster is large: `mesos-allocator shares --fair` works them out"
         shares = self._fair.get()
-        return shares, "" if shares else "the core is busy; ask again in a moment"
+        return shares, "" if shares else "the observer is busy; ask again in a moment"
 
     def _take_fair(self) -> pb.GetSharesResponse:
         request = pb.GetSharesRequest(fair=True)

@@ -1,0 +1,95 @@
+"""Followers of the record stream: how many, how often; our observer has a place beside them."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+
+import grpc
+import pytest
+
+from allocator import policies
+from allocator.server.config import Config
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.feed import Follower
+from allocator.server.grpc.calls import BOUNDS
+from allocator.server.grpc.records import RecordServicer
+from allocator.v1 import admin_pb2, admin_pb2_grpc, records_pb2, records_pb2_grpc
+from tests.server.grpc.test_admin import CLUSTER
+from tests.server.in_process import decider_of, running, tell
+from tests.server.sidecar_process import GrpcModule, SidecarProcess
+
+
+def follow(channel: grpc.Channel, timeout_s: float = 60.0):
+    """Begin to follow; gives the stream once its first message is there."""
+    stream = records_pb2_grpc.RecordServiceStub(channel).Follow(
+        records_pb2.FollowRequest(), timeout=timeout_s
+    )
+    next(stream)
+    return stream
+
+
+def test_the_observer_is_started_anew_while_every_place_for_followers_is_taken():
+    with SidecarProcess() as sidecar, sidecar.channel() as channel, ExitStack() as until_end:
+        module = GrpcModule(channel).begin()
+        module.batch(cycle=True)
+        for _ in range(BOUNDS["follower"].places):
+            until_end.callback(follow(channel).cancel)
+        with pytest.raises(grpc.RpcError) as refused:
+            follow(channel)
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        os.kill(sidecar.observer_pid, signal.SIGKILL)
+        sidecar.await_said("the observer ended and is started anew")
+        module.batch(cycle=True)
+        status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(
+            admin_pb2.GetStatusRequest(), timeout=60
+        )
+        assert status.cycles == 2
+
+
+class SlowLoop(CoreLoop):
+    """A core whose checkpoints take 50 ms."""
+
+    def __init__(self) -> None:
+        super().__init__(Config(), build_policy=policies.build)
+        self.begun_s: list[float] = []
+
+    def follow(self) -> Follower:
+        self.begun_s.append(time.monotonic())
+        time.sleep(0.05)
+        return super().follow()
+
+
+@contextmanager
+def served(part: float) -> Iterator[tuple[grpc.Channel, list[float]]]:
+    """Serve the stream of such a core; gives when its checkpoints began, too."""
+    loop = SlowLoop()
+    with running(loop):
+        tell(loop, *CLUSTER)
+        server = grpc.server(ThreadPoolExecutor(8))
+        RecordServicer(decider_of(loop), part).add_to(server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield channel, loop.begun_s
+        loop.feed.end()
+        server.stop(None).wait()
+
+
+def test_checkpoints_take_only_a_part_of_the_cores_time():
+    with served(part=0.1) as (channel, begun_s), ThreadPoolExecutor(3) as pool:
+        for stream in pool.map(lambda _: follow(channel), range(3)):
+            stream.cancel()
+        first, second, third = begun_s
+        assert min(second - first, third - second) >= 0.05 / 0.1
+
+
+def test_one_that_cannot_wait_its_turn_hears_so_and_the_core_is_not_asked():
+    with served(part=0.001) as (channel, begun_s):
+        follow(channel).cancel()
+        with pytest.raises(grpc.RpcError) as refused:
+            follow(channel, timeout_s=20.0)
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert len(begun_s) == 1
