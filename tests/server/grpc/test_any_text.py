@@ -45,23 +45,52 @@ policy = st.builds(
 whom = {"role": texts, "framework_name": texts}
 flags = {"remove": st.booleans(), "dry_run": st.booleans()}
 everybody = {**flags, "all": st.booleans()}
-requests = st.one_of(
-    st.builds(
+rules = {
+    "demand": st.builds(
         spb.SetDemandRequest, demand=st.builds(spb.Demand, demand=amounts, **whom), **everybody
     ),
-    st.builds(
+    "constraint": st.builds(
         spb.SetConstraintRequest,
         constraint=st.builds(spb.Constraint, expression=texts, **whom),
         **everybody,
     ),
-    st.builds(
+    "weight": st.builds(
         spb.SetWeightRequest,
         weight=st.builds(spb.FrameworkWeight, weight=floats, **whom),
         **everybody,
     ),
-    st.builds(spb.SetLimitRequest, limit=st.builds(spb.Limit, role=texts, limit=amounts), **flags),
-    st.builds(spb.SetDrainRequest, drain=st.builds(spb.Drain, agent=texts), **flags),
-    st.builds(spb.SetShadowRequest, policy=policy, dry_run=st.booleans()),
+    "limit": st.builds(
+        spb.SetLimitRequest, limit=st.builds(spb.Limit, role=texts, limit=amounts), **flags
+    ),
+    "drain": st.builds(spb.SetDrainRequest, drain=st.builds(spb.Drain, agent=texts), **flags),
+    "shadow": st.builds(spb.SetShadowRequest, policy=policy, dry_run=st.booleans()),
+}
+settings = st.one_of(
+    *(
+        st.builds(spb.KeptChange, **{name: each})
+        for name, each in {"policy": policy, **rules}.items()
+    )
+)
+names = st.lists(texts, max_size=2)
+requests = st.one_of(
+    *rules.values(),
+    st.builds(
+        pb.ApplySettingsRequest,
+        changes=st.lists(settings, max_size=3),
+        prune=st.booleans(),
+        dry_run=st.booleans(),
+    ),
+    st.builds(
+        pb.ListAgentsRequest,
+        names=names,
+        framework=texts,
+        role=texts,
+        attributes=texts,
+        state=texts,
+        limit=st.integers(0, 2**32 - 1),
+    ),
+    st.builds(pb.ListFrameworksRequest, names=names, role=texts, agent=texts, state=texts),
+    st.builds(pb.ListRolesRequest, names=names, role=texts),
     st.builds(pb.SetPolicyRequest, policy=policy, dry_run=st.booleans()),
     st.builds(pb.ResetSettingsRequest, what=st.lists(texts, max_size=2)),
     st.builds(pb.GetSharesRequest, role=texts, newcomer_role=texts, newcomer_demand=amounts),
