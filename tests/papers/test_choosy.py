@@ -15,7 +15,7 @@ from allocator.lab.papers.choosy import ramp_up as choosy_ramp_up
 from allocator.lab.papers.choosy.examples import EXAMPLES
 from allocator.solvers.max_min import independent, max_min
 from allocator.solvers.max_min import whole as max_min_whole
-from tests.tiers import examples
+from tests.tiers import examples, seeds
 
 FIG_1 = EXAMPLES["Fig. 1"].eligible
 
@@ -137,7 +137,7 @@ def test_section_4_2_1_weights() -> None:
 
 
 @pytest.mark.parametrize("name", list(EXAMPLES))
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_choosy_comes_to_the_examples(name: str, seed: int) -> None:
     """Freed one by one, the machines come to the optimum itself, well within Theorem 4."""
     example = EXAMPLES[name]

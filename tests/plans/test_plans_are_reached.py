@@ -11,7 +11,7 @@ from tests.plans.measures import MEASURES
 from tests.plans.turnover import SETTINGS, await_compiled, mended, planned
 from tests.tiers import long, seeds
 
-SEEDS = seeds(2, 8)
+SEEDS = seeds(1, 8)
 
 
 @pytest.fixture(scope="module")

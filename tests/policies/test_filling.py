@@ -85,6 +85,7 @@ def test_coarse_ladders_change_nothing(snapshot, seed):
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize(("name", "unit"), CRITERIA)
+@examples(8, 100)
 @given(snapshot=snapshots(), seed=SEEDS, effort=EFFORTS)
 def test_the_compiled_loop_gives_what_its_twin_gives(name, unit, selection, snapshot, seed, effort):
     """However little effort it makes, so that every way through the loops is taken."""
@@ -94,7 +95,7 @@ def test_the_compiled_loop_gives_what_its_twin_gives(name, unit, selection, snap
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
-@examples(5, 15)
+@examples(3, 15)
 @given(snapshot=snapshots(agents_max=24, clients_max=24), seed=SEEDS, effort=EFFORTS)
 def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed, effort):
     fast = replace(policy(name, "", selection), effort=effort).allocate(snapshot, seed)
@@ -103,7 +104,7 @@ def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed, effort)
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
-@examples(20, 60)
+@examples(8, 60)
 @given(snapshot=snapshots(several=True), seed=SEEDS, effort=EFFORTS)
 def test_so_it_does_where_offers_begin_with_several_tasks(name, selection, snapshot, seed, effort):
     fast = replace(policy(name, "", selection), effort=effort).allocate(snapshot, seed)

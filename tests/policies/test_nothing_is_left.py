@@ -20,6 +20,7 @@ from allocator.core.plans.plan_source import PlanSource
 from allocator.core.snapshot import UNBOUNDED, Grants, Snapshot, Tier
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.policies.filling.scene import scene_builder
+from tests.tiers import long
 from tests.world.world import World
 
 PATIENCE = 3
@@ -283,8 +284,9 @@ def test_all_that_is_granted_is_offered_and_nothing_is_left(monkeypatch):
     assert not [*find_faults(range(FEW), monkeypatch)]
 
 
-def test_who_waits_is_served():
-    assert not [*find_waiting(range(FEW // 2))]
+@pytest.mark.parametrize("numbers", [range(16), *long(range(16, FEW // 2))])
+def test_who_waits_is_served(numbers):
+    assert not [*find_waiting(numbers)]
 
 
 @pytest.mark.long

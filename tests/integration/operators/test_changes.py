@@ -181,7 +181,7 @@ def test_every_change_leaves_a_line_of_who_and_what(session):
     ask(process, "demand", "set", "cpus:2", "--role", "eng")
     command(process, "demand", "set", "cpus:0", "--role", "eng")
     ask(process, "demand", "remove", "--role", "eng", "--dry-run")
-    process.await_said("setting", scope="role eng", result="dry_run")
+    process.await_said("setting", scope="role eng", result="dry_run", old="cpus:2")
     lines = [each for each in audit(process) if each["scope"] == "role eng"][-4:]
     pairs = [(each["result"], each["old"], each["new"]) for each in lines]
     assert pairs == [

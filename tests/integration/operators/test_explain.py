@@ -16,6 +16,7 @@ from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.spark_experiment import experiment
+from tests.plain_loops import plain_children
 
 Command = Callable[..., Result]
 
@@ -24,8 +25,11 @@ RULE_MS, LOOK_MS, LATER_MS = 5_000, 60_000, 90_000
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory):
-    with SidecarProcess(tmp_path_factory.mktemp("s"), {"log.level": "warning"}) as process:
-        yield process
+    process = SidecarProcess(tmp_path_factory.mktemp("s"), {"log.level": "warning"})
+    with plain_children():
+        process.start()
+    yield process
+    process.stop()
 
 
 @pytest.fixture

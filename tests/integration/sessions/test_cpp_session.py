@@ -168,7 +168,7 @@ def test_the_books_agree_while_everything_comes_and_goes(listen, tmp_path):
 
 def test_what_the_module_counts_is_in_the_scrape():
     """Figures go with its batches, every 200 ms here: the session is the first one, and is up."""
-    with SidecarProcess(compiled=True) as sidecar, Driver(sidecar.targets[0]) as driver:
+    with SidecarProcess() as sidecar, Driver(sidecar.targets[0]) as driver:
         driver.wait("connected")
         driver.decides()
         offered: dict[Any, float] = {}
@@ -206,7 +206,7 @@ def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
     known: dict[str, Any] = {"tls_ca": tmp_path / "sidecar.crt", "tls_name": "sidecar.test"}
     module = {"tls_cert": tmp_path / "module.crt", "tls_key": tmp_path / "module.key"}
     stranger = {"tls_cert": tmp_path / "stranger.crt", "tls_key": tmp_path / "stranger.key"}
-    with SidecarProcess(*flags, compiled=True) as sidecar:
+    with SidecarProcess(*flags) as sidecar:
         (target,) = sidecar.targets
         with Driver(target, **known, **module) as driver:
             driver.wait("connected")
@@ -233,7 +233,7 @@ def test_a_sidecar_that_is_killed_or_ends_comes_back(signals, tmp_path):
         driver.wait("ended", cause="unreachable")  # Nobody is there at first.
         for round_, number in enumerate(signals):
             place = len(driver.lines)
-            with SidecarProcess(listen=[target], compiled=True) as sidecar:
+            with SidecarProcess(listen=[target]) as sidecar:
                 driver.wait("connected", place)
                 driver.decides()
                 same_books(driver, sidecar)
@@ -252,7 +252,7 @@ def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(rounds, tmp_path):
     target = f"unix:{tmp_path}/session.sock"
     options = {"answer_ms": 1000, "welcome_ms": 500, "agents": 60, "frameworks": 8}
     with (
-        SidecarProcess(listen=[target], compiled=True) as sidecar,
+        SidecarProcess(listen=[target]) as sidecar,
         Driver(target, **options) as driver,
     ):
         driver.wait("connected")
@@ -275,7 +275,7 @@ def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(rounds, tmp_path):
 def test_a_full_queue_means_a_resync_and_makes_nobody_wait(tmp_path):
     target = f"unix:{tmp_path}/session.sock"
     with (
-        SidecarProcess(listen=[target], compiled=True) as sidecar,
+        SidecarProcess(listen=[target]) as sidecar,
         Driver(target, queue=20) as driver,
     ):
         driver.wait("connected")
@@ -297,7 +297,7 @@ def test_a_full_queue_means_a_resync_and_makes_nobody_wait(tmp_path):
 
 
 def test_refusals_of_a_snapshot_reach_the_sidecar():
-    with SidecarProcess(compiled=True) as sidecar:
+    with SidecarProcess() as sidecar:
         (target,) = sidecar.targets
         options = {"agents": 100, "frameworks": 200, "filters": 20_000, "churn": 0}
         with Driver(target, **options, interval_ms=10_000) as driver:
@@ -310,7 +310,7 @@ def test_refusals_of_a_snapshot_reach_the_sidecar():
 
 
 def test_the_older_of_two_masters_yields():
-    with SidecarProcess(compiled=True) as sidecar:
+    with SidecarProcess() as sidecar:
         (target,) = sidecar.targets
         with Driver(target, instance="old", started_us=1) as old:
             old.wait("connected")
@@ -568,7 +568,7 @@ def test_after_all_of_them_a_good_sidecar_finds_the_books_in_order(tmp_path):
         for manner in manners:
             endure(driver, manner, target, seed=2, streams=2)
         place = len(driver.lines)
-        with SidecarProcess(listen=[target], compiled=True) as sidecar:
+        with SidecarProcess(listen=[target]) as sidecar:
             driver.wait("connected", place)
             driver.decides()
             same_books(driver, sidecar)

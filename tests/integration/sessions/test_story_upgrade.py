@@ -28,7 +28,7 @@ def test_a_sidecar_is_upgraded_under_load_with_no_gap_in_offers(tmp_path, brain_
 
     def started() -> SidecarProcess:
         flags = f"state.directory={tmp_path}/state", f"journal.path={tmp_path}/journal/journal"
-        return SidecarProcess(*flags, listen=[target], compiled=True)
+        return SidecarProcess(*flags, listen=[target])
 
     (tmp_path / "state").mkdir()
     (tmp_path / "journal").mkdir()

@@ -12,6 +12,7 @@ from allocator.cli.app import app
 from allocator.core import PolicySpec
 from tests.lab.advise.made import Job, MadeDay, agents
 from tests.server.sidecar_process import SidecarProcess
+from tests.tiers import long
 
 WORK = tuple(Job(0, f"job-{role}", role, "cpus:1;mem:512", (8.0,) * 6) for role in ("red", "blue"))
 SMALL = MadeDay(agents(2, "cpus:2;mem:2048"), WORK)
@@ -98,8 +99,8 @@ OUTSIDE = """() => [...document.querySelectorAll("section, table, tr, td, th, pr
   .map(each => each.tagName + ": " + each.textContent.trim().slice(0, 40))"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["dark", *long("light")])
+@pytest.mark.parametrize("width", [400, *long(1280)])
 def test_the_page_fits_the_screen(advised, tool, width, scheme, tmp_path):
     with sync_playwright() as playwright:
         # Whoever runs the tests may be root, for whom Chromium has no sandbox.

@@ -6,6 +6,7 @@ import pytest
 
 from allocator.lab.experiments.demand_sources import SOURCES, SourceRun, average, play_source
 from allocator.lab.workloads.spark_experiment import MODES
+from tests.tiers import long
 
 
 @cache
@@ -13,7 +14,7 @@ def played(source: str, mode: str = "coarse") -> SourceRun:
     return play_source(source, mode, jobs=3)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["coarse", *long(*(each for each in MODES if each != "coarse"))])
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_job_ends_whatever_is_known(source: str, mode: str):
     """Nothing that is learnt, remembered or told keeps a job from its executors."""

@@ -22,7 +22,7 @@ from allocator.lab.network.workflow import (
     make_input,
 )
 from allocator.lab.papers.quincy.runs import SCHEDULERS, make_scheduler
-from tests.tiers import examples
+from tests.tiers import examples, long
 
 # Disks of 1 GB/s, cards of 0.5, uplinks of 0.25.
 SIX = Topology(even_racks(6, 2), 1.0, 0.5, 0.25)
@@ -230,7 +230,7 @@ def test_q_places_at_the_least_cost(seed, count):
     assert sum(t.rack_gb + 2 * t.core_gb for t in truly) <= cost[rows, columns].sum() + 1e-6
 
 
-@pytest.mark.parametrize("name", ["Q", "QP"])
+@pytest.mark.parametrize("name", ["Q", *long("QP")])
 def test_without_fairness_a_task_waits_for_its_computer_until_waiting_costs_more_than_data(name):
     """More tasks than computers; 4 GB from the neighbour cost 4, which 8 s of waiting do."""
     board = Board(make_scheduler(name, 0), 2)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import grpc
 
+from tests.plain_loops import PLAIN
 from tests.server.sidecar_process import GrpcModule
 
 PROGRAM = """
@@ -103,7 +104,9 @@ def test_auto_means_console_on_a_terminal():
 
 def test_a_sidecar_goes_on_when_nobody_reads_its_log_any_more():
     command = [sys.executable, "-m", "allocator", "serve", "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen([*command, "--http-port", "0"], stderr=subprocess.PIPE, text=True)
+    command += ["--http-port", "0"]
+    environment = os.environ | PLAIN
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stderr is not None
         while (ready := json.loads(process.stderr.readline()))["event"] != "ready":

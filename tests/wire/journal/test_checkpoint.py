@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -160,13 +161,13 @@ def checkpoint() -> list[journal_pb2.JournalRecord]:
     return list(write_checkpoint(to_columns(sidecar.kept())))
 
 
-CHECKPOINT = checkpoint()
+a_checkpoint = cache(checkpoint)
 
 
 @given(place=st.integers(0, 10**6), change=st.integers(1, 255))
 def test_damage_of_a_checkpoint_is_noticed_or_harmless(place, change):
     """A few bits of compressed data mean nothing; without them it says what it said."""
-    piece, end = CHECKPOINT
+    piece, end = a_checkpoint()
     data = bytearray(piece.checkpoint_piece)
     data[place % len(data)] ^= change
     try:
@@ -178,7 +179,7 @@ def test_damage_of_a_checkpoint_is_noticed_or_harmless(place, change):
 
 @given(st.integers(0, 10**6))
 def test_a_checkpoint_that_is_cut_off_is_noticed(length):
-    piece, end = CHECKPOINT
+    piece, end = a_checkpoint()
     data = piece.checkpoint_piece[: length % len(piece.checkpoint_piece)]
     with pytest.raises(CheckpointError, match=r"ends too early|is not what was written"):
         read([journal_pb2.JournalRecord(checkpoint_piece=data), end])
@@ -187,7 +188,7 @@ def test_a_checkpoint_that_is_cut_off_is_noticed(length):
 @pytest.mark.parametrize("missing", range(1, 10))
 def test_a_checkpoint_without_its_last_bytes_is_noticed(missing):
     """They hold a checksum alone: all that was kept may be read by then."""
-    piece, end = CHECKPOINT
+    piece, end = a_checkpoint()
     data = piece.checkpoint_piece[:-missing]
     with pytest.raises(CheckpointError, match=r"ends too early"):
         read([journal_pb2.JournalRecord(checkpoint_piece=data), end])
@@ -195,7 +196,7 @@ def test_a_checkpoint_without_its_last_bytes_is_noticed(missing):
 
 @given(st.lists(st.integers(0, 10**6), max_size=5))
 def test_pieces_of_any_size_are_a_checkpoint(cuts):
-    piece, end = CHECKPOINT
+    piece, end = a_checkpoint()
     data = piece.checkpoint_piece
     places = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
     pieces = [data[a:b] for a, b in itertools.pairwise(places)]

@@ -32,6 +32,7 @@ from allocator.wire.journal.follower import Difference, Follower
 from allocator.wire.journal.records import for_file
 from tests.lab.master.auditing import Audited
 from tests.lab.master.masters import wire_link
+from tests.tiers import EVERYTHING
 from tests.wire.dialogue import POLICY, Module, declined
 from tests.wire.journal.following import (
     Flaky,
@@ -49,11 +50,10 @@ MODES = ("oblivious", "characterised")
 
 QUICK = {
     ("drf", "oblivious", False),
-    ("tsf", "characterised", False),
     ("ps-dsf", "characterised", True),
     ("quincy", "oblivious", False),
-    ("cmmf", "characterised", True),
 }
+LIFE_MS = 6_000 if EVERYTHING else 3_000
 BELOW = {"a": "tsf:mode=characterised", "b/z": "ps-dsf"}
 
 
@@ -69,7 +69,7 @@ def specs() -> list:
 
 
 def random_life(
-    spec: PolicySpec, seed: int, build_policy: Callable = build, *, duration_ms: int = 6_000
+    spec: PolicySpec, seed: int, build_policy: Callable = build, *, duration_ms: int = LIFE_MS
 ) -> Meddled:
     """Everything that Mesos allows, on a sidecar that is followed from the beginning."""
     link = wire_link(spec.name, spec.mode, seed)
@@ -98,7 +98,7 @@ def test_a_follower_knows_the_same_after_each_record(spec):
 
 def test_requests_to_leave_agents_are_followed():
     preempting = PolicySpec("quincy", mode="characterised", parameters={"preempt": "on"})
-    assert random_life(preempting, seed=3).reclaims
+    assert random_life(preempting, seed=3, duration_ms=6_000).reclaims
 
 
 @pytest.mark.long
@@ -113,7 +113,7 @@ def test_a_long_life_is_followed(seed):
 @pytest.mark.parametrize("name", ["drf", pytest.param("cmmf", marks=pytest.mark.long)])
 def test_where_the_policy_fails_the_grants_of_the_substitute_are_followed(name):
     flaky = Flaky(Random(5), 0.3)
-    followed = random_life(PolicySpec(name), 4, flaky.build)
+    followed = random_life(PolicySpec(name), 4, flaky.build, duration_ms=6_000)
     errors = {record.answered.policy_error for record in followed.records}
     assert len(errors) > 2, "it took too long, and granted too much"
 
