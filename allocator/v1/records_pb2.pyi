@@ -147,6 +147,7 @@ class Figures(_message.Message):
     FAILURES_FIELD_NUMBER: _builtins.int
     NOT_READY_FIELD_NUMBER: _builtins.int
     HEALTH_FIELD_NUMBER: _builtins.int
+    SILENT_S_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     process_id: _builtins.int
@@ -163,6 +164,8 @@ class Figures(_message.Message):
     """Why no session can be taken now; empty where one can."""
     health: _builtins.str
     """What is wrong with the process; empty where nothing is."""
+    silent_s: _builtins.float
+    """How long ago the latest batch came, whatever the wall clock was set to meanwhile."""
     @_builtins.property
     def cycle_times(self) -> Global___CycleTimes: ...
     @_builtins.property
@@ -209,10 +212,11 @@ class Figures(_message.Message):
         failures: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         not_ready: _builtins.str = ...,
         health: _builtins.str = ...,
+        silent_s: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cycle_times", b"cycle_times", "journal", b"journal", "loops", b"loops", "plans", b"plans", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_changes", b"admin_changes", "calls_refused", b"calls_refused", "cycle_times", b"cycle_times", "failures", b"failures", "health", b"health", "journal", b"journal", "last_batch_s", b"last_batch_s", "loops", b"loops", "not_ready", b"not_ready", "peer", b"peer", "plans", b"plans", "process_id", b"process_id", "queue_depth", b"queue_depth", "reloads", b"reloads", "sessions", b"sessions", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state", b"state", "uptime_s", b"uptime_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_changes", b"admin_changes", "calls_refused", b"calls_refused", "cycle_times", b"cycle_times", "failures", b"failures", "health", b"health", "journal", b"journal", "last_batch_s", b"last_batch_s", "loops", b"loops", "not_ready", b"not_ready", "peer", b"peer", "plans", b"plans", "process_id", b"process_id", "queue_depth", b"queue_depth", "reloads", b"reloads", "sessions", b"sessions", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "silent_s", b"silent_s", "state", b"state", "uptime_s", b"uptime_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

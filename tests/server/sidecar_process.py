@@ -18,6 +18,7 @@ from typing import Any, Self
 import grpc
 
 from allocator.core import Decisions
+from allocator.lab.links.sidecar_process import observer_of
 from allocator.lab.module_protocol import ModuleSession
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
@@ -116,7 +117,8 @@ class SidecarProcess:
     @property
     def observer_pid(self) -> int:
         """The observer's process."""
-        (found,) = [pid for pid in children_of(self.process.pid) if name_of(pid) == "observer"]
+        found = observer_of(self.process.pid)
+        assert found is not None
         return found
 
     @property
@@ -160,17 +162,6 @@ class SidecarProcess:
                 self.ready_s = time.monotonic() - self.begun_s
                 self._ready.set()
         self._ready.set()
-
-
-def children_of(pid: int) -> list[int]:
-    """Processes that a process began, and that live or were not waited for."""
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(each) for each in text.split()]
-
-
-def name_of(pid: int) -> str:
-    """What `ps` calls a process."""
-    return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 def await_true(found: Callable[[], bool]) -> None:

@@ -45,6 +45,27 @@ def figures_of(pid: int) -> ProcessFigures:
     return ProcessFigures(now, most, int(rows["Threads"]), descriptors)
 
 
+def children_of(pid: int) -> list[int]:
+    """Processes that a process's first thread began, and that live or were not waited for.
+
+    Raises OSError where there is no such process.
+    """
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(each) for each in text.split()]
+
+
+def name_of(pid: int) -> str:
+    """Return what `ps` calls a process. Raises OSError where there is none."""
+    return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+
+
+def observer_of(pid: int) -> int | None:
+    """Return the process that answers questions for a sidecar; None where it is not there now."""
+    with contextlib.suppress(OSError):
+        return next((each for each in children_of(pid) if name_of(each) == "observer"), None)
+    return None
+
+
 def lowest_free_descriptor(pid: int) -> int:
     """Return the lowest number that no descriptor of a process has; a limit of that leaves none."""
     taken = {int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()}

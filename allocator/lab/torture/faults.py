@@ -4,6 +4,7 @@ Which fault strikes is drawn by weight: what takes long is rare.
 """
 
 import json
+import os
 import resource
 import signal
 import socket
@@ -22,7 +23,7 @@ from allocator.core import MILLI, Define, Kind, Options
 from allocator.lab.hostile import CREW
 from allocator.lab.hostile.tenants import Tenants
 from allocator.lab.links.base import Batch, LinkDownError, Opening
-from allocator.lab.links.sidecar_process import channel, lowest_free_descriptor
+from allocator.lab.links.sidecar_process import channel, lowest_free_descriptor, observer_of
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.module_protocol import SessionEndedError
 from allocator.lab.torture.link import PatientLink, TorturedLink
@@ -106,6 +107,10 @@ NO_ANSWER = (*CUT_OFF, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 FREEZE_S = (0.05, 2.5)
 ABSENCE_S = (0.0, 1.0)
+OBSERVER_S = 60.0
+"""Until questions are answered again, on a busy machine with whatever else goes wrong."""
+
+ANSWERED = "questions are answered again"
 AHEAD_S = (-40 * 86_400.0, -7_200.0, -90.0, -0.5, 0.5, 90.0, 7_200.0, 40 * 86_400.0)
 CLOCK_MS = (500, 8_000)
 
@@ -132,6 +137,57 @@ def freeze(scene: Scene) -> None:
     sidecar = scene.rig.sidecar
     sidecar.signal(signal.SIGSTOP)
     scene.afterwards(FREEZE_S, lambda: sidecar.signal(signal.SIGCONT))
+
+
+@fault("observer killed", 3)
+def kill_observer(scene: Scene) -> None:
+    """SIGKILL to the process that answers questions: another one does, and soon."""
+    rig = scene.rig
+    if _signal_observer(rig, signal.SIGKILL):
+        rig.begin(partial(_await_answer, rig, rig.sidecar.lives))
+
+
+@fault("observer frozen", 3)
+def freeze_observer(scene: Scene) -> None:
+    """SIGSTOP to it, and SIGCONT after a while: decisions go on, and it catches up."""
+    pid = _signal_observer(scene.rig, signal.SIGSTOP)
+
+    def thaw() -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+    if pid:
+        scene.afterwards(FREEZE_S, thaw)
+
+
+def _signal_observer(rig: Rig, number: int) -> int:
+    """Send the observer a signal; gives its process, 0 where it is not there."""
+    pid = observer_of(rig.sidecar.pid)
+    if pid is None:
+        return 0
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return 0
+    return pid
+
+
+def _await_answer(rig: Rig, life: int) -> None:
+    """Ask until there is an answer, or the sidecar was stopped meanwhile."""
+    until_s = rig.sidecar.clock.now_s + OBSERVER_S
+    why = ""
+    while rig.sidecar.wanted and rig.sidecar.lives == life:
+        try:
+            rig.status()
+        except grpc.RpcError as error:
+            why = f"{error.code()}: {error.details()}"
+        else:
+            rig.findings.check(ANSWERED, [])
+            return
+        if rig.sidecar.clock.now_s > until_s:
+            rig.findings.check(ANSWERED, [f"not within {OBSERVER_S:.0f} s: {why}"])
+            return
+        time.sleep(0.1)
 
 
 @fault("clock set", 4)

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from allocator.core import Reason
 from allocator.lab.frameworks.base import Offer
 from allocator.lab.hostile.tenants import Tenant
+from allocator.lab.links.sidecar_process import observer_of
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger, of_sidecar
@@ -354,19 +355,19 @@ class Metrics:
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
-        self._life = 0
+        self._life: tuple[int, int | None] = 0, None
         self._counters: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
 
     def look(self) -> None:
         """Look once; a process that is frozen, stopped or full is looked at the next time."""
-        rig, life = self._rig, self._rig.sidecar.lives
+        rig, life = self._rig, self._processes()
         try:
             before = rig.status()
             samples = self._scrape()
             after = rig.status()
         except (OSError, http.client.HTTPException, urllib.error.URLError, grpc.RpcError):
             return
-        if rig.sidecar.lives != life or not rig.sidecar.wanted:
+        if self._processes() != life or not rig.sidecar.wanted:
             return
         if life != self._life:
             self._life, self._counters = life, {}
@@ -375,10 +376,17 @@ class Metrics:
             wrong += _differing(samples, after)
             rig.findings.counts["scrapes_compared"] += 1
         rig.findings.check("metrics are those of the state", wrong)
+        differences = samples.get(("observer_differences_total", ()), 0.0)
+        wrong = [f"{differences:.0f} decisions came out otherwise"] if differences else []
+        rig.findings.check("the observer decides the same", wrong)
         depth = samples.get(("core_queue_depth", ()), 0.0)
         rig.findings.at_most("core_queue_max", int(depth))
         wrong = [f"{depth:.0f} commands wait for the core"] if depth > QUEUE_MAX else []
         rig.findings.check("bounded queues", wrong)
+
+    def _processes(self) -> tuple[int, int | None]:
+        """Which two processes there are: with either of them, counters begin anew."""
+        return self._rig.sidecar.lives, observer_of(self._rig.sidecar.pid)
 
     def _scrape(self) -> Samples:
         text = self._page("metrics")

@@ -71,7 +71,8 @@ class CoreLoop:
     `commands`: what waits for the core's thread.
     `feed`: gives followers all records.
     `apart`: has problems of plans copied by a process beside.
-    `last_batch_s`: when the latest batch of a master came, since 1970; 0: none came.
+    `last_batch_s`, `heard_s`: when the latest batch of a master came, since 1970 and on the
+        monotonic clock; 0: none came.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
     `first_plan`: called before a cycle of a policy that plans, where there is no plan yet; may wait
         for one. Both do nothing until they are set, before `start`.
@@ -100,7 +101,7 @@ class CoreLoop:
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
-        self.last_batch_s = 0.0
+        self.last_batch_s = self.heard_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self.first_plan: FirstPlan = lambda _planning_policy, _agents: None
         self._build_policy = build_policy
@@ -262,7 +263,7 @@ class CoreLoop:
                 batches = self._sidecar.counts.batches
                 self._deliver(self._recorder.receive(stream.number, data))
                 if self._sidecar.counts.batches > batches:
-                    self.last_batch_s = time.time()
+                    self.last_batch_s, self.heard_s = time.time(), time.monotonic()
                 self._telling.of_message(stream.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:

@@ -71,6 +71,7 @@ def write_figures(decider: Decider) -> pb.Figures:
         sessions=loop.sessions,
         peer="" if session is None else session.peer,
         last_batch_s=loop.last_batch_s,
+        silent_s=time.monotonic() - loop.heard_s,
         queue_depth=loop.commands.depth,
         loops=pb.Loops(
             state=progress.state, parts_compiled=progress.done, problem=progress.problem

@@ -203,7 +203,7 @@ def _session(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
             f" nothing of {figures.shadow_none}",
             mend="take the parameter shadow from the module to have them count",
         )
-    silent_s = time.time() - books.figures.last_batch_s
+    silent_s = books.figures.silent_s + time.monotonic() - books.lag.heard_s
     if books.figures.last_batch_s and silent_s > SILENCE_S:
         yield pb.StatusWarning(
             what="silent master",

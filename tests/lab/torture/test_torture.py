@@ -14,7 +14,7 @@ from contextlib import ExitStack
 import pytest
 
 from allocator.core import MILLI
-from allocator.lab.links.sidecar_process import free_port
+from allocator.lab.links.sidecar_process import channel, free_port
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
 from allocator.lab.master.emulated import EmulatedMaster
@@ -30,7 +30,10 @@ from allocator.lab.torture.faults import (
 from allocator.lab.torture.report import Findings
 from allocator.lab.torture.rig import LogMeter, TorturedSidecar
 from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
+from allocator.v1 import admin_pb2
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from tests.server.metrics.scraping import samples
+from tests.server.sidecar_process import await_true
 from tests.tiers import long
 
 QUIET = (questions,)
@@ -169,24 +172,31 @@ def test_a_sidecar_has_the_clock_that_is_set(tmp_path):
     sidecar = TorturedSidecar(config, tmp_path / "log", clock.path)
 
     def heard_ago_s() -> float:
-        link = StreamLink(target)
-        master = EmulatedMaster(link)
-        master.open()
-        while master.step(2_000):
-            pass
-        master.close()
         with urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics", timeout=60) as answer:
             found = samples(answer.read().decode())
         return time.time() - found["last_batch_timestamp_seconds", ()]
 
+    def look(ahead_s: float) -> None:
+        clock.set(ahead_s)
+        master = EmulatedMaster(StreamLink(target))
+        master.open()
+        while master.step(2_000):
+            pass
+        await_true(lambda: heard_ago_s() == pytest.approx(-ahead_s, abs=600))
+        clock.set(ahead_s + 7_200.0)
+        with channel(target) as to_sidecar:
+            status = AdminServiceStub(to_sidecar).GetStatus(admin_pb2.GetStatusRequest())
+        assert status.in_session
+        assert "silent master" not in [each.what for each in status.warnings]
+        master.close()
+
     try:
         sidecar.start()
-        assert heard_ago_s() == pytest.approx(0, abs=600)
-        clock.set(7_200.0)
-        assert heard_ago_s() == pytest.approx(-7_200, abs=600)
+        look(0.0)
+        look(7_200.0)
         assert sidecar.terminate() == 0
         sidecar.start()
-        assert heard_ago_s() == pytest.approx(-7_200, abs=600)
+        look(7_200.0)
     finally:
         sidecar.kill()
 

@@ -20,11 +20,12 @@ import structlog
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from allocator.core.numba.compiled import interpret
+from allocator.lab.links.sidecar_process import children_of
 from allocator.server.system import compilation, loop_cache
 from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.server.metrics.scraping import value
-from tests.server.sidecar_process import READY_S, GrpcModule, SidecarProcess, children_of
+from tests.server.sidecar_process import READY_S, GrpcModule, SidecarProcess
 from tests.tiers import long
 
 ROOT = Path(__file__).resolve().parents[3]
