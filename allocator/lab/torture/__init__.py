@@ -2,10 +2,10 @@
 
     run         from world to world, until the time is over; a world is one master's life
     rig         what faults may lay hands on: the process, its log, the ways to it, its files
-    link        the master's end of the stream, which goes on alone while nobody answers
+    link        the master's end of the stream, which continues alone while no answer comes
     wires       a relay for TCP that spoils connections, a cable that can be pulled, certificates
     faults      what goes wrong, a function each
-    invariants  what must hold whatever goes wrong
+    invariants  what must hold under every fault
     report      what came of it, as text and JSON
 
 One seed fixes the worlds, and which fault strikes at which moment of their time. How long the

@@ -38,7 +38,7 @@ from allocator.v1 import session_pb2 as pb
 class Scene:
     """Where a fault strikes: the rig, and the master whose world is played.
 
-    later: has something done after so many milliseconds of the world's time, or at its end.
+    later: schedules a call after some milliseconds of the world's time, at its end at the latest.
     """
 
     rig: Rig
@@ -108,7 +108,7 @@ NO_ANSWER = (*CUT_OFF, grpc.StatusCode.DEADLINE_EXCEEDED)
 FREEZE_S = (0.05, 2.5)
 ABSENCE_S = (0.0, 1.0)
 OBSERVER_S = 60.0
-"""Until questions are answered again, on a busy machine with whatever else goes wrong."""
+"""How long questions may stay unanswered, on a busy machine under further faults."""
 
 ANSWERED = "questions are answered again"
 AHEAD_S = (-40 * 86_400.0, -7_200.0, -90.0, -0.5, 0.5, 90.0, 7_200.0, 40 * 86_400.0)
@@ -192,13 +192,13 @@ def _await_answer(rig: Rig, life: int) -> None:
 
 @fault("clock set", 4)
 def set_clock(scene: Scene) -> None:
-    """Somebody sets the wall clock, and right again; nobody has waited longer for that, or less."""
+    """The wall clock jumps and later returns; no waiting time may change."""
     rig = scene.rig
     before = _late(rig)
     rig.wall.set(rig.chance.choice(AHEAD_S))
     late = _late(rig)
     wrong = [] if before or not late else [f"at once after its clock was set: {late}"]
-    rig.findings.check("a clock that is set makes nobody late", wrong)
+    rig.findings.check("a clock that is set delays nothing", wrong)
     scene.later(scene.soon(*CLOCK_MS), lambda: rig.wall.set(0.0))
 
 
@@ -279,7 +279,7 @@ def stall(scene: Scene) -> None:
 
 @fault("network cut", 6, has_cable)
 def cut_network(scene: Scene) -> None:
-    """No packet arrives for a while, and nobody is told: a cable that is pulled."""
+    """Packets are lost without an error for a while: a cable that is pulled."""
     cable = scene.rig.cable
     assert cable is not None
     cable.pull()
@@ -324,7 +324,7 @@ def session_garbage(scene: Scene) -> None:
             try:
                 errors = [pb.SessionResponse.FromString(answer).error for answer in answers]
             except grpc.RpcError as error:
-                # A machine that stood still makes nobody late.
+                # Time during which the machine stood still does not count.
                 late = clock.now_s - begin_s >= 0.9 * GARBAGE_S
                 stood = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED and not late
                 if error.code() not in CUT_OFF and not scene.rig.short and not stood:
@@ -365,7 +365,7 @@ CONFIG_WRONG = 78
 
 @fault("a newer master", 4)
 def newer_master(scene: Scene) -> None:
-    """A newer master takes the sidecar over for a moment: the old one is told, and comes back."""
+    """A newer master takes the sidecar over for a moment: the old one gets an error and returns."""
     if not scene.link.up:
         return
     rival = PatientLink(scene.rig.unix, scene.started_us + 1)
@@ -567,7 +567,7 @@ def _call(scene: Scene, *, taken: bool) -> None:
         stream.close()
     rig.findings.counts["handshakes_tried"] += 1
     rig.findings.counts["handshakes_done"] += answered
-    # Where nobody answers, the process may be frozen; where somebody does, it must be believed.
+    # Without an answer the process may be frozen; an answer must come from a valid certificate.
     wrong = ["a master was taken by an expired certificate"] if answered and not taken else []
     # Without a descriptor it could not read the other one, and shows the one from before.
     if rig.short:
@@ -605,7 +605,7 @@ def set_policy(scene: Scene) -> None:
 
 @fault("setting set", 4)
 def set_settings(scene: Scene) -> None:
-    """A limit for a role that nobody has; it must outlive whatever happens to the process."""
+    """A limit for a role without frameworks; it must survive every fault."""
     cpus = scene.soon(1, 1_000) * MILLI
     with suppress(grpc.RpcError):
         set_limit(scene, "torture/kept", cpus)
@@ -693,10 +693,10 @@ def _ask(scene: Scene, method: str, request: Message) -> list[str]:
     return []
 
 
-# Tenants that tell the master whatever it takes.
+# Tenants that abuse everything the master accepts.
 
 TURNS = 5
-"""For so many intervals they say what they say."""
+"""Intervals during which they stay."""
 
 BELOW = "tenants"
 

@@ -1,4 +1,4 @@
-"""What must hold whatever goes wrong: of books, offers, settings, the process, and metrics."""
+"""What must hold under every fault: for books, offers, settings, the process, and metrics."""
 
 import http.client
 import threading
@@ -80,7 +80,7 @@ def steady(master: EmulatedMaster, findings: Findings) -> None:
 
 
 def equal(scene: Scene) -> None:
-    """Compare the books of both sides, number by number, once all is told and applied."""
+    """Compare the books of both sides, number by number, once all events are applied."""
     master, findings, link = scene.master, scene.rig.findings, scene.link
     # What is said with the second one settles what the first one brought.
     master.settle()
@@ -127,7 +127,7 @@ class OfferRules(Inspector):
         self._findings.check(self.name, wrong)
 
 
-# What operators were told is kept is kept, whatever happened to the process.
+# Settings that were acknowledged survive every fault of the process.
 
 NAME = "what operators set is kept"
 
@@ -236,7 +236,7 @@ class Watch:
             self._rig.findings.at_most("watch_ms_max", took_ms)
 
 
-# Whoever can be served is served, within a bounded number of cycles.
+# A client that can be served is served within a bounded number of cycles.
 
 CYCLES_MAX = 6 * PATIENCE_CYCLES
 """Cycles over all agents that leave something which a client could have, and give it nothing."""
@@ -282,7 +282,7 @@ class Liveness:
         return f"{identity.name} in role {self._scene.master.ledger.path[role]}"
 
     def _could_have(self, client: Client, quotas: QuotaBook) -> bool:
-        """Whether some agent still has one task for it, or whatever it may have."""
+        """Whether some agent has room for one of its tasks; without a demand, for anything."""
         master = self._scene.master
         framework, role = client
         demand = master.members[framework].framework.identity.demand
@@ -309,7 +309,7 @@ def _row(amount: Amount, width: int) -> Amount:
 
 
 def _plain(master: EmulatedMaster, demand: Mapping[str, int]) -> Amount:
-    """A demand of what is nobody's in particular, by resource."""
+    """The unreserved part of a demand, by resource."""
     return tuple(
         demand.get(each.name, 0) if each == Resource(each.name, scalar=each.scalar) else 0
         for each in master.ledger.table.resources
@@ -317,7 +317,7 @@ def _plain(master: EmulatedMaster, demand: Mapping[str, int]) -> Amount:
 
 
 def _clients(master: EmulatedMaster) -> list[Client]:
-    """Everybody who has nothing on offer, may be offered something, and has no rule of its own.
+    """Clients without offers that may be offered something and have no rule of their own.
 
     Nothing is owed to hostile tenants. A learnt demand is the sidecar's alone, so who states none
     counts where nothing is learnt yet: that is for the master to leave out, and the bound is wide
@@ -340,7 +340,7 @@ def _clients(master: EmulatedMaster) -> list[Client]:
 # What the metrics say is what the state says.
 
 LINES_MAX = 20_000
-"""Of a page, whatever anybody is called and however many there are."""
+"""Lines of a page, for any names and any number of them."""
 
 QUEUE_MAX = 200
 """Commands that may wait for the core's thread: a few from each stream and operator."""
@@ -422,7 +422,7 @@ class Metrics:
 
 
 def _moment(status: pb.GetStatusResponse) -> tuple[object, ...]:
-    """What changes with whatever the core was told."""
+    """What changes with every event that the core applies."""
     return (status.sidecar_id, status.sessions, status.sequence, status.events, status.cycles)
 
 

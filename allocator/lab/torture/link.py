@@ -1,4 +1,4 @@
-"""The master's end of the stream: it waits for an answer so long, and goes on alone without one."""
+"""The master's end of the stream: it waits for an answer for a bounded time, then goes on alone."""
 
 import queue
 import threading
@@ -22,7 +22,7 @@ JUMP_S = 1.0
 
 
 class RunningClock:
-    """Counts ticks, so that a machine that stands still makes nobody late.
+    """Counts ticks, so that time during which the machine stands still does not count.
 
     A laptop that sleeps, a container that is frozen, or a neighbour with every processor to itself
     would else look like a sidecar that does not answer.
@@ -47,7 +47,7 @@ class RunningClock:
 
 CONNECT_S = 0.3
 ANSWER_S = 5.0
-"""A sidecar that says nothing for so long is given up."""
+"""A sidecar that is silent for longer is given up."""
 
 AGAIN_S = 0.1
 """From one try to call a sidecar that is not there to the next, or as long as the try took."""
@@ -59,7 +59,7 @@ _OPTIONS = [*STREAM_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
 
 
 class PatientLink(StreamLink):
-    """A stream whose answers are waited for so long and no longer.
+    """A stream that waits for each answer for a bounded time.
 
     credentials: for TLS; None: plaintext.
     """

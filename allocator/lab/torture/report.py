@@ -13,7 +13,7 @@ from allocator.plain import json_text
 # What was counted, and what was found wrong; by any thread.
 
 DETAILS_MAX = 200
-"""Violations of which the text is kept; the others are only counted."""
+"""Violations whose text is kept; further ones are only counted."""
 
 TEXT_MAX = 2_000
 

@@ -137,7 +137,7 @@ STOP_S = 30.0
 
 
 class SidecarGoneError(RuntimeError):
-    """The process did not come up, or ended when nobody had asked it to."""
+    """The process did not start, or ended unasked."""
 
 
 class TorturedSidecar:
@@ -221,7 +221,7 @@ class TorturedSidecar:
             self._process.send_signal(number)
 
     def died(self) -> int | None:
-        """Give its exit code where it ended though nobody had asked it to; else None."""
+        """Return its exit code if it ended unasked; else None."""
         with self._lock:
             if not self.wanted or self._process is None:
                 return None
@@ -283,7 +283,7 @@ ANSWER_S = 5.0
 JOURNAL_BYTES_MAX = 4 * 2**20
 
 PATIENCE_CYCLES = 5
-"""So that it shows soon whether somebody starves."""
+"""Small, so that starvation shows soon."""
 
 
 class Rig:

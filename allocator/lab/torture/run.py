@@ -40,7 +40,7 @@ ANSWERS_S = 20.0
 """Longer than it takes to give up a stalled connection, and to call again."""
 
 CALLS_MAX = 8
-"""And so many of these must have been in vain."""
+"""At least this many of these must have failed."""
 
 COMPARE_MS = 2_500
 DECISION_MS = (0, 0, 150)
@@ -110,7 +110,7 @@ class World:
         heap.after(self._some_ms(2 * FAULT_MS), self._strike)
         weights = [fault.weight for fault in self._faults]
         (fault,) = self._chance.choices(self._faults, weights)
-        # Nobody is hit who is not there.
+        # A fault needs a process to strike.
         if self._rig.sidecar.wanted:
             self._rig.findings.faults[fault.name] += 1
             fault.strike(self.scene)
@@ -184,7 +184,7 @@ class Plan:
     seed: of the first world; the next has the next one.
     out: A directory for the report, the log, and the journal where something was found.
     size: agents, and frameworks at a time.
-    cycles_min: so many cycles are played, however long that takes.
+    cycles_min: cycles to play at least, however long that takes.
     tamper: called with each world before it is played; so a test plants a defect.
     """
 
@@ -239,11 +239,11 @@ def torture(
 
 
 def _play(world: World, plan: Plan, rig: Rig, over: Callable[[], bool]) -> None:
-    """Play one world; whatever it raises is a finding."""
+    """Play one world; an exception is a finding."""
     plan.tamper(world)
     try:
         world.play(over)
-    except Exception:  # noqa: BLE001 - whatever it is, it is this seed's finding
+    except Exception:  # noqa: BLE001 - any error is this seed's finding
         rig.findings.violate("the session goes on", traceback.format_exc())
 
 

@@ -36,9 +36,9 @@ Dial = Callable[[], socket.socket]
 
 
 class Proxy:
-    """Listens on a port of loopback, and relays to whatever `dial` connects to.
+    """Listens on a loopback port, and relays to what `dial` connects to.
 
-    seed: of which bytes are garbled.
+    seed: determines which bytes are garbled.
     """
 
     def __init__(self, dial: Dial, seed: int = 0) -> None:
@@ -135,7 +135,7 @@ class Proxy:
 
 
 def _cut(pair: tuple[socket.socket, socket.socket]) -> None:
-    """Close both ends with a reset, which also wakes whoever reads from them."""
+    """Close both ends with a reset, which also wakes their readers."""
     for each in pair:
         with suppress(OSError):
             each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
@@ -170,10 +170,10 @@ def dial_tcp(port: int) -> Dial:
 # A network of two that can be cut: this machine, and a namespace at the other end of a cable.
 #
 # A relay can hold bytes back or end a connection; what it cannot do is what a switch without power
-# does. Packets are lost then, both ends send them again for a while, and nobody is told.
+# does. Packets are lost then, and both ends retransmit for a while without an error.
 
 NETWORK = ipaddress.ip_network("198.18.0.0/15")
-"""Set aside for tests of networks (RFC 2544), so nobody has an address in it."""
+"""Reserved for network tests (RFC 2544), so no host has an address in it."""
 
 COMMAND_S = 10.0
 _CLONE_NEWNET = 0x40000000
@@ -223,7 +223,7 @@ class Cable:
     def dial(self, port: int) -> socket.socket:
         """Connect from the other end to a port of this one.
 
-        Raises OSError where nobody answers.
+        Raises OSError where no process listens.
         """
         # A socket is of the namespace that its thread was in, so a thread is sent there.
         with ThreadPoolExecutor(1, "cable") as there:
