@@ -37,10 +37,11 @@ FAULT_MS = 1_500
 """From one fault to the next, on average."""
 
 ANSWERS_S = 20.0
-"""Longer than it takes to give up a stalled connection, and to call again."""
+"""Without answers for longer is a violation: to give up a stalled connection and call again takes
+less."""
 
 CALLS_MAX = 8
-"""At least this many of these must have failed."""
+"""It is one only once more calls than this have failed."""
 
 COMPARE_MS = 2_500
 DECISION_MS = (0, 0, 150)
@@ -133,7 +134,7 @@ class World:
         wrong = []
         if alone_s > ANSWERS_S and vain > CALLS_MAX:
             tail = rig.sidecar.meter.tail()
-            wrong.append(f"{vain} calls in {alone_s:.0f} s were in vain; its log ends\n{tail}")
+            wrong.append(f"{vain} calls failed within {alone_s:.0f} s; its log ends\n{tail}")
             rig.sidecar.kill()
             restart(self.scene)
         rig.findings.check("answers again", wrong)
