@@ -146,7 +146,7 @@ def spec_that_builds(spec: PolicySpec, deadline_s: float) -> None:
 
 
 def non_empty_quantities(text: str) -> str:
-    """Check amounts by name of which at least one is positive."""
+    """Check amounts by name; at least one must be positive."""
     if not any(parse_quantities(text).values()):
         message = "names no positive amount; write one task's needs, as in 'cpus:2;mem:2048'"
         raise ValueError(message)

@@ -20,10 +20,10 @@ DEPTH_MAX = 16
 """Tables in tables; the options need four. Much deeper ones exhaust the stack of who walks them."""
 
 VALUE_LINES_MAX = 1000
-"""Lines of one value. What stands behind a longer one is told without its line."""
+"""Lines of one value. What follows a longer one is reported without its line."""
 
 PROBLEMS_MAX = 100
-"""So many problems are told of one file."""
+"""Maximum number of problems reported for one file."""
 
 TOO_DEEP = f"is nested too deeply; {DEPTH_MAX} levels are enough for every option"
 

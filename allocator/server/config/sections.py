@@ -47,8 +47,8 @@ from allocator.server.system.tls_files import find_problem
 from allocator.settable import RULES, Scope, SettingKind, Value
 
 OPEN_SESSIONS = (
-    "whoever reaches {} may take this sidecar from its master; set access.session_token, or name"
-    " the master's certificate in access.session"
+    "any client that reaches {} may take this sidecar from its master; set"
+    " access.session_token, or name the master's certificate in access.session"
 )
 
 
@@ -63,8 +63,8 @@ class HttpSection(Section):
         "local",
         description=(
             "Who may see the status page, which names frameworks, agents and operators: local:"
-            " whoever asks from this machine, by localhost or a loopback address; all: whoever"
-            " reaches the port; off: nobody."
+            " clients on this machine, by localhost or a loopback address; all: every client that"
+            " reaches the port; off: no client."
         ),
     )
     names: Annotated[tuple[Annotated[str, AfterValidator(host_name)], ...], Field(strict=False)] = (
@@ -74,7 +74,7 @@ class HttpSection(Section):
                 "Names under which this listener is asked, as a scraper has them in its"
                 ' configuration; "*": any. Addresses, localhost, names without a dot, http.host and'
                 " the name of this machine need not be listed; a request for any other name is"
-                " refused, for a browser may have been led here by a page of somebody else's."
+                " refused, since a foreign page may direct a browser here (DNS rebinding)."
             ),
         )
     )
@@ -122,10 +122,10 @@ OptionalFile = Annotated[str, AfterValidator(readable_file)]
 
 
 class AccessSection(Section):
-    """Who may do what, of those that reach a TCP listener; a Unix socket's mode says who may there.
+    """Rights of clients of TCP listeners; for a Unix socket its mode decides.
 
     Names are those in clients' certificates (common name, or a subject alternative name), so they
-    need listen.tls_client_ca. Whoever may write may read.
+    need listen.tls_client_ca. The right to write includes the right to read.
     """
 
     session: Names = Field(
@@ -194,7 +194,7 @@ class FrameworksRule(Section):
 
     @model_validator(mode="after")
     def check_patterns(self) -> "FrameworksRule":
-        """A rule for everybody is meant to be one."""
+        """A rule without a scope needs `all`."""
         named = bool(self.role or self.framework_name)
         if named and self.all:
             reject_at("all", "does not go with role or framework_name; leave it out, or them")
@@ -318,7 +318,7 @@ class ListenSection(Section):
         ("127.0.0.1:5056",),
         description=(
             "Addresses to listen on: host:port (port 0: any free one), [IPv6]:port or"
-            " unix:/path. Whoever reaches one may command the sidecar: keep it to loopback, a"
+            " unix:/path. A client that reaches one may command the sidecar: keep it to loopback, a"
             " Unix socket, or TLS with client certificates."
         ),
     )
@@ -335,8 +335,8 @@ class ListenSection(Section):
     allow_plaintext: bool = Field(
         False,
         description=(
-            "true: TCP targets beyond loopback may be without TLS. Whoever can send packets to one"
-            " may then command the sidecar."
+            "true: TCP targets beyond loopback may be without TLS. Any host that reaches one may"
+            " then command the sidecar."
         ),
     )
     unix_mode: int = Field(
@@ -371,7 +371,7 @@ class ListenSection(Section):
 
 
 class PolicySection(Section):
-    """Who is offered what. A running sidecar is switched with `mesos-allocator policy set`."""
+    """The policy. `mesos-allocator policy set` switches a running sidecar."""
 
     live = True
     at_start = ("plugin_deadline_ms", "plan_budget_ms", "plan_interval_ms", "plan_first_wait_ms")
@@ -394,7 +394,7 @@ class PolicySection(Section):
     )
     plan_budget_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
         1000,
-        description="A plan that takes longer is late: it is counted and logged; nobody waits.",
+        description="A plan that takes longer is late: it is counted, logged and not waited for.",
     )
     plan_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = Field(
         1000,
@@ -462,7 +462,7 @@ class PolicySection(Section):
 class ShadowSection(Section):
     """A policy that looks on: it decides the same cycles, and nothing comes of it.
 
-    A running sidecar is told with `mesos-allocator shadow set`.
+    `mesos-allocator shadow set` changes it in a running sidecar.
     """
 
     live = True
@@ -545,15 +545,15 @@ class JournalSection(Section):
         2,
         description=(
             "Files that are kept, however large: PATH, PATH.1 and so on. Each start begins one;"
-            " more are kept while all together are not larger than so many full ones. 1: no older"
-            " one."
+            " more are kept while all together are not larger than this number of full ones. 1: no"
+            " older one."
         ),
     )
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = Field(
         90,
         description=(
-            "An older file that was written last so many days ago is removed when a new one is"
-            " begun. 0: never for its age."
+            "An older file is removed this many days after its last write, when a new one is begun."
+            " 0: never for its age."
         ),
     )
 
@@ -572,14 +572,14 @@ class StateSection(Section):
     save_s: Annotated[int, Field(ge=1, le=86_400)] = Field(
         30,
         description=(
-            "What was learnt is saved so often, in seconds, and at the end. What operators set is"
-            " saved before they are answered."
+            "Seconds between saves of what was learnt; it is also saved at the end. What operators"
+            " set is saved before they get an answer."
         ),
     )
 
 
 class LearnSection(Section):
-    """Demand vectors that nobody states."""
+    """Demand vectors that frameworks do not state."""
 
     live = True
 
@@ -593,8 +593,8 @@ class LearnSection(Section):
     probe_after: Count = Field(
         3,
         description=(
-            "A framework that uses nothing and declined so many offers of its demand in a row is"
-            " offered all that is free until it accepts: it may need more than we think."
+            "A framework that uses nothing and declined this many offers of its demand in a row is"
+            " offered all that is free until it accepts: it may need more than was learnt."
         ),
     )
     priors_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
@@ -612,23 +612,23 @@ class LearnSection(Section):
     patience_cycles: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         30,
         description=(
-            "A framework of which the demand is learnt or remembered, and which was offered nothing"
-            " in so many full cycles, is offered all that is free once: it may need less. Then it"
-            " waits twice as long for the next time, and so on."
+            "After this many full cycles without an offer, a framework whose demand is learnt or"
+            " remembered is offered all that is free once: it may need less. Each time the number"
+            " doubles."
         ),
     )
 
 
 class StarvationSection(Section):
-    """Bounds on how long a framework waits, and on what it may leave lying."""
+    """Bounds on how long a framework waits, and on what it may hold without using it."""
 
     live = True
 
     patience_cycles: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         60,
         description=(
-            "A framework that was offered nothing in so many full cycles that could have served it"
-            " comes first in the next, with one offer; 0: never."
+            "After this many full cycles that could have served a framework but did not, it comes"
+            " first in the next one, with one offer; 0: never."
         ),
     )
     outstanding_max: Annotated[float, Field(gt=0, le=1)] = Field(

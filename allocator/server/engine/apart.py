@@ -16,7 +16,7 @@ from allocator.server.system.disk import reason
 from allocator.server.system.frozen import LARGE, ForkLaterError, Moment
 
 RETRY_S = 60.0
-"""After a process has failed, so long none is forked."""
+"""After a process has failed, none is forked for this time."""
 
 SIZE_S = 10.0
 """How long it is known how large the books are."""
@@ -29,7 +29,7 @@ class Apart:
     """Has problems of plans made by a process apart.
 
     `may_begin`: whether there may be such processes already: not while other threads load loops.
-    `begun`, `failed`: processes that were forked, and those of which nothing came.
+    `begun`, `failed`: processes that were forked, and those that gave no result.
     """
 
     def __init__(self, allocator: Callable[[], Allocator], clock: Callable[[], float]) -> None:

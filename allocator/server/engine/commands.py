@@ -9,10 +9,10 @@ from typing import NoReturn, Protocol, TypeVar, cast
 import grpc
 
 ANSWER_S = 30.0
-"""How long the core may take for whoever set no deadline."""
+"""How long the core may take for a caller without a deadline."""
 
 ON_THE_WAY_S = 0.25
-"""An answer is given so long before the caller's deadline: later it would find nobody who hears."""
+"""An answer is given this long before the caller's deadline, so that it still arrives."""
 
 TOLD_MAX = 600
 """Characters of a refusal: gRPC takes 8 KiB for it, and each may become twelve bytes."""
@@ -67,12 +67,12 @@ def reject(context: grpc.ServicerContext, message: str) -> NoReturn:
 
 
 def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
-    """Do some work for whoever waits for it."""
+    """Do some work for its waiting caller."""
     if not future.set_running_or_notify_cancel():
         return
     try:
         found = work()
-    except BaseException as error:  # noqa: BLE001 - whoever asked is told; the thread lives on.
+    except BaseException as error:  # noqa: BLE001 - the caller gets it; the thread lives on.
         future.set_exception(error)
     else:
         future.set_result(found)
@@ -89,7 +89,7 @@ class Commands:
         return self._queue.qsize()
 
     def put(self, work: Callable[[], None]) -> None:
-        """Put some work whose result nobody waits for."""
+        """Queue work whose result is not needed."""
         self._queue.put(work)
 
     def end(self) -> None:

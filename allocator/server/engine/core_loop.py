@@ -59,7 +59,7 @@ from allocator.wire.session.sidecar import KeptState
 _T = TypeVar("_T")
 
 GRACE_S = 5.0
-"""A peer has so long to read the last answers."""
+"""How long a peer has to read the last answers."""
 
 _log = structlog.get_logger()
 

@@ -35,8 +35,8 @@ class Keeping(NamedTuple):
     """How much is kept.
 
     `bytes_max`: size of a file.
-    `files`: so many are kept whatever their size, and more while all are not larger than so many
-        full ones; 1: none but the present one.
+    `files`: files that are kept at any size; more are kept while all are not larger than this
+        number of full ones; 1: only the current one.
     `keep_s`: what was written last before that goes; 0: never.
     """
 
@@ -217,7 +217,7 @@ class Journal:
         return not self.on and time.monotonic() - self._off_since_s >= RETRY_S
 
     def _is_full(self, more: int) -> bool:
-        """Whether another file has to be begun before so many bytes more."""
+        """Whether these bytes need another file."""
         begun = self._thread is not None and self._thread.is_alive()
         full = self._size + more > max(self._keeping.bytes_max, 2 * self._head_size)
         return self.on and full and not begun and self._size > self._head_size
@@ -261,7 +261,7 @@ class Journal:
                 thread = threading.Thread(target=work, name="journal", daemon=True)
                 thread.start()
                 self._thread = thread
-        except Exception as error:  # noqa: BLE001 - whatever it is, allocation goes on.
+        except Exception as error:  # noqa: BLE001 - allocation continues after any error.
             self._give_up(new)
             self._fail(error)
 
@@ -281,7 +281,7 @@ class Journal:
             while self._file != new.fd:
                 with self._lock:
                     at = self._catch_up(new, at, size)
-        except Exception as error:  # noqa: BLE001 - a thread has nobody to tell.
+        except Exception as error:  # noqa: BLE001 - a thread has no caller.
             self._give_up(new)
             with self._lock:
                 self._fail(error)

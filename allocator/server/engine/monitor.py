@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from allocator.server.engine.core_loop import CoreLoop
 
 BUSY_S = 2.0
-"""After so long without an answer the core counts as busy."""
+"""After this time without an answer the core counts as busy."""
 
 SILENCE_S = 10.0
-"""After so long without an answer it counts as hung."""
+"""After this time without an answer it counts as hung."""
 
 
 class Monitor:

@@ -3,7 +3,7 @@
 After a cycle the problem is copied, in a large cluster by a forked process (`apart`). Where the
 last plan is not good for this problem, the policy works out another one. The core adopts it between
 two commands, as an event that stands in the journal. Until then cycles go by the last plan. A plan
-that takes longer than its budget is *late*: it is counted and logged, and nobody waits for it.
+that takes longer than its budget is *late*: it is counted and logged, and cycles do not wait.
 
 Only the first plan of a session or a policy is waited for. Without one, a cycle would give
 everything away by the policy's own filling, and nothing takes that back. So the first cycle that
@@ -33,7 +33,7 @@ class PlanCounts:
 
     `adopted`, `failed`, `dropped`, `late`: plans that were taken over; that the policy could not
         make; that came when another policy or session was there; and that took longer than their
-        budget, whatever came of them.
+        budget, with any outcome.
     `total_s`, `last_s`: time that all of them took, and the last.
     """
 
@@ -67,7 +67,7 @@ class _Run:
     stands: bool = False
     late: bool = False
     failed: bool = False
-    # What came of it; nobody looks before it is done.
+    # The result; not read before it is done.
     done: threading.Event = field(default_factory=threading.Event)
     planned: AdoptPlan | None = None
     took_s: float = 0.0
@@ -76,7 +76,7 @@ class _Run:
 class PlanningThread:
     """Works plans out, one at a time.
 
-    Whoever puts a loop and this together calls `look` after each message (`loop.after_message`) and
+    The owner of both calls `look` after each message (`loop.after_message`) and
     `first` before a cycle that has no plan yet (`loop.first_plan`).
     """
 
@@ -183,7 +183,7 @@ class PlanningThread:
         until_s = time.monotonic() + self._first_wait_s
         run = self._run
         if run is not None and not _is_for(run, allocator):
-            # The thread is busy with what nobody needs any more.
+            # The thread is busy with an obsolete plan.
             if not run.done.wait(self._first_wait_s):
                 return None
             self.counts.dropped += 1
@@ -236,7 +236,7 @@ class PlanningThread:
         else:
             try:
                 self._loop.step(run.allocator.fresh(problem, planned))
-            except Exception as error:  # noqa: BLE001 - nobody else would hear of it.
+            except Exception as error:  # noqa: BLE001 - it has no caller that could.
                 counts.failed += 1
                 self._last, run.failed = run, True
                 self._tell_failure(f"{type(error).__name__}: {error}")
@@ -276,7 +276,7 @@ class PlanningThread:
         while (run := self._queue.get()) is not None:
             try:
                 self._plan(run)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, cycles go on without.
+            except BaseException as error:  # noqa: BLE001 - cycles continue without a plan.
                 self._tell_failure(f"{type(error).__name__}: {error}")
             run.took_s = time.monotonic() - run.begun_s
             run.done.set()

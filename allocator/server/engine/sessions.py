@@ -22,7 +22,7 @@ class SessionStream:
     """Answers that wait for the peer, and a count of messages that wait for the core.
 
     `number`: of the session; 0 before the core gave one.
-    `peer`: who is at the other end, as gRPC names it.
+    `peer`: the other end, as gRPC names it.
     """
 
     def __init__(
@@ -30,8 +30,8 @@ class SessionStream:
     ) -> None:
         """Begin empty.
 
-        `queue_max`: so many messages may wait for the core, and so many answers for the peer.
-        `stalled_s`: a peer with so many answers to read must read one within this time.
+        `queue_max`: messages that may wait for the core, and answers for the peer.
+        `stalled_s`: a peer with that many unread answers must read one within this time.
         `cut`: ends the stream at once.
         """
         self.number = 0
@@ -116,7 +116,7 @@ class SessionStream:
     # Any thread.
 
     def hang_up(self) -> None:
-        """The stream is over: nobody reads any more."""
+        """The stream is over, and its peer reads no more."""
         with self._changed:
             self._ended = True
             self._answers.clear()
@@ -159,7 +159,7 @@ def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
 
     `holder`: of the session that has the allocator.
     `first`: the first message of the newcomer.
-    Returns whether it is the newcomer, and what it is told; None: neither, or both.
+    Returns whether it is the newcomer, and the error it gets; None: neither, or both.
     """
     try:
         claim = pb.SessionRequest.FromString(first).hello
@@ -192,7 +192,7 @@ class SessionInfo:
 
 
 def info_of(session: SidecarSession, number: int, peer: str) -> SessionInfo | None:
-    """Say who has the allocator; None where nobody said hello yet."""
+    """Return the session that has the allocator; None before the first hello."""
     greeting = session.greeting
     if greeting is None:
         return None
@@ -214,7 +214,7 @@ _log = structlog.get_logger()
 
 
 _ASIDES_MAX = 100
-"""So many changes of a session to what is set aside are told one by one."""
+"""Changes to what is set aside that are logged one by one per session."""
 
 
 class SessionLog:
@@ -260,7 +260,7 @@ class SessionLog:
             _log.error("the policy failed; the substitute decided", error=counts.policy_error)
 
     def _of_mended(self, number: int, session: SidecarSession) -> None:
-        """Log each field of which something was put right, once in a session."""
+        """Log each corrected field once per session."""
         told = self._mended.get(number, 0)
         if len(session.mended) > told:
             # Fields are only added, in order: the first `told` of them are in the log already.

@@ -38,7 +38,7 @@ TOLD_MAX = 20
 """Differences that are logged one by one."""
 
 STALE_S = 5.0
-"""After so long without a message the process that decides counts as gone."""
+"""After this time without a message the process that decides counts as gone."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
@@ -240,7 +240,7 @@ class FollowedBooks:
         begun_s = time.thread_time()
         try:
             self._take(message)
-        except Exception as error:  # noqa: BLE001 - whatever it is, a record was not applied.
+        except Exception as error:  # noqa: BLE001 - the record was not applied.
             # Wait for the next checkpoint: the reader calls again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error

@@ -1,4 +1,4 @@
-"""Fair shares: what a policy would give everybody if the cluster were given out anew, now.
+"""Fair shares: what a policy would give each client if the whole cluster were allocated anew now.
 
 The books are copied between two records. In the copy everything that is held is taken back, and the
 policy in force decides once, under all of Mesos's rules. So a fair share is what a framework could
@@ -61,7 +61,7 @@ def newcomers_share(
 
 
 def root_mean_square(error: Floats) -> float:
-    """How far shares are from fair in one number; 0 where there is nobody.
+    """How far shares are from fair in one number; 0 without clients.
 
     >>> root_mean_square(np.array([0.3, -0.4, 0.0, 0.0]))
     0.25
@@ -227,7 +227,7 @@ class _Books:
 
 
 def compare_with_fair(state: report.Report, fair: report.Report, taken_s: float = 0.0) -> Fairness:
-    """Compare what everybody holds with what would be fair.
+    """Compare what each client holds with its fair share.
 
     `state`, `fair`: of the same moment, as they are and as `deal` gives them.
     """
@@ -261,7 +261,7 @@ class FairnessWatch:
     """Works out now and then how far shares are from fair.
 
     `every_s`: from one look to the next at least; 0: never.
-    `latest`: None where nobody holds anything or should, and before the first look.
+    `latest`: None where no client holds anything or should, and before the first look.
     """
 
     books: FollowedBooks
@@ -293,7 +293,7 @@ class FairnessWatch:
         return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
 
     def sample(self) -> None:
-        """Work fair shares out, once; on the thread of whoever calls."""
+        """Work fair shares out, once, on the caller's thread."""
         future = self.books.ask(self._copy)
         try:
             books = future.result(ANSWER_S)
@@ -310,7 +310,7 @@ class FairnessWatch:
             failure = twin.last_cycle.policy_error
             if not failure:
                 self.latest = compare_with_fair(books.state, report.read(twin), books.taken_s)
-        except Exception as error:  # noqa: BLE001 - whatever it is, only figures are lost.
+        except Exception as error:  # noqa: BLE001 - only figures are lost.
             failure = f"{type(error).__name__}: {error}"
         before_s, self._processor_s = self._processor_s, time.thread_time() - worked_s
         self.counts.processor_s = min(before_s, self._processor_s)

@@ -30,7 +30,7 @@ BYTES_MAX = 128 * 2**20
 """What a cycle may have seen at most to be compared."""
 
 CLIENTS_MAX = 10_000
-"""Clients of which sums are kept; those that were offered nothing for longest go first."""
+"""Clients whose sums are kept; those without offers for longest are evicted first."""
 
 _log = structlog.get_logger()
 
@@ -74,7 +74,7 @@ Client = tuple[str, str]
 
 
 class Reading(NamedTuple):
-    """A copy for whoever asks.
+    """A copy for the caller.
 
     `spec`: the policy that the sums are of.
     `clients` (dict of Client to Sums).
@@ -127,7 +127,7 @@ class Shadow:
             free = not self._busy and self._pending is None
             if record is not None and spec is not None:
                 free = self._hand_over(record, free=free)
-        # What a large cycle saw is copied only where somebody has time to look at it.
+        # The snapshot of a large cycle is copied only while the thread has time for it.
         trail.shadow_bytes_max = BYTES_MAX if spec is not None and free else 0
 
     def _hand_over(self, record: CycleRecord, *, free: bool) -> bool:
@@ -205,7 +205,7 @@ class Shadow:
             if self._policy is None or self._policy[0] != spec:
                 self._policy = spec, self._build(spec)
             return compare_beside(record, spec, self._policy[1]), ""
-        except BaseException as error:  # noqa: BLE001 - whatever a policy does, it only looks on.
+        except BaseException as error:  # noqa: BLE001 - a shadow policy must not disturb.
             text = f"{type(error).__name__}: {error}"
             return None, text
 

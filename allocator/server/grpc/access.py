@@ -1,7 +1,7 @@
 """Who may do what: three rights, by the client's certificate or by a token.
 
-Whoever comes by a Unix socket may do everything, and is not asked who it is: the socket's mode and
-directory alone guard it.
+Callers on a Unix socket may do everything without authentication: only the socket's mode and
+directory guard it.
 """
 
 import hmac
@@ -88,11 +88,11 @@ READS = frozenset(
         *("ListAgents", "ListFrameworks", "ListNames", "ListRoles", "ListSettings", "Snapshot"),
     }
 )
-"""Operators' calls that change nothing. Every other call needs the right to change, so that a new
-one that nobody thought of is not open to whoever may only read."""
+"""Operators' calls that change nothing. Every other call needs the right to change, so that a call
+missing here is closed to read-only callers."""
 
 AGAIN_S = 10.0
-"""After a line of log about a caller without a right, others are only counted for so long."""
+"""For this long after a log line about a caller without a right, further ones are only counted."""
 
 
 class Access:
@@ -115,8 +115,8 @@ class Access:
             "admin_read": (section.admin_read_token, write),
             "admin_write": (write,),
         }
-        # Where nobody is named for a right, everybody has it. So names in admin_write alone keep
-        # nobody from reading: only names in admin_read do.
+        # A right without names is open to all callers. So names in admin_write alone do not
+        # restrict reading: only names in admin_read do.
         self._restricted = {
             "session": bool(section.session or section.session_token),
             "admin_read": bool(section.admin_read or section.admin_read_token),

@@ -111,7 +111,7 @@ class AdminServicer:
     ) -> Any:  # noqa: ANN401 - the response of the call
         """Have the observer try a change; ends the call where it refuses it.
 
-        `refused`: is told why, before that.
+        `refused`: called with the reason before that.
         """
         _, response = messages_of(method)
         trial = type(request)()

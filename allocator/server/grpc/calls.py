@@ -1,8 +1,8 @@
-"""How much room callers have: so many calls of a kind at a time, each for so long.
+"""How much room callers have: calls of a kind at a time, and how long each may take.
 
-Anybody who reaches a port may call, before it is known who it is. So each kind of call has places
-of its own: many calls of one kind leave room for the others. A call holds a thread, so it is ended
-when its caller sends nothing, or reads nothing, for too long.
+Any peer that reaches a port may call before it is authenticated. So each kind of call has places of
+its own, and many calls of one kind leave room for the others. A call holds a thread, so it is ended
+when its caller neither sends nor reads for too long.
 """
 
 import threading
@@ -26,7 +26,7 @@ class Bounds(NamedTuple):
 
     `places`: calls at a time.
     `whole_s`: how long one lasts at most; 0: as long as it likes.
-    `piece_s`: within so long its caller takes each piece of an answer; 0: no bound of ours.
+    `piece_s`: time its caller has to take each piece of an answer; 0: no bound of ours.
     `newest`: where no place is left, the oldest call is ended to make room for the new one.
     """
 
@@ -91,7 +91,7 @@ class _Call:
         self._timer: threading.Timer | None = None
 
     def within(self, seconds: float) -> None:
-        """Give the caller so long for its next step; 0: as long as the whole may take."""
+        """Set the time for the caller's next step; 0: as long as the whole call may take."""
         self.over()
         left_s = self._ends_s - time.monotonic() if self._ends_s else seconds
         least_s = min(seconds or left_s, left_s)
@@ -106,11 +106,11 @@ class _Call:
             self._timer.cancel()
 
     def cut(self) -> None:
-        """End the call, whatever it does."""
+        """End the call in any state."""
         self._context.cancel()
 
     def pieces(self, answers: Iterator[Any]) -> Iterator[Any]:
-        """Give the pieces of an answer, each of which is to be taken in time."""
+        """Yield the pieces of an answer; the caller must take each in time."""
         for each in answers:
             self.within(self._bounds.piece_s)
             yield each
@@ -183,7 +183,7 @@ class Calls(grpc.ServerInterceptor):
         with self._counting(kind, "right"):
             self._access.check(context, method, token)
         if kind == "session" and (why := self._not_ready()):
-            # To a module this is as if nobody were there: it asks again within a second.
+            # A module treats this as an absent sidecar: it asks again within a second.
             context.abort(grpc.StatusCode.UNAVAILABLE, f"{why}; ask again")
         call = _Call(context, BOUNDS[kind])
         if not self._take(kind, call):

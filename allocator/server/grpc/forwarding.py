@@ -15,7 +15,7 @@ TRIAL = "trial"
 """Metadata of a dry run that is the trial of a change."""
 
 STREAM_S = 600.0
-"""An answer in pieces may take so long."""
+"""Maximum duration of an answer in pieces."""
 
 OPTIONS = (
     ("grpc.enable_http_proxy", 0),

@@ -26,7 +26,7 @@ class ListenError(OSError):
 def claim_addresses(config: Config) -> None:
     """Find out whether every address can be listened on, before anything slow begins.
 
-    Nothing stays open: whoever takes an address between this and `listen` is noticed then.
+    Nothing stays open: `listen` reports an address that is taken in between.
 
     Raises ListenError: which address, why, and what to do.
     """
@@ -52,12 +52,12 @@ def _claim(host: str, port: int, target: str) -> None:
     for family, kind, protocol, _, address in found:
         try:
             with socket.socket(family, kind, protocol) as probe:
-                # As gRPC does it: a port is free again as soon as nobody listens any more.
+                # As gRPC does it: a port is free again as soon as its listener is closed.
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
         except OSError as error:
             if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL) and len(found) > 1:
-                continue  # A name of several addresses, of which this machine has some.
+                continue  # A name with several addresses, some of them of this machine.
             why = os.strerror(error.errno or 0)
             mend = "set listen.targets to another"
             if error.errno == errno.EACCES:
@@ -111,7 +111,7 @@ def _listen_unix(server: grpc.Server, path: Path, mode: int, owner: str) -> None
     """Listen on a socket file that only whom `mode` and `owner` allow can open."""
     _check_directory(path)
     _remove_stale(path)
-    # Nobody can open it before it belongs to whom it is for.
+    # It cannot be opened before its owner is set.
     with _umask(0o777):
         _add(server, f"{UNIX}{path}", None)
     _give(path, owner)

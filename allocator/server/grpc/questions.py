@@ -177,7 +177,7 @@ class _Questions:
 
 
 def _is_trial(context: grpc.ServicerContext) -> bool:
-    """Whether a dry run is the trial of a change that follows: then nobody reads a forecast."""
+    """Whether a dry run is the trial of a change that follows, which needs no forecast."""
     return TRIAL in dict(context.invocation_metadata())
 
 

@@ -20,7 +20,7 @@ from allocator.wire.settings.operator_settings import (
 from allocator.wire.settings.overlay import read_overlay
 
 CHANGES_MAX = 10_000
-"""So many settings are changed at once at most."""
+"""Maximum number of settings in one call."""
 
 SETS = {f"Set{kind.title}": kind for kind in KINDS.values()}
 """The calls that set something, and what."""

@@ -98,6 +98,6 @@ class SessionServicer:
                     break
                 self._loop.receive(port, data)
         except grpc.RpcError:
-            pass  # The stream was cut; there is nobody to be told.
+            pass  # The stream is gone; no peer is left to answer.
         finally:
             self._loop.close(port, error)

@@ -1,4 +1,4 @@
-"""What Prometheus is told.
+"""What Prometheus scrapes.
 
 Begin with `scraping`, which serves them; `family` says how one is declared.
 """

@@ -282,10 +282,10 @@ class Parts(Collector):
         yield SCRAPE_ERRORS.metric(self.errors)
 
     def _collected(self, part: Part[Any]) -> list[Metric]:
-        self.errors[part.name] += 0  # its series is there from the beginning
+        self.errors[part.name] += 0  # its series exists from the beginning
         try:
             return part.collect()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the rest is given.
+        except Exception as error:  # noqa: BLE001 - other families are still given.
             self.errors[part.name] += 1
             if self._told.get(part.name) != repr(error):  # once, not at each scrape
                 self._told[part.name] = repr(error)

@@ -54,7 +54,7 @@ _TOTALS = {
 _NOW = {
     "queue_messages": "Messages that wait in the module to be sent.",
     "queue_bytes": "What waits in the module to be sent, in bytes.",
-    "barren_intervals": "Intervals in a row without offers, though somebody would take some.",
+    "barren_intervals": "Intervals in a row without offers, though some framework would take one.",
     "unanswered": "Batches of the module that wait for their answer.",
     "breaker_open": "1 while the module takes no session because of bad decisions.",
     "shadow": "1 while Mesos's own allocator decides, and decisions are only compared.",
@@ -208,7 +208,7 @@ FAIRNESS: Families[_Shown] = (
 def fairness_parts(watch: FairnessWatch, roles_max: int) -> list[Part[Any]]:
     """Say what came of the latest look, without waiting for the core.
 
-    `roles_max`: so many roles at most have series of their own: those that hold most or should. An
+    `roles_max`: at most this many roles, those that hold or should hold most, have series. An
         error of the others together would say nothing.
     """
 
@@ -347,7 +347,7 @@ PLANNING: Families[pb.PlanFigures] = (
     ),
     counter(
         "plans_late",
-        "Plans that took longer than policy.plan_budget_ms, whatever came of them.",
+        "Plans that took longer than policy.plan_budget_ms, with any outcome.",
         lambda planning: planning.late,
     ),
     counter(

@@ -84,7 +84,7 @@ def _take(books: FollowedBooks) -> Scrape:
 
 
 class MetricsServer(HttpServer):
-    """The listener for /metrics, /healthz and /readyz, and for whatever else is given."""
+    """The listener for /metrics, /healthz, /readyz and further routes."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ from allocator.wire.session.sidecar_session import Counts
 _CLIENT = "{role,framework,framework_name}"
 
 _WAITING_PART = 4
-"""One in so many places is for those that wait longest, whatever their share."""
+"""One in this many places is for those that wait longest, independent of their share."""
 
 FRAMEWORKS: Families[Selection] = (
     gauge(
@@ -103,8 +103,8 @@ FRAMEWORKS: Families[Selection] = (
 def chosen(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:
     """Choose which rows have series of their own: the largest shares, and the longest waiting.
 
-    A framework that starves has a small share. By shares alone it would have no series, and nobody
-    would see it.
+    A framework that starves has a small share. By shares alone it would have no series and stay
+    invisible.
 
     `share`, `waited` (n,): lower rows first on ties.
     Returns `top`, `rest` (ascending rows).
@@ -140,7 +140,7 @@ def _client(report: Report, row: int) -> list[str]:
 
 
 ASKED_MAX = 20
-"""Of so many that are asked to leave agents there are series."""
+"""Maximum number of requests to leave agents with series."""
 
 
 @dataclass(frozen=True)
@@ -457,7 +457,7 @@ DEMANDS: Families[Report] = (
     ),
     counter(
         "demand_probes",
-        "Times that a framework got nothing for so long that its learnt demand was doubted.",
+        "Times that a framework waited until its learnt demand was doubted.",
         lambda report: report.remembered.probes,
     ),
 )
@@ -494,7 +494,7 @@ QUOTAS: Families[Selection] = (
 def _quotas(report: Report, limit: int) -> Selection:
     quotas = report.quotas
     row_of = {path: row for row, path in enumerate(report.roles.path)}
-    share = np.append(report.role_share, 0.0)  # the last one is for roles that nobody is in
+    share = np.append(report.role_share, 0.0)  # the last one is for roles without frameworks
     shares = share[[row_of.get(path, -1) for path in quotas.path]]
     named = np.flatnonzero([path != OTHER for path in quotas.path])
     top, _ = largest(shares, named, limit)

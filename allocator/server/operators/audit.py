@@ -1,6 +1,6 @@
 """The audit log: who changed what, with the old value and the new one.
 
-Its lines have ``"logger": "mesos_allocator.audit"``, and are written whatever ``log.level`` says.
+Its lines have ``"logger": "mesos_allocator.audit"``, and are written at every ``log.level``.
 """
 
 import logging
@@ -26,7 +26,7 @@ _audit_log = structlog.wrap_logger(
 
 
 class AuditedChange(NamedTuple):
-    """A change that somebody asked for."""
+    """A change that a caller requested."""
 
     who: str
     change: OperatorChange
@@ -63,5 +63,5 @@ class Audit:
         with self._lock:
             self._counts[setting, result] += 1
         said = {"who": who, "setting": setting, "scope": scope, "result": result, **more}
-        with suppress(OSError, ValueError):  # the log's disk is full, or nobody reads it any more
+        with suppress(OSError, ValueError):  # the log's disk is full, or its reader is gone
             _audit_log.info("setting", logger=LOGGER, **said)

@@ -40,7 +40,7 @@ _log = structlog.get_logger()
 
 
 class GivenUpError(RuntimeError):
-    """Whoever asked for a change had stopped waiting before it began: nothing has changed."""
+    """The caller had stopped waiting before the change began: nothing has changed."""
 
 
 class Effect(NamedTuple, Generic[_T]):
@@ -90,8 +90,8 @@ class Operators:
         `state_store` nothing outlives the process; `problem` says why there is none, where one was
         wanted.
 
-        `try_policy`: tries out a policy that is about to be set, within so many seconds; raises
-            ValueError. Called on the thread of whoever sets it: the core must not wait for it.
+        `try_policy`: tries out a policy that is about to be set, within a number of seconds;
+            raises ValueError. Called on the caller's thread: the core must not wait for it.
         """
         self.try_policy = try_policy
         self.loaded = loaded
@@ -130,7 +130,7 @@ class Operators:
         """Put a change in force, and write down that it is.
 
         The future raises an `EventError` where that is not possible, and a `GivenUpError` where
-        nobody waits any more.
+        the caller waits no more.
         """
         return self._loop.call(partial(self._set, change, requester))
 
@@ -138,7 +138,7 @@ class Operators:
         """Take back what operators set, of these kinds: the configuration counts again.
 
         Raises EventError or ValueError where the configuration is not possible, TimeoutError or
-        GivenUpError where the core is busy, or nobody waits any more. In any case nothing has
+        GivenUpError where the core is busy, or the caller waits no more. In any case nothing has
         changed.
         """
         return self._replace(lambda: self.loaded, frozenset(kinds), requester, within_s)

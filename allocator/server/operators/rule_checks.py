@@ -1,6 +1,6 @@
 """What a rule is about in the cluster as it is, and what of it looks like a mistake.
 
-The core's thread only copies lists; the rest is worked out on the thread of whoever asked.
+The core's thread only copies lists; the rest is worked out on the caller's thread.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -91,7 +91,7 @@ class Cluster:
 
     @cached_property
     def frameworks(self) -> int:
-        """How many there are, whatever number of roles they have."""
+        """How many frameworks there are, each counted once."""
         return len({each.framework for each in self.clients})
 
     @cached_property
@@ -302,7 +302,7 @@ def _about_agents(
     yield from map(Doubted, unknown_attributes(clauses, cluster.known))
     without, of = match.frameworks_without_agents, match.frameworks
     if not match.agents:
-        text = f"no agent satisfies it: {_whoever(match)} would be offered nothing"
+        text = f"no agent satisfies it: {_frameworks_in(match)} would be offered nothing"
         yield Doubted(text, Doubt.NO_AGENT_LEFT)
     elif without:
         matched = _matched(cluster, *rule.key[1:])
@@ -313,14 +313,14 @@ def _about_agents(
         yield Doubted(text, None if some else Doubt.NO_AGENT_LEFT)
 
 
-def _whoever(match: pb.RuleMatch) -> str:
+def _frameworks_in(match: pb.RuleMatch) -> str:
     """Say whom a rule is for."""
     count = match.frameworks
-    return how_many(count, count) if count else "whoever it is for"
+    return how_many(count, count) if count else "its frameworks"
 
 
 NAMES_TOLD = 3
-"""So many resources that there are not are named; the others are counted."""
+"""Unknown resources that are named; further ones are counted."""
 
 
 def _about_resources(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:
@@ -343,7 +343,7 @@ def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -
     over = {name: amount for name, amount in over.items() if amount > 0}
     if over:
         yield Doubted(
-            f"that is less than is held there now: {_whoever(match)}"
+            f"that is less than is held there now: {_frameworks_in(match)}"
             f" {'is' if match.frameworks == 1 else 'are'} offered no"
             f" {' and no '.join(over)} until they give back {format_quantities(over)}"
         )
@@ -352,7 +352,7 @@ def _about_what_is_left(cluster: Cluster, rule: SetLimit, match: pb.RuleMatch) -
 def _about_amounts(
     cluster: Cluster, demand: Mapping[str, int], match: pb.RuleMatch
 ) -> Iterator[Doubted]:
-    then = f"{_whoever(match)} would be offered nothing"
+    then = f"{_frameworks_in(match)} would be offered nothing"
     lacking = list(_about_resources(cluster, demand, then))
     yield from lacking
     if lacking or not cluster.agents or not demand:
@@ -377,7 +377,7 @@ def _about_own_demands(rule: SetDemand, match: pb.RuleMatch) -> Iterator[Doubted
 def _about_role(cluster: Cluster, role: str, what: str) -> Iterator[Doubted]:
     if cluster.roles and role not in cluster.roles:
         near = suggestion(role, cluster.roles)
-        yield Doubted(f"{what} a role {quoted(role)} that nobody is in now{near}")
+        yield Doubted(f"{what} a role {quoted(role)} without frameworks now{near}")
 
 
 def _about_drained(
@@ -392,7 +392,7 @@ def _about_drained(
         yield Doubted(text, Doubt.NO_SUCH_AGENT)
         return
     if all(after.drains & {each.agent_id, each.hostname} for each in cluster.agents):
-        text = "no agent would be left that is not drained: nobody would be offered anything"
+        text = "every agent would be drained: no framework would be offered anything"
         yield Doubted(text, Doubt.NO_AGENT_LEFT)
 
 

@@ -191,7 +191,7 @@ def directory_of(config: Config) -> tuple[str, str]:
 
 
 def _do_without(config: Config, error: StateError) -> RestoredState:
-    """Go on without a directory, and say what is lost; end where somebody named it."""
+    """Go on without a directory, and say what is lost; fail where the configuration names one."""
     path, named_by = directory_of(config)
     if named_by == "state.directory":
         raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")
@@ -333,7 +333,7 @@ class StateStore:
         try:
             plain = json_format.MessageToDict(content, preserving_proto_field_name=True)
             self.directory.write(name, plain)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told and tried again.
+        except Exception as error:  # noqa: BLE001 - any error is reported and retried.
             self.errors += 1
             self._tell(f"{self.directory.path / name} cannot be written: {reason(error)}")
             return False

@@ -27,7 +27,7 @@ NOT_JUDGED = "no agents are known yet, so whether this makes sense could not be 
 TOO_LONG = "the changes cannot be judged in time; make fewer at once, or raise --timeout"
 
 TryPolicy = Callable[[PolicySpec, float], None]
-"""Tries out a policy, within so many seconds. Raises ValueError."""
+"""Tries out a policy within a number of seconds. Raises ValueError."""
 
 
 class Trials:

@@ -17,7 +17,7 @@ OWN_RESOURCES = ("cpus", "mem", "disk", "gpus", "ports")
 def unknown_resources(
     amounts: Mapping[str, int], resources: Collection[str], then: str = ""
 ) -> list[str]:
-    """Name the resources of which no agent has any, with those that were probably meant.
+    """Name the resources that no agent has, with those that were probably meant.
 
     `then`: what would come of it.
     """

@@ -3,8 +3,8 @@
 A policy of a user runs on a thread of its own, with a deadline, on arrays that it cannot write.
 What it may cost: a thread cannot be ended from outside, so one that never returns goes on beside
 us until the process ends, and shares the interpreter with us meanwhile; and code that never lets
-the interpreter go (an endless loop in C) stops the whole process. Whoever runs code that is not
-trusted so far must not run it here.
+the interpreter go (an endless loop in C) stops the whole process. Code that is not trusted that far
+must not run here.
 """
 
 import threading
@@ -67,7 +67,7 @@ class GuardedPolicy:
 
         The time is the policy's own: where it compiles, or waits for who does, none passes.
 
-        Raises Exception: whatever it raises, and our own errors.
+        Raises what the policy raises, and our own errors.
         """
         cluster = frozen(static_snapshot([[4, 8], [2, 16]], [[1, 1], [0, 0]]))
 
@@ -110,7 +110,7 @@ class GuardedPolicy:
 
         try:
             found = threads.apart(f"policy {self._name}", work, wait or wait_here)
-        except BaseException as error:  # whatever it raises, also to end the process
+        except BaseException as error:  # any error, also one meant to end the process
             raise UserCodeError(describe(error)) from error
         if found is None:
             self._overran = True

@@ -26,7 +26,7 @@ GROUP = "mesos_allocator.policies"
 DEFINES = "POLICIES"
 
 BYTES_MAX = 16 * 2**20
-"""A larger file is no Python that somebody wrote."""
+"""A larger file is not hand-written Python."""
 
 
 LOAD_S = 60.0
@@ -161,7 +161,7 @@ class Making:
     def bounded(self, make: Callable[..., _T]) -> Callable[..., _T]:
         """Give the same function, which raises a ValueError where it takes too long."""
 
-        def made(*given: Any, **named: Any) -> _T:  # noqa: ANN401 - whatever it takes
+        def made(*given: Any, **named: Any) -> _T:  # noqa: ANN401 - any arguments
             if self._overran:
                 raise ValueError(f"{self._text}; mend it, and have the configuration read again")
             try:

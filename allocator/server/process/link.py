@@ -27,7 +27,7 @@ AGAIN_S = (1.0, 30.0)
 """The pause before an observer that ended is started anew: the first, and the longest."""
 
 END_S = 3.0
-"""An observer that is told to end is killed after this time."""
+"""An observer that has not ended this long after SIGTERM is killed."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
@@ -158,5 +158,5 @@ def _ended(pid: int) -> int | None:
     try:
         found, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
-        return -1  # somebody else waited for it
+        return -1  # already reaped
     return os.waitstatus_to_exitcode(status) if found else None

@@ -44,7 +44,7 @@ def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.std
 
 
 class _Lenient:
-    """A stream that loses a line rather than raise: who logs must go on where nobody can read."""
+    """A stream that loses a line rather than raise: logging must not fail without a reader."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

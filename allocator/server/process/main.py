@@ -69,7 +69,7 @@ _OPTIONS = (
 )
 
 CORE_S = 5.0
-"""At the end the core is waited for so long: a policy of a user may take minutes."""
+"""How long to wait for the core at the end: a user's policy may take minutes."""
 
 LAST_S = 2.0
 """The same of each other thread. The unit of systemd gives 20 s for all of them."""
@@ -93,7 +93,7 @@ class Server:
     """
 
     def __init__(self, loaded: Loaded, compilation: Compilation, link: Link) -> None:
-        """Build everything and listen; nobody is served before `start`.
+        """Build everything and listen; calls are served from `start` on.
 
         Raises ListenError, OSError where an address cannot be listened on, or the journal not be
             written.
@@ -162,7 +162,7 @@ class Server:
 
     @property
     def is_observed(self) -> bool:
-        """Whether the observer, which answers questions, is there."""
+        """Whether the observer, which answers questions, is running."""
         return self.loop.feed.is_followed
 
     def health(self) -> str:
@@ -220,7 +220,7 @@ class Server:
         return StateStore(kept.directory, learnt, config.state.save_s)
 
     def stop(self) -> bool:
-        """Tell everybody, give them time, then end; says whether all have ended by then."""
+        """Notify all peers, give them time, then end; returns whether all have ended by then."""
         self._health.draining()
         self.monitor.draining()
         try:

@@ -73,7 +73,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
     except OSError as error:
         # Such as no descriptor left to read with.
         problems = [f"{reason(error)}; send SIGHUP again when that is over"]
-    except BaseException as error:  # noqa: BLE001 - whatever stands there ends no process.
+    except BaseException as error:  # noqa: BLE001 - no configuration ends the process.
         _log.exception("the configuration could not be read again")
         problems = [f"{type(error).__name__}: {error}"]
     else:
@@ -107,7 +107,7 @@ class Reloader:
         LastingThread("reload", self._run).start()
 
     def ask(self) -> None:
-        """Read it again, after whatever is being read now."""
+        """Read it again, after a reading in progress."""
         self._asked.put(None)
 
     def _run(self) -> None:

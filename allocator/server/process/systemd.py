@@ -1,4 +1,4 @@
-"""What systemd is told (sd_notify): that we are ready, that we end, and that we are alive."""
+"""Notifications to systemd (sd_notify): ready, stopping, and alive."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Copies of what the books hold at one moment, for whoever reads them on another thread.
+"""Copies of the books at one moment, for readers on other threads.
 
 Begin with `report`.
 """

@@ -1,4 +1,4 @@
-"""A copy of the agents and what is held on them, for whoever shows them.
+"""A copy of the agents and what is held on them, for display.
 
 `take` copies on the books' thread; the rest works on the copy, on any thread.
 """

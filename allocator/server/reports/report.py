@@ -132,7 +132,7 @@ def read_quotas(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
         available=use.available,
     )
     reached: Bools = np.asarray((use.left <= 0).any(axis=1))
-    # Deepest first: whoever is above has its flag when those below ask for it.
+    # Deepest first: a parent has its flag when its children look it up.
     for index in range(len(reached) - 1, -1, -1):
         reached[index] |= use.above[index] >= 0 and reached[use.above[index]]
     return rows, _overdue(allocator, reached, use.of_role)
@@ -158,7 +158,7 @@ def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:
 
 
 COMMON_MAX = 24
-"""So many resources have series of each framework and role; few clusters have ten."""
+"""Resources with series per framework and role; few clusters have ten."""
 
 
 @dataclass(frozen=True)
@@ -225,9 +225,9 @@ class AgentCounts:
 
 @dataclass(frozen=True)
 class AsideCounts:
-    """Whose words are set aside now.
+    """Frameworks and agents whose input is set aside now.
 
-    `frameworks`: without those of which only a demand for what no agent has stands there.
+    `frameworks`: without those whose only entry is a demand that no agent can meet.
     `reasons`: all rows, by reason.
     `example`: name or id of one of the frameworks; else the host of an agent.
     """
@@ -240,7 +240,7 @@ class AsideCounts:
 
 @dataclass(frozen=True)
 class UnfitCounts:
-    """Who asks for what no agent has.
+    """Frameworks that ask for what no agent has.
 
     `example`: name or id of one of the frameworks.
     `names`: a few resources that it asks for and no agent has.
@@ -260,9 +260,8 @@ class Report:
     `resources`, R names.
     `counted` (R,): which resources count towards shares.
     `total` (R,), in thousandths: capacity of all agents.
-    `common` (R,): the resources that most agents have, of which frameworks and roles have series of
-        their own.
-    `asked`: who is asked to leave agents, for longest first.
+    `common` (R,): the resources that most agents have; frameworks and roles have series of these.
+    `asked`: clients asked to leave agents, the longest waiting first.
     """
 
     policy: PolicySpec

@@ -83,7 +83,7 @@ class Compilation:
     """
 
     def __init__(self, again_s: float = AGAIN_S[0], meanwhile: str = MEANWHILE) -> None:
-        """Begin with nothing; after a failure wait so long, then twice as long, and so on.
+        """Begin with nothing; after a failure wait `again_s`, then twice as long, and so on.
 
         `meanwhile`: what that means, for the log.
         """

@@ -53,7 +53,7 @@ def create(path: str | Path) -> int:
     """
     with suppress(FileNotFoundError):
         Path(path).unlink()
-    # Where somebody is faster and puts a link here, it is not followed.
+    # A link that another process puts here meanwhile is not followed.
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(path, flags, 0o600)
 

@@ -1,7 +1,7 @@
 """A moment of this process, kept by the operating system.
 
 A child is forked: it has all memory as it was then. Memory is shared until either side writes to
-it, and then copied page by page. So whoever forks waits for the table of pages alone.
+it, and then copied page by page. So the forking thread waits for the page table alone.
 
 Threads of this process are not there in the child. So nothing may run there that asks one of them,
 or takes a lock of a library: what it does is to turn values into bytes.
@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 SILENT_MS = 60_000
-"""A child that gives nothing for so long is given up."""
+"""A child that is silent for longer is given up."""
 
 LARGE = 1 << 24
-"""To copy so many bytes takes longer than to fork a process."""
+"""Copying this many bytes takes longer than forking a process."""
 
 _AT_ONCE = 1 << 16
 _FILES_MAX = 1 << 20
@@ -90,7 +90,7 @@ class _Solving:
             yield
 
     def may_fork(self, within_s: float = 0.0) -> bool:
-        """Wait so long at most until no solver is at work; says whether none is."""
+        """Wait until no solver is at work, for a bounded time; returns whether none is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._threads, within_s)
 
@@ -102,7 +102,7 @@ solving, may_fork = _SOLVING.solving, _SOLVING.may_fork
 def frozen(make: Callable[[], Iterator[bytes]], files: Collection[int] = ()) -> Generator[bytes]:
     """Have pieces made by a child, of all that is as it is now; any thread may read them.
 
-    The child ends where nobody holds the iterator any more.
+    The child ends with the last reference to the iterator.
 
     `files`: descriptors that the child needs.
     Raises OSError: at once where there can be no child, later where it failed. ForkLaterError where
@@ -123,7 +123,7 @@ def frozen(make: Callable[[], Iterator[bytes]], files: Collection[int] = ()) -> 
         raise
     os.close(writes)
     pieces = _read(child, reads)
-    next(pieces)  # it has begun: from now on whatever happens ends the child
+    next(pieces)  # it has begun: from now on closing it ends the child
     return pieces
 
 
@@ -142,7 +142,7 @@ def _write(make: Callable[[], Iterator[bytes]], to: int, files: Collection[int])
         for piece in make():
             _write_all(to, piece)
         status = 0
-    except BaseException:  # noqa: BLE001 - nobody above may go on in the child.
+    except BaseException:  # noqa: BLE001 - no caller may go on in the child.
         os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(status)
@@ -222,7 +222,7 @@ def _made(make: Callable[[], object], shared: Sequence[object], memory: int) -> 
     os.lseek(memory, _HEAD.size, os.SEEK_SET)
     try:
         result = True, make()
-    except Exception as error:  # noqa: BLE001 - whoever asked is told.
+    except Exception as error:  # noqa: BLE001 - the caller gets it.
         result = False, error
     text = io.BytesIO()
     _Writer(text, memory, shared).dump(result)
@@ -302,5 +302,5 @@ def _fill(memory: int, at: int, array: NDArray[Any]) -> None:
     while rest:
         count = os.preadv(memory, [rest], at)
         if not count:
-            raise OSError("less is there than was written")
+            raise OSError("it is shorter than what was written")
         rest, at = rest[count:], at + count

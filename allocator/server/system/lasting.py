@@ -10,7 +10,7 @@ AGAIN_S = (1.0, 60.0)
 """The pause after the first failure, and the longest one."""
 
 TOLD_S = 300.0
-"""For so long after it `status` tells of a failure."""
+"""How long `status` reports a failure."""
 
 _log = structlog.get_logger()
 

@@ -21,7 +21,7 @@ LOOK_S = 0.05
 """How often it is seen what a thread does."""
 
 PATIENCE_S = 2.0
-"""After so long it is said what is waited for, and then each time twice as late."""
+"""After this time the log says what is waited for, then after twice the time, and so on."""
 
 _T = TypeVar("_T")
 
@@ -33,9 +33,9 @@ def apart(
 ) -> tuple[_T] | None:
     """Do users' work on a thread of its own; None: it goes on after the wait, and is given up on.
 
-    Raises BaseException: whatever the work raises.
+    Raises what the work raises.
     """
-    # Lists, for the thread may still write to them after we gave up; nobody looks then.
+    # Lists, since the thread may still write to them, unread, after we gave up.
     found: list[_T] = []
     raised: list[BaseException] = []
 

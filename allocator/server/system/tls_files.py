@@ -81,7 +81,7 @@ def _problem_of_authorities(ca: str) -> TlsProblem | None:
     # Who names itself as its issuer may be believed as it is.
     self_issued = any(each.issuer == each.subject for each in found)
     if not context.cert_store_stats()["x509_ca"] and not self_issued:
-        message = "holds no authority's certificate; name that of whoever signed the certificates"
+        message = "holds no authority's certificate; name that of the signing authority"
         return TlsProblem("ca", message)
     return None
 

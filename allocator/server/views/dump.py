@@ -17,7 +17,7 @@ from allocator.server.following.books import FollowedBooks
 from allocator.server.reports import report
 
 PIECE_CHARACTERS = 256 * 1024
-"""A piece is sent when it is at least so long."""
+"""A piece is sent when it is at least this long."""
 
 
 @dataclass(frozen=True)

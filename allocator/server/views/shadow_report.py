@@ -65,7 +65,7 @@ def _rows(books: report.Report) -> dict[int, Client]:
 def _write_clients(
     response: pb.GetShadowResponse, reading: Reading, books: report.Report, dealt: Dealt | None
 ) -> None:
-    """Add the clients, those of which most differs first; who left is among them, with its sums."""
+    """Add the clients, also those that left, with their sums; the largest difference first."""
     row_of = {client: row for row, client in _rows(books).items()}
     nothing = [(client, Sums("")) for client in row_of if client not in reading.clients]
     found = [*reading.clients.items(), *nothing]

@@ -1,4 +1,4 @@
-"""What is wrong with the sidecar or its master now, for whoever looks at its status.
+"""What is wrong with the sidecar or its master now, for its status.
 
 Each warning says what holds, in a few words and in a sentence, and what mends it. The worst comes
 first. Alerts watch the same over time; a warning needs no monitoring.
@@ -24,7 +24,7 @@ NAME_MAX = 80
 """Characters of a framework's name in a warning."""
 
 SILENCE_S = 60.0
-"""A master that has said nothing for so long is told of."""
+"""A master that is silent for longer gets a warning."""
 
 
 def of_config(config: Config) -> Iterator[pb.StatusWarning]:
@@ -90,7 +90,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
                 what="limit reached",
                 text=f"there are more {what} than limits.{what} allows, {largest} or more: those"
                 " that came last are not served",
-                mend=f"raise limits.{what}, or see who registers so many",
+                mend=f"raise limits.{what}, or find what registers them",
             )
     yield from _asked(state)
     if known.filters.forgotten:
@@ -102,7 +102,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
 
 
 def _asked(state: Report) -> Iterator[pb.StatusWarning]:
-    """Say who is asked to leave an agent."""
+    """Say which frameworks are asked to leave agents."""
     if state.asked:
         more = f"; and {len(state.asked) - 1} more are asked" if len(state.asked) > 1 else ""
         yield pb.StatusWarning(

@@ -47,7 +47,7 @@ from allocator.wire.journal.checkpoint import write_snapshot
 from allocator.wire.settings.operator_settings import write_policy
 
 NAMES_MAX = 500
-"""Nobody reads more, and an answer stays small."""
+"""More is not readable, and an answer stays small."""
 
 
 def _frameworks(allocator: Allocator) -> list[str]:
@@ -99,7 +99,7 @@ def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
 
 
 def _unknown(error: UnknownSubjectError, *, in_session: bool) -> str:
-    """Say that there is nobody of that name, and whose names are near; on any thread."""
+    """Say that the name is unknown, and which names are near; on any thread."""
     near = "; no master has a session with this sidecar, its module decides meanwhile"
     if in_session:
         near = suggestions(error.name, error.known)
@@ -188,7 +188,7 @@ class Views:
         )
 
     def explain(self, ask: Ask, request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
-        """Say why somebody gets nothing."""
+        """Say why a framework, role or agent gets nothing."""
         kind, name = _asked_for(request)
 
         def take() -> Picture:

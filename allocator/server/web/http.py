@@ -1,13 +1,12 @@
 """One small HTTP listener: uvicorn serves, Starlette finds who answers.
 
-It only gives: no method that changes anything. It holds few requests at a time, and none for long:
-whoever drips bytes, or sends many, is cut off. Who connects and says nothing keeps nobody away. A
-request that is not answered in time gets a 503.
+It is read-only. It holds few requests at a time, and none for long: a client that drips bytes or
+sends too many is cut off, and idle connections do not keep others away. A request that is not
+answered in time gets a 503.
 
-It is asked by known names alone: a browser may be led here by a page of somebody else's. Such a
-page has a name of its own on the internet, leads it to this machine once it is loaded, and
-asks as it likes; then its name stands in `Host` (DNS rebinding). An address, or a name that nobody
-can own there, is no such name: so whoever scrapes by one goes on.
+It accepts known Host headers only (DNS rebinding): a page on the internet can resolve its own name
+to this machine once a browser has loaded it, and then request anything; its name stands in `Host`.
+Addresses, and names that cannot be registered there, are accepted, so scrapers that use one work.
 """
 
 import asyncio
@@ -110,7 +109,7 @@ def probe_routes(registry: CollectorRegistry, healthy: Check, ready: Check) -> l
         try:
             with turn:
                 body = encode(registry)
-        except Exception:  # noqa: BLE001 - whatever it is, the scraper is told.
+        except Exception:  # noqa: BLE001 - the scraper gets the error.
             _log.exception("metrics could not be written")
             return plain_text(500, "metrics could not be written; see the log\n")
         return Response(body, headers={"Content-Type": content_type})
@@ -136,17 +135,17 @@ SCRAPED = "/metrics"
 PROBES_MAX = 16
 SCRAPES_MAX = 4
 OTHERS_MAX = 16
-"""Requests at a time for these paths, for /metrics, and for all others. Who comes then is told so.
+"""Requests at a time for these paths, for /metrics, and for all others; further ones get a 503.
 
-But a scrape first takes the place of the oldest one whose peer has its answer and does not read it:
-alerts must not be blind because somebody is slow.
+But a scrape first evicts the oldest one whose peer does not read its answer: a slow reader must not
+blind the alerts.
 """
 
 SILENT_MAX = 32
-"""Connections without a whole request; of more the oldest ends, and not who comes."""
+"""Connections without a whole request; a further one evicts the oldest."""
 
 REQUEST_TIMEOUT_S = 10.0
-"""A connection, which is for one request, lasts so long at most."""
+"""Maximum lifetime of a connection, which serves one request."""
 
 ANSWER_TIMEOUT_S = 8.0
 """A request that has no answer after this time gets a 503; the rest of the time is for sending."""
@@ -155,7 +154,7 @@ HEAD_BYTES_MAX = 16 * 1024
 """A request's first line and headers."""
 
 AGAIN_S = 60.0
-"""For so long a shortage is not told of again."""
+"""A shortage is logged again after this time."""
 
 _SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -185,7 +184,7 @@ class HttpServer:
 
         `listener`: listens already.
         `routes`: who answers which path.
-        `names`: under which names, beside those that nobody else can own.
+        `names`: accepted Host names, beside those that cannot be registered.
         """
         app = Starlette(
             routes=list(routes),
@@ -291,7 +290,7 @@ class _Crowd:
 
 
 class _Brief(H11Protocol):
-    """A connection that ends when its time is up, whatever its peer does."""
+    """A connection that ends when its time is up."""
 
     _crowd: ClassVar[_Crowd]
     _deadline: asyncio.TimerHandle
@@ -370,7 +369,7 @@ def busy(why: str) -> Response:
 
 
 def is_from_here(request: Request) -> bool:
-    """Whether somebody on this machine asks, by one of its own names."""
+    """Whether the client is on this machine and uses one of its names."""
     if request.client is None:
         return False
     return is_loopback(request.client.host) and is_loopback(host_of(request.headers))

@@ -85,7 +85,7 @@ SENSELESS = [
     ("limit", "eng cpu:1", "no agent has any 'cpu', it would bound nothing; did you mean 'cpus'?"),
     ("limit", "eng cpus:0", "no cpus would be granted in 'eng' and below it any more"),
     ("drain", "nope", "no agent has the id or host name 'nope' now"),
-    ("drain", "a1 a2", "no agent would be left that is not drained: nobody would be offered"),
+    ("drain", "a1 a2", "every agent would be drained: no framework would be offered"),
 ]
 
 
@@ -132,11 +132,11 @@ def test_a_demand_that_cannot_be_met_and_a_role_that_is_unknown_warn(session):
     words = ["demand", "set", "cpus:9", "--role", "egn", "--force", "--dry-run"]
     assert ask(session.process, *words)["change"]["warnings"] == [
         "no framework matches now; did you mean 'eng'?",
-        "no agent is large enough for cpus:9, whoever it is for would be offered nothing",
+        "no agent is large enough for cpus:9, its frameworks would be offered nothing",
     ]
     change = ask(session.process, "policy", "set", "--subtree", "enq=drf")["change"]
     (warning,) = change["warnings"]
-    assert "a role 'enq' that nobody is in now; did you mean 'eng'?" in warning
+    assert "a role 'enq' without frameworks now; did you mean 'eng'?" in warning
 
 
 def test_policy_dry_run_shows_how_the_next_decisions_would_differ(session):

@@ -82,7 +82,7 @@ def test_a_drained_agent_is_offered_to_nobody_and_explained(session):
     assert "drain" in command(process, "status").stdout
     asked = ask(process, "drain", "set", "a2", "a11", "--force")["change"]["warnings"]
     assert "a11: no agent has the id or host name 'a11' now; did you mean 'a1'?" in asked
-    assert any("nobody would be offered anything" in each for each in asked)
+    assert any("no framework would be offered anything" in each for each in asked)
     done = command(process, "drain", "remove", "a1", "a9")
     assert (done.returncode, done.stderr) == (4, "error: drain: 'a9' is not drained\n")
     assert {each["agent"] for each in ask(process, "drain", "list")["drains"]} == {

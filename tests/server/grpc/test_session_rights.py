@@ -191,7 +191,7 @@ def test_no_token_is_taken_where_it_would_pass_in_clear(token, name):
 
 
 def test_what_is_open_to_any_master_is_told():
-    warning = "whoever reaches 0.0.0.0:0 may take this sidecar from its master"
+    warning = "any client that reaches 0.0.0.0:0 may take this sidecar from its master"
     done = checked(*OPEN)
     assert done.exit_code == 0
     assert warning in done.stderr

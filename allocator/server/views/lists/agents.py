@@ -111,7 +111,7 @@ def _fitting(infos: Sequence[AgentInfo | None], handles: list[int], expression: 
 
 
 class AgentsCopy(NamedTuple):
-    """What is told of n agents.
+    """The rows of n agents.
 
     `flags` by state, (n,); `unavailable_from_ms`, `unavailable_for_ms` (n,).
     `of_agent` (H,): the place among them that a holding is on; of each holding `framework`, `role`
@@ -136,7 +136,7 @@ class AgentsCopy(NamedTuple):
 def copy(
     allocator: Allocator, handles: Iterable[int], infos: Sequence[AgentInfo | None]
 ) -> AgentsCopy:
-    """Copy what is told of some agents, of those that are still there; on the books' thread.
+    """Copy the rows of some agents, of those that still exist; on the books' thread.
 
     `infos`: what was known of the agents when they were chosen.
     """

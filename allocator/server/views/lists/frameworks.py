@@ -18,7 +18,7 @@ STATES = ("active", "inactive", "suppressed", "waiting")
 
 
 class FrameworksCopy(NamedTuple):
-    """What frameworks are chosen from, and what is told of them.
+    """The frameworks to choose from, and their rows.
 
     `info`, `active`: by handle.
     `fitting`: handles of those in the role and on the agent that are asked for.

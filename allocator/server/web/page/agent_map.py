@@ -26,7 +26,7 @@ class Cell(NamedTuple):
     `name`: of the agent, or of the first and the last of them.
     `used`, `least`, `most`: part in use, 0 to 1: on average, and of the emptiest and the fullest.
     `offered`: part on offer beside that, on average.
-    `off`: how many of them are offered to nobody.
+    `off`: how many of them are not offered.
     """
 
     first: int
@@ -104,7 +104,7 @@ class AgentMap(NamedTuple):
             found.append((text, int(inside.sum())))
             below = above
         found.append(("full", int((used >= _FULL).sum())))
-        return [*found, ("offered to nobody", int((~self.on).sum()))]
+        return [*found, ("not offered", int((~self.on).sum()))]
 
 
 def draw(rows: AgentRows, resource: str = "") -> AgentMap:

@@ -26,7 +26,7 @@ class DrainedAgent(NamedTuple):
 
 
 class DrainedAgents(NamedTuple):
-    """Those of which most is held, and how many there are beside them; `empty` hold nothing."""
+    """Those with most held on them, and how many more there are; `empty` hold nothing."""
 
     rows: tuple[DrainedAgent, ...]
     more: int

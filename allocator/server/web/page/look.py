@@ -22,7 +22,7 @@ from allocator.server.web.page import drained
 from allocator.v1 import admin_pb2 as pb
 
 FRESH_S = 1.0
-"""A look is shown again for so long."""
+"""How long a look is shown again."""
 
 FAIR_FRESH_S = 30.0
 """The same of fair shares, which cost about an allocation of the whole cluster."""
@@ -31,7 +31,7 @@ ANSWER_S = 2.0
 """How long the books may take before what was seen last is shown again."""
 
 QUESTION_S = 5.0
-"""The same for what somebody asked for and waits for."""
+"""The same for what a user requested and waits for."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
@@ -64,7 +64,7 @@ class Latest(Generic[_T]):
         """Prepare.
 
         `find`: raises a TimeoutError where the books are busy.
-        `fresh_s`: what was found stays good for so long.
+        `fresh_s`: how long a result stays valid.
         """
         self._find = find
         self._fresh_s = fresh_s
@@ -74,12 +74,12 @@ class Latest(Generic[_T]):
     def get(self) -> _T | None:
         """Give what was found last, after finding it out anew where it is old; None: nothing yet.
 
-        Where somebody else is finding it out, or the books are busy, that is what was found before.
+        While another thread finds it out, or the books are busy, this is the previous result.
         """
         found = self._found
         if found and time.monotonic() - found[0] < self._fresh_s:
             return found[1]
-        # Who comes first finds out; whoever has nothing at all to show waits for that.
+        # The first caller finds out; a caller without any result to show waits for it.
         if self._lock.acquire(timeout=0.0 if found else ANSWER_S):
             try:
                 if self._found is found:

@@ -49,7 +49,7 @@ _INDEX = "/metrics  for Prometheus\n/healthz  alive\n/readyz   ready to take ses
 
 _CLOSED = """\
 the status page is shown on this machine alone, at localhost or a loopback address; set
-http.page = "all" for whoever reaches this port
+http.page = "all" to show it to every client of this port
 """
 
 
@@ -75,7 +75,7 @@ class Pages:
     def __init__(self, views: Views, *, local_only: bool) -> None:
         """Show what these views say.
 
-        `local_only`: to whoever asks from this machine.
+        `local_only`: only to clients on this machine.
         """
         self._views = views
         self._local_only = local_only
@@ -84,7 +84,7 @@ class Pages:
         self._fair = Latest(self._take_fair, FAIR_FRESH_S)
 
     def answer(self, page: Callable[[Request], Response], request: Request) -> Response:
-        """Make a page, for whoever may see it and while not too many are made."""
+        """Make a page, if the client may see it and not too many are being made."""
         if self._local_only and not is_from_here(request):
             return plain_text(403, _CLOSED)
         if not self._places.acquire(blocking=False):
@@ -257,7 +257,7 @@ def _render(template: str, status: int = 200, **values: Any) -> Response:  # noq
 
 @cache
 def _environment() -> Environment:
-    """Templates; whatever is put into them is escaped."""
+    """Templates; all values are escaped."""
     environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,

@@ -158,7 +158,7 @@ def matched(setting: settings_pb2.Setting) -> str:
 
 
 def known(value: float) -> bool:
-    """Whether a number is there."""
+    """Whether there is a number."""
     return not math.isnan(value)
 
 
@@ -228,14 +228,14 @@ def depth(role: pb.Share) -> int:
 
 
 def frameworks(clients: Iterable[pb.Share], most: int, sort: str = "waiting") -> Shown:
-    """Order frameworks; by default whoever waits longest first, then the largest shares."""
+    """Order frameworks; by default the longest waiting first, then the largest shares."""
     found = list(clients)
     if sort == "name":
         found.sort(key=lambda each: (each.framework_name, each.framework_id, each.role))
     elif sort == "share":
         found.sort(key=lambda each: -each.weighted_share)
     else:
-        # Of those that wait equally long, whoever has least first.
+        # Among those that wait equally long, the smallest share first.
         found.sort(
             key=lambda each: (
                 -each.waited_cycles,
