@@ -1,7 +1,7 @@
 """The allocator: facts in, decisions out.
 
 It has no clock, no thread and no source of chance of its own. What it does depends on the events
-and the times that it is told, so that the same journal gives the same decisions.
+and the times it is given, so that the same journal gives the same decisions.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ from allocator.core.snapshot import Floats, Ints, Snapshot
 
 
 class Allocator:
-    """Keeps one session's books, and decides who is offered what.
+    """Keeps one session's books, and decides which client is offered what.
 
     `state`: to read; only methods of the allocator change it.
     `cycle`: cycles run so far.
@@ -63,7 +63,7 @@ class Allocator:
         `around_cycle`: gives a context in which a cycle is run, for hosts that look at the clock.
         `trail`: keeps the last cycles and events about offers. None: nothing is kept.
         `plans`: where the policy plans: plan before a cycle over all agents that needs it, as long
-            as it takes. False: plans come as events, see `AdoptPlan`, from whoever works them out.
+            as it takes. False: plans come as events, see `AdoptPlan`.
         `first_plan`: waits for the first plan, as long as the host thinks fit.
         `decide`: decides in place of the policy and the substitute.
         Raises ValueError where the settings name no policy.
@@ -224,7 +224,7 @@ class Allocator:
         return decisions
 
     def problem(self) -> Problem | None:
-        """Copy what a plan would be about; None where nobody is to be served. Changes nothing."""
+        """Copy the problem of a plan; None without a client to serve. Changes nothing."""
         if not self.state.live_clients().any():
             return None
         about_holders = self.planning_policy is not None and self.planning_policy.about_holders
@@ -314,7 +314,7 @@ class Allocator:
         return handle
 
     def preview(self) -> Snapshot | None:
-        """Take the snapshot that a cycle would begin with; None where nobody is to be served.
+        """Take the snapshot that a cycle would begin with; None without a client to serve.
 
         It changes no decision, but brings up to date what is known of filters.
         """

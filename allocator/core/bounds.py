@@ -10,7 +10,7 @@ how many agents, frameworks, roles, clients and kinds a session has. The module'
 
 CAPACITY_MAX = 2**43 + 1
 """Thousandths of one kind on one agent: so the sum over all agents stays an int64. Larger amounts
-are cut down to this, and then nobody knows how much is left after an operation on part of them. No
+are cut down to this, and then the rest after an operation on part of them is unknown. No
 honest amount is cut: a module reports at least one less of any object (8 PB of disk at most)."""
 
 LABELS_MAX = 256
@@ -38,7 +38,7 @@ CLAUSE_VALUES_MAX = 4096
 """Values of a constraint in all its clauses, such as host names: each is read at each update."""
 
 ROLES_OF_FRAMEWORK_MAX = 4096
-"""Roles in which one framework is served: each is a client, of which there are `limits.clients`."""
+"""Roles in which one framework is served: each is a client, bounded by `limits.clients`."""
 
 FILTER_BYTES_MAX = 2**32
 """Bytes of refusals: where strangers make up kinds, each refusal is as wide as all of them."""

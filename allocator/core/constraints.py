@@ -1,6 +1,6 @@
 """Constraint expressions: which agents something may use, by their attributes.
 
-An expression is a list of clauses joined by ``;``, all of which must hold. Names and values are
+An expression is a list of clauses joined by ``;``; all must hold. Names and values are
 compared as texts, and a sign that means nothing here is refused: a mistyped rule would keep
 frameworks from every agent.
 

@@ -11,8 +11,8 @@ from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 
 OPENING_MAX = 128
-"""An offer begins with at most so many tasks: they are looked at one by one where some of what is
-free is special. A demand of which more are needed says too little of what the framework takes."""
+"""Maximum number of tasks with which an offer begins: they are tried one by one where some of what
+is free is special. A demand that needs more says too little about what the framework takes."""
 
 
 @memoize(size=2)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 class Plan:
     """What a policy that plans worked out, see `allocator.core.plans.problems`.
 
-    `target` (C,): what each client is to have in all, in the policy's own unit; 0 for who is not in
-        the plan.
+    `target` (C,): what each client is to have in all, in the policy's own unit; 0 for clients
+        outside the plan.
     `group` (A,): the group that each agent is of; -1 for one that is not in the plan. By handle; in
         a snapshot by its rows.
     `allowed` (G, W): bit ``c % 64`` of word ``c // 64``: client c is to have something of this
@@ -20,10 +20,10 @@ class Plan:
         prices.
     `part` (P, C), P <= G: how much of its target each client is to have of each of the first
         groups. Of the others it may have any part.
-    `leave` (P,): sorted keys ``agent * 2**32 + client``: who is to leave which agent, by its
-        handle, for all of it is to go to others. In a snapshot none.
-    `seen_ms`: when the cluster stood as the plan has it, by the master's clock. Whoever came to an
-        agent later is not asked to leave it.
+    `leave` (P,): sorted keys ``agent * 2**32 + client``: which client is to leave which agent, by
+        its handle, since all of it is to go to others. In a snapshot none.
+    `seen_ms`: when the cluster stood as the plan has it, by the master's clock. A client that
+        came to an agent later is not asked to leave it.
     `held` (P, C, R), in thousandths: in a snapshot: what each client holds on all agents of each
         group with parts that the cycle's agents are of.
     `agents_held` (P, C): the same of agents: on how many.

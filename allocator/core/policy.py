@@ -16,7 +16,7 @@ class PolicySpec:
       demand vector is known.
     - `flat`: True: all clients compete directly. False: roles compete, then their frameworks.
     - `parameters`: what else the policy takes; unknown keys are an error.
-    - `subtrees`: below these roles (paths), whoever is next is decided by another policy of the
+    - `subtrees`: below these roles (paths), the next client is chosen by another policy of the
       registry: its name, or more of it, see `Subtree`.
     """
 
@@ -62,7 +62,7 @@ class Subtree(NamedTuple):
 
 
 class Policy(Protocol):
-    """Decides who is granted what: a pure function of the snapshot and the seed."""
+    """Decides which client is granted what: a pure function of the snapshot and the seed."""
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.

@@ -5,7 +5,7 @@ import traceback
 from pathlib import Path
 
 CALLS = 3
-"""So many calls are told of, the last ones."""
+"""Calls that are reported, the last ones."""
 
 _OURS = str(Path(__file__).resolve().parents[1])
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
@@ -16,7 +16,7 @@ class UserCodeError(RuntimeError):
 
 
 def describe(error: BaseException) -> str:
-    """Say what was raised, and where: in whoever wrote the policy's own code, where it got there.
+    """Say what was raised, and where: in the policy author's own code, if it got there.
 
     Examples
     --------

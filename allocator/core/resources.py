@@ -39,7 +39,7 @@ _BYTES = {
     **{f"{prefix}i": 1024 ** (1 + power) for power, prefix in enumerate("KMGTP")},
     "k": 1000,
 }
-"""Bytes by suffix, each of which a B may follow: decimal as in SI, binary as in IEC 80000-13."""
+"""Bytes by suffix, with an optional B: decimal as in SI, binary as in IEC 80000-13."""
 
 FORMS = ("", "path", "mount", "block", "raw", "volume")
 """What form of disk a kind may be; the first is no disk, or plain space."""
@@ -76,7 +76,7 @@ class Kind:
 
     @property
     def bounded(self) -> bool:
-        """True for what counts against quota when somebody holds it."""
+        """True for what counts against quota while a client holds it."""
         return self.scalar and not (self.depth or self.revocable or self.shared or self.rest)
 
     @property

@@ -131,23 +131,22 @@ class Settings:
     learn_after: int = 3
     """Acceptances before that counts."""
     probe_after: int = 3
-    """A characterised client that uses nothing and declined so often in a row is served with all
-    that is free, until it accepts: its demand may be more than we think."""
+    """A characterised client that uses nothing and declined this often in a row is served with all
+    that is free, until it accepts: its demand may be larger than assumed."""
     priors_max: int = 1000
-    """So many demands are remembered of frameworks, for the next ones of their sort. 0: none."""
+    """Demands that are remembered for later frameworks of the same sort. 0: none."""
     prior_half_life_ms: int = 7 * 24 * 3_600_000
     """After that time a demand that is remembered is half as certain."""
     learn_patience_cycles: int = 30
-    """A client of which the demand is learnt or remembered, and which was offered nothing in so
-    many full cycles though it did not decline, is offered all that is free once; after twice as
-    many again, and so on."""
+    """A client whose demand is learnt or remembered is offered all that is free once after this
+    many full cycles without an offer or a decline; after twice as many again, and so on."""
     patience_cycles: int = 60
-    """A client that could be served, but was not in so many full cycles, comes first in the next,
-    with one grant. 0: never."""
+    """A client that could be served, but was not for this many full cycles, comes first in the
+    next, with one grant. 0: never."""
     outstanding_max: float = 1.0
-    """So much of the cluster, in any resource, a framework may have on offer and not in use, in all
-    its roles together; then it is offered no more of what is neither reserved nor revocable. 1: no
-    bound."""
+    """Part of the cluster, of any resource, that a framework may have on offer without using it, in
+    all its roles together; then it is offered no more of what is neither reserved nor revocable. 1:
+    no bound."""
     limits: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """By the path of the role: what is granted in it and below it at most, beside the limits of the
     master's quotas."""
@@ -159,7 +158,7 @@ class Settings:
     weights: dict[tuple[str, str], SetWeight] = field(default_factory=dict)
     """The last one counts."""
     drains: frozenset[str] = frozenset()
-    """Ids or host names of agents of which nobody is offered anything."""
+    """Ids or host names of agents that are not offered."""
     shadow: PolicySpec | None = None
     """The policy that looks on, see `allocator.core.hindsight.shadow_comparison`."""
 

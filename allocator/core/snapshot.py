@@ -50,7 +50,7 @@ class Tree(NamedTuple):
     `child` (N - 1,): children, ascending within a parent.
     `weight` (N,): weight among siblings, > 0.
     `served` (N,): of two siblings with equal scores the one with less comes first, see `turns`;
-        then the one with the lower number. Nobody has more than the root. Each grant of the cycle
+        then the one with the lower number. None has more than the root. Each grant of the cycle
         gives the leaf and all above it one more than the root had.
     `scheme` (N,): which criterion of the policy orders the children: 0, or that of the subtree.
     """
@@ -78,7 +78,7 @@ class Filters(NamedTuple):
         is none.
     `largest` (A, K), in thousandths: no filter on the agent has more of any kind.
     `covered` (A, W): bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could
-        be offered on this agent, if nobody takes any of it before and no quota bounds it.
+        be offered on this agent, if no other grant comes before and no quota bounds it.
     """
 
     head: Indices
@@ -91,7 +91,7 @@ class Filters(NamedTuple):
 
 
 class Specials(NamedTuple):
-    """What is free but not for everybody, or not in parts: reserved, revocable, volumes, disks.
+    """What is free but not for every client, or not in parts: reserved, revocable, volumes, disks.
 
     Agent a has the rows ``range(start[a], start[a + 1])``, in the order in which a task takes from
     them; each is some amount of one special kind.
@@ -135,7 +135,7 @@ class Specials(NamedTuple):
         )
 
     def by_column(self, columns: int) -> Ints:
-        """Add everything up, (A, R), whoever may have it."""
+        """Add everything up, (A, R), for any client."""
         result = np.zeros((len(self.start) - 1, columns), np.int64)
         agent = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
         np.add.at(result, (agent, self.column[self.row]), self.free)
@@ -158,7 +158,7 @@ class Tier(IntEnum):
 
 
 class Bounds(NamedTuple):
-    """What quotas leave to each role, and what they keep back from everybody.
+    """What quotas leave to each role, and what they keep back from all.
 
     `of_client` (C,): the innermost bound of a role that a client is under; -1 where it is under
         none.
@@ -235,7 +235,7 @@ class Snapshot:
       before the others.
     - `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this
       agent.
-    - `excluding` (A,): False: nobody is excluded from this agent.
+    - `excluding` (A,): False: no client is excluded from this agent.
     - `holder` (H,): sorted keys ``agent * 2**32 + client`` of who holds something where.
     - `leaf_of_client` (C,): leaf of each client; -1 where it is not served in this cycle.
     - `parent_of_client` (C,): the innermost node of this cycle that counts the client's holdings
@@ -272,12 +272,12 @@ class Snapshot:
 
     @cached_property
     def free_by_column(self) -> Ints:
-        """What is free on each agent, whoever may have it, (A, R)."""
+        """What is free on each agent, for any client, (A, R)."""
         return self.free + self.specials.by_column(self.free.shape[1])
 
     @property
     def has_demand(self) -> Bools:
-        """Of which clients the demand is known, however they are served, (C,)."""
+        """Which clients have a known demand, in either mode, (C,)."""
         return has_demand(self.demand)
 
     @property
@@ -347,6 +347,6 @@ class Grants:
 
     @staticmethod
     def none(resources: int) -> "Grants":
-        """No grants at all, over so many resources."""
+        """No grants, over a number of resources."""
         empty = np.empty(0, np.int64)
         return Grants(empty, empty, empty, np.empty((0, resources), np.int64))

@@ -36,7 +36,7 @@ def whole_above(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 @memoize()
 def has_demand(demand: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Of which clients the demand (C, R) is known, (C,): one of nothing is none."""
+    """Which clients have a known demand (C, R), (C,): an empty one counts as unknown."""
     return fixed(np.asarray((demand > 0).any(axis=1)))
 
 

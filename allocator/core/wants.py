@@ -14,9 +14,9 @@ from allocator.core.openings import opening_tasks, opens_with_several
 from allocator.core.snapshot import Bools, Ints, Words
 
 _STEPS_MAX = 128
-"""So many steps a ladder has, beside those of single amounts that many clients want."""
+"""Steps per ladder, beside those of single amounts that many clients want."""
 _STEP_WORDS_MAX = 2**22
-"""All ladders together have so many words, 32 MiB."""
+"""Maximum words of all ladders together, 32 MiB."""
 _looking = part(_nrt=False)
 """Compile a part that makes no arrays, and so counts no references to those that it is given."""
 TASKS, ALL = 0, 1
@@ -31,7 +31,7 @@ class Wants(NamedTuple):
     """What clients want: one of their rows, in every column.
 
     `row` (N, R), in thousandths.
-    `first`, `end` (C,): which rows are whose; everybody has one.
+    `first`, `end` (C,): the rows of each client, at least one.
     `known` (C,): it is one task. Otherwise it is anything that is not empty and reaches a row.
     `several` (C,): it is tasks that reach a row, together with what goes with the offer; no row is
         less than a task.
@@ -47,17 +47,17 @@ class Wants(NamedTuple):
 
 
 class Ladders(NamedTuple):
-    """Some clients by how much they want, so that one look tells who could do with an amount.
+    """Some clients by how much they want: one lookup finds those that an amount could serve.
 
     The clients' first rows are a layer, their second rows the next one, and so on. A layer has a
-    ladder for each column that somebody wants something of. Who wants less stands on a lower step.
+    ladder for each column that some client wants. Clients that want less stand on a lower step.
 
     `ladder_of_layer` (L + 1,): the first ladder of each layer, and the end.
     `column` (D,): of each ladder.
     `step_of_ladder` (D + 1,): the first step of each ladder, and the end.
-    `least` (S,), in thousandths: the smallest amount that anybody on the step wants; ascending.
-    `upto` (S, W): bits of those who stand on this step of the ladder, or below it.
-    `members` (L, W): bits of those who have a row in the layer.
+    `least` (S,), in thousandths: the smallest amount that a client on the step wants; ascending.
+    `upto` (S, W): bits of the clients on this step of the ladder, or below it.
+    `members` (L, W): bits of the clients with a row in the layer.
     `known` (W,): bits of those who want a task.
     """
 
@@ -75,7 +75,7 @@ def wants_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> W
 
     `known` (C,): clients that are served in whole tasks; the others as in the snapshot.
     """
-    # The first row is zeros: for whoever takes anything. Then minimums, then tasks.
+    # The first row is zeros: for clients that take anything. Then minimums, then tasks.
     anything = np.zeros((1, demand.shape[1]), np.int64)
     first, end = 1 + minimum_rows.T
     free_choice = first == end
@@ -167,8 +167,8 @@ def ladders_of(wants: Wants, clients: Ints, words: Ints) -> Ladders:
     columns = [np.flatnonzero(each.any(axis=0)) for each in table]
     ladders = [(layer, column) for layer, its in enumerate(columns) for column in its.tolist()]
     few = _STEP_WORDS_MAX // max(len(words) * len(ladders), 1)
-    nobody = np.empty((0, len(words)), np.uint64)
-    least, upto = [np.empty(0, np.int64)], [nobody]
+    none = np.empty((0, len(words)), np.uint64)
+    least, upto = [np.empty(0, np.int64)], [none]
     for layer, column in ladders:
         has, wanted = layers[layer], table[layer][:, column]
         steps = _steps(wanted, min(max(few, 2), _STEPS_MAX))
@@ -176,7 +176,7 @@ def ladders_of(wants: Wants, clients: Ints, words: Ints) -> Ladders:
         least.append(steps)
         here = _bits(on, word[has], bit[has], (len(steps), len(words)))
         upto.append(np.bitwise_or.accumulate(here, axis=0))
-    members = [nobody, *(_bits(0, word[has], bit[has], (1, len(words))) for has in layers)]
+    members = [none, *(_bits(0, word[has], bit[has], (1, len(words))) for has in layers)]
     known = wants.known[clients]
     return Ladders(
         ladder_of_layer=np.cumsum([0, *map(len, columns)]),
@@ -205,7 +205,7 @@ def _steps(wanted: Ints, count: int) -> Ints:
     """Where the steps of a ladder begin, for amounts (n,), n > 0, so that few stand on each."""
     ordered = np.sort(wanted)
     picked = ordered[:: -(-len(ordered) // count)]
-    # What many want is a step alone: nobody is on it who wants more than the least.
+    # An amount that many want is a step of its own: all on it want exactly the least.
     common = picked[1:][picked[1:] == picked[:-1]]
     after = np.searchsorted(ordered, common, "right")
     return np.unique(np.concatenate([picked, ordered[after[after < len(ordered)]]]))

@@ -47,7 +47,7 @@ def add_agents(state: State, event: AddAgents) -> None:
 
 
 def _add_agents(state: State, event: AddAgents, most: int) -> None:
-    """Bind agents, of which none has more of a kind than `most`."""
+    """Bind agents; none has more of a kind than `most`."""
     handles, table = event.agent.tolist(), state.agents
     _check_new(state, handles)
     state.space.check_bound(event.kind.tolist(), "capacity")

@@ -27,9 +27,9 @@ _parsed = lru_cache(maxsize=256)(parse_constraint)
 class Derived(NamedTuple):
     """What a client's framework and the operators' rules come to.
 
-    `stated` (source, amounts): the demand that somebody stated.
+    `stated` (source, amounts): the stated demand.
     `takes`: as in `ClientTable`.
-    `minimum` (amounts by name): None: what everybody must be offered at least.
+    `minimum` (amounts by name): None: the default minimum of an offer.
     """
 
     stated: Stated
@@ -124,9 +124,9 @@ def _known(state: State, clients: Sequence[int]) -> Iterator[tuple[int, int, Fra
 
 
 def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
-    """Take over demands, and note what of them nobody has; `demand.sources` tells their order."""
+    """Take over demands, and note resources that no agent has; `demand.sources` orders them."""
     clients, space = state.clients, state.space
-    # The first resource that nobody has makes a column, so look through all before rows are made.
+    # The first unknown resource makes a column, so look through all before rows are made.
     for client, stated in demands.items():
         unknown = frozenset[str]() if stated is None else space.unknown(stated[1])
         if client in clients.minimum:
@@ -154,7 +154,7 @@ def _take_demands(state: State, demands: Mapping[int, Stated]) -> None:
 
 
 def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
-    """Note what a client asks for that nobody has: it may come."""
+    """Note which resources of a client's demand no agent has: they may come."""
     if unknown:
         state.space.make_nowhere()
         state.reserve()
@@ -164,7 +164,7 @@ def _note_unfit(state: State, client: int, unknown: frozenset[str]) -> None:
 
 
 def _take_minimum(state: State, client: int, minimum: Minimum | None) -> None:
-    """Note what a client must be offered at least; None: what everybody must."""
+    """Note the minimum of a client's offers; None: the default."""
     if minimum == state.clients.minimum.get(client):
         return
     state.clients.minimum_version += 1

@@ -36,7 +36,7 @@ def define(state: State, event: Define) -> None:
     # Check everything.
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
-    # Roles beyond the limit are passed over: any framework may make some. Nobody is served in them.
+    # Roles beyond the limit are ignored, since any framework may create some: they are not served.
     most = state.session_limits.roles
     roles = {handle: path for handle, path in event.roles.items() if handle <= most}
     state.roles.check_define(roles, state.session_limits.role_depth, "roles")
@@ -146,7 +146,7 @@ def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, .
             raise EventError("value", "suppressed_roles", message)
     bound = [role for role in event.roles if role <= state.session_limits.roles]
     if len(bound) <= min(ROLES_OF_FRAMEWORK_MAX, state.session_limits.clients - len(state.clients)):
-        return tuple(bound)  # whoever has a row already, there is room for all
+        return tuple(bound)  # there is room for all, with or without a row
     # Clients that leave and hold nothing make room for those that come.
     clients = state.clients
     left = [row for row in _clients_of(state, framework) if int(clients.role[row]) not in roles]

@@ -72,8 +72,8 @@ def hold(state: State, event: Hold) -> None:
     check_roles(state, set(holdings.role.tolist()), "holdings.role")
     for agent in set(holdings.agent.tolist()):
         check_agent(state, agent, "holdings.agent")
-    # What is beyond a limit is passed over, as if nobody held it: the module sees that it is not
-    # given twice. Open the clients only after everything is checked.
+    # What is beyond a limit is ignored, as if it were not held: the module ensures that it is not
+    # granted twice. Open the clients only after everything is checked.
     pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
     known = room_for(state, [pair for pair in pairs if pair[1] <= state.session_limits.roles])
     if len(known) < len(set(pairs)):
@@ -103,7 +103,7 @@ def release(state: State, event: Release) -> None:
     keep_filters(state, client, agent, holdings, event.refuse_ms)
     # A decline: an offer that was given back with nothing kept. Many in a row without an acceptance
     # tell that the demand we assume may be wrong. The rest of an accepted offer comes back as well,
-    # and is no decline. It may come before the tasks are told of: then something is still on offer.
+    # and is no decline. It may come before the tasks: then something is still on offer.
     over = (client > 0) & ~state.ledger.is_offered_something(client, agent)
     whole = over & ~event.allocated & (event.refuse_ms >= 0)
     taken = state.accepted.take(client, agent, over)
@@ -200,7 +200,7 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
     converted = state.space.vector(event.converted, "converted")
     capacity = state.agents.capacity[event.agent]
     after = capacity - consumed + converted
-    # Of what there is more than is counted, nobody knows how much.
+    # The amount beyond what is counted is unknown.
     counted = capacity < CAPACITY_MAX
     if (counted & (after < 0)).any():
         message = f"agent {event.agent} has less than {_named(event.consumed)} to convert"

@@ -16,7 +16,7 @@ from allocator.core.snapshot import Bools, Floats, Ints
 def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here: Bools) -> None:
     """Learn the demand of clients from what they take of their offers.
 
-    `client` (N,): 0 where nobody is known.
+    `client` (N,): 0 where it is unknown.
     `holdings`: what they take, N rows.
     `here` (N,): where the client uses something on the agent already.
     """
@@ -119,7 +119,7 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
     What was accepted at once may have been several tasks. A smaller task that ends, its amounts in
     the same ratio, shows that. Other ratios show nothing: an executor and its tasks end one by one.
 
-    `client` (N,): 0 where nobody is known.
+    `client` (N,): 0 where it is unknown.
     `holdings`: what came back, N rows.
     `ended` (N,): which of them were in use.
     """
@@ -134,7 +134,7 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
 
 
 def learn_from_end(state: State, client: int, amounts: list[int], *, times: int = 1) -> None:
-    """Learn from so many equal tasks of a client that ended."""
+    """Learn from a number of equal tasks of a client that ended."""
     known = state.clients.learned[client].tolist()
     # Mostly it is as large as what is known, which is its own unit.
     unit = tuple(known) if known == amounts and any(known) else common_unit(known, amounts)

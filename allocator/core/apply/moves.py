@@ -22,7 +22,7 @@ def move(state: State, moves: Moves) -> int:
     """
     done = 0
     while done < len(moves):
-        # It may stop where a client leaves: then who is known is looked up again.
+        # It may stop where a client leaves: then clients are looked up again.
         more = _move_some(state, moves.cut(slice(done, None)))
         if not more:
             break
@@ -46,7 +46,7 @@ def _rows(state: State, moves: Moves) -> Rows:
     client, agent = known_rows(state, holdings)
     inside = (holdings.agent > 0) & (holdings.agent < len(state.agents.bound))
     asked = (what == Move.USE) & (holdings.framework == 0) & inside
-    # What is held by nobody known yet opens a client.
+    # A holding of an unknown pair opens a client.
     apart = (what == Move.HOLD) & (client == 0)
     if apart.any():
         apart = np.isin(moves.event, moves.event[apart])

@@ -1,4 +1,4 @@
-"""What frameworks begin with and leave behind, of demands that nobody states."""
+"""The demands that frameworks without a stated one begin with and leave behind."""
 
 from allocator.core.books.state import State
 from allocator.core.demand.demand_memory import name_topic, wide_topics

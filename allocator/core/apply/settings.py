@@ -234,7 +234,7 @@ _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = Mappi
 )
 """What is worked out anew after a change of a rule, by its scope; None: all rules may be others."""
 
-assert _REFRESH.keys() == set(Scope), "a scope of which nothing is worked out"
+assert _REFRESH.keys() == set(Scope), "a scope that derives nothing"
 assert _OF_FRAMEWORKS.keys() == {
     kind.name for kind in settable.RULES if kind.scope is Scope.FRAMEWORKS
-}, "a kind of which nothing is worked out"
+}, "a kind that derives nothing"

@@ -1,8 +1,8 @@
 """Frameworks and agents beyond `limits.frameworks` and `limits.agents` are left out.
 
-Whoever may register frameworks or agents may register too many. Others must not suffer by it: those
-that came first are served. One that is left out holds nothing in these books; that nothing is
-given twice, the module makes sure.
+A principal that may register frameworks or agents may register too many. This must not harm others:
+those that came first are served. One that is left out holds nothing in these books; the module
+ensures that its resources are not granted twice.
 """
 
 from collections.abc import Callable, Mapping
@@ -65,7 +65,7 @@ def _known(state: State, framework: Ints, agent: Ints) -> Bools:
 
 
 def note_beyond(state: State, event: Event) -> None:
-    """Note what an event names beyond the limits, of which something was left out."""
+    """Note what an event names beyond the limits, where something was left out."""
     for name, most in (
         ("agent", state.session_limits.agents),
         ("framework", state.session_limits.frameworks),

@@ -28,7 +28,7 @@ RARE = 64
 """Agents that have an attribute so few have are judged one by one: a column would cost more."""
 
 _IDLE_MAX = 64
-"""So many values that no agent has any more are no reason to make a column anew."""
+"""Up to this many stale values a column is not rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class AgentTraits:
 
 @dataclass(frozen=True, slots=True)
 class SortedRule:
-    """A rule with its clauses by attribute: so those of names that nobody has are passed over.
+    """A rule with its clauses by attribute: so clauses of attributes that no agent has are skipped.
 
     `must`: the condition on each attribute that an agent must have.
     `may`: on each that it may lack. An agent that lacks one satisfies it.
@@ -115,8 +115,8 @@ class AgentColumns:
 
     None is an agent that is not there; no rule bars it.
 
-    Columns of values are made when a rule first asks for an attribute that somebody has, and follow
-    what agents become. Beyond `COLUMNS_BYTES_MAX` those go that were asked for longest ago.
+    Columns of values are made when a rule first asks for an attribute that some agent has, and
+    follow what agents become. Beyond `COLUMNS_BYTES_MAX` those go that were asked for longest ago.
     `attributes`: the columns of attributes, by name.
     """
 
@@ -153,7 +153,7 @@ class AgentColumns:
         self._incapable.clear()
         for name, column in list(self.attributes.items()):
             column.put(agents, [attributes.get(name) for attributes in said])
-            # Values that nobody has any more go with their column.
+            # Stale values go with their column.
             if column.has_idle_values(len(self.having.get(name, ()))):
                 del self.attributes[name]
         self._shed()
@@ -204,7 +204,7 @@ class AgentColumns:
         return column.code, column.of
 
     def barred_by(self, rule: SortedRule) -> Bools | None:
-        """Which agents (N,) a rule bars; None: nobody. Nobody may write to the array."""
+        """Which agents (N,) a rule bars; None: none. The array must not be written."""
         incapable = self.incapable_of(rule.rule)
         if not rule.rule.clauses:
             return incapable
@@ -220,7 +220,7 @@ class AgentColumns:
         return bars if bars.any() else None
 
     def _bar(self, bars: Bools, name: str, condition: Condition) -> None:
-        """Bar agents (N,) by a condition on an attribute that somebody has."""
+        """Bar agents (N,) by a condition on an attribute that some agent has."""
         agents = self.having[name]
         if len(agents) > RARE:
             bars |= ~self._attribute(name).holds(condition)
@@ -247,7 +247,7 @@ class AgentColumns:
         return self._incapable[key]
 
     def _attribute(self, name: str) -> "_Attribute":
-        """Give the column of an attribute that somebody has."""
+        """Return the column of an attribute that some agent has."""
         column = self.attributes.pop(name, None)
         if column is None:
             agents = np.fromiter(self.having[name], np.int64)
@@ -295,7 +295,7 @@ class _Attribute:
         self.of[agents] = [code[value] for value in values]
 
     def has_idle_values(self, agents: int) -> bool:
-        """Whether it knows many more values than so many agents can have."""
+        """Whether it knows many more values than the agents can have."""
         return len(self.code) > 2 * agents + _IDLE_MAX
 
     def holds(self, condition: Condition) -> Bools:
@@ -309,5 +309,5 @@ class _Attribute:
         return good[self.of]
 
     def _codes(self, values: AbstractSet[str]) -> list[int]:
-        """Codes of values that somebody has: a rule may name thousands that nobody has."""
+        """Codes of values that some agent has: a rule may name thousands of others."""
         return [self.code[value] for value in self.code.keys() & values]

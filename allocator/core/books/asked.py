@@ -1,4 +1,4 @@
-"""Who is asked to leave an agent; `allocator.core.plans.reclaims` says who that is."""
+"""Requests to leave agents; `allocator.core.plans.reclaims` makes them."""
 
 from typing import NamedTuple
 

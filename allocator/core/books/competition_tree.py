@@ -82,7 +82,7 @@ def _with_own(weight: Floats, of_client: Floats, client: Ints) -> Floats:
 def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) -> Shape:
     """Build the tree over the live clients.
 
-    A role that has both frameworks and child roles with somebody to serve gets one more child, of
+    A role that has both frameworks and child roles to serve gets one more child, of
     weight 1, for its own frameworks: Mesos's virtual leaf.
 
     `live` (C,).

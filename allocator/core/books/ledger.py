@@ -172,7 +172,7 @@ class Ledger:
         """Find whom amounts were offered to; of several clients that of the lowest row.
 
         `role_of_client` (C,); `role`, `agent` (N,); `kind` (K,); `amount` (N, K), in thousandths.
-        Returns (N,): clients; 0 where nobody in the role has so much on offer there.
+        Returns (N,): clients; 0 where no client in the role has that much on offer there.
         """
         amount = np.ascontiguousarray(amount)
         found: Ints = loops.find_offers(self.books, role_of_client, role, agent, kind, amount)

@@ -304,7 +304,7 @@ def keys_of_agents(books: Books, agents: Ints) -> Ints:
 def _find_offer(
     books: Books, role_of_client: Ints, role: int, agent: int, kind: Ints, amount: Ints
 ) -> int:
-    """Find the client in a role that was offered so much on an agent; 0 where nobody was.
+    """Find the client in a role that was offered this much on an agent; 0 where none was.
 
     Of several that of the lowest row.
     """
@@ -325,7 +325,7 @@ def _find_offer(
 def find_offers(
     books: Books, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
 ) -> Ints:
-    """Find who was offered so much, row by row; 0 where nobody was. See `Ledger.find_offers`."""
+    """Find the clients that were offered these amounts, 0 for none; see `Ledger.find_offers`."""
     found = np.zeros(len(role), np.int64)
     for i in range(len(role)):
         found[i] = _find_offer(books, role_of_client, role[i], agent[i], kind, amount[i])

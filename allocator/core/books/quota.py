@@ -61,7 +61,7 @@ class QuotaUse:
 def quota_tree(state: State) -> QuotaTree:
     """Find out which quotas each kind and each role is under."""
     space, quotas, limits = state.space, state.quotas, state.settings.limits
-    # Deepest first: whoever adds up goes through the rows once, from children to parents.
+    # Deepest first: sums need one pass over the rows, from children to parents.
     path = sorted({*quotas, *limits}, key=lambda each: (-each.count("/"), each))
     row = {each: index for index, each in enumerate(path)}
     limit = np.full((len(path), len(space.names)), UNBOUNDED)
@@ -206,10 +206,10 @@ def left_of(tree: QuotaTree, used: Ints) -> Ints:
 
 
 def available(state: State) -> Ints:
-    """What nobody holds and what counts against quota, on all agents by name, (R,).
+    """What is not held and counts against quota, on all agents by name, (R,).
 
     Where an agent shrank below what is held on it, the cluster has so much less. What is free on a
-    drained agent meets nobody's guarantee.
+    drained agent meets no guarantee.
     """
     space, drained = state.space, state.agents.drained
     unheld = (state.agents.capacity - state.ledger.books.agent_held) * space.bounded_kind

@@ -19,7 +19,7 @@ def _add_by_column(amounts: Ints, column_of_kind: Ints, columns: Ints) -> None:
 
 
 NOWHERE = "(what no agent has)"
-"""The column of all that frameworks name and nobody has: a demand for it fits nowhere."""
+"""The column of all names that no agent has: a demand for it fits nowhere."""
 
 
 class ResourceSpace:

@@ -12,7 +12,7 @@ from allocator.core.snapshot import Bools, Floats, Ints
 ROOT = 0
 
 _SHOWN = 80
-"""So many characters of a path that is too deep are shown."""
+"""Characters shown of a path that is too deep."""
 
 
 class RoleTable(Table):
@@ -32,7 +32,7 @@ class RoleTable(Table):
     """That of the root is 0."""
     weight: Floats = column(np.float64)
     served: Ints = column()
-    """The turn in which somebody in the role or below it was served last, see `turns`; the root's
+    """The turn in which the role or a role below it was served last, see `turns`; the root's
     is the number of the last turn."""
     served_here: Ints = column()
     """The same of the role's own frameworks."""
@@ -46,8 +46,8 @@ class RoleTable(Table):
         self._row: dict[str, int] = {"": ROOT}
         self._weights: dict[str, float] = {}
         self._levels: tuple[int, list[Ints]] = (-1, [])
-        nobody = np.empty(0, np.int64)
-        self._order: tuple[int, Ints, Ints] = (-1, nobody, nobody.copy())
+        none = np.empty(0, np.int64)
+        self._order: tuple[int, Ints, Ints] = (-1, none, none.copy())
 
     def __len__(self) -> int:
         return len(self._row) - 1

@@ -38,7 +38,7 @@ def reach_of(state: State) -> Reach:
     """Say of each special kind who may have it.
 
     What is reserved to the innermost role comes first, and what can be divided before what cannot.
-    The rest is within everybody's reach: only the module knows whose its parts are.
+    The rest is in reach of every client: only the module knows whose its parts are.
     """
     plain = frozenset(state.space.plain_kind.tolist())
     chosen = [

@@ -25,7 +25,7 @@ from allocator.core.snapshot import Ints
 class SessionLimits:
     """How much a session may ask us to keep.
 
-    Handles are row numbers, so their limit bounds memory; who is excluded from which agent takes
+    Handles are row numbers, so their limit bounds memory; exclusions of clients from agents take
     one bit for each pair. A role's depth bounds what is worked out level by level.
     """
 
@@ -43,9 +43,9 @@ class State:
 
     Events change it through `allocator.core.apply`; a cycle changes it in `Allocator.allocate` and
     `cycle.commit`: the clock, filters that expire, decisions that are charged,
-    who was served and who waits. Nobody else does.
+    which clients were served and which wait. Nothing else does.
 
-    `now_ms`: the host's clock, as it was told last.
+    `now_ms`: the host's clock, as last reported.
     `paused_ms`: when the master last paused decisions, or resumed them.
     `memory`: what frameworks were seen to need, in earlier sessions too.
     `plan`: what cycles go by, of a policy that plans.
@@ -55,7 +55,7 @@ class State:
         over a limit; 0: none was.
     """
 
-    # Kept from one question to the next, so whoever only asks changes them, too.
+    # Caches: reading changes them, too.
     DERIVED: ClassVar[tuple[str, ...]] = ("_total", "_total_version")
 
     def __init__(self, settings: Settings, limits: SessionLimits) -> None:
@@ -118,7 +118,7 @@ class State:
     def free(self) -> Ints:
         """What may be offered, (A, K); zero where more is held than there is.
 
-        What is shared may be, whoever holds it.
+        What is shared may be, also while it is held.
         """
         return self.free_on(None)
 

@@ -149,10 +149,10 @@ class ClientTable(Table):
         must reach one of these. An empty tuple: any offer that is not empty will do.
     `unfit`: resources that a client asks for and no agent has; only such clients are in it.
     `version`: grows whenever a client comes, goes, or changes its state.
-    `minimum_version`: grows whenever somebody's own minimum changes.
+    `minimum_version`: grows whenever a client's own minimum changes.
     """
 
-    # Whoever restores a table keeps nothing yet that this would tell from what is new.
+    # A restored table keeps nothing yet that this would tell from what is new.
     DERIVED: ClassVar[tuple[str, ...]] = ("minimum_version",)
 
     framework: Ints = column()
@@ -185,7 +185,7 @@ class ClientTable(Table):
     by_prior: Bools = column(np.bool_)
     """Whether its demand is its prior."""
     guessed: Bools = column(np.bool_)
-    """Whether it is that or what is learnt: nobody stated it."""
+    """Whether it is that or what is learnt: it was not stated."""
     mixed: Bools = column(np.bool_)
     """It needs less where it runs already than elsewhere, so no demand can be learnt."""
     hungry: Ints = column()

@@ -1,10 +1,10 @@
 """Whose turn it is where scores are equal.
 
-Each cycle in which somebody is offered something is one *turn*, and has the next number. Of equals
-the one comes first whose framework had its last turn longest ago, in whichever of its roles; of
-those the one that had its own last turn longest ago. A framework that comes is as if it had just
-had its turn. So nobody comes to the front by what a framework can do at will: come, leave, revive,
-or be in many or other roles. Whoever waits is passed by each other framework once.
+Each cycle that offers something is one *turn*, and has the next number. Among equals, the client
+whose framework had its last turn longest ago, in any of its roles, comes first; among those, the
+one whose own last turn was longest ago. A new framework counts as having just had its turn. So a
+framework cannot move to the front by what it can do at will: come, leave, revive, or join many or
+other roles. A waiting framework is passed by each other framework at most once.
 
 A cycle serves several at once where there are several agents. So that a framework of many roles
 does not take all of these places, only one of its roles is in front, the one that waits for
@@ -26,7 +26,7 @@ from allocator.core.snapshot import Ints
 
 _AGE_BITS = 31
 _OLDEST = (1 << _AGE_BITS) - 1
-"""So many turns ago is as long ago as can be told: years."""
+"""Turns longer ago than this, which is years, are not told apart."""
 
 
 class Turns(NamedTuple):
@@ -63,11 +63,11 @@ def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
     """Count how many turns each leaf stands behind its framework's last one.
 
     The leaf of a framework that waits for longest stands none behind, the next one, and so on; but
-    never more than there are frameworks, for so many turns serve everybody.
+    never more than there are frameworks, since that many turns serve all of them.
 
     `belongs_to` (L,): each leaf's framework.
     `top`, `own` (L,): the last turn of what is right below the root above the leaf; the leaf's own.
-        Who waits for longest is told by the first, then by the second.
+        The longest wait is determined by the first, then by the second.
     `role` (L,): of equals the lower number is in front.
     Returns (L,).
     """
@@ -83,7 +83,7 @@ def behind(belongs_to: Ints, top: Ints, own: Ints, role: Ints) -> Ints:
 
 
 def take_turn(state: State, client: Ints) -> None:
-    """Note that it was the turn of these clients (N,); of nobody: there was none."""
+    """Record a turn of these clients (N,); without any, there was none."""
     if not len(client):
         return
     clients, roles = state.clients, state.roles
@@ -127,9 +127,9 @@ def line_up(parent: Ints, turn: Ints, own: Ints) -> Ints:
     `parent` (N,): leaves first, children before parents; -1 for the root, the last node.
     `turn` (L,): the last turn of each leaf's framework, and how many turns it stands `behind`.
     `own` (N,): each node's own last turn; the root's is the last of all.
-    Returns (N,): of siblings the smaller comes first; the root has 0, and nobody more.
+    Returns (N,): among siblings the smaller comes first; the root has 0, the largest.
     """
-    # Who stands behind may have a turn that is still to come: everybody counts back from the last.
+    # Leaves that stand behind may have a turn still to come, so all count back from the last.
     last = max(int(own[-1]), int(turn.max(initial=0)))
     placed: Ints = _line_up(last, *map(loop_view, (parent, turn, own)))
     return placed

@@ -40,10 +40,10 @@ def characterised(
 
 @memoize()
 def makes_offers(demand: Ints, total: Ints, minimum: Ints, minimum_rows: Ints) -> Bools:
-    """Say of which clients a task is known, and enough tasks make an offer, (C,).
+    """Which clients have a known task of which enough make an offer, (C,).
 
     A task that needs nothing of what an offer must have never does, as one of disk alone. Nor does
-    one of which an offer would begin with more than `OPENING_MAX`. Such a client is served with all
+    one that an offer would need more than `OPENING_MAX` times. Such a client is served with all
     that is free. One whose task needs more than there is takes nothing from others, and waits for
     its resource.
     """

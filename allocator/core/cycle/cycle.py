@@ -120,7 +120,7 @@ def _wrong_grant(
 
 
 def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
-    """Verify that nobody is given what it may not have, or more of it than there is."""
+    """Verify that no client is given what it may not have, or more than there is."""
     if not len(grants.special):
         return
     specials = snapshot.specials
@@ -285,7 +285,7 @@ def _in_order(snapshot: Snapshot, grants: Grants) -> tuple[Grants, SparseRows, I
 
 
 def reclaiming(state: State, decisions: Decisions) -> Decisions:
-    """Ask, after a cycle over all agents, who is to leave which; also where nothing is free."""
+    """Choose, after a cycle over all agents, which clients to ask to leave."""
     asked = reclaims(state, decisions.cycle)
     return replace(decisions, reclaims=asked) if len(asked.framework) else decisions
 
@@ -311,7 +311,7 @@ def _charges(snapshot: Snapshot, grants: Grants) -> _Charges:
 
 
 def _decisions(state: State, charges: _Charges, cycle: int) -> Decisions:
-    """Write charges as decisions, of which the first is the next one."""
+    """Write charges as decisions, numbered from the next one on."""
     client, agent, amounts, ends = charges
     framework, role = state.clients.framework[client], state.clients.role[client]
     # Cut the rows where a group ends.

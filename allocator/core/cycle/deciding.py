@@ -47,7 +47,7 @@ Decide: TypeAlias = Callable[[Question], Decided]
 
 
 def decide_by(substitute: Policy | None) -> Decide:
-    """Let the policy decide; where it fails, the substitute, or where that is None, nobody."""
+    """Let the policy decide; if it fails, the substitute; if there is none, grant nothing."""
 
     def decide(question: Question) -> Decided:
         state, snapshot, policy, _, seed, error = question

@@ -25,7 +25,7 @@ class Decisions:
     `first_decision`: row i, counted through the groups in their order, is decision
         ``first_decision + i``.
     `groups`: decisions that name the same kinds stand in one group; none is empty.
-    `reclaims`: who is asked to leave an agent.
+    `reclaims`: which frameworks are asked to leave agents.
     `holds_back`: rules, demands or a plan explain why there are no decisions, see this file's head.
     """
 

@@ -44,19 +44,19 @@ def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: 
     `full`: whether the cycle was about all agents; another one says nothing of who was left out.
     """
     clients = state.clients
-    if not clients.guessed.any():  # as mostly, where demands are told
+    if not clients.guessed.any():  # the usual case where demands are stated
         return
     row = snapshot.tree.client
     guessed = clients.guessed[row]
     row, served_before = row[guessed], served_before[guessed]
     fed = row[clients.served[row] != served_before]
-    # Whoever starved was offered all that is free this time. The next time it waits twice as long.
+    # A starved client was offered all that is free this time. The next time it waits twice as long.
     probed_now = fed[_starving(state)[fed]]
     clients.probes[probed_now] += 1
     state.memory.probes += len(probed_now)
     clients.hungry[fed] = 0
     if full:
-        # Whoever declined something of its own demand has enough, as Spark at its maximum.
+        # A client that declined its own demand has enough, as Spark at its maximum.
         left_out = clients.served[row] == served_before
         left_out &= clients.by_prior[row] | (clients.declines[row] == 0)
         clients.hungry[row[left_out]] += 1

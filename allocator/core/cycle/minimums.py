@@ -24,7 +24,7 @@ class MinimumRows:
     def gather(self, state: State) -> tuple[Ints, Ints]:
         """What offers must reach: rows (M, R), and which of them are each client's, (C, 2).
 
-        The rows that everybody has come first. A client with rows of its own gets these instead;
+        The default rows come first. A client with rows of its own gets these instead;
         clients with the same minimum have the same rows.
         """
         columns = state.space, len(state.space.names)

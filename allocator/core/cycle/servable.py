@@ -1,4 +1,4 @@
-"""Which clients some agent could serve at the start of a cycle, whoever else is there.
+"""Which clients some agent could serve at the start of a cycle, each considered alone.
 
 Only such a client counts as waiting for its turn: one that no agent suits does not. Quotas are
 ignored here, so a client that a limit keeps back counts as waiting, too.
@@ -32,7 +32,7 @@ from allocator.core.wants import (
 _RESERVED, _REVOCABLE, _SHARED = int(Tier.RESERVED), int(Tier.REVOCABLE), int(Tier.SHARED)
 
 _NEARBY = 16
-"""So many agents are tried for each client alone; mostly one of them can serve it."""
+"""Agents that are tried for each client alone; mostly one of them can serve it."""
 
 
 def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
@@ -69,7 +69,7 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     left = clients[rest]
     words = np.unique(left >> 6)
     ladders = Ladders(*map(loop_view, ladders_of(wants, left, words)))
-    lost = ladders.members[0].copy()  # for everybody has a first row
+    lost = ladders.members[0].copy()  # every client has a first row
     whole, words = loop_view(whole), loop_view(words)
     _look_everywhere(lost, words, agents, free, whole, *bars, wants, specials, ladders)
     at = np.searchsorted(words, left >> 6)
@@ -112,7 +112,7 @@ def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Int
 def _does(
     wants: Wants, free: Ints, specials: Specials, agent: int, client: int, amount: Ints
 ) -> bool:
-    """Say whether a client could do with an agent, of which `_gather` told what it may have."""
+    """Whether an agent could serve a client, given what it may have there by `_gather`."""
     if not suffices(wants, client, amount):
         return False
     if not wants.several[client]:
@@ -160,7 +160,7 @@ def _look_nearby(
     at = 0
     for i in range(len(clients)):
         client = clients[i]
-        # Nobody has more of anything than `most`: that spares the look at every agent.
+        # No agent has more of anything than `most`: that spares the look at every agent.
         amount[TASKS], amount[ALL] = most, most
         open_[i] = suffices(wants, client, amount)
         if not open_[i]:
@@ -231,11 +231,11 @@ def _look_everywhere(
     specials: Specials,
     ladders: Ladders,
 ) -> None:
-    """Look on each agent for whoever could be served there, many clients at once.
+    """Find the clients that each agent could serve, many at once.
 
     `lost` (W,): bits of the clients; those that are found an agent are taken out.
     `words` (W,): where these words stand in a row of bits.
-    `whole` (A, R), in thousandths: what is free, whoever may have it.
+    `whole` (A, R), in thousandths: what is free, for any client.
     """
     specials_max = 0
     for agent in agents:

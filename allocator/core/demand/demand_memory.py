@@ -2,7 +2,7 @@
 
 A Spark job is a framework of its own: what one was seen to take is known when it is about to leave.
 So it is remembered under *topics*: the role with the pattern of the name, with the principal, with
-the user. A new framework of which nobody states the demand begins with what is remembered, its
+the user. A new framework without a stated demand begins with what is remembered, its
 *prior*, until what it accepts agrees or disagrees.
 """
 
@@ -21,7 +21,7 @@ Topic: TypeAlias = tuple[str, str, str]
 
 _NUMBERS = re.compile(r"[0-9]+(?:[-_.:/ ]?[0-9]+)*")
 _CERTAINTY = 4
-"""A demand is at most so many times as certain as it must be to count: so it can be unlearned."""
+"""Maximum certainty of a demand, in units of what it needs to count: so it can be unlearned."""
 
 
 @lru_cache(maxsize=4096)
@@ -46,7 +46,7 @@ def wide_topics(role: str, info: FrameworkInfo) -> list[Topic]:
 
 
 def common_unit(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | None:
-    """Find the largest amounts of which both are whole multiples.
+    """Find the largest amounts that divide both.
 
     None where one of them has another shape than the other, or is nothing. Amounts of a single
     resource all have the same shape, which says nothing: there one must be a multiple of the other.
@@ -135,7 +135,7 @@ class DemandMemory:
         """Take a lesson.
 
         `amounts`, in thousandths: None of them 0.
-        `times`: so many equal lessons at once.
+        `times`: how many equal lessons at once.
         `one_task`: these are surely the amounts of one task. Else they may be those of several.
         """
         entry, most = self.entries.get(topic), _CERTAINTY * settings.learn_after

@@ -10,21 +10,21 @@ from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Ints
 
 LOTS_LEAST, LOTS_MOST = 2**10, 2**14
-"""So many lots fit into the largest agent: fewer in a large cluster, for each is a grant. What is
+"""Lots that fit into the largest agent: fewer in a large cluster, since each is a grant. What is
 free on an agent and makes no lot is less than this part of the largest one."""
 
 LOTS_OF_CLUSTER = 2**18
-"""So many are wanted on all agents together."""
+"""Lots wanted on all agents together."""
 
 
 def lots_max(agents: int) -> int:
-    """Say how many lots may fit into the largest of so many agents."""
+    """Return how many lots may fit into the largest agent."""
     return min(max(LOTS_OF_CLUSTER // max(agents, 1), LOTS_LEAST), LOTS_MOST)
 
 
 @memoize()
 def in_lots(demand: Ints, largest: Ints, most: int) -> Ints:
-    """Multiply the demands of which more tasks fit into the largest agent; the others stay.
+    """Multiply the demands that fit more often into the largest agent; the others stay.
 
     `demand` (C, R), in thousandths: one task's needs; zeros where unknown.
     `largest` (R,), in thousandths: the most that an agent has of each resource.

@@ -1,7 +1,7 @@
 """What frameworks' own words come to: read once for a framework, within bounds.
 
 A framework's text is a stranger's. What cannot be read, or is too much, is set aside: the framework
-is served as if it had not said it, and a row says so to whoever asks.
+is served as if it had not said it, and a row reports that.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ DEMAND_LABEL = "allocator.demand"
 CONSTRAINT_LABEL = "allocator.constraint"
 
 _NAMED = 3
-"""So many names are told."""
+"""Names that are reported."""
 
 Minimum = tuple[Mapping[str, int], ...]
 

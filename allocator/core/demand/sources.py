@@ -16,9 +16,9 @@ from typing import TypeAlias
 from allocator.core.settings import Settings
 
 Stated: TypeAlias = tuple[str, Mapping[str, int]] | None
-"""A demand that somebody stated: who did (``operator``, ``request``, ``label``), and the amounts.
+"""A stated demand: its source (``operator``, ``request``, ``label``), and the amounts.
 
-None: nobody did. Empty amounts: the operator says that it is unknown.
+None: it is not stated. Empty amounts: the operator says that it is unknown.
 """
 
 
@@ -39,7 +39,7 @@ def own_demand(of_label: Mapping[str, int] | None, request: Mapping[str, int] | 
 
 
 def unstated_source(settings: Settings, *, accepts: int, has_prior: bool, mixed: bool) -> str:
-    """Say where a demand that nobody states comes from: ``learned``, ``prior``; empty: unknown.
+    """Say where a demand that is not stated comes from: ``learned``, ``prior``; empty: unknown.
 
     `accepts`: how often the client accepted something.
     `has_prior`: it has a prior, and no acceptance disagreed with that.

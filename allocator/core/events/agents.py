@@ -36,7 +36,7 @@ class AddAgent:
 
 @dataclass(frozen=True, slots=True)
 class AddAgents:
-    """New agents that are told of together; the same as one `AddAgent` each, but cheaper.
+    """New agents in one event; the same as one `AddAgent` each, but cheaper.
 
     `agent` (N,).
     `kind` (K,): each once.

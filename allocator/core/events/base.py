@@ -54,7 +54,7 @@ Aside = tuple[SetAside, ...]
 
 
 def bounded(rows: Iterable[SetAside]) -> Aside:
-    """Keep the first rows, short, once each, and harmless to whoever prints them."""
+    """Keep the first rows, short, once each, and safe to print."""
     kept: dict[SetAside, None] = {}
     for row in rows:
         if len(kept) == ROWS_MAX:

@@ -1,4 +1,4 @@
-"""Events about resources that somebody holds, and about offers.
+"""Events about held resources, and about offers.
 
 Amounts of many rows are a table everywhere: `kind` says what its columns are, `amount` has its
 rows. The wire has checked each value by itself before an event is made; here the columns must fit
@@ -232,11 +232,11 @@ class Outcomes:
 
     @property
     def offered(self) -> Bools:
-        """Of which decisions something was offered, (N,); of the others all is free again."""
+        """Which decisions became offers, at least in part, (N,); the others are free again."""
         return self.partial | (self.reason == Reason.OFFERED)
 
     @property
     def partial(self) -> Bools:
-        """Of which decisions that was not exactly what was decided, (N,)."""
+        """Which decisions became something else than was decided, (N,)."""
         partial: Bools = self.reason == Reason.PARTIAL
         return partial

@@ -1,7 +1,7 @@
-"""What everybody would have if the whole cluster were given out anew, now.
+"""What each client would have if the whole cluster were allocated anew now.
 
-It answers questions and makes no decisions: in the real books, everybody keeps what is held. The
-answer shows how far the shares of now are from those that the policy would give.
+It answers questions and makes no decisions: in the real books, every client keeps what it holds.
+The answer shows how far current shares are from those that the policy would give.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Newcomer:
 
 
 def add_newcomer(state: State, newcomer: Newcomer) -> int:
-    """Let a framework subscribe under the lowest handle that nobody has; gives the handle.
+    """Let a framework subscribe under the lowest free handle; returns the handle.
 
     Raises EventError where its role cannot be one, or there is no room for either.
     """
@@ -72,7 +72,7 @@ def _role_of(state: State, path: str) -> int:
 def forget_holdings(state: State) -> None:
     """Take back all that anybody holds, and forget who refused, declined and waited.
 
-    The state must be a copy that serves nobody. Demands, weights, quotas, constraints and
+    The state must be a copy that no session uses. Demands, weights, quotas, constraints and
     what frameworks are capable of stay, and so do those who want no offers.
     """
     state.ledger.drop(state.ledger.rows())

@@ -41,7 +41,7 @@ class Dissent(NamedTuple):
     `reason`: what differs, in words.
     `place`: which decision of the cycle is the first that differs, from 0; -1 where all are equal,
         or the policy cannot decide.
-    `told`, `own`: that decision as it was told, and as the policy decides; None where there is
+    `told`, `own`: that decision as recorded, and as the policy decides; None where there is
         none.
     """
 

@@ -3,7 +3,7 @@
 Both are asked about the same frozen snapshot, with the same seed. The other policy's grants are
 never charged: each comparison starts from the books as the policy in force left them.
 
-The policy's mode decides who is served in whole tasks, and which filters cover all that a client
+The policy's mode decides which clients get whole tasks, and which filters cover all that a client
 could be offered. So both are worked out again where the other policy has another mode.
 """
 

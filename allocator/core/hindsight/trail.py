@@ -1,4 +1,4 @@
-"""What happened lately, for whoever asks why somebody got nothing.
+"""What happened lately, to explain why a client got nothing.
 
 A trail keeps the last cycles, each with what the policy saw and gave, and the last events about
 offers. It refers to what was made anyway, and copies only what the books go on to change. No
@@ -29,7 +29,7 @@ from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Bools, Filters, Grants, Ints, Snapshot, Words
 
 CYCLES_MAX = 256
-"""Cycles of which the decisions are kept."""
+"""Cycles whose decisions are kept."""
 
 SNAPSHOTS_MAX = 32
 """Of the latest of these what the policy saw is kept, too."""
@@ -44,12 +44,12 @@ EVENTS_MAX = 4096
 EVENT_BYTES_MAX = 8 * 2**20
 
 _AGENTS_NAMED = 256
-"""Of so many agents of a cycle it is kept what they were called then."""
+"""Keep at most this many agent names per cycle."""
 
 _FILTERS_MAX = 512
 
 _SHADOW_CELLS_MAX = 2**20
-"""Of so many amounts filters are copied for a policy that looks on."""
+"""Amounts up to which filters are copied for the shadow policy."""
 
 _NO_ROWS = np.empty(0, np.int32)
 
@@ -62,7 +62,7 @@ class Names:
 
     `framework`, `role` (C,): handles; 0 where the row was free.
     `info`: by handle of the framework.
-    `path`: by handle of the role: the books' own, which grows, but of which no entry changes.
+    `path`: by handle of the role: the books' own, append-only.
     """
 
     framework: Ints
@@ -82,7 +82,7 @@ class CycleRecord:
     `agents`: the first candidate agents.
     `seen`: what the policy saw, as it was before the cycle; None where it is not kept.
     `bound_paths`: roles that the first of the snapshot's bounds are for.
-    `grants`: what the policy gave, before what is below somebody's minimum was dropped.
+    `grants`: what the policy gave, before grants below a client's minimum were dropped.
     `policy`: what was to decide.
     `policy_error`: why the substitute decided; empty where the policy did.
     `nbytes`: what is kept of the decisions because of this record.
@@ -118,7 +118,7 @@ class Seen(NamedTuple):
     `taken`: the snapshot; some of its arrays have changed since.
     `agents_held`, `excluding`, `filters`: copies of these, as they were. The lists of filters may
         be missing; the bits of what they cover never are.
-    `excluded` (E, W): the rows of the agents that exclude somebody; the others are zeros.
+    `excluded` (E, W): the rows of the agents that exclude clients; the others are zeros.
     `filters_kept`: whether the lists are complete.
     `nbytes`: what is kept because of this, about.
     """
@@ -275,7 +275,7 @@ def see(
     """Copy of a snapshot what the books go on to change.
 
     `snapshot`: as it was taken.
-    `filters_max`: so many filters are copied at most.
+    `filters_max`: filters to copy at most.
     `nbytes_max`: None is given for a snapshot that is larger.
     """
     nbytes = _size_of_snapshot(snapshot)
@@ -283,8 +283,8 @@ def see(
         return None
     filters = snapshot.filters
     # Mostly there are none on the few agents that a cycle is about.
-    nobody = bool((filters.head[snapshot.agents] < 0).all())
-    kept = None if nobody else excerpt(filters, snapshot.agents, filters_max)
+    none = bool((filters.head[snapshot.agents] < 0).all())
+    kept = None if none else excerpt(filters, snapshot.agents, filters_max)
     largest, covered = filters.largest.copy(), filters.covered.copy()
     if kept is None:
         head = np.full(len(filters.head), -1, np.int32)
@@ -299,7 +299,7 @@ def see(
         snapshot.excluded[snapshot.excluding],
         snapshot.excluding.copy(),
         lists._replace(largest=largest, covered=covered),
-        nobody or kept is not None,
+        none or kept is not None,
         nbytes,
     )
 

@@ -102,7 +102,7 @@ def part(**options: Any) -> Decorator:  # noqa: ANN401
 
 
 def loop_view(array: np.ndarray) -> np.ndarray:
-    """View an array as contiguous and read-only: for numba one type, whoever calls a loop."""
+    """View an array as contiguous and read-only: one numba type for every caller of a loop."""
     flags = array.flags
     if flags.c_contiguous and not flags.writeable:
         return array

@@ -1,6 +1,6 @@
 """Results that are made again only where what they are made of has changed.
 
-Most of what a cycle is told about clients is what the last cycle was told: demands, weights,
+Most of what a cycle gets about clients equals that of the last cycle: demands, weights,
 minimums. `StableArrays` gives the same array as last time where the values are the same, and
 `memoize` gives the same result where the arrays are the same objects. So a cycle over one agent
 does not renew, for each of thousands of clients, what has not changed.
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 def fixed(array: NDArray[_Item]) -> NDArray[_Item]:
-    """Make an array that nobody can write any more: itself where it owns its memory, or a copy."""
+    """Make an array read-only for good: itself where it owns its memory, or a copy."""
     if array.base is not None and not is_fixed(array):
         array = array.copy()
     array.flags.writeable = False
@@ -27,7 +27,7 @@ def fixed(array: NDArray[_Item]) -> NDArray[_Item]:
 
 
 def is_fixed(array: np.ndarray) -> bool:
-    """Say whether nobody can write an array: neither through it, nor through what it views."""
+    """Whether an array cannot be written: neither through it, nor through what it views."""
     base: object = array.base
     return not array.flags.writeable and (
         base is None or (isinstance(base, np.ndarray) and not base.flags.writeable)

@@ -185,7 +185,7 @@ def _read_field(
     # A tuple in the tuple is not copied: its place is its pointer.
     if isinstance(field, types.BaseNamedTuple):
         return builder.bitcast(place, _ADDRESS)
-    # Any other value is read. It is borrowed: whoever lent the tuple owns its arrays.
+    # Any other value is read. It is borrowed: the lender of the tuple owns its arrays.
     model = context.data_model_manager[field]
     value = model.from_data(builder, _load(builder, place))
     return impl_ret_borrowed(context, builder, field, value)

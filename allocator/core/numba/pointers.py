@@ -4,7 +4,7 @@ Numba hands a named tuple on field by field, and an array as eight numbers. With
 call then has hundreds of arguments, and compiling takes a minute for each loop. `as_pointer` writes
 the tuple down once; the functions below it get a pointer, and read the fields that they use.
 
-A pointer owns nothing: whoever makes it keeps the arrays alive until the last use: `keep_alive`.
+A pointer owns nothing: its maker keeps the arrays alive until the last use: `keep_alive`.
 Interpreted, both functions do nothing; `numba_types` says how they are compiled.
 """
 

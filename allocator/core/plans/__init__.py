@@ -1,4 +1,4 @@
-"""Plans that solvers work out beside the cycles, and what they take back from whoever holds it.
+"""Plans that solvers work out beside the cycles, and the resources they reclaim.
 
 Begin with `problems`; then `adopted`, the plan in force.
 """

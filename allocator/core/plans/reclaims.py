@@ -1,4 +1,4 @@
-"""Requests to leave agents: what a plan wants for others while somebody holds it.
+"""Requests to leave agents, for resources that a plan wants for other clients.
 
 Mesos takes nothing from a framework that runs. It can ask, by an *inverse offer*, and only about an
 agent whose maintenance is scheduled: so a schedule is the operator's leave to ask.
@@ -14,10 +14,10 @@ from allocator.core.events import InverseOffer
 from allocator.core.snapshot import Ints
 
 RECLAIMS_MAX = 500
-"""As many go with one answer; the next ones have the others."""
+"""Maximum per answer; the next answers carry the rest."""
 
 REFUSED_MS = 60_000
-"""A refusal holds so long at least: meanwhile the plan rather asks somebody else."""
+"""A refusal holds at least this long; meanwhile the plan prefers to ask other clients."""
 
 _REFUSED = "DECLINE"
 
@@ -36,9 +36,9 @@ NO_RECLAIMS = Reclaims(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def to_leave(state: State) -> Ints:
-    """Who is to leave which agent by the plan in force, as in `Plan`, and was there when it arose.
+    """Which clients are to leave which agents by the plan in force, as in `Plan`.
 
-    Whoever has left since, and come back, found the place free: nobody whom the plan meant took it.
+    Only clients that were there when the plan was made: later ones found the place free.
     """
     plan = state.plan
     if plan is None or not len(plan.leave):
@@ -47,7 +47,7 @@ def to_leave(state: State) -> Ints:
 
 
 def asked_to_leave(state: State, *, refused: bool = False) -> Ints:
-    """Who is asked to leave which agent and has not left yet, keys as in `Plan`, sorted.
+    """Clients that are asked to leave agents and have not left yet, keys as in `Plan`, sorted.
 
     `refused`: those who have refused, for as long as that holds; else the others.
     """
@@ -87,7 +87,7 @@ class AskedRow(NamedTuple):
 
 
 def asked_rows(state: State) -> tuple[AskedRow, ...]:
-    """Who is asked to leave which agent, those first that have been asked for longest."""
+    """Which clients are asked to leave which agents, those asked longest ago first."""
     rows = []
     for (framework, agent), each in state.asked.items():
         info, at = state.frameworks.info[framework], state.agents.info[agent]
@@ -108,18 +108,18 @@ def note_answer(state: State, event: InverseOffer) -> None:
 
 
 def forget_asked(state: State, *, framework: int = 0, agent: int = 0) -> None:
-    """Nobody of this framework, or of this agent, is asked any more: it has gone."""
+    """Drop the requests of a framework, or of an agent, that is gone."""
     for key in [key for key in state.asked if framework == key[0] or agent == key[1]]:
         del state.asked[key]
 
 
 def reclaims(state: State, cycle: int) -> Reclaims:
-    """Say who is to be asked to leave which agent, by the plan in force, and keep whom we asked.
+    """Choose which frameworks to ask to leave which agents, by the plan in force, and record them.
 
     A framework is asked only where it is to leave in all of its roles, for it is asked for
     everything that it has there. Only those that hold something still, and agents whose
-    maintenance is scheduled. Whoever has been asked is asked until it has left, or the plan wants
-    it no more; whoever refuses is left alone for a while.
+    maintenance is scheduled. A request stands until the framework has left, or the plan drops it;
+    a framework that refuses is not asked again for a while.
     """
     if state.paused:
         return NO_RECLAIMS
