@@ -17,7 +17,7 @@ import numpy as np
 
 from allocator.core.books.agent_rules import AgentTraits, Rule
 from allocator.core.books.rule_index import BITS, RuleClass, RuleIndex, clients_in, to_words
-from allocator.core.numba.array_structures import grow
+from allocator.core.numba.array_structures import grow, untouched, write
 from allocator.core.snapshot import Bools, Ints, Words
 
 _FEW = 64
@@ -72,7 +72,8 @@ class Eligibility:
         self._painted: _Painted | None = None
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
-        self._told = grow(self._told, agents, max(self._told.shape[1], -(-clients // BITS), 1))
+        words = max(self._told.shape[1], -(-clients // BITS), 1)
+        self._told = grow(self._told, agents, words, mostly_zero=True)
         self._traits.extend([None] * (len(self._told) - len(self._traits)))
 
     # What is told.
@@ -88,7 +89,7 @@ class Eligibility:
     def drop_agent(self, agent: int) -> None:
         """Forget an agent, with the exclusions on it."""
         self._traits[agent] = None
-        self._told[agent] = 0
+        self._told[agent, np.flatnonzero(self._told[agent])] = 0
         if self._painted is not None:
             self._painted.agents.add(agent)
 
@@ -116,7 +117,8 @@ class Eligibility:
         mask = _set_of(gone)
         words = np.flatnonzero(row := to_words([mask], self._told.shape[1])[0])
         for word in words.tolist():
-            self._told[:, word] &= ~row[word]
+            its = np.flatnonzero(self._told[:, word] & row[word])
+            self._told[its, word] &= ~row[word]
         if self._painted is not None:
             self._painted.clients |= mask
 
@@ -187,7 +189,9 @@ class Eligibility:
         painted = self._painted
         if painted is None:
             painted = self._painted = _Painted(
-                RuleIndex(self._traits), np.zeros_like(self._told), np.zeros(0, np.bool_)
+                RuleIndex(self._traits),
+                untouched(self._told.shape, np.uint64),
+                np.zeros(0, np.bool_),
             )
             painted.rules.update(self._rule)
             painted.clients = _set_of(self._marked)
@@ -200,7 +204,8 @@ class Eligibility:
     def _fit(self, painted: _Painted) -> None:
         """Give the relation the size of what is told."""
         agents, words = self._told.shape
-        painted.excluded = grow(painted.excluded, agents, words)[:agents, :words]
+        larger = grow(painted.excluded, agents, words, mostly_zero=True)
+        painted.excluded = larger[:agents, :words]
         painted.excluding = grow(painted.excluding, agents)[:agents]
         painted.index.columns.reserve(agents)
 
@@ -235,8 +240,7 @@ class Eligibility:
                 bad |= told[:, block.start : block.stop]
             bad &= theirs
             excluded = painted.excluded[:, block.start : block.stop]
-            excluded &= ~theirs
-            excluded |= bad
+            write(excluded, excluded & ~theirs | bad)
             painted.excluding |= bad.any(axis=1)
             some = np.bitwise_or.reduce(bad, axis=0).tobytes()
             found |= int.from_bytes(some, "little") << BITS * block.start
@@ -248,7 +252,7 @@ class Eligibility:
         if len(agents) <= _FEW:
             its = (self._traits[agent] for agent in agents)
             barred = [0 if each is None else index.barred(each) for each in its]
-            painted.excluded[rows] = self._told[rows] | to_words(barred, words)
+            write(painted.excluded, self._told[rows] | to_words(barred, words), rows)
             for clients in set(barred):
                 painted.some |= clients
         else:
@@ -258,7 +262,7 @@ class Eligibility:
                 some = np.bitwise_or.reduce(bad, axis=0).tobytes()
                 painted.some |= int.from_bytes(some, "little") << BITS * start
                 bad |= self._told[rows, block.start : block.stop]
-                painted.excluded[rows, block.start : block.stop] = bad
+                write(painted.excluded[:, block.start : block.stop], bad, rows)
         painted.excluding[rows] = painted.excluded[rows].any(axis=1)
 
     def check(self) -> None:

@@ -21,10 +21,11 @@ from allocator.core.constraints import Condition
 from allocator.core.snapshot import Ints, Words
 
 BITS = 64
-_KEPT = 64
-"""For at most this many values of an attribute, the clients that they bar are cached."""
-_MANY = 64
-"""If more rules than this change at a time, the caches are dropped: that costs less."""
+KEPT_BYTES_MAX = 2**24
+"""Bytes of the clients that are kept by values of attributes: of three thousand, for 37,000."""
+
+_KEPT_BYTES = 80
+"""What is kept of one value, beside a bit for each client."""
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +63,13 @@ class _Opinion(NamedTuple):
         return cls(condition.must_be, condition.bars_others, condition.exceptions)
 
 
+class _Room:
+    """How many bytes more may be kept."""
+
+    def __init__(self) -> None:
+        self.left = KEPT_BYTES_MAX
+
+
 class _Asked:
     """What rules ask of one attribute that some agent has.
 
@@ -69,11 +77,12 @@ class _Asked:
     `other`: those that may not go where its value is one that no rule names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: _Room) -> None:
         self.opinions: dict[RuleClass, _Opinion] = {}
         self.lacking = self.other = 0
         self._naming: Counter[str] = Counter()
-        self._kept: dict[str, int] = {}
+        self._room = room
+        self._named_by: dict[str, int] = {}  # the clients whose rules name a value; some are kept
 
     def add(self, entry: RuleClass, condition: Condition) -> None:
         """Take note of a class without clients."""
@@ -86,7 +95,7 @@ class _Asked:
             self._naming[value] -= 1
             if not self._naming[value]:
                 del self._naming[value]
-                self._kept.pop(value, None)
+                self._drop(value)
 
     def change(self, entry: RuleClass, gone: int, came: int) -> None:
         """Note which clients have left a class, and which have joined it."""
@@ -95,13 +104,8 @@ class _Asked:
             self.lacking = self.lacking & ~gone | came
         if opinion.bars_others:
             self.other = self.other & ~gone | came
-        for value, clients in self._kept.items():
-            if opinion.bars_others != (value in opinion.exceptions):
-                self._kept[value] = clients & ~gone | came
-
-    def forget_kept(self) -> None:
-        """Work out anew whom values bar, when it is asked."""
-        self._kept.clear()
+        for value in opinion.exceptions & self._named_by.keys():
+            self._keep(value, self._named_by[value] & ~gone | came)
 
     def barred(self, value: str | None) -> int:
         """The clients that may not go where the attribute has this value; None: lacks it."""
@@ -109,16 +113,41 @@ class _Asked:
             return self.lacking
         if value not in self._naming:
             return self.other
-        clients = self._kept.pop(value, None)
-        if clients is None:
-            clients = self.other
+        clients = self._named_by.pop(value, None)
+        if clients is not None:
+            self._named_by[value] = clients  # what was asked for last is the last
+        else:
+            clients = 0
             for entry, opinion in self.opinions.items():
                 if value in opinion.exceptions:
-                    clients ^= entry.clients
-            if len(self._kept) >= _KEPT:
-                del self._kept[next(iter(self._kept))]
-        self._kept[value] = clients
-        return clients
+                    clients |= entry.clients
+            self._keep(value, clients)
+        # Who names a value judges it unlike those that it does not name.
+        return self.other ^ clients
+
+    def _keep(self, value: str, clients: int) -> None:
+        """Keep who names a value, in place of what was asked for longest ago."""
+        self._drop(value)
+        nbytes = _kept_bytes(clients)
+        while self._room.left < nbytes and self._named_by:
+            self._drop(next(iter(self._named_by)))
+        if self._room.left >= nbytes:
+            self._named_by[value] = clients
+            self._room.left -= nbytes
+
+    def _drop(self, value: str) -> None:
+        clients = self._named_by.pop(value, None)
+        if clients is not None:
+            self._room.left += _kept_bytes(clients)
+
+    @property
+    def kept_bytes(self) -> int:
+        return sum(map(_kept_bytes, self._named_by.values()))
+
+    def close(self) -> None:
+        """Give back what it keeps."""
+        for value in list(self._named_by):
+            self._drop(value)
 
     def rows(
         self, code: Mapping[str | None, int], entries: Iterable[RuleClass], shift: int, mask: int
@@ -146,6 +175,10 @@ class _Asked:
         which[0] = 0
         which[[code[value] for value in place]] = list(place.values())
         return which, rows
+
+
+def _kept_bytes(clients: int) -> int:
+    return _KEPT_BYTES + clients.bit_length() // 8
 
 
 def to_words(rows: Sequence[int], words: int) -> Words:
@@ -180,6 +213,7 @@ class RuleIndex:
         self._asking: Counter[str] = Counter()  # rules by each name that they ask for
         self._lost = 0
         self._incapable = [0] * len(_FLAGS)
+        self._room = _Room()
 
     # Rules.
 
@@ -202,9 +236,6 @@ class RuleIndex:
                 continue
             came[after] = came.get(after, 0) | 1 << client
             self._of_client[client] = after
-        if len(gone) + len(came) > _MANY:
-            for asked in self._asked.values():
-                asked.forget_kept()
         # First all leave, then all join: the same client may do both.
         changed = 0
         for entry, clients in gone.items():
@@ -227,7 +258,9 @@ class RuleIndex:
             for conditions in (its.must, its.may):
                 self._asking.update(conditions.keys())
                 for name in conditions.keys() & having.keys():
-                    self._asked.setdefault(name, _Asked()).add(entry, conditions[name])
+                    if (asked := self._asked.get(name)) is None:
+                        asked = self._asked[name] = _Asked(self._room)
+                    asked.add(entry, conditions[name])
             entry.lost = not its.must.keys() <= having.keys()
         return entry
 
@@ -288,7 +321,7 @@ class RuleIndex:
 
     def _begin(self, name: str) -> None:
         """Some agent has an attribute that none had before."""
-        asked = self._asked[name] = _Asked()
+        asked = self._asked[name] = _Asked(self._room)
         for entry in self._classes.values():
             must = entry.rule.must.get(name)
             condition = entry.rule.may.get(name) if must is None else must
@@ -303,7 +336,10 @@ class RuleIndex:
     def _end(self, name: str) -> None:
         """No agent has an attribute any more."""
         asked = self._asked.pop(name, None)
-        for entry, opinion in asked.opinions.items() if asked else ():
+        if asked is None:
+            return
+        asked.close()
+        for entry, opinion in asked.opinions.items():
             if opinion.must_be:
                 entry.lost = True
                 self._lost |= entry.clients
@@ -382,6 +418,8 @@ class RuleIndex:
             lost |= entry.clients * entry.lost
             assert entry.lost == (not entry.rule.must.keys() <= self.columns.having.keys())
         assert lost == self._lost
+        kept = sum(asked.kept_bytes for asked in self._asked.values())
+        assert 0 <= self._room.left == KEPT_BYTES_MAX - kept
 
 
 def _at(array: np.ndarray, rows: Ints | None) -> np.ndarray:

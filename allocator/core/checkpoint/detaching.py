@@ -8,6 +8,7 @@ import numpy as np
 from allocator.core.checkpoint.classes import assemble, names_of, never_changes
 from allocator.core.checkpoint.columns import Array, Column
 from allocator.core.checkpoint.flattening import to_columns
+from allocator.core.numba.array_structures import untouched
 
 _STRETCH = 1 << 18
 """How many bytes are looked at together when zeros are left out."""
@@ -103,7 +104,7 @@ def _copy_of(array: Array) -> Array:
         return array.copy()
     # A stretch of zeros is skipped. A shorter one at the end is copied in any case, for its length
     # may be no whole number of words.
-    copied = np.zeros(array.shape, array.dtype)
+    copied = untouched(array.shape, array.dtype)
     source, target = (each.reshape(-1).view(np.uint8) for each in (array, copied))
     for begin in range(0, len(source), _STRETCH):
         stretch = source[begin : begin + _STRETCH]

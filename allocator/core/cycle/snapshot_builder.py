@@ -16,7 +16,7 @@ from allocator.core.cycle.minimums import MinimumRows, reaches
 from allocator.core.cycle.servable import servable
 from allocator.core.demand.lots import in_lots, lots_max
 from allocator.core.filters.coverage import Offerable
-from allocator.core.numba.array_structures import distinct_rows, read_only, some
+from allocator.core.numba.array_structures import distinct_rows, read_only, rows_of, some
 from allocator.core.numba.memo import StableArrays, fixed
 from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
@@ -93,7 +93,7 @@ class SnapshotBuilder:
             demand=demand,
             characterised=known,
             overdue=steady("overdue", _overdue(state)),
-            excluded=excluded if rows is None else excluded[rows],
+            excluded=excluded if rows is None else rows_of(excluded, rows),
             excluding=excluding if rows is None else excluding[rows],
             filters=self._filters(state, handle, free, specials, plain, demand, known),
             holder=state.ledger.holders(handle),

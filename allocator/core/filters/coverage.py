@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.filters.filter_arrays import FilterArrays, bit_of
+from allocator.core.filters.filter_arrays import FilterArrays, bit_of, maybe_word
 from allocator.core.numba.array_structures import some
 from allocator.core.numba.compiled import loop, part
 from allocator.core.snapshot import Bools, Ints, Words
@@ -66,14 +66,17 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
 @part()
 def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
     """Work out all bits of an agent, filter by filter."""
-    filters.covered[agent] = np.uint64(0)
+    # Mostly there are none: what is zero is not written, for then it takes no memory.
+    for word in range(filters.covered.shape[1]):
+        if filters.covered[agent, word] != np.uint64(0):
+            filters.covered[agent, word] = np.uint64(0)
     filters.maybe[agent] = np.uint64(0)
     filters.largest[agent] = 0
     row = filters.of_agent[agent]
     # One filter that covers everything is enough for the bit.
     while row >= 0:
         word, bit = filters.client[row] >> 6, bit_of(filters.client[row])
-        filters.maybe[agent, word] |= bit
+        filters.maybe[agent, maybe_word(filters, filters.client[row])] |= bit
         for k in range(filters.amount.shape[1]):
             filters.largest[agent, k] = max(filters.largest[agent, k], filters.amount[row, k])
         if filters.covered[agent, word] & bit == np.uint64(0) and _covers_all(
@@ -146,7 +149,8 @@ def refresh(
                     # Nobody who is offered all that is free is covered any more. What is offered
                     # in tasks does not depend on what is free, so those bits stay.
                     for word in range(len(known)):
-                        filters.covered[agent, word] &= known[word]
+                        if filters.covered[agent, word] != np.uint64(0):
+                            filters.covered[agent, word] &= known[word]
                 else:
                     _look_through(filters, offerable, place, agent)
             # Remember what these bits are good for.

@@ -52,6 +52,10 @@ NEVER = np.iinfo(np.int64).max
 
 PAGES = 1 << 12
 _PAGE_BITS = 6
+
+MAYBE_WORDS = 64
+"""Words of `maybe`: up to 4,096 clients each have a bit of their own there."""
+
 """Filters stand in lists by when they expire: a page is 64 ms, and after 4 minutes the first page
 is used again. So a page may hold filters of later rounds, which are passed over."""
 
@@ -67,10 +71,10 @@ class FilterArrays(NamedTuple):
     `of_page`, `next_of_page`, `previous_of_page` (PAGES,), (X,), (X,): by when they expire.
     `spare` (X,): free rows, as a stack.
     `per_client` (C,): filters of each client.
-    `maybe` (A, W): bit ``c % 64`` of word ``c // 64``: client c may have a filter on the agent;
-        where it is not set, it has none.
-    `covered` (A, W): the same bits: a filter covers all that the client could be offered, see
-        `Filters`.
+    `maybe` (A, V): bit ``c % 64`` of word ``c // 64 % V``: client c may have a filter on the agent;
+        where it is not set, it has none. There are at most `MAYBE_WORDS` words.
+    `covered` (A, W): bit ``c % 64`` of word ``c // 64``: a filter covers all that client c could be
+        offered, see `Filters`.
     `stale` (A,): the agent's row of `covered` has to be worked out again.
     `fresh` (A,): how many filters came to the agent since its row of `covered` was brought up to
         date; they are the first ones of its list.
@@ -117,8 +121,8 @@ COLUMNS = {
     "previous_of_page": _INDEX,
     "spare": _INDEX,
     "per_client": Column(by="client"),
-    "maybe": Column(np.uint64, "agent", across="word"),
-    "covered": Column(np.uint64, "agent", across="word"),
+    "maybe": Column(np.uint64, "agent", across="maybe"),
+    "covered": Column(np.uint64, "agent", across="word", mostly_zero=True),
     "stale": Column(np.bool_, "agent"),
     "fresh": Column(np.int32, "agent"),
     "largest": Column(by="agent", across="kind"),
@@ -129,6 +133,11 @@ COLUMNS = {
 def bit_of(client: int) -> Any:  # noqa: ANN401
     """Return the client's bit within its word."""
     return np.uint64(1) << np.uint64(client & 63)
+
+
+@part()
+def maybe_word(filters: FilterArrays, client: int) -> int:
+    return (client >> 6) % filters.maybe.shape[1]
 
 
 @part()
@@ -191,7 +200,7 @@ def add(
         for k in range(amount.shape[1]):
             filters.amount[row, k] = amount[i, k]
             filters.largest[agent[i], k] = max(filters.largest[agent[i], k], amount[i, k])
-        filters.maybe[agent[i], client[i] >> 6] |= bit_of(client[i])
+        filters.maybe[agent[i], maybe_word(filters, client[i])] |= bit_of(client[i])
         push(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent[i], row)
         push(filters.of_client, filters.next_of_client, filters.previous_of_client, client[i], row)
         page = page_of(expires_ms[i])
@@ -208,7 +217,7 @@ def _replace(
     Returns how many rows are spare, and whether it is the new one that is superfluous.
     """
     # No bit, no filter: most pairs have none, and are done here.
-    if filters.maybe[agent, client >> 6] & bit_of(client) == np.uint64(0):
+    if filters.maybe[agent, maybe_word(filters, client)] & bit_of(client) == np.uint64(0):
         return spare, False
     row = filters.of_agent[agent]
     while row >= 0:

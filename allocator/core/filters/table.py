@@ -14,9 +14,15 @@ import numpy as np
 from allocator.core.bounds import FILTER_BYTES_MAX
 from allocator.core.filters import coverage, filter_arrays
 from allocator.core.filters.coverage import Offerable
-from allocator.core.filters.filter_arrays import COLUMNS, PAGES, FilterArrays, page_of
+from allocator.core.filters.filter_arrays import (
+    COLUMNS,
+    MAYBE_WORDS,
+    PAGES,
+    FilterArrays,
+    page_of,
+)
 from allocator.core.filters.rest_kind_filters import RestKindFilters
-from allocator.core.numba.array_structures import pack
+from allocator.core.numba.array_structures import pack, rows_of
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
 from allocator.core.snapshot import Bools, Filters, Ints
@@ -46,6 +52,7 @@ class FilterTable:
         self._make_rows(0)
         words = max(-(-clients // 64), 1)
         sizes = {"filter": 0, "agent": agents, "client": clients, "kind": kinds, "word": words}
+        sizes["maybe"] = min(words, MAYBE_WORDS)
         self.rows = grown(self.rows, COLUMNS, **sizes)
 
     def has_room(self, count: int) -> bool:
@@ -157,7 +164,7 @@ class FilterTable:
             amount=rows.amount,
             plain_kind=offerable.plain_kind,
             largest=rows.largest if every else rows.largest[agents],
-            covered=rows.covered if every else rows.covered[agents],
+            covered=rows.covered if every else rows_of(rows.covered, agents),
         )
 
     def _make_rows(self, more: int) -> None:

@@ -15,6 +15,7 @@ from allocator.core.books.competition_tree import Shape
 from allocator.core.books.quota import QuotaTree, parts_of_clients
 from allocator.core.books.state import State
 from allocator.core.events import AgentInfo, FrameworkInfo
+from allocator.core.numba.array_structures import copied
 from allocator.core.numba.memo import fixed
 from allocator.core.plan import Plan
 from allocator.core.plans.reclaims import asked_to_leave
@@ -147,7 +148,7 @@ def problem_of(
         capacity=fixed(np.where(usable[:, None], capacity, 0)),
         free=fixed(np.where(usable[:, None], free, 0)),
         total=fixed(total.copy()),
-        excluded=fixed(state.eligibility.excluded.copy()),
+        excluded=fixed(copied(state.eligibility.excluded)),
         leave=fixed(asked_to_leave(state)),
         refused=fixed(asked_to_leave(state, refused=True)),
         holder=fixed(holder.copy()),

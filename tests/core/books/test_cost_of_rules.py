@@ -21,7 +21,7 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.core.books.agent_rules import Rule
-from allocator.core.books.rule_index import RuleIndex, _Asked
+from allocator.core.books.rule_index import RuleIndex, _Asked, _Opinion
 from allocator.core.constraints import Clause, Condition
 from allocator.policies import build
 from tests.counting import count_calls
@@ -141,6 +141,61 @@ def test_an_agent_that_returns_costs_a_look_at_each_of_its_attributes(monkeypatc
     assert looks == {"barred": 5}
     assert judged == {"barred": 5 * NAMES}
     assert not clauses + held
+    relation.check()
+
+
+class _Counted(frozenset):
+    """Values that a rule names; counts how often one is looked for."""
+
+    looks = 0
+
+    def __contains__(self, value: object) -> bool:
+        _Counted.looks += 1
+        return super().__contains__(value)
+
+
+@pytest.fixture
+def looked_for(monkeypatch):
+    """Looks for values among those that rules name."""
+    of = _Opinion.of
+
+    def counted(condition: Condition) -> _Opinion:
+        opinion = of(condition)
+        return opinion._replace(exceptions=_Counted(opinion.exceptions))
+
+    monkeypatch.setattr(_Opinion, "of", counted)
+    monkeypatch.setattr(_Counted, "looks", 0)
+    return _Counted
+
+
+def test_agents_that_return_with_values_that_were_met_cost_no_look_at_any_rule(looked_for):
+    """However many values there are: each is looked for once, in the rules that ask for its name.
+
+    A rule that changes is looked at alone.
+    """
+    allocator, values = _allocator(roles=10), 200
+    relation = allocator.state.eligibility
+    named = "|".join(f"host-{number}" for number in range(values))
+    for handle in range(1, 51):
+        label = f"hostname!={named}|own-{handle}"
+        allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
+    assert relation.excluded.any()
+
+    def all_return() -> None:
+        for number in range(values):
+            allocator.step(RemoveAgent(5))
+            allocator.step(_agent(5, number))
+            assert relation.excluded[5].any()
+
+    all_return()
+    assert 0 < looked_for.looks <= 50 * values
+    looked_for.looks = 0
+    all_return()
+    assert not looked_for.looks
+    label = f"hostname=host-7|own-{values}"
+    allocator.step(UpdateFramework(1, _framework(1, label), (2,)))
+    all_return()
+    assert not looked_for.looks
     relation.check()
 
 

@@ -1,9 +1,12 @@
 """Filters expire at their time, whatever was entered, dropped and replaced before."""
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocator.core.filters import table as filter_table
 from allocator.core.filters.filter_arrays import PAGES
 from allocator.core.filters.table import FilterTable
 
@@ -60,3 +63,33 @@ def test_many_filters_that_expire_at_different_moments_are_each_found() -> None:
         table.expire(now_ms)
         assert len(table) == (life_ms >= now_ms).sum()
     table.check()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([1, 2, 64, 65, 129]),
+            st.integers(1, AGENTS - 1),
+            st.integers(1, 3),
+            st.integers(1, 3),
+        ),
+        max_size=30,
+    )
+)
+def test_clients_that_share_a_bit_keep_their_own_filters(steps) -> None:
+    """With one word for all: the table is the one in which each client has a bit."""
+    tables = []
+    for words in (1, 64):
+        with patch.object(filter_table, "MAYBE_WORDS", words):
+            table = FilterTable(1000)
+            table.reserve(agents=AGENTS, clients=130, kinds=1)
+        assert table.rows.maybe.shape[1] == min(words, 3)
+        for client, agent, amount, life_ms in steps:
+            row = np.array([client]), np.array([agent]), np.array([[amount]])
+            table.add(*row, np.array([life_ms]), np.arange(130))
+        table.check()
+        tables.append(table)
+    one, other = (each.rows for each in tables)
+    for name in one._fields:
+        if name != "maybe":
+            assert (getattr(one, name) == getattr(other, name)).all(), name

@@ -1,12 +1,25 @@
 """Growing arrays, key maps and linked lists, each against its obvious twin."""
 
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from allocator.core.numba.array_structures import FreeRows, KeyMap, distinct_rows, grow, pair
+from allocator.core.numba import array_structures
+from allocator.core.numba.array_structures import (
+    FreeRows,
+    KeyMap,
+    copied,
+    distinct_rows,
+    either,
+    grow,
+    pair,
+    rows_of,
+    write,
+)
 from allocator.core.numba.columns import Column, Table, column, grown, listed, new_arrays
 from allocator.core.snapshot import Bools, Ints
 
@@ -138,3 +151,30 @@ def test_arrays_of_a_tuple_grow_by_what_they_have_rows_of():
     assert wide.first is some.first
     assert wide.held.shape == (64, 2)
     assert grown(wide, columns, owner=64, holding=64, kind=1) is wide
+
+
+TABLES = hnp.arrays(np.uint64, (5, 3), elements=st.integers(0, 2).map(np.uint64))
+
+
+@given(TABLES, st.integers(0, 70), st.integers(0, 5))
+def test_what_is_mostly_zero_grows_like_any_other(table, rows: int, columns: int):
+    with patch.object(array_structures, "_UNTOUCHED_BYTES", 0):
+        sparse = grow(table, rows, columns, mostly_zero=True)
+    assert (sparse == grow(table, rows, columns)).all()
+    assert sparse.flags.c_contiguous
+    assert sparse.flags.writeable
+
+
+@given(TABLES, TABLES, st.sets(st.integers(0, 4)), st.sampled_from([1, 7, 1 << 16]))
+def test_tables_are_written_copied_and_joined_cell_by_cell(one, other, some, stretch: int):
+    rows = np.array(sorted(some), np.int64)
+    chosen = np.isin(np.arange(5), rows)
+    with patch.object(array_structures, "_STRETCH", stretch):
+        whole, part = one.copy(), one.copy()
+        write(whole, other)
+        write(part, other[rows], rows)
+        assert (copied(one) == one).all()
+    assert (whole == other).all()
+    assert (part == np.where(chosen[:, None], other, one)).all()
+    assert (rows_of(one, rows) == one[rows]).all()
+    assert (either(one, other, chosen) == np.where(chosen[:, None], one | other, 0)).all()

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.numba.array_structures import either, untouched
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 from allocator.core.openings import opens_with_several
-from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot, Words
+from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot
 from allocator.core.wants import Ladders, ladders_of, wants_of
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.scene.blocks import Blocks, lay_out
@@ -270,7 +271,7 @@ def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
         row=read_only(snapshot.agents, np.int64),
         free=own(snapshot.free, np.int64),
         minimum=read_only(snapshot.minimum, np.int64),
-        barred=_either(snapshot.excluded, filters.covered, barring),
+        barred=either(snapshot.excluded, filters.covered, barring),
         barring=read_only(barring, np.bool_),
         head=read_only(filters.head, np.int32),
         next=read_only(filters.next, np.int32),
@@ -283,19 +284,9 @@ def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
         special_free=own(specials.free, np.int64),
         special_whole=read_only(specials.free, np.int64),
         taker=np.full(len(specials.free), -1),
-        stands=np.zeros(snapshot.excluded.shape if joins else (0, 0), np.uint64),
+        stands=untouched(snapshot.excluded.shape if joins else (0, 0), np.uint64),
         holder=read_only(snapshot.holder, np.int64),
     )
-
-
-def _either(one: Words, other: Words, rows: Bools) -> Words:
-    """Join the bits of two tables in some rows; the others stay zeros, and take no memory."""
-    joined = np.zeros(one.shape, np.uint64)
-    if rows.all():
-        np.bitwise_or(one, other, out=joined)
-    else:
-        joined[rows] = one[rows] | other[rows]
-    return joined
 
 
 def _kinds_of(snapshot: Snapshot) -> Kinds:

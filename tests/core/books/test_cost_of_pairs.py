@@ -1,0 +1,111 @@
+"""What is said of pairs of clients and agents costs memory where it is said, and no more."""
+
+import numpy as np
+import pytest
+
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Allocator,
+    Define,
+    Exclude,
+    FrameworkInfo,
+    Kind,
+    Options,
+    PolicySpec,
+    RemoveAgent,
+    Settings,
+)
+from allocator.core.checkpoint import Detached, restore, to_columns
+from allocator.policies import build
+from tests.counting import resident_bytes
+from tests.world.rows import given_back, holdings_of, settled
+
+AGENTS, FRAMEWORKS, ROLES = 4095, 16, 1000
+"""Each relation of theirs has 8 MiB; a page of it is two agents."""
+
+PAGES_MAX = 256 * 1024
+"""Bytes that a few pairs may take, and what else the system put beside them."""
+
+
+@pytest.fixture
+def allocator() -> Allocator:
+    """A cluster with one framework alone, and sixteen thousand pairs of a tenant's and a role."""
+    allocator = Allocator(build, Settings(policy=PolicySpec("drf")))
+    allocator.step(Options())
+    roles = {handle: f"role-{handle}" for handle in range(1, ROLES + 2)}
+    allocator.step(Define({0: Kind("cpus")}, roles))
+    for agent in range(1, AGENTS + 1):
+        allocator.step(_agent(agent))
+    allocator.step(AddFramework(1, FrameworkInfo("alone"), (1,)))
+    for handle in range(2, 2 + FRAMEWORKS):
+        allocator.step(AddFramework(handle, FrameworkInfo("tenant"), tuple(range(2, ROLES + 2))))
+    return allocator
+
+
+def _agent(agent: int) -> AddAgent:
+    capabilities = frozenset({"MULTI_ROLE"})
+    return AddAgent(agent, AgentInfo(f"agent-{agent}", capabilities=capabilities), {0: 1000})
+
+
+def _relations(allocator: Allocator) -> dict[str, np.ndarray]:
+    state = allocator.state
+    return {
+        "told": state.eligibility._told,
+        "excluded": state.eligibility.excluded,
+        "covered": state.filters.rows.covered,
+    }
+
+
+def _resident(allocator: Allocator) -> dict[str, int]:
+    return {name: resident_bytes(each) for name, each in _relations(allocator).items()}
+
+
+def _cycle(allocator: Allocator, refusing: int) -> None:
+    """All is offered and given back; on so many agents it is refused."""
+    made = allocator.allocate(allocator.state.now_ms + 1000)
+    assert len(made) == AGENTS
+    allocator.step(settled(made))
+    rows = holdings_of(made)
+    allocator.step(given_back(rows.cut(slice(0, refusing)), 600_000))
+    allocator.step(given_back(rows.cut(slice(refusing, AGENTS))))
+
+
+def test_pairs_of_which_nobody_says_anything_take_no_memory(allocator):
+    """However many agents there are, after cycles, agents that return, and a checkpoint."""
+    for _ in range(2):
+        _cycle(allocator, refusing=0)
+    for agent in range(1, 200):
+        allocator.step(RemoveAgent(agent))
+        allocator.step(_agent(agent))
+    assert not allocator.state.eligibility.excluded.any()
+    assert all(each.nbytes == 8 * 2**20 for each in _relations(allocator).values())
+    assert max(_resident(allocator).values()) <= PAGES_MAX, _resident(allocator)
+    copied = Detached(allocator.state.filters).value
+    assert resident_bytes(copied.rows.covered) <= PAGES_MAX
+    again = restore(to_columns(copied), type(copied)(1))
+    assert (again.rows.covered == copied.rows.covered).all()
+    assert allocator.state.filters.rows.maybe.shape[1] == 64, "of more than 4,096 clients"
+    allocator.check()
+
+
+def test_a_few_refusals_and_exclusions_take_their_pages_alone(allocator):
+    _cycle(allocator, refusing=10)
+    client = np.full(10, 1)
+    told = Exclude(client, client, np.arange(20, 30), np.ones(10, np.bool_))
+    allocator.step(told)
+    assert allocator.preview() is not None
+    excluded, covered = (_relations(allocator)[name] for name in ("excluded", "covered"))
+    assert np.count_nonzero(excluded) == np.count_nonzero(covered) == 10
+    assert max(_resident(allocator).values()) <= PAGES_MAX, _resident(allocator)
+    allocator.check()
+
+
+def test_larger_relations_take_no_more(allocator):
+    _cycle(allocator, refusing=10)
+    allocator.step(AddFramework(99, FrameworkInfo("more"), tuple(range(2, ROLES + 2))))
+    allocator.step(_agent(AGENTS + 1))
+    assert allocator.preview() is not None
+    assert all(each.nbytes == 32 * 2**20 for each in _relations(allocator).values())
+    assert max(_resident(allocator).values()) <= PAGES_MAX, _resident(allocator)
