@@ -9,9 +9,10 @@ Sets of clients are integers with a bit for each client.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -107,8 +108,11 @@ class _Asked:
         for value in opinion.exceptions & self._named_by.keys():
             self._keep(value, self._named_by[value] & ~gone | came)
 
-    def barred(self, value: str | None) -> int:
-        """The clients that may not go where the attribute has this value; None: lacks it."""
+    def barred(self, value: str | None, others: Collection[str | None] = ()) -> int:
+        """The clients that may not go where the attribute has this value; None: lacks it.
+
+        `others`: values that agents have, which may be asked for next.
+        """
         if value is None:
             return self.lacking
         if value not in self._naming:
@@ -117,13 +121,22 @@ class _Asked:
         if clients is not None:
             self._named_by[value] = clients  # what was asked for last is the last
         else:
-            clients = 0
-            for entry, opinion in self.opinions.items():
-                if value in opinion.exceptions:
-                    clients |= entry.clients
-            self._keep(value, clients)
+            clients = self._find(value, others if not self._named_by else ())
         # Who names a value judges it unlike those that it does not name.
         return self.other ^ clients
+
+    def _find(self, value: str, others: Collection[str | None]) -> int:
+        """Find who names a value; others with it as far as there is room, which costs no more."""
+        nbytes = _kept_bytes(max(entry.clients for entry in self.opinions))
+        named = (each for each in others if each is not None and each in self._naming)
+        wanted = {value, *islice(named, self._room.left // nbytes)}
+        found = dict.fromkeys(wanted, 0)
+        for entry, opinion in self.opinions.items():
+            for each in opinion.exceptions & wanted:
+                found[each] |= entry.clients
+        for each, clients in found.items():
+            self._keep(each, clients)
+        return found[value]
 
     def _keep(self, value: str, clients: int) -> None:
         """Keep who names a value, in place of what was asked for longest ago."""
@@ -354,7 +367,7 @@ class RuleIndex:
                 clients |= incapable
         get = agent.attributes.get
         for name, asked in self._asked.items():
-            clients |= asked.barred(get(name))
+            clients |= asked.barred(get(name), self.columns.met(name))
         return clients
 
     def barred_on(

@@ -87,7 +87,7 @@ def test_pairs_of_which_nobody_says_anything_take_no_memory(allocator):
     again = restore(to_columns(copied), type(copied)(1))
     assert (again.rows.covered == copied.rows.covered).all()
     assert allocator.state.filters.rows.maybe.shape[1] == 64, "of more than 4,096 clients"
-    allocator.check()
+    allocator.state.filters.check()
 
 
 def test_a_few_refusals_and_exclusions_take_their_pages_alone(allocator):
@@ -99,7 +99,7 @@ def test_a_few_refusals_and_exclusions_take_their_pages_alone(allocator):
     excluded, covered = (_relations(allocator)[name] for name in ("excluded", "covered"))
     assert np.count_nonzero(excluded) == np.count_nonzero(covered) == 10
     assert max(_resident(allocator).values()) <= PAGES_MAX, _resident(allocator)
-    allocator.check()
+    allocator.state.filters.check()
 
 
 def test_larger_relations_take_no_more(allocator):
