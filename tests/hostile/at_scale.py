@@ -28,6 +28,7 @@ from allocator.core import (
     RemoveAgent,
     Settings,
     Trail,
+    UpdateAgent,
     UpdateFramework,
 )
 from allocator.explain import explain, take
@@ -104,6 +105,25 @@ def comes_back_to_large_rules(allocator: Allocator, agents: int) -> Iterator[Non
         yield
 
 
+def has_many_pairs(allocator: Allocator, _: int) -> Iterator[None]:
+    """60 frameworks are in a thousand roles each, and say nothing of any agent."""
+    roles, capabilities = tuple(range(2, 1002)), frozenset({"MULTI_ROLE"})
+    for number in range(60):
+        info = FrameworkInfo(f"tenant-{number}", capabilities=capabilities)
+        allocator.step(AddFramework(HOSTILE + number, info, roles))
+    for _ in range(3):
+        yield
+
+
+def makes_up_kinds(allocator: Allocator, _: int) -> Iterator[None]:
+    """There are 510 more kinds of resources, of which one agent has something."""
+    more = range(2, 512)
+    allocator.step(Define({kind: Kind(f"made-up-{kind}") for kind in more}, {}))
+    allocator.step(UpdateAgent(1, capacity={0: 8000, 1: 8000, **dict.fromkeys(more, 1000)}))
+    for _ in range(3):
+        yield
+
+
 def is_asked_about(allocator: Allocator, agents: int) -> Iterator[None]:
     """An explanation of a tenant that excludes every agent in ten roles, in each interval."""
     barring = ";".join(f"a0!=v{value}" for value in range(8))
@@ -123,6 +143,8 @@ SCENARIOS: dict[str, Scenario] = {
         changes_its_constraint,
         comes_with_large_rules,
         comes_back_to_large_rules,
+        has_many_pairs,
+        makes_up_kinds,
         is_asked_about,
     )
 }

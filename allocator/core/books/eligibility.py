@@ -17,7 +17,8 @@ import numpy as np
 
 from allocator.core.books.agent_rules import AgentTraits, Rule
 from allocator.core.books.rule_index import BITS, RuleClass, RuleIndex, clients_in, to_words
-from allocator.core.numba.array_structures import grow, untouched, write
+from allocator.core.numba.array_structures import grow
+from allocator.core.numba.wide_tables import untouched, write
 from allocator.core.snapshot import Bools, Ints, Words
 
 _FEW = 64
@@ -73,7 +74,7 @@ class Eligibility:
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
         words = max(self._told.shape[1], -(-clients // BITS), 1)
-        self._told = grow(self._told, agents, words, mostly_zero=True)
+        self._told = grow(self._told, agents, words)
         self._traits.extend([None] * (len(self._told) - len(self._traits)))
 
     # What is told.
@@ -204,8 +205,7 @@ class Eligibility:
     def _fit(self, painted: _Painted) -> None:
         """Give the relation the size of what is told."""
         agents, words = self._told.shape
-        larger = grow(painted.excluded, agents, words, mostly_zero=True)
-        painted.excluded = larger[:agents, :words]
+        painted.excluded = grow(painted.excluded, agents, words)[:agents, :words]
         painted.excluding = grow(painted.excluding, agents)[:agents]
         painted.index.columns.reserve(agents)
 

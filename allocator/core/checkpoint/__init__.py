@@ -16,7 +16,7 @@ from allocator.core.checkpoint.columns import Array, CheckpointError, Column
 from allocator.core.checkpoint.detaching import Copied, Detached, nbytes_of
 from allocator.core.checkpoint.flattening import to_columns
 from allocator.core.checkpoint.restoring import restore
-from allocator.core.numba.array_structures import untouched
+from allocator.core.numba.wide_tables import untouched
 
 __all__ = [
     "Array",

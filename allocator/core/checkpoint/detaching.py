@@ -8,7 +8,7 @@ import numpy as np
 from allocator.core.checkpoint.classes import assemble, names_of, never_changes
 from allocator.core.checkpoint.columns import Array, Column
 from allocator.core.checkpoint.flattening import to_columns
-from allocator.core.numba.array_structures import untouched
+from allocator.core.numba.wide_tables import untouched
 
 _STRETCH = 1 << 18
 """How many bytes are looked at together when zeros are left out."""

@@ -16,8 +16,9 @@ from allocator.core.cycle.minimums import MinimumRows, reaches
 from allocator.core.cycle.servable import servable
 from allocator.core.demand.lots import in_lots, lots_max
 from allocator.core.filters.coverage import Offerable
-from allocator.core.numba.array_structures import distinct_rows, read_only, rows_of, some
+from allocator.core.numba.array_structures import distinct_rows, read_only, some
 from allocator.core.numba.memo import StableArrays, fixed
+from allocator.core.numba.wide_tables import rows_of
 from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import held_by_group, shown

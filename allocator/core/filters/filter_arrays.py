@@ -122,7 +122,7 @@ COLUMNS = {
     "spare": _INDEX,
     "per_client": Column(by="client"),
     "maybe": Column(np.uint64, "agent", across="maybe"),
-    "covered": Column(np.uint64, "agent", across="word", mostly_zero=True),
+    "covered": Column(np.uint64, "agent", across="word"),
     "stale": Column(np.bool_, "agent"),
     "fresh": Column(np.int32, "agent"),
     "largest": Column(by="agent", across="kind"),

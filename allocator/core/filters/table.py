@@ -22,9 +22,10 @@ from allocator.core.filters.filter_arrays import (
     page_of,
 )
 from allocator.core.filters.rest_kind_filters import RestKindFilters
-from allocator.core.numba.array_structures import pack, rows_of
+from allocator.core.numba.array_structures import pack
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
+from allocator.core.numba.wide_tables import rows_of
 from allocator.core.snapshot import Bools, Filters, Ints
 
 _ROW_BYTES = 64

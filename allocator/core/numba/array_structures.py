@@ -5,15 +5,14 @@ event about ten thousand rows costs about as much as one about a single row.
 """
 
 import heapq
-import math
-import mmap
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core.numba.array_types import Bools, Indices, Ints, Words
-from allocator.core.numba.compiled import loop, loop_view, part
+from allocator.core.numba.compiled import loop, part
+from allocator.core.numba.wide_tables import is_wide, untouched, write
 
 FEWEST = 64
 """So many rows at least."""
@@ -21,23 +20,10 @@ FEWEST = 64
 _Item = TypeVar("_Item", bound=np.generic)
 
 
-_UNTOUCHED_BYTES = 1 << 22
-"""From this size on NumPy asks for huge pages, of which one bit takes two megabytes."""
-
-_STRETCH = 1 << 16
-"""How many words are looked at together when zeros are left out."""
-
-
-def grow(
-    array: NDArray[_Item],
-    rows: int,
-    columns: int | None = None,
-    *,
-    mostly_zero: bool = False,
-) -> NDArray[_Item]:
+def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArray[_Item]:
     """Make room for so many rows (and columns), doubling; new places hold zeros.
 
-    `mostly_zero`: zeros take no memory, see `untouched`.
+    Zeros of wide rows take no memory, see `untouched`.
     Returns the array itself where it is large enough.
     """
     shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
@@ -46,83 +32,13 @@ def grow(
     if tuple(shape) == array.shape:
         return array
     # The old array becomes the first corner of the larger one.
-    corner = tuple(slice(0, size) for size in array.shape)
-    if not mostly_zero:
-        larger = np.zeros(shape, array.dtype)
-        larger[corner] = array
-        return larger
     larger = untouched(tuple(shape), array.dtype)
-    write(larger[corner], array)
+    corner = larger[tuple(slice(0, size) for size in array.shape)]
+    if is_wide(larger):
+        write(corner, array)
+    else:
+        corner[...] = array
     return larger
-
-
-def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - any that NumPy takes
-    """Make an array of zeros that takes memory only where something else is written, by pages.
-
-    Relations of all clients and agents are large, and mostly empty.
-    """
-    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
-    if nbytes < _UNTOUCHED_BYTES:
-        return np.zeros(shape, dtype)
-    pages = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    pages.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(pages, dtype).reshape(shape)
-
-
-def write(into: NDArray[_Item], table: NDArray[_Item], rows: Ints | None = None) -> None:
-    """Make a table, or some rows (n,) of it, equal to another one (n, K).
-
-    What is equal is not written, so that zeros go on taking no memory.
-    """
-    if rows is not None:
-        row, column = np.nonzero(into[rows] != table)
-        into[rows[row], column] = table[row, column]
-        return
-    step = max(_STRETCH // max(into.shape[1], 1), 1)
-    for begin in range(0, len(into), step):
-        old, new = into[begin : begin + step], table[begin : begin + step]
-        row, column = np.nonzero(old != new)
-        old[row, column] = new[row, column]
-
-
-def copied(table: NDArray[_Item]) -> NDArray[_Item]:
-    """Copy a table (n, K) that is mostly zero."""
-    copy = untouched(table.shape, table.dtype)
-    write(copy, table)
-    return copy
-
-
-def rows_of(table: Words, rows: Ints) -> Words:
-    """Copy some rows (n,) of a table that is mostly zero."""
-    found = untouched((len(rows), table.shape[1]), np.uint64)
-    _gather(loop_view(table), loop_view(rows), found)
-    return found
-
-
-@loop
-def _gather(table: Words, rows: Ints, found: Words) -> None:
-    for place in range(len(rows)):
-        for word in range(table.shape[1]):
-            bits = table[rows[place], word]
-            if bits != np.uint64(0):
-                found[place, word] = bits
-
-
-def either(one: Words, other: Words, rows: Bools) -> Words:
-    """Join the bits of two tables in some rows; the others stay zeros."""
-    joined = untouched(one.shape, np.uint64)
-    _join(loop_view(one), loop_view(other), loop_view(rows), joined)
-    return joined
-
-
-@loop
-def _join(one: Words, other: Words, rows: Bools, joined: Words) -> None:
-    for row in range(len(rows)):
-        if rows[row]:
-            for word in range(one.shape[1]):
-                bits = one[row, word] | other[row, word]
-                if bits != np.uint64(0):
-                    joined[row, word] = bits
 
 
 def _doubled(size: int, wanted: int) -> int:

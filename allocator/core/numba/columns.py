@@ -20,7 +20,6 @@ class Column:
     `across`: what its columns are, where it has two dimensions.
     `fill`: what stands in new rows.
     `make`: of a list: gives what stands in a new row; None: it is an array.
-    `mostly_zero`: zeros of it take no memory.
     """
 
     dtype: type[np.generic] = np.int64
@@ -28,7 +27,6 @@ class Column:
     across: str = ""
     fill: int = 0
     make: Callable[[], object] | None = None
-    mostly_zero: bool = False
 
     def new(self, rows: int = 0) -> Any:  # noqa: ANN401 - an array or a list
         """Begin with so many rows, and no columns."""
@@ -39,7 +37,7 @@ class Column:
     def grown(self, array: NDArray[Any], sizes: Mapping[str, int]) -> NDArray[Any]:
         """Make room for so many rows and columns; the same array where there is enough."""
         columns = sizes.get(self.across, 0) if self.across else None
-        larger = grow(array, sizes.get(self.by, 0), columns, mostly_zero=self.mostly_zero)
+        larger = grow(array, sizes.get(self.by, 0), columns)
         if self.fill and len(larger) > len(array):
             larger[len(array) :] = self.fill
         return larger

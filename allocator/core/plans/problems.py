@@ -15,8 +15,8 @@ from allocator.core.books.competition_tree import Shape
 from allocator.core.books.quota import QuotaTree, parts_of_clients
 from allocator.core.books.state import State
 from allocator.core.events import AgentInfo, FrameworkInfo
-from allocator.core.numba.array_structures import copied
 from allocator.core.numba.memo import fixed
+from allocator.core.numba.wide_tables import copied
 from allocator.core.plan import Plan
 from allocator.core.plans.reclaims import asked_to_leave
 from allocator.core.policy import Policy

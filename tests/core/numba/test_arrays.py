@@ -8,19 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from allocator.core.numba import array_structures
-from allocator.core.numba.array_structures import (
-    FreeRows,
-    KeyMap,
-    copied,
-    distinct_rows,
-    either,
-    grow,
-    pair,
-    rows_of,
-    write,
-)
+from allocator.core.numba import wide_tables
+from allocator.core.numba.array_structures import FreeRows, KeyMap, distinct_rows, grow, pair
 from allocator.core.numba.columns import Column, Table, column, grown, listed, new_arrays
+from allocator.core.numba.wide_tables import copied, either, rows_of, write
 from allocator.core.snapshot import Bools, Ints
 
 KEYS = st.integers(0, 40)
@@ -157,10 +148,14 @@ TABLES = hnp.arrays(np.uint64, (5, 3), elements=st.integers(0, 2).map(np.uint64)
 
 
 @given(TABLES, st.integers(0, 70), st.integers(0, 5))
-def test_what_is_mostly_zero_grows_like_any_other(table, rows: int, columns: int):
-    with patch.object(array_structures, "_UNTOUCHED_BYTES", 0):
-        sparse = grow(table, rows, columns, mostly_zero=True)
-    assert (sparse == grow(table, rows, columns)).all()
+def test_wide_tables_grow_like_any_others(table, rows: int, columns: int):
+    narrow = grow(table, rows, columns)
+    with (
+        patch.object(wide_tables, "_UNTOUCHED_BYTES", 0),
+        patch.object(wide_tables, "_WIDE_BYTES", 0),
+    ):
+        sparse = grow(table, rows, columns)
+    assert (sparse == narrow).all()
     assert sparse.flags.c_contiguous
     assert sparse.flags.writeable
 
@@ -169,7 +164,7 @@ def test_what_is_mostly_zero_grows_like_any_other(table, rows: int, columns: int
 def test_tables_are_written_copied_and_joined_cell_by_cell(one, other, some, stretch: int):
     rows = np.array(sorted(some), np.int64)
     chosen = np.isin(np.arange(5), rows)
-    with patch.object(array_structures, "_STRETCH", stretch):
+    with patch.object(wide_tables, "_STRETCH", stretch):
         whole, part = one.copy(), one.copy()
         write(whole, other)
         write(part, other[rows], rows)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.numba.array_structures import either, untouched
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
+from allocator.core.numba.wide_tables import either, untouched
 from allocator.core.openings import opens_with_several
 from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot
 from allocator.core.wants import Ladders, ladders_of, wants_of

@@ -1,0 +1,96 @@
+"""Wide tables of clients, or of kinds, by agents: large, and mostly zeros that take no memory."""
+
+import mmap
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.numba.array_types import Bools, Ints, Words
+from allocator.core.numba.compiled import loop, loop_view
+
+_Item = TypeVar("_Item", bound=np.generic)
+
+_UNTOUCHED_BYTES = 1 << 22
+"""From this size on NumPy asks for huge pages, of which one cell takes two megabytes."""
+
+_WIDE_BYTES = 1 << 10
+"""From this size on rows are wide: with less, each page has cells of several agents."""
+
+_STRETCH = 1 << 16
+"""How many cells are looked at together when zeros are left out."""
+
+
+def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN401
+    """Make an array of zeros; a wide table takes memory only where it is written to, by pages.
+
+    Tables of clients, or of kinds, and agents are large and mostly empty.
+    """
+    zeros = np.zeros(shape, dtype)
+    if zeros.nbytes < _UNTOUCHED_BYTES or not is_wide(zeros):
+        return zeros
+    pages = mmap.mmap(-1, zeros.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # where the system has no huge pages
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, dtype).reshape(shape)
+
+
+def is_wide(array: NDArray[Any]) -> bool:
+    return array.ndim > 1 and array.shape[1] * array.itemsize >= _WIDE_BYTES
+
+
+def write(into: NDArray[_Item], table: NDArray[_Item], rows: Ints | None = None) -> None:
+    """Make a table, or some rows (n,) of it, equal to another one (n, K).
+
+    What is equal is not written, so that zeros go on taking no memory.
+    """
+    if rows is not None:
+        row, column = np.nonzero(into[rows] != table)
+        into[rows[row], column] = table[row, column]
+        return
+    step = max(_STRETCH // max(into.shape[1], 1), 1)
+    for begin in range(0, len(into), step):
+        old, new = into[begin : begin + step], table[begin : begin + step]
+        row, column = np.nonzero(old != new)
+        old[row, column] = new[row, column]
+
+
+def copied(table: NDArray[_Item]) -> NDArray[_Item]:
+    """Copy a table (n, K) that is mostly zero."""
+    copy = untouched(table.shape, table.dtype)
+    write(copy, table)
+    return copy
+
+
+def rows_of(table: Words, rows: Ints) -> Words:
+    """Copy some rows (n,) of a table that is mostly zero."""
+    found = untouched((len(rows), table.shape[1]), np.uint64)
+    _gather(loop_view(table), loop_view(rows), found)
+    return found
+
+
+@loop
+def _gather(table: Words, rows: Ints, found: Words) -> None:
+    for place in range(len(rows)):
+        for word in range(table.shape[1]):
+            bits = table[rows[place], word]
+            if bits != np.uint64(0):
+                found[place, word] = bits
+
+
+def either(one: Words, other: Words, rows: Bools) -> Words:
+    """Join the bits of two tables in some rows; the others stay zeros."""
+    joined = untouched(one.shape, np.uint64)
+    _join(loop_view(one), loop_view(other), loop_view(rows), joined)
+    return joined
+
+
+@loop
+def _join(one: Words, other: Words, rows: Bools, joined: Words) -> None:
+    for row in range(len(rows)):
+        if rows[row]:
+            for word in range(one.shape[1]):
+                bits = one[row, word] | other[row, word]
+                if bits != np.uint64(0):
+                    joined[row, word] = bits
