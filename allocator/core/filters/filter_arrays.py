@@ -50,12 +50,11 @@ def _gather(head: Indices, following: Indices, agents: Ints, most: int) -> tuple
 NEVER = np.iinfo(np.int64).max
 """When a filter expires that is none."""
 
-PAGES = 1 << 12
-_PAGE_BITS = 6
-
 MAYBE_WORDS = 64
 """Words of `maybe`: up to 4,096 clients each have a bit of their own there."""
 
+PAGES = 1 << 12
+_PAGE_BITS = 6
 """Filters stand in lists by when they expire: a page is 64 ms, and after 4 minutes the first page
 is used again. So a page may hold filters of later rounds, which are passed over."""
 
