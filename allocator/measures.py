@@ -1,4 +1,4 @@
-"""How fair and how full: arrays to numbers.
+"""Fairness and utilisation: arrays to numbers.
 
 All functions are pure. Amounts may be int64 thousandths or floats, in any unit, as long as arrays
 that are compared share it. ``C`` counts clients (or frameworks, or roles), ``R`` resources.
@@ -21,15 +21,15 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 ENVY_PAIRS_MAX = 1_000_000
-"""The most pairs of a demand and a bundle that `envy_max` compares: some 40 ms at R = 4."""
+"""Most pairs of a demand and a bundle that `envy_max` compares: about 40 ms at R = 4."""
 
-_ENVY_CHUNK = 32  # demands compared at a time, so that the temporary arrays stay in the cache
+_ENVY_CHUNK = 32  # demands compared at a time; keeps temporary arrays in cache
 
 
 def resource_share(held: Amounts, total: Amounts) -> Floats:
-    """What part of each resource every client holds, (C, R), of `held` (C, R).
+    """Each client's share of each resource, (C, R), of `held` (C, R).
 
-    `total` (R,): capacity of the cluster; the share of a resource that it lacks is 0.
+    `total` (R,): the cluster's capacity; the share of a resource with none is 0.
     """
     share = np.zeros(np.shape(held))
     np.divide(held, total, out=share, where=np.broadcast_to(np.asarray(total) > 0, share.shape))
@@ -39,11 +39,11 @@ def resource_share(held: Amounts, total: Amounts) -> Floats:
 def dominant_share(
     held: Amounts, total: Amounts, counted: Bools | None = None, weight: Floats | None = None
 ) -> Floats:
-    """The largest share that each client holds of any resource, (C,) [1]_.
+    """Each client's largest share of any resource, (C,) [1]_.
 
     `held` (C, R): offered and used.
-    `total` (R,): capacity of the cluster.
-    `counted` (R,): which resources count; all of them where it is not given.
+    `total` (R,): the cluster's capacity.
+    `counted` (R,): which resources count; all by default.
     `weight` (C,), > 0: divides the share.
 
     Examples
@@ -61,14 +61,14 @@ def dominant_share(
 
 
 def dominant_resource(demand: Amounts, total: Amounts) -> NDArray[np.int64]:
-    """The resource of which one task needs the largest part, (C,); the first one on ties."""
+    """The resource that a task needs the largest share of, (C,); the first on ties."""
     return resource_share(demand, total).argmax(axis=1)
 
 
 def jain_index(share: Floats) -> float:
-    """How even shares (C,), >= 0, are: from 1 / C (one has all) to 1 (all have the same) [2]_.
+    """How even shares (C,), >= 0, are: from 1 / C (one has all) to 1 (all are equal) [2]_.
 
-    It is 1 where nobody has anything, or there is nobody.
+    It is 1 if there are no clients, or none holds anything.
 
     Examples
     --------
@@ -84,12 +84,12 @@ def jain_index(share: Floats) -> float:
 
 
 def utilisation(held: Amounts, total: Amounts) -> Floats:
-    """What part of each resource is held by anybody, (R,) float64."""
+    """The share of each resource that clients hold, (R,) float64."""
     return resource_share(np.sum(held, axis=0)[None, :], total)[0]
 
 
 def tasks_of(bundle: Amounts, demand: Amounts) -> Floats:
-    """How many (whole and part) tasks a bundle is good for, (...); 0 for a demand of nothing.
+    """How many tasks, fractions included, a bundle can run, (...); 0 for an empty demand.
 
     `bundle`, `demand` (..., R), >= 0: broadcast against each other.
     """
@@ -104,22 +104,21 @@ def envy(held: Amounts, demand: Amounts, weight: Floats | None = None) -> Floats
     """How many more of its own tasks each client could run with another's bundle, (C,), >= 0.
 
     `held` (C, R).
-    `demand` (C, R), >= 0: zeros where it is unknown: such a client envies nobody.
-    `weight` (C,), > 0: a client of weight 1 compares its own bundle with half of what one of weight
-        2 holds.
+    `demand` (C, R), >= 0: all zeros if unknown; such a client has no envy.
+    `weight` (C,), > 0: a client of weight 1 compares its own bundle with half of what a client of
+        weight 2 holds.
 
-    Bundles are summed over agents, so this is an upper bound where a task must fit on one agent.
+    Bundles are summed over agents, so this is an upper bound if a task must fit on one agent.
     O(C**2 * R) in the worst case; equal demands and equal bundles are compared once.
     """
-    # Each different demand is compared with each different bundle, some demands at a time, so
-    # that the table of both stays small.
+    # Compare each distinct demand with each distinct bundle, in chunks to bound memory.
     kinds, kind_of, bundles, weight = _coalesce(held, demand, weight)
     best = np.empty(len(kinds))
     for start in range(0, len(kinds), _ENVY_CHUNK):
         best[start : start + _ENVY_CHUNK] = _best_bundle(
             kinds[start : start + _ENVY_CHUNK], bundles
         )
-    # The same divisions for the own bundle as for the others', so that equal ones compare equal.
+    # The same divisions as for other bundles, so that equal ones compare equal.
     own = tasks_of(np.asarray(held, np.float64) / weight[:, None], demand)
     return np.maximum(best[kind_of] - own, 0.0) * weight
 
@@ -127,8 +126,8 @@ def envy(held: Amounts, demand: Amounts, weight: Floats | None = None) -> Floats
 def envy_max(held: Amounts, demand: Amounts, weight: Floats | None = None) -> float:
     """The largest `envy` of any client, in tasks.
 
-    It is nan where different demands times different bundles exceed `ENVY_PAIRS_MAX`: the number is
-    a nicety that must not cost a cycle.
+    It is NaN if distinct demands times distinct bundles exceed `ENVY_PAIRS_MAX`: this measure is
+    not worth delaying a cycle for.
 
     Examples
     --------
@@ -146,7 +145,7 @@ def envy_max(held: Amounts, demand: Amounts, weight: Floats | None = None) -> fl
 def _coalesce(
     held: Amounts, demand: Amounts, weight: Floats | None
 ) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
-    """Different demands, the one of each client, different bundles per weight, and weights."""
+    """Distinct demands, each client's index into them, distinct bundles per weight, and weights."""
     demand = np.asarray(demand, np.float64)
     weight = np.ones(len(demand)) if weight is None else np.asarray(weight, np.float64)
     kinds, kind_of = np.unique(demand, axis=0, return_inverse=True)
@@ -155,10 +154,9 @@ def _coalesce(
 
 
 def _best_bundle(demand: Floats, bundle: Floats) -> Floats:
-    """Tasks of each demand (K, R) that the best of the bundles (B, R) is good for, (K,)."""
+    """Most tasks of each demand (K, R) that one of the bundles (B, R) can run, (K,)."""
     tasks = np.full((len(demand), len(bundle)), np.inf)
-    # A bundle is good for as many tasks as its scarcest needed resource allows; the largest over
-    # all bundles counts.
+    # The scarcest needed resource limits the tasks of a bundle; take the largest over all bundles.
     for column in range(demand.shape[1]):
         needed = demand[:, column] > 0
         ratio = np.divide.outer(bundle[:, column], demand[needed, column]).T
@@ -170,9 +168,9 @@ def _best_bundle(demand: Floats, bundle: Floats) -> Floats:
 def sharing_incentive_deficit(
     tasks: Floats, demand: Amounts, total: Amounts, weight: Floats | None = None
 ) -> Floats:
-    """How many tasks each client is short of what its own part of the cluster could run, (C,) [1]_.
+    """How many tasks each client lacks of what its own part of the cluster could run, (C,) [1]_.
 
-    That is 0 for who is not worse off in the shared cluster.
+    It is 0 for a client that is not worse off in the shared cluster.
 
     `tasks` (C,); `demand` (C, R), >= 0; `total` (R,).
     `weight` (C,), > 0: client c's own part is ``weight[c] / sum(weight)`` of every resource.

@@ -1,4 +1,4 @@
-"""Did you mean: known words that are near to a mistyped one."""
+"""Suggest known words close to a mistyped one."""
 
 import difflib
 import heapq
@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 
 FEW = 200
-"""So many words are all compared; of more those that seem near."""
+"""Up to this many words, all are compared; beyond it, only likely ones."""
 
 BESIDE = 32
-"""How many are compared on either side."""
+"""Candidates taken on either side of the text, in each order."""
 
 LONGEST = 128
-"""Characters of words that are compared: what that takes grows with their product."""
+"""Longest word compared, in characters: the cost grows with the product of both lengths."""
 
 
 def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """``; did you mean 'x'?`` for the nearest known word, empty where none is near.
+    """``; did you mean 'x'?`` for the nearest known word, empty if none is near.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def meant_resource(name: str, known: Collection[str]) -> str:
-    """The same for the name of a resource, which may have a role behind it, as Mesos prints it.
+    """`suggestion` for a resource name, which may carry a role, as Mesos prints it.
 
     Examples
     --------
@@ -42,24 +42,24 @@ def meant_resource(name: str, known: Collection[str]) -> str:
 
 
 def nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The nearest known word; empty where none is near."""
+    """The nearest known word; empty if none is near."""
     near = _close(text, _candidates(text, known), 1, cutoff)
     return near[0] if near else ""
 
 
 def _close(text: str, words: list[str], most: int, cutoff: float = 0.6) -> list[str]:
-    """Words that are near whatever is written large in them."""
+    """Near words, ignoring case."""
     lower = {each.lower(): each for each in words}
     close = difflib.get_close_matches(text.lower(), list(lower), n=most, cutoff=cutoff)
     return [lower[each] for each in close]
 
 
 def _candidates(text: str, known: Iterable[str]) -> list[str]:
-    """Choose a few words that may be near: to compare all of a large cluster's takes too long.
+    """Choose a few words that may be near; comparing all names of a large cluster takes too long.
 
-    Of many words those count that stand beside the text in the dictionary, or in that of words
-    read from their end: whoever mistypes a name leaves its beginning or its end as it is. And those
-    that hold the text.
+    Of many words, take the neighbours of the text in alphabetical order, those in the order of
+    words reversed (a mistyped name usually keeps its beginning or its end), and those that contain
+    the text.
     """
     if len(text) > LONGEST:
         return []
@@ -78,7 +78,7 @@ def _candidates(text: str, known: Iterable[str]) -> list[str]:
 
 
 def suggestions(text: str, known: Iterable[str], most: int = 3) -> str:
-    """The same with several near words; they may begin with the text or hold it, too.
+    """Like `suggestion`, with several near words; these may also start with or contain the text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Text that any terminal may show, and JSON and YAML that any program reads."""
+"""Text safe for any terminal, and JSON and YAML that any program can read."""
 
 import json
 import math
@@ -10,12 +10,12 @@ _STANDS_FOR = "\N{REPLACEMENT CHARACTER}"
 
 
 def printable(text: str, also: str = "") -> str:
-    r"""Put a mark in the place of whatever is not shown as itself.
+    r"""Replace each character that is not printable.
 
-    That is control characters, with which a terminal can be told what to do, and marks that turn
-    the direction of text round.
+    That covers control characters, which can send commands to a terminal, and marks that reverse
+    the direction of text.
 
-    `also`: characters that may stay.
+    `also`: characters to keep.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def printable(text: str, also: str = "") -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Write a number of things.
+    """Format a number of things.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def how_many(frameworks: int, clients: int) -> str:
-    """Say how many frameworks there are, and as how many clients where some have several roles.
+    """Format the number of frameworks, and of clients if some have several roles.
 
     Examples
     --------
@@ -54,10 +54,10 @@ def how_many(frameworks: int, clients: int) -> str:
 
 
 def json_text(value: object, **form: Any) -> str:  # noqa: ANN401 - as `json.dumps` takes them
-    """Write JSON, which has no word for numbers that are not finite.
+    """Write JSON, which cannot represent numbers that are not finite.
 
-    As in protobuf's JSON, an infinite one becomes the text ``Infinity`` or ``-Infinity``; one that
-    there is not becomes null.
+    As in protobuf's JSON, infinities become the text ``Infinity`` or ``-Infinity``; NaN becomes
+    null.
 
     Examples
     --------
@@ -66,11 +66,11 @@ def json_text(value: object, **form: Any) -> str:  # noqa: ANN401 - as `json.dum
     """
     try:
         return json.dumps(value, allow_nan=False, **form)
-    except ValueError:  # rare, and looking through all of it costs as much again
+    except ValueError:  # rare, and checking every value first would double the cost
         return json.dumps(_finite(value), allow_nan=False, **form)
 
 
-def _finite(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -85,7 +85,7 @@ _OTHER_MEANING = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
 def yaml_text(value: object) -> str:
-    """Write what `json_text` writes as YAML, in blocks.
+    """Write `value` as block-style YAML, with the same values as `json_text`.
 
     Examples
     --------
@@ -99,8 +99,8 @@ def yaml_text(value: object) -> str:
     return "\n".join(_block(_finite(value), ""))
 
 
-def _block(value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 - whatever JSON can hold
-    """Give the lines of a value that stands by itself."""
+def _block(value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Yield the lines of a value without a key."""
     if isinstance(value, dict) and value:
         for key, each in value.items():
             yield from _entry(f"{indent}{_scalar(key)}:", each, indent)
@@ -116,14 +116,14 @@ def _block(value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 - whatever
 def _entry(head: str, value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401
     if isinstance(value, dict | list) and value:
         yield head
-        # Lists may stand as far to the left as their key.
+        # YAML allows a list at the indentation of its key.
         yield from _block(value, indent if isinstance(value, list) else f"{indent}  ")
     else:
         yield f"{head} {_scalar(value)}"
 
 
 def _scalar(value: Any) -> str:  # noqa: ANN401
-    """Write a value without parts, so that YAML reads it as what it is."""
+    """Write a scalar so that YAML reads it back with the same type."""
     if isinstance(value, float):
         text = repr(value)
         return text if "e" not in text or "." in text else text.replace("e", ".0e")

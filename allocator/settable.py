@@ -1,11 +1,11 @@
-"""What operators can set, a row for each kind: every layer takes from here what it must know.
+"""What operators can set: one row per kind, from which every layer derives what it needs.
 
-A kind is made of a scope (what a setting is for) and a value (what it says). The layers know
-scopes and values, and hardly a kind by its name: the wire reads and writes it, the configuration
-has a section of it, the command line has commands of it. What a kind does stands in the core:
-`allocator.core.settings` has its event and where it is held.
+A kind combines a scope (what a setting applies to) and a value (what it says). The layers work on
+scopes and values rather than on kinds by name: the wire reads and writes them, the configuration
+has a section for each, the command line has commands for each. The effect of a kind is in the core:
+`allocator.core.settings` defines its event and where it is stored.
 
-Nothing is imported here that is slow: the command line needs this before it knows what is asked.
+Import nothing slow here: the command line loads this module before it parses its arguments.
 """
 
 from collections.abc import Mapping
@@ -16,29 +16,29 @@ from typing import Any
 
 
 class Scope(Enum):
-    """What a setting is for; the value names the fields of its event that say so.
+    """What a setting applies to; the value names the event fields that identify it.
 
-    It is one text with blanks, not a tuple: before Python 3.11.4 an empty tuple cannot be the value
-    of an enum's member.
+    The value is a space-separated string, not a tuple: before Python 3.11.4 an empty tuple cannot
+    be the value of an enum member.
     """
 
     CLUSTER = ""
-    """There is one: a setting, and no rule."""
+    """A single setting, not a rule."""
     FRAMEWORKS = "role framework_name"
-    """Shell patterns; an empty one matches all."""
+    """Shell patterns; an empty one matches everything."""
     ROLE = "role"
-    """The path of a role: it and those below."""
+    """A role's path: the role and its descendants."""
     AGENT = "agent"
-    """An agent's id, or its host name."""
+    """An agent's id or host name."""
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of these fields."""
+        """The names of these event fields."""
         return tuple(self.value.split())
 
 
 class Value(Enum):
-    """What a setting says of whom it is for."""
+    """What a setting says about its scope."""
 
     POLICY = "policy"
     AMOUNTS = "amounts"
@@ -46,28 +46,28 @@ class Value(Enum):
     """Clauses about agents' attributes."""
     NUMBER = "number"
     NOTHING = "nothing"
-    """That it is there says all; the event's field is true."""
+    """The setting has no value beyond its existence; the event's field is true."""
 
 
 class Doubt(Enum):
-    """Why a rule can't be meant, in the cluster as it is."""
+    """Why a rule is probably a mistake in the current cluster."""
 
     NO_SUCH_RESOURCE = auto()
     TOO_LARGE = auto()
-    """No agent would be enough for one task."""
+    """No agent is large enough for one task."""
     NO_SUCH_AGENT = auto()
     NOTHING_GRANTED = auto()
-    """It bounds a resource to nothing."""
+    """It limits a resource to nothing."""
     NO_AGENT_LEFT = auto()
-    """Whoever it is for would be offered nothing."""
+    """The frameworks it applies to would be offered nothing."""
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A field of an event that is true or false, in words.
+    """A boolean field of an event, in words.
 
-    `meaning` is said by the configuration and `hint` by the command line; `words` stand behind the
-    value where it is true, `mark` in a table's column.
+    `meaning` documents it in the configuration, `hint` on the command line. If it is true, `words`
+    follow the value and `mark` appears in a table's column.
     """
 
     name: str
@@ -79,11 +79,12 @@ class Flag:
 
 @dataclass(frozen=True)
 class SettingKind:
-    """A kind of thing that operators set.
+    """A kind of setting.
 
-    `field` is the event's field with the value; None there (or false) takes the setting back. The
-    configuration and the command line call it `called`; `meaning` is said by the first, `hint` by
-    the second. `empty` says what an empty value means, and is empty where there must be one.
+    `field` is the event's field with the value; None (or false) there removes the setting. The
+    configuration and the command line call it `called`; `meaning` documents it in the former,
+    `hint` in the latter. `empty` says what an empty value means; it is empty if a value is
+    required.
     """
 
     name: str
@@ -92,45 +93,45 @@ class SettingKind:
     field: str
     _: KW_ONLY
     what: str = ""
-    """In one sentence, for the configuration."""
+    """One sentence for the configuration."""
     group: str = ""
-    """The same for the command line."""
+    """One sentence for the command line."""
     commands: tuple[str, str, str] = ("", "", "")
-    """What listing, setting and removing does."""
+    """Help of the commands that list, set and remove."""
     examples: tuple[str, str] = ("", "")
-    """What stands behind `set` and `remove`."""
+    """Example arguments of `set` and `remove`."""
     called: str = ""
     meaning: str = ""
     hint: str = ""
     example: str | float = ""
     empty: str = ""
     bounds: tuple[float, float] = (0.0, 0.0)
-    """Of a number."""
+    """Bounds of a number."""
     flags: tuple[Flag, ...] = ()
     refused: frozenset[Doubt] = frozenset()
-    """Whatever of these is found in it, it is refused, unless it is forced."""
+    """A rule with any of these doubts is refused unless forced."""
     column: str = ""
-    """Heading of the value in a table; > aligns it to the right."""
+    """Heading of the value's table column; a leading > right-aligns it."""
     none: str = "no rules"
-    """A table without rows."""
+    """Shown for a table without rows."""
 
     @property
     def plural(self) -> str:
-        """Where many of them are held or listed."""
+        """The name of a collection of them."""
         return f"{self.name}s"
 
     @property
     def title(self) -> str:
-        """As in the names of calls and messages."""
+        """The name as used in RPCs and messages."""
         return self.name.capitalize()
 
     @property
     def is_rule(self) -> bool:
-        """Whether there may be many of them."""
+        """Whether there can be more than one."""
         return self.scope is not Scope.CLUSTER
 
     def scope_in_words(self, parts: tuple[str, ...]) -> str:
-        """Say what a rule is for.
+        """Describe what a rule applies to.
 
         >>> DEMAND.scope_in_words(("eng/*", "")), DEMAND.scope_in_words(("", ""))
         ('role eng/*', 'all')
@@ -139,8 +140,8 @@ class SettingKind:
         said = ", ".join(f"{name} {part}" for name, part in zip(names, parts, strict=True) if part)
         return said or ("all" if self.is_rule else "")
 
-    def match_in_words(self, found: Any) -> str:  # noqa: ANN401 - whatever has its fields
-        """Say what a rule is about in the cluster as it is: a `RuleMatch` in words."""
+    def match_in_words(self, found: Any) -> str:  # noqa: ANN401 - any object with these fields
+        """Describe a `RuleMatch`: what a rule matches in the current cluster."""
         frameworks = f"{found.frameworks} of {found.frameworks_total} frameworks"
         agents = f"{found.agents} of {found.agents_total} agents"
         if self.scope is Scope.AGENT:
@@ -153,7 +154,7 @@ class SettingKind:
         return frameworks
 
 
-_OF_PATTERNS = "Take the rule with these patterns back."
+_OF_PATTERNS = "Remove the rule with these patterns."
 
 POLICY = SettingKind("policy", Scope.CLUSTER, Value.POLICY, "spec")
 
@@ -162,11 +163,11 @@ DEMAND = SettingKind(
     Scope.FRAMEWORKS,
     Value.AMOUNTS,
     "demand",
-    what="The demand vector (one task's needs) of the frameworks that both patterns match.",
-    group="Rules that say what one task of a framework needs.",
+    what="The demand (one task's needs) of the frameworks that match both patterns.",
+    group="Rules that set what one task of a framework needs.",
     commands=(
         "List the rules.",
-        "Say what one task needs, replacing the rule with the same patterns.",
+        "Set what one task needs, replacing the rule with the same patterns.",
         _OF_PATTERNS,
     ),
     examples=("'cpus:2;mem:2048' --framework-name 'spark*'", "--framework-name 'spark*'"),
@@ -178,9 +179,9 @@ DEMAND = SettingKind(
     flags=(
         Flag(
             "override",
-            "true: counts before what the framework states itself (REQUEST call, label). false:"
-            " after it.",
-            "Count before what frameworks state themselves (REQUEST call, label); else after.",
+            "true: takes precedence over what the framework states itself (REQUEST call,"
+            " label). false: applies only if it states nothing.",
+            "Take precedence over what frameworks state themselves (REQUEST call, label).",
             "overrides what frameworks state",
             "overrides",
         ),
@@ -194,18 +195,18 @@ CONSTRAINT = SettingKind(
     Scope.FRAMEWORKS,
     Value.EXPRESSION,
     "expression",
-    what="Which agents the frameworks that both patterns match may use.",
-    group="Rules that say which agents a framework may use.",
+    what="Which agents the frameworks that match both patterns may use.",
+    group="Rules that set which agents a framework may use.",
     commands=(
         "List the rules.",
-        "Say which agents may be used, replacing the rule with the same patterns.",
+        "Set which agents may be used, replacing the rule with the same patterns.",
         _OF_PATTERNS,
     ),
     examples=("'zone=a|b; ssd' --role 'eng/*'", "--role 'eng/*'"),
     called="agents",
     meaning="Clauses about agents' attributes, joined by ;, all of which must hold. hostname,"
     " region and zone count as attributes.",
-    hint="About agents' attributes, as in 'zone=a|b; gpu_model!=K80; ssd'.",
+    hint="Clauses about agents' attributes, as in 'zone=a|b; gpu_model!=K80; ssd'.",
     example="zone=a|b; gpu_model!=K80; ssd",
     refused=frozenset({Doubt.NO_AGENT_LEFT}),
     column="agents",
@@ -216,13 +217,13 @@ LIMIT = SettingKind(
     Scope.ROLE,
     Value.AMOUNTS,
     "limit",
-    what="What is granted in a role and below it at most, beside the limits of the master's"
-    " quotas.",
-    group="What roles are granted at most, beside the master's quotas.",
+    what="The most that a role and its descendants are granted, in addition to the limits of the"
+    " master's quotas.",
+    group="Limits of roles, in addition to the master's quotas.",
     commands=(
         "List the limits.",
-        "Grant a role, and those below it, at most so much.",
-        "Take the limit of a role back.",
+        "Limit what a role and its descendants are granted.",
+        "Remove a role's limit.",
     ),
     examples=("eng/ads 'cpus:20;mem:65536'", "eng/ads"),
     called="resources",
@@ -239,11 +240,11 @@ DRAIN = SettingKind(
     Scope.AGENT,
     Value.NOTHING,
     "drained",
-    what="An agent of which nobody is offered anything; what runs there runs on.",
-    group="Agents of which nobody is offered anything any more.",
+    what="An agent that is no longer offered; its running tasks continue.",
+    group="Agents that are no longer offered.",
     commands=(
-        "List the agents that are drained.",
-        "Offer nothing of these agents any more; what runs there runs on.",
+        "List drained agents.",
+        "Stop offering these agents; their running tasks continue.",
         "Offer these agents again.",
     ),
     examples=("10.0.0.7 10.0.0.8", "10.0.0.7"),
@@ -256,19 +257,19 @@ WEIGHT = SettingKind(
     Scope.FRAMEWORKS,
     Value.NUMBER,
     "weight",
-    what="The weight of each framework that both patterns match, beside that of its role.",
-    group="Weights of frameworks, beside those of their roles.",
+    what="The weight of each framework that matches both patterns, on top of its role's weight.",
+    group="Weights of frameworks, on top of their roles' weights.",
     commands=(
         "List the rules.",
-        "Give frameworks a weight, replacing the rule with the same patterns.",
+        "Set the weight of frameworks, replacing the rule with the same patterns.",
         _OF_PATTERNS,
     ),
     examples=("2 --framework-name 'spark-etl'", "--framework-name 'spark-etl'"),
     called="weight",
-    meaning="Shares are divided by it; 1: as without the rule.",
-    hint="More than 0; 2: twice the share of others.",
+    meaning="Shares are divided by it; 1 has no effect.",
+    hint="More than 0; 2 entitles to twice the share of others.",
     example=2.0,
-    # Shares are divided by weights: beyond these bounds nothing but rounding would decide.
+    # Shares are divided by weights: beyond these bounds rounding errors would decide.
     bounds=(1e-6, 1e6),
     column=">weight",
 )
@@ -278,10 +279,10 @@ SHADOW = SettingKind("shadow", Scope.CLUSTER, Value.POLICY, "spec")
 KINDS: Mapping[str, SettingKind] = MappingProxyType(
     {kind.name: kind for kind in (POLICY, DEMAND, CONSTRAINT, LIMIT, DRAIN, WEIGHT, SHADOW)}
 )
-"""All kinds by their names."""
+"""All kinds by name."""
 
 RULES = tuple(kind for kind in KINDS.values() if kind.is_rule)
-"""Those of which there may be many."""
+"""Kinds that can have more than one setting."""
 
 
 def policy_in_words(policy: Any) -> str:  # noqa: ANN401 - a specification, or a message of one

@@ -1,6 +1,6 @@
-"""Snapshots made by hand: the static problems of the papers, and whatever else a test needs.
+"""Hand-made snapshots for tests, such as the papers' static problems.
 
-Agent row 0 is never an agent, so the first agent of a problem is row 1; its first client is row 0.
+Agent row 0 is never bound, so the first agent of a problem is row 1; its first client is row 0.
 """
 
 from collections.abc import Sequence
@@ -47,16 +47,16 @@ def static_snapshot(
     role_weight: Numbers | None = None,
     **more: Any,  # noqa: ANN401  (each array has its own type, in `Snapshot`)
 ) -> Snapshot:
-    """Build the papers' static problem: everything is free, nobody holds anything.
+    """Build a paper's static problem: everything is free, no client holds anything.
 
     Parameters
     ----------
     capacity : (A, R), in whole units (CPUs, not thousandths)
         The agents; agent `a` gets row ``a + 1``.
     demand : (C, R), in whole units
-        One task's needs. A row of zeros, or None: unknown, served with all that is free.
+        One task's needs. A row of zeros, or None, means unknown: offered all that is free.
     clients : int
-        How many clients there are, where `demand` is None.
+        Number of clients if `demand` is None.
     weight : (C,)
         Weights of the clients; 1 by default.
     allowed : (C, A) bool
@@ -68,7 +68,7 @@ def static_snapshot(
     role_weight : (Q,)
         Weights of the roles; 1 by default.
     **more
-        Arrays of the snapshot in place of the usual ones; see `make_snapshot`.
+        Arrays that replace the snapshot's defaults; see `make_snapshot`.
 
     Examples
     --------
@@ -101,18 +101,18 @@ def make_snapshot(
     parent_of_client: Ints,
     **more: Any,  # noqa: ANN401  (each array has its own type, in `Snapshot`)
 ) -> Snapshot:
-    """Build a snapshot from arrays in thousandths; the rest is filled in unless it is given.
+    """Build a snapshot from arrays in thousandths, with defaults for those not given.
 
     Parameters
     ----------
     capacity : (A, R) int64, thousandths
-        Row 0 is no agent.
+        Row 0 is unused.
     demand : (C, R) int64, thousandths
     tree, leaf_of_client, parent_of_client
         As from `make_tree`.
     **more
         Any other array of the snapshot. By default everything is free, nothing is held, excluded or
-        filtered, every resource counts, every agent is a candidate, and whoever has a demand is
+        filtered, every resource counts, every agent is a candidate, and clients with a demand are
         served in whole tasks.
     """
     agents, resources = capacity.shape
@@ -153,7 +153,7 @@ def make_snapshot(
 
 
 def no_filters(agents: int, clients: int, resources: int) -> Filters:
-    """Say that nobody refused anything; kinds are columns."""
+    """Build empty filters; kinds are columns."""
     none = np.empty(0, np.int32)
     return Filters(
         head=np.full(agents, -1, np.int32),
@@ -167,7 +167,7 @@ def no_filters(agents: int, clients: int, resources: int) -> Filters:
 
 
 def problem_of(snapshot: Snapshot) -> Problem:
-    """Take the problem that a plan for a snapshot of all agents is about."""
+    """Derive the planning problem from a snapshot of all agents."""
     tree, nobody = snapshot.tree, (None,)
     return Problem(
         now_ms=0,
@@ -199,7 +199,7 @@ def problem_of(snapshot: Snapshot) -> Problem:
 
 
 def planned(snapshot: Snapshot, policy: Policy) -> Snapshot:
-    """Let a policy plan, where it does, for a cluster on which nobody holds anything."""
+    """Add the policy's plan, if it makes one, for a cluster in which no client holds anything."""
     if not isinstance(policy, PlanningPolicy):
         return snapshot
     plan = policy.plan(problem_of(snapshot))
@@ -211,7 +211,7 @@ def planned(snapshot: Snapshot, policy: Policy) -> Snapshot:
 def with_refusals(
     snapshot: Snapshot, client: Numbers, agent: Numbers, refused: Numbers
 ) -> Snapshot:
-    """Say who refused what.
+    """Add refused offers as filters.
 
     Parameters
     ----------
@@ -269,9 +269,9 @@ def make_tree(
         Lower than the role itself; -1 for role 0, the root.
     weight : (C,), role_weight : (Q,)
     served : (C,) int
-        How often each client was served before; never by default.
+        How often each client was served before; 0 by default.
     live : (C,) bool
-        Who has a leaf; all by default.
+        Which clients have a leaf; all by default.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def make_tree(
     roles, count = len(role_parent), len(of_role)
     alive = np.ones(count, np.bool_) if live is None else np.asarray(live, np.bool_)
     client = np.flatnonzero(alive)
-    root = len(client) + roles - 1  # role q is node root - q: children before parents
+    root = len(client) + roles - 1  # role q is node root - q, so children precede parents
     above = np.append(root - of_role[client], root - np.asarray(role_parent, np.int64)[::-1])
     parent = np.where(np.arange(root + 1) == root, -1, above)
     child = np.argsort(parent[:-1], kind="stable")
@@ -306,7 +306,7 @@ def make_tree(
 
 
 def excluded_words(barred: Bools) -> Words:
-    """Pack who may not be served where, (C, A) bool, into words for agent rows 0 to A."""
+    """Pack excluded pairs, (C, A) bool, into words for agent rows 0 to A."""
     clients, agents = barred.shape
     result = np.zeros((agents + 1, clients // 64 + 1), np.uint64)
     for client, agent in np.argwhere(barred):
@@ -315,7 +315,7 @@ def excluded_words(barred: Bools) -> Words:
 
 
 def thousandths(amounts: Numbers) -> Ints:
-    """Turn whole units into thousandths."""
+    """Convert whole units to thousandths."""
     return np.rint(np.asarray(amounts, np.float64) * _THOUSANDTHS).astype(np.int64)
 
 
