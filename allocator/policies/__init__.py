@@ -1,9 +1,9 @@
-"""Who is served next, and where: the policies by name.
+"""The policies by name: which client is served next, and where.
 
-A policy is whatever answers `allocate(snapshot, seed)`. Those of this package fill progressively:
-a criterion (who), a selection (where) and a mode (how much), of which the mode is in the snapshot.
-This is the only list of them: a new one is a file, a line here, and a row of the tests' tables.
-Users' own are added to it by the hosts, see `Entry` and ``examples/``.
+A policy is anything with `allocate(snapshot, seed)`. Those of this package fill progressively by a
+criterion (who), a selection (where) and a mode (how much; part of the snapshot). This is their only
+list: to add one, add a file, a line here and a row in the tests' tables. Hosts add users' own
+policies to it, see `Entry` and ``examples/``.
 """
 
 from collections.abc import Callable, ItemsView, Iterator, Mapping
@@ -33,15 +33,15 @@ MODES = ("oblivious", "characterised")
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the registry.
+    """A registry entry.
 
-    - `build`: makes the policy; selection, mode and parameters of the specification are checked
-      before.
-    - `selections`: how the agent may be chosen, the default first; empty: the policy chooses by
+    - `build`: makes the policy, after the specification's selection, mode and parameters are
+      checked.
+    - `selections`: how an agent may be chosen, the default first; empty if the policy chooses by
       itself.
-    - `parameters`: what may be set, and to what; the first value is the default.
-    - `criterion`: makes what ranks clients, where the policy may decide below a single role, too.
-    - `origin`: where it comes from; empty: from here.
+    - `parameters`: the possible values of each parameter; the first is the default.
+    - `criterion`: makes the criterion, if the policy can also decide below a single role.
+    - `origin`: where the policy comes from; empty for those of this package.
     """
 
     build: Callable[[PolicySpec], Policy]
@@ -56,7 +56,7 @@ def filled_by(
     selection: str = "random",
     parameters: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Entry:
-    """Enter a policy that fills by a criterion.
+    """Make the entry of a policy that fills by a criterion.
 
     - `criterion`: makes the criterion.
     - `selection`: the default.
@@ -75,7 +75,7 @@ def filled_by(
 
 
 def _fixed(criterion: CriterionFunction, selection: str = "random") -> Entry:
-    """Enter a policy that fills by a criterion without parameters."""
+    """Make the entry of a policy that fills by a criterion without parameters."""
     return filled_by(lambda: criterion, selection)
 
 
@@ -88,15 +88,15 @@ def planned_by(
     *,
     about_holders: bool = False,
 ) -> Entry:
-    """Enter a policy that plans.
+    """Make the entry of a policy that plans.
 
-    `make_plan_function`: called with the parameters of the specification; what it returns works
-        plans out.
-    `progress`: what clients have, in the unit of the plan's targets.
-    `criterion`: ranks clients where the plan says nothing, and where there is none.
+    `make_plan_function`: takes the specification's parameters and returns the function that
+        computes plans.
+    `progress`: measures what clients have, in the unit of the plan's targets.
+    `criterion`: ranks clients where the plan does not decide, and if there is no plan.
     `parameters`: as in `Entry`.
-    `stands` (function of two Problems): whether a plan for the first is good for the second.
-    `about_holders`: whether plans are about those, too, who hold something and want no more.
+    `stands` (function of two Problems): whether a plan for the first still holds for the second.
+    `about_holders`: whether plans also cover clients that hold something and want no more.
     """
 
     def build_planned(spec: PolicySpec) -> Policy:
@@ -109,7 +109,7 @@ def planned_by(
 
 
 class Registry(Mapping[str, Entry]):
-    """Entries by name, which are replaced all at once: readers see those before or those after."""
+    """Entries by name, replaced atomically: readers see the old ones or the new ones."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = dict(entries)
@@ -157,14 +157,15 @@ POLICIES = Registry(
 
 
 def substitute() -> Policy:
-    """Make the policy that decides where another one cannot."""
+    """Make the policy that decides when the configured one fails."""
     return build(PolicySpec("drf"))
 
 
 def build(spec: PolicySpec) -> Policy:
     """Make the policy that a specification names.
 
-    Raises ValueError where the specification is wrong: what, and what it may be instead.
+    Raises ValueError if the specification is wrong; the message says what is, and what is
+    possible.
 
     Examples
     --------
@@ -172,7 +173,7 @@ def build(spec: PolicySpec) -> Policy:
     Traceback (most recent call last):
     ValueError: name: there is no policy 'drff'; choose from drf, tsf, ps-dsf, rps-dsf, bf-drf, ...
     """
-    # Check part by part, so that the error names the part that is wrong.
+    # Check field by field, so that the error names the wrong one.
     entry = POLICIES.get(spec.name)
     if entry is None:
         choice = _choose_from(POLICIES, spec.name)
@@ -199,11 +200,11 @@ def build(spec: PolicySpec) -> Policy:
 
 
 def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
-    """Find the criterion for the roles below one."""
+    """Return the criterion for the roles below `role`."""
     if not role or not all(role.split("/")):
         raise ValueError(f"subtrees: {role!r} is not a role; write it as 'eng' or 'eng/ads'")
     if spec.flat:
-        raise ValueError(f"subtrees: {role!r} has no place in a flat competition; leave flat out")
+        raise ValueError(f"subtrees: {role!r} cannot be used with flat; remove flat")
     ranking = {each: entry.criterion for each, entry in POLICIES.items() if entry.criterion}
     try:
         below = Subtree.read(spec.subtrees[role])
@@ -220,7 +221,7 @@ def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
 
 
 def _check_parameters(field: str, name: str, parameters: Mapping[str, str]) -> None:
-    """Raise a ValueError where a policy does not take these parameters."""
+    """Raise a ValueError if a policy does not take these parameters."""
     possible = POLICIES[name].parameters
     for key, value in parameters.items():
         if not possible:
@@ -238,20 +239,20 @@ def _choose_from(names: Mapping[str, object] | tuple[str, ...], text: str) -> st
 
 
 def load_ahead() -> None:
-    """Import the loops' modules now: nothing is to be read from the disk in the middle of a cycle.
+    """Import the loops' modules now, so that no cycle has to read them from disk.
 
-    That a loop is compiled, or taken from the cache, is another matter; numba is not imported.
+    This neither compiles the loops nor loads them from the cache; numba is not imported.
     """
     import_module("allocator.policies.filling.by_agent")
     import_module("allocator.policies.filling.by_client")
-    import_module("numpy.ma")  # which `np.unique` looks for the first time
+    import_module("numpy.ma")  # `np.unique` imports it on first use
 
 
 def warm_plans() -> None:
-    """Load the compiled loops of the solvers that plans need, or compile them."""
+    """Load the compiled loops of the planning solvers, or compile them."""
     cluster = problem_of(static_snapshot(capacity=[[4, 8], [2, 16]], demand=[[1, 1], [0, 0]]))
     for name, entry in POLICIES.items():
-        # Each parameter's values, one by one: solvers differ by them.
+        # Try every value of each parameter: solvers differ by them.
         choices = [{key: value} for key, some in entry.parameters.items() for value in some] or [{}]
         for parameters in [] if entry.origin else choices:
             policy = entry.build(PolicySpec(name, parameters=parameters))
@@ -260,7 +261,7 @@ def warm_plans() -> None:
 
 
 def warm(*selections: str) -> None:
-    """Load the compiled loops that selections need, or compile them; without any, all."""
+    """Load or compile the loops that selections need; all of them without arguments."""
     cluster = static_snapshot(capacity=[[1, 1]], demand=[[1, 1]])
     for selection in selections or ("random", "joint"):
         Filling(drf, selection).allocate(cluster, seed=0)

@@ -1,7 +1,7 @@
-"""Asset fairness: serve whoever has the smallest weighted sum of shares.
+"""Asset fairness: serve the client with the smallest weighted sum of shares.
 
-Equal shares of different resources are worth the same. Simple, and a client may get less than its
-equal part of the cluster would give it (no sharing incentive): here for comparison.
+Equal shares of different resources are worth the same. It is simple, but lacks the sharing
+incentive: a client may get less than its equal part of the cluster would give. Here for comparison.
 
 References
 ----------
@@ -14,7 +14,7 @@ from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
 
 def asset_fairness(snapshot: Snapshot) -> Criterion:
-    """Measure what clients hold against the cluster's total, all resources added up.
+    """Measure what clients hold against the cluster's total, summed over resources.
 
     Examples
     --------

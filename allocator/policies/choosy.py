@@ -1,7 +1,7 @@
-"""Choosy: serve whoever has the fewest machines among those whose constraints the agent meets.
+"""Choosy: serve the client with the fewest machines among those that may use the agent.
 
-Served one by one, an agent to the client with the smallest count that can take it, clients come to
-the constrained max-min fair (CMMF) shares, up to a bounded number of machines.
+Giving each agent to the eligible client with the smallest count leads to the constrained max-min
+fair (CMMF) shares, up to a bounded number of machines.
 
 References
 ----------
@@ -27,10 +27,10 @@ UNITS = ("agents", "tasks", "dominant_share")
 
 
 def choosy(unit: str = "agents") -> CriterionFunction:
-    """Choose what is counted.
+    """Choose what to count.
 
     `unit`: ``agents``: agents on which a client holds something, the machines of [1]_. ``tasks``:
-    slots, for machines that hold several; a client whose demand is unknown counts agents.
+    slots, for machines with several; agents for clients without a known demand.
     ``dominant_share``: amounts, as DRF.
 
     Examples
@@ -64,7 +64,7 @@ def _agents(snapshot: Snapshot) -> Criterion:
 
 
 def _tasks(snapshot: Snapshot) -> Criterion:
-    """Count tasks, and agents where the size of a task is unknown."""
+    """Count tasks, or agents if the demand is unknown."""
     known = characterised(snapshot)
     in_tasks, in_agents = _counted_in(known)
     return mixed(
@@ -80,7 +80,7 @@ def _tasks(snapshot: Snapshot) -> Criterion:
 
 @memoize()
 def _counted_in(known: Bools) -> tuple[Floats, Floats]:
-    """Say what a grant counts, in tasks and in agents, (C,) each."""
+    """What a grant counts, in tasks and in agents, (C,) each."""
     return fixed(known.astype(np.float64)), fixed((~known).astype(np.float64))
 
 

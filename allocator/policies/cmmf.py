@@ -1,22 +1,23 @@
 """Constrained max-min fairness (CMMF): the offline optimum of the present constraint graph.
 
-Choosy serves whoever has the fewest machines, and comes to within a bounded number of the optimum.
-Here the optimum is worked out beside the cycles, and offers are steered towards it, in one of two
-ways. ``flow`` goes by a flow: of all optimal allocations the one nearest to what is held, over
-groups of agents that the same clients may use, worked out anew as things move. So no machines of
-one arbitrary optimum are waited for, and none goes to a client that could go elsewhere while
-another has to have it. Where there are too few machines for all clients, and nobody's share is
-more than a few, clients take turns instead: whoever has the smallest part of its share is next,
-within the sets of clients and machines that any optimum gives to each other (the saturated sets
-that prove it).
+Choosy serves the client with the fewest machines and comes within a bounded number of the optimum.
+Here the optimum is computed beside the cycles, and offers are steered towards it in one of two
+ways.
 
-``machines`` is the hybrid of [1]_, sec. 7.2: one allocation of whole machines is chosen, and every
-agent has a single owner, to whom all of it goes when it falls free. That is for clusters of many
-agents; where tasks are smaller than agents and whole agents come too far from the shares, it is
-refused, and Choosy's filling decides.
+``flow``: of all optimal allocations, take the one nearest to the current holdings, over groups of
+agents that the same clients may use, and recompute it as holdings change. So offers do not wait for
+the machines of one arbitrary optimum, and no machine goes to a client that could go elsewhere while
+another needs it. If there are too few machines for all clients and every share is small, clients
+take turns instead: the client furthest below its share is next, within the saturated sets of
+clients and machines that prove optimality (every optimum assigns them to each other).
 
-What is counted are tasks, where all clients need the same; agents, where whole agents are offered;
-and else parts of agents.
+``machines``: the hybrid of [1]_, sec. 7.2. One allocation of whole machines is chosen; each agent
+has a single owner, which gets all of it when it becomes free. This suits clusters of many agents.
+If tasks are smaller than agents and whole agents deviate too far from the shares, it is refused and
+Choosy's filling decides.
+
+The unit is tasks if all clients have the same demand, agents if whole agents are offered, and
+otherwise parts of agents.
 
 References
 ----------
@@ -48,16 +49,16 @@ if TYPE_CHECKING:
 STEER = ("flow", "machines")
 
 OFF_MAX = 0.1
-"""So far from its share a client may be by whole agents, as a part of that."""
+"""How far whole agents may be off a client's share, as a part of the share."""
 
 _PAIRS_MAX = 20_000  # of clients and groups of agents; beyond, any optimal allocation will do
-_FEW = 3  # machines, or tasks: where nobody has so many, and some have none, they take turns
-_NEARER = 0.5  # of what has to change hands: where another plan leaves so little, it is gone by
-_FINE = 2**20  # parts of an agent, where neither tasks nor agents are counted
+_FEW = 3  # machines or tasks: if all shares are smaller, and some below 1, clients take turns
+_NEARER = 0.5  # of what must change hands: switch to a plan that needs less than this part
+_FINE = 2**20  # parts of an agent, if neither tasks nor agents are counted
 
 
 def cmmf(steer: str = "flow") -> PlanFunction:
-    """Choose by what offers are steered.
+    """Choose how offers are steered.
 
     `steer`: ``flow`` or ``machines``.
     """
@@ -65,21 +66,21 @@ def cmmf(steer: str = "flow") -> PlanFunction:
 
 
 def as_it_stands(before: Problem, now: Problem) -> bool:
-    """Whether a plan stands: the question is the same, and nobody's holdings have changed."""
+    """Whether a plan still holds: the question is the same, and no holdings have changed."""
     same = np.array_equal(before.holder, now.holder)
     return same and np.array_equal(before.holding, now.holding) and now.asks_the_same(before)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rooms:
-    """What is shared out, in units: tasks, agents, or small parts of agents.
+    """What is to be divided, in units: tasks, agents, or small parts of agents.
 
-    `groups`: of agents that the same clients may use, whatever their capacity.
-    `room` (G,): units of each group, without what clients hold there that take no part.
+    `groups`: agents by which clients may use them, regardless of capacity.
+    `room` (G,): units of each group, less what clients that do not take part hold there.
     `held` (n, G): units that each client holds.
-    `size` (n,): units that a client gets at once: its task, or 1.
-    `worth` (n,): what a unit is of an agent, as `machines` measures.
-    `limit` (n,): units that each may have by its part of its roles' limits; None without limits.
+    `size` (n,): units per grant to a client: its task, or 1.
+    `worth` (n,): a unit in agents, as `machines` measures.
+    `limit` (n,): units allowed by the client's part of its roles' limits; None without limits.
     `whole`: whether units are tasks or agents.
     """
 
@@ -93,9 +94,9 @@ class _Rooms:
 
 
 def plan_by_flow(problem: Problem) -> Plan:
-    """Let clients have what the nearest optimum gives them; targets are machines.
+    """Plan for the nearest optimum; targets are machines.
 
-    Raises NotOptimal where the solver found no optimum that it can prove.
+    Raises NotOptimal if the solver found no optimum that it can prove.
     """
     from allocator.solvers.max_min import max_min, nearest
     from allocator.solvers.max_min import whole as max_min_whole
@@ -136,12 +137,12 @@ def _together(found: "Solution") -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Who holds what of which group, and what is left for those that take part.
+    """Holdings by client and group, and what is left for clients that take part.
 
-    `left` (A, R), in thousandths: of each agent, what nobody holds that takes no part; zeros where
-        it may not be offered.
+    `left` (A, R), in thousandths: of each agent, what is not held by clients that do not take part;
+        zeros for agents that must not be offered.
     `amount` (n, G, R), in thousandths; `agents` (n, G).
-    `there` (A,): whether anybody holds something there that takes part.
+    `there` (A,): whether a client that takes part holds something there.
     """
 
     left: Ints
@@ -151,7 +152,7 @@ class _Held:
 
 
 def _rooms(problem: Problem) -> _Rooms:
-    """Say what is shared out."""
+    """Choose the unit, and count what is to be divided."""
     groups = _by_clients(problem)
     held, clients = _held(problem, groups), problem.client
     known = problem.characterised[clients] & (problem.demand[clients] > 0).any(axis=1)
@@ -164,7 +165,7 @@ def _rooms(problem: Problem) -> _Rooms:
 
 
 def _by_clients(problem: Problem) -> Groups:
-    """Take agents together that the same clients may use, whatever their capacity."""
+    """Group agents that the same clients may use, regardless of capacity."""
     usable = np.flatnonzero(problem.capacity.any(axis=1))
     allowed = ~bits_of(problem.excluded[usable], problem.client)
     anything = np.zeros((len(usable), 0), np.int64)
@@ -181,7 +182,7 @@ def _by_clients(problem: Problem) -> Groups:
 
 
 def _held(problem: Problem, groups: Groups) -> _Held:
-    """Look up who holds what."""
+    """Sum up holdings by client and group."""
     row = np.full(len(problem.demand), -1)
     row[groups.clients] = np.arange(len(groups.clients))
     agent, client = problem.holder >> 32, row[problem.holder & (2**32 - 1)]
@@ -199,7 +200,7 @@ def _held(problem: Problem, groups: Groups) -> _Held:
 
 
 def _sum_of_groups(groups: Groups, units: Ints) -> Ints:
-    """Add up units of agents, (A,), by group, (G,)."""
+    """Sum units of agents, (A,), by group, (G,)."""
     result = np.zeros(len(groups.count), np.int64)
     known = groups.group >= 0
     np.add.at(result, groups.group[known], units[known])
@@ -207,7 +208,7 @@ def _sum_of_groups(groups: Groups, units: Ints) -> Ints:
 
 
 def _of_agents(problem: Problem, groups: Groups, held: _Held) -> _Rooms:
-    """Count agents: whole ones are offered. Others' are those where nothing is left."""
+    """Count agents, as whole ones are offered; agents with nothing left belong to others."""
     ours = held.there | (held.left[:, problem.counted] > 0).any(axis=1)
     room = _sum_of_groups(groups, ours.astype(np.int64))
     one = np.ones(len(groups.clients))
@@ -215,7 +216,7 @@ def _of_agents(problem: Problem, groups: Groups, held: _Held) -> _Rooms:
 
 
 def _of_tasks(problem: Problem, groups: Groups, held: _Held, demand: Ints) -> _Rooms:
-    """Count tasks: all of them are the same."""
+    """Count tasks, all of the same demand."""
     room = _sum_of_groups(groups, _tasks(held.left, demand))
     worth = dominant_shares(problem, groups) * groups.count.sum()
     one, limit = np.ones(len(groups.clients)), _limit(problem, np.ones(len(groups.clients)))
@@ -223,9 +224,9 @@ def _of_tasks(problem: Problem, groups: Groups, held: _Held, demand: Ints) -> _R
 
 
 def _of_parts(problem: Problem, groups: Groups, held: _Held, known: Bools) -> _Rooms:
-    """Count parts of agents; of clients without a demand whole agents of the average size.
+    """Count parts of agents; for clients without a demand, whole agents of the average size.
 
-    Of each resource counts as much as there are clients, by weight, whose tasks need most of it.
+    The value of an agent weighs each resource by the clients, by weight, that need most of it.
     """
     total = np.where(problem.counted & (problem.total > 0), problem.total, np.inf)
     agents = int(groups.count.sum())
@@ -246,11 +247,11 @@ def _of_parts(problem: Problem, groups: Groups, held: _Held, known: Bools) -> _R
 
 
 def _limit(problem: Problem, size: Floats) -> Floats | None:
-    """Units that each client may have by limits, (n,), infinite without; None: nobody has one.
+    """Units that limits allow each client, (n,), infinite without one; None if there are no limits.
 
-    Only of clients whose demand is known: of others an offer may be of any size.
+    Only clients with a known demand are limited: an offer to others may be of any size.
 
-    `size` (n,): of a task.
+    `size` (n,): units of a task.
     """
     demand = problem.demand[problem.client]
     known = problem.characterised[problem.client] & (demand > 0).any(axis=1)
@@ -263,7 +264,7 @@ def _limit(problem: Problem, size: Floats) -> Floats | None:
 
 
 def _fine(agents: Floats) -> Ints:
-    """Small parts of agents."""
+    """Convert agents to small parts."""
     return np.floor(_FINE * agents).astype(np.int64)
 
 
@@ -274,13 +275,13 @@ def _tasks(amounts: Ints, demand: Ints) -> Ints:
 
 
 def _in_tasks(given: Ints, rooms: _Rooms) -> Ints:
-    """Give whole tasks only: of what is left over, each group serves who lacks most."""
+    """Round down to whole tasks; each group gives the remainder to the clients that lack most."""
     if rooms.whole:
         return given
     size = np.maximum(rooms.size, 1)
     tasks = np.floor(given / size[:, None])
     lacks = np.floor(given.sum(axis=1) / size + 0.5) - tasks.sum(axis=1)
-    # Rounding down to units took less than one from each agent's room, and from each share.
+    # Rounding down to units took less than one from each agent's room and from each share.
     left = rooms.room + rooms.groups.count + 1 - (tasks * size[:, None]).sum(axis=0)
     for group in np.flatnonzero(left > 0).tolist():
         for client in np.argsort(-lacks * size, kind="stable").tolist():
@@ -293,7 +294,7 @@ def _in_tasks(given: Ints, rooms: _Rooms) -> Ints:
 
 
 def _before(problem: Problem, rooms: _Rooms) -> Ints | None:
-    """What the plan in force gives, (n, G); None where it is of other groups, or does not fit."""
+    """What the current plan gives, (n, G); None if its groups differ or it does not fit."""
     plan, groups = problem.plan, rooms.groups
     if plan is None or plan.part.shape[0] != len(groups.count):
         return None
@@ -308,10 +309,10 @@ def _before(problem: Problem, rooms: _Rooms) -> Ints | None:
 
 
 def _is_as_near(before: Ints, given: Ints, share: Floats, rooms: _Rooms) -> bool:
-    """Whether a plan gives the same shares, and not much more has to change hands for it.
+    """Whether a plan gives the same shares and needs not much more to change hands.
 
-    What has turned over already was for it, and does so again only later: so little is no reason
-    to go by another.
+    Past turnover already followed the current plan and would have to be repeated for another, so a
+    small improvement is no reason to switch.
     """
     off, now_off = (np.abs(each.sum(axis=1) - share) for each in (before, given))
     if (off >= np.maximum(rooms.size, now_off + rooms.size / 2)).any():
@@ -323,10 +324,10 @@ def _is_as_near(before: Ints, given: Ints, share: Floats, rooms: _Rooms) -> bool
 
 
 def plan_by_machines(problem: Problem) -> Plan:
-    """Say whose each agent is, in one optimum of whole machines; targets are machines.
+    """Choose each agent's owner, in one optimum of whole machines; targets are machines.
 
     Raises NotOptimal as `plan_by_flow`.
-    Raises ValueError where tasks are smaller than agents, and whole agents come too far from the
+    Raises ValueError if tasks are smaller than agents and whole agents deviate too far from the
         shares.
     """
     from allocator.solvers.max_min import max_min
@@ -342,20 +343,20 @@ def plan_by_machines(problem: Problem) -> Plan:
 
 
 def _check_enough(share: Floats, machines: Ints, agents: int) -> None:
-    """Raise a ValueError where whole agents come too far from what clients are to have."""
+    """Raise a ValueError if whole agents deviate too far from the shares."""
     off = np.divide(np.abs(machines - share), share, out=np.zeros(len(share)), where=share > 0)
     if off.max(initial=0) > OFF_MAX:
         raise ValueError(
-            f"parameters.steer: machines gives every agent to a single owner; of {agents} agents"
-            f" somebody would have {100 * off.max():.0f} % more or less than its share: use"
-            " steer=flow, or more agents"
+            f"parameters.steer: machines gives every agent to a single owner; with {agents} agents"
+            f" a client would be {100 * off.max():.0f} % off its share: use steer=flow, or more"
+            " agents"
         )
 
 
 def _owners(problem: Problem, groups: Groups, given: Ints) -> Ints:
-    """Whose each agent is, (A,), as a row of the groups' clients; -1: nobody's.
+    """Each agent's owner, (A,), as a row of the groups' clients; -1 if none.
 
-    Agents on which a client runs already are counted as its own first, so that few change hands.
+    Agents on which a client already runs are assigned to it first, so that few change hands.
 
     `given` (n, G): agents of each group that each client is to have.
     """
@@ -377,9 +378,9 @@ def _owners(problem: Problem, groups: Groups, given: Ints) -> Ints:
 
 
 def machines(snapshot: Snapshot) -> Criterion:
-    """Count machines: agents, where whole agents are offered, else what tasks take of an agent.
+    """Count machines: agents if whole agents are offered, else the part of one that tasks take.
 
-    What tasks take is measured by the average agent, in the resource of which it is most.
+    That part is measured by the average agent, in the task's dominant resource.
     """
     known = characterised(snapshot)
     whole = (~known).astype(np.float64)

@@ -1,7 +1,7 @@
-"""Dominant Resource Fairness (DRF): serve whoever has the smallest weighted dominant share.
+"""Dominant Resource Fairness (DRF): serve the client with the smallest weighted dominant share.
 
-A client's share of a resource is what it holds of it over what the whole cluster has; its dominant
-share is the largest of them.
+A client's share of a resource is the part of the cluster's total that it holds; its dominant share
+is the largest of these.
 
 References
 ----------

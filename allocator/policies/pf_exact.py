@@ -1,10 +1,9 @@
-"""Proportional fairness over agents and constraints, exactly: the fluid optimum is the target.
+"""Exact proportional fairness over agents and constraints: the fluid optimum is the target.
 
-`pf` has one price for each resource, that of the pooled cluster, and does not know which agent
-suits whom. The optimum of [1]_, eq. 8, has prices for each agent: a client has something only of
-agents on which its task is cheapest for it, and spends its weight. It is worked out beside the
-cycles; offers go to those whose task is cheapest on such an agent, whoever has got the smallest
-part of its own first.
+`pf` has one price per resource, that of the pooled cluster, and ignores which clients may use an
+agent. The optimum of [1]_, eq. 8, has prices per agent: a client gets resources only on the agents
+where its task is cheapest, and spends its weight. It is computed beside the cycles; an agent is
+offered to the clients whose task is cheapest on such agents, furthest below target first.
 
 References
 ----------
@@ -19,15 +18,15 @@ from allocator.core.numba.memo import fixed
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 from allocator.policies.plan_guided import affordable, dominant_shares, merged, plan_of
 
-_SOME = 1e-4  # of its tasks: what a client has less of on a group is none
-_PART = 0.2  # of the work that may be: so much the first of several ways may take
+_SOME = 1e-4  # less than this part of a client's tasks on a group counts as none
+_PART = 0.2  # part of the permitted work that the first of several methods may take
 
 
 def plan_proportional_fairness(problem: Problem) -> Plan:
-    """Work out the optimum; targets are dominant shares, and prices go with them.
+    """Compute the optimum; targets are dominant shares, with prices.
 
-    Raises NotOptimal where the solver found none that it can prove.
-    Raises GivenUp where that takes too much work.
+    Raises NotOptimal if the solver found no optimum that it can prove.
+    Raises GivenUp if that takes too much work.
     """
     from allocator.solvers import WORK_MAX
     from allocator.solvers.fluid.proportional_fairness_agents import (
@@ -61,17 +60,16 @@ def plan_proportional_fairness(problem: Problem) -> Plan:
 
 
 def spending(snapshot: Snapshot) -> Criterion:
-    """Measure what clients hold at each agent's prices; without prices as a share of the cluster.
+    """Measure holdings at each agent's prices; without prices, as a share of the cluster.
 
-    This is for what the plan leaves open. A client that would be better off elsewhere has to be
-    behind by as much as its task is dearer here before it comes first.
-    """
+    It ranks clients where the plan does not decide. A client that is better off elsewhere comes
+    first only if it is behind by as much as its task is dearer here.
     plan, total = snapshot.plan, cluster_total(snapshot)
     if plan is None or not len(plan.price):
         return of_amounts(snapshot, total, additive=True)
     largest = plan.price.max(initial=0)
     price = np.where(plan.group[:, None] >= 0, plan.price[plan.group], 0.0)
-    # What costs nothing plays no part, nor does an agent that the plan does not know.
+    # Resources without a price do not count, nor do agents unknown to the plan.
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(np.isfinite(total) & (price > 0), largest / np.maximum(price, 0), np.inf)
     return of_amounts(snapshot, fixed(rate), additive=True)

@@ -1,8 +1,8 @@
 """Proportional fairness (PF): serve the most deprived, at the prices of the fluid optimum.
 
 At the fluid optimum every client spends its weight: tasks times the price of one task. The client
-whose spending per weight is smallest is served next. CEEI (competitive equilibrium from equal
-incomes) has the same optimum, for a product of utilities is a sum of logarithms.
+with the smallest spending per weight is served next. CEEI (competitive equilibrium from equal
+incomes) has the same optimum: the logarithm of a product of utilities is a sum of logarithms.
 
 References
 ----------
@@ -16,12 +16,12 @@ from allocator.core import Bools, Floats, Ints, Snapshot, Tree, distinct_rows
 from allocator.core.numba.memo import fixed, memoize
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
-_DIGITS = 9  # of a price: what the solver promises, so that equal prices are equal
+_DIGITS = 9  # of a price: the solver's precision, so that equal prices compare equal
 _DIGITS_OF_SMALL = 6
 
 
 def proportional_fairness(snapshot: Snapshot) -> Criterion:
-    """Measure what clients hold at the prices of the fluid optimum, all resources added up.
+    """Measure holdings at the prices of the fluid optimum, summed over resources.
 
     Examples
     --------
@@ -43,14 +43,14 @@ def proportional_fairness(snapshot: Snapshot) -> Criterion:
 def prices(snapshot: Snapshot) -> Floats:
     """Prices of the resources at the fluid optimum of the pooled cluster, (R,); the largest is 1.
 
-    The optimum is that of the clients which are served in this cycle, each with the part of its
-    role's weight that is its own. A client whose demand is unknown enters with what it holds as the
-    direction of its demand; one that needs what the cluster does not have stays out. Where no
-    direction is known, all prices are equal.
+    The optimum is over the clients served in this cycle, each with its own part of its role's
+    weight. A client with unknown demand enters with its holdings as the direction of demand; a
+    client that needs a resource the cluster lacks stays out. If no direction is known, all prices
+    are equal.
     """
     tree, demand = snapshot.tree, snapshot.demand
-    # Mostly every demand is known; then what is held does not count, and the prices of the last
-    # cycle are good for this one.
+    # Usually every demand is known; then holdings do not matter, and the memoized prices of the
+    # last cycle still apply.
     held = None if _all_of(snapshot.has_demand, tree.client) else snapshot.held
     return _prices(demand, held, snapshot.counted, snapshot.total, tree.client, _weights(tree))
 
@@ -59,12 +59,12 @@ def prices(snapshot: Snapshot) -> Floats:
 def _prices(
     demand: Ints, held: Ints | None, counted: Bools, total: Ints, client: Ints, weight: Floats
 ) -> Floats:
-    """As `prices`; `held` is None where all demands are known, `weight` is that of each leaf."""
+    """As `prices`; `held` is None if all demands are known, `weight` is per leaf."""
     from allocator.solvers.fluid.proportional_fairness import solve
 
     counts = counted & (total > 0)
-    # The direction of each client's demand, in parts of the cluster; what it holds stands in for
-    # an unknown demand.
+    # The direction of each client's demand, in parts of the cluster; holdings stand in for an
+    # unknown demand.
     wanted = demand[client]
     if held is not None:
         wanted = np.where((wanted > 0).any(axis=1, keepdims=True), wanted, held[client])
@@ -74,18 +74,18 @@ def _prices(
     uniform = np.where(counts, 1.0, 0.0)
     if not known.any():
         return fixed(uniform)
-    # Clients with the same direction are one for the solver, with their weights added up.
+    # The solver sees clients with the same direction as one, with their weights summed.
     direction = np.round(direction[known] / size[known, None], 12)
     kinds, which, _ = distinct_rows(direction)
     weights = np.bincount(which, weight[known]).astype(np.float64)
-    # The solver's prices are of parts of the cluster; only their proportions matter.
+    # The solver's prices are per part of the cluster; only their ratios matter.
     result = uniform.copy()
     result[counts] = solve(kinds, np.ones(kinds.shape[1]), weights).prices
     return fixed(_rounded(result / result.max()))
 
 
 def _rounded(prices: Floats) -> Floats:
-    """Round, so that equal prices are equal; small ones to as many digits as they have at least."""
+    """Round so that equal prices compare equal; keep at least `_DIGITS_OF_SMALL` digits."""
     exponent = np.floor(np.log10(np.where(prices > 0, prices, 1.0)))
     digits = np.maximum(_DIGITS, _DIGITS_OF_SMALL - 1 - exponent)
     scale = 10.0 ** np.minimum(digits, 300)
@@ -103,9 +103,9 @@ def _weights(tree: Tree) -> Floats:
 
 @memoize()
 def _weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
-    """Part of the whole that the weights along its branch of the tree give each leaf, (L,)."""
-    # Each node's part among its siblings, then multiplied down the tree, from the root. Weights may
-    # be as large as numbers go, so their sums are of parts of the largest.
+    """Each leaf's part of the whole, by the weights along its branch, (L,)."""
+    # Each node's part among its siblings, multiplied down from the root. Normalise by the largest
+    # weight first, so that sums do not overflow.
     weight = weight / weight.max()
     below = np.bincount(parent[:-1], weight[:-1], minlength=len(parent))
     part = np.ones(len(parent))

@@ -1,8 +1,7 @@
 """Per-Server Dominant-Share Fairness (PS-DSF): on each agent its own dominant share.
 
-What a client holds on all agents together is measured against the capacity of the one agent that
-is being filled. So a client whose task is cheap on this kind of agent comes first there, and tasks
-settle where they fit.
+A client's total holdings are measured against the capacity of the agent that is being filled. So a
+client whose task is cheap on this kind of agent comes first there, and tasks settle where they fit.
 
 References
 ----------
@@ -21,8 +20,8 @@ from allocator.policies.filling import Criterion, of_amounts
 def ps_dsf(snapshot: Snapshot) -> Criterion:
     """Measure what clients hold against the capacity of each agent.
 
-    A resource that the agent does not have plays no part there: a task that needs it does not fit
-    anyway, and in oblivious mode nobody is put off an agent for holding something else elsewhere.
+    A resource that the agent lacks does not count there: a task that needs it does not fit anyway,
+    and in oblivious mode holding it elsewhere must not delay a client on this agent.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """PS-DSF by its definition: a fluid allocation that meets it is the target.
 
-`ps-dsf` ranks clients on each agent by the level that they have there, and so comes near the
-definition, but meets it rarely: what it gave first on one agent it does not take back when another
-would have been better. Here the allocation is worked out beside the cycles, and offers go to those
-who have something of such an agent in it, whoever has got the smallest part of its own first.
+`ps-dsf` ranks clients on each agent by their level there. This approximates the definition, but
+rarely meets it: the policy does not take back an early grant when another agent would have been
+better. Here the allocation is computed beside the cycles, and an agent is offered to the clients
+that the allocation gives some of its group, furthest below target first.
 
 References
 ----------
@@ -17,16 +17,16 @@ import numpy as np
 from allocator.core import Plan, Problem
 from allocator.policies.plan_guided import affordable, dominant_shares, merged, plan_of
 
-_NEAR = 1e-3  # of the definition: for whole tasks that is near enough, and better than no plan
-_SOME = 1e-6  # of its tasks: what a client has less of on a group is none
-_PART = 0.2  # of the work that may be: so much a usual number of sweeps may take
+_NEAR = 1e-3  # tolerance of the definition: enough for whole tasks, and better than no plan
+_SOME = 1e-6  # less than this part of a client's tasks on a group counts as none
+_PART = 0.2  # part of the permitted work that the usual number of sweeps may take
 
 
 def plan_per_server_fairness(problem: Problem) -> Plan:
-    """Work out the allocation; targets are dominant shares.
+    """Compute the allocation; targets are dominant shares.
 
-    Raises NotOptimal where none was found that meets the definition.
-    Raises GivenUp where that takes too much work.
+    Raises NotOptimal if none was found that meets the definition.
+    Raises GivenUp if that takes too much work.
     """
     from allocator.solvers import WORK_MAX
     from allocator.solvers.fluid.per_server_fairness import SWEEPS_USUAL, solve, work_of_sweep
@@ -48,8 +48,8 @@ def plan_per_server_fairness(problem: Problem) -> Plan:
     ).tasks
     total = tasks.sum(axis=1)
     allowed = tasks > _SOME * total[:, None]
-    # Of what a sort of clients has, each client has its part by weight. Tasks of a sort are of one
-    # direction, but not of one size: shares are what they have in common.
+    # Split what a sort of clients has by their weights. Tasks of a sort have the same direction
+    # but different sizes, so split shares, not tasks.
     size = dominant_shares(problem, groups)[first] / weight
     part = (tasks * size[:, None])[of_client] * groups.weight[:, None]
     return plan_of(problem, groups, part.sum(axis=1), allowed[of_client], part=part)

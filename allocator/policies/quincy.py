@@ -1,24 +1,26 @@
-"""Quincy: place tasks by a flow of minimum cost, near their data, within fair bounds.
+"""Quincy: place tasks by minimum-cost flow, near their data, within fair bounds.
 
-A unit of flow is a task's place. It goes from its client to an agent that holds the client's data
-(costs nothing), to one in the same rack (costs what data cost across the rack's switch), to any
-other (across the core switch), or to none, which costs the more the longer the client has waited
-for an offer. Each client has bounds of its own (E and F there). It has no more places than its fair
-share times ``most``, and none beyond its part of its roles' limits; one that has less than its fair
-share times ``least``, or than its part of its role's guarantee, is dear to leave waiting.
+A unit of flow is one task's place. It goes from its client to an agent that holds the client's data
+(free), to one in the same rack (the cost of the data crossing the rack's switch), to any other
+(crossing the core switch), or to none, which costs more the longer the client has waited for an
+offer. Each client has bounds (E and F in [1]_). It gets no more places than ``most`` times its fair
+share, and none beyond its part of its roles' limits; leaving it waiting is expensive while it has
+less than ``least`` times its fair share, or than its part of its role's guarantee.
 
-What is other than in [1]_: Mesos kills no task for others, so what would cost a preemption there is
-here a place that its client likes to keep, and the plan takes effect as tasks end. With `preempt`
-clients are asked to leave agents all of whose places are given to others. Asked is asked: whoever
-was asked is the first to be asked by the next plan, until it has left, has refused, or nobody wants
-its place any more; so no more are asked at any time than the plan needs. Every client is counted
-on for as many tasks as its bound, for what Mesos tells of frameworks does not say how many they
-have; one that wants no offers, for as many as it holds. Tasks have different sizes: an agent has as
-many places as tasks of the average size fit.
+Differences from [1]_:
 
-Where data are is said by the framework, by the label ``allocator.preference`` of its information:
-an expression as for constraints, such as ``hostname=a|b``, which holds for the agents it prefers.
-Racks are the agents' attribute ``rack``.
+- Mesos kills no task for another, so the cost of a preemption there is here a discount for keeping
+  a place, and the plan takes effect as tasks end. With `preempt`, clients are asked to leave agents
+  all of whose places go to others. A client that was asked is the first that the next plan asks,
+  until it has left or refused, or its place is no longer needed; so at no time are more clients
+  asked than the plan needs.
+- Mesos does not say how many tasks a framework has, so each client counts with as many as its
+  bound, or, if it wants no offers, with as many as it holds.
+- Tasks have different sizes: an agent has as many places as tasks of the average size fit.
+
+A framework names the location of its data in the label ``allocator.preference`` of its
+FrameworkInfo: an expression as for constraints, such as ``hostname=a|b``, that matches the agents
+it prefers. Racks come from the agents' attribute ``rack``.
 
 References
 ----------
@@ -70,21 +72,21 @@ WAIT = ("0.5", "0", "1", "2")
 PREEMPT = ("off", "on")
 
 _UNIT = 100  # costs are whole hundredths
-_WITHIN_RACK = 1.0  # psi: what reading a task's data costs within a rack
-_TO_LEAVE = 1.0  # what giving a place up costs that a client has already
-_ASKED = 0.5  # the part of it for who was asked to leave: so the next plan asks the same
-_REFUSED = 2.0  # the same for who was asked, and refused: so the next plan asks somebody else
+_WITHIN_RACK = 1.0  # psi: cost of reading a task's data within a rack
+_TO_LEAVE = 1.0  # cost of giving up a place that a client already has
+_ASKED = 0.5  # factor if the client was asked to leave, so that the next plan asks the same one
+_REFUSED = 2.0  # factor if it was asked and refused, so that the next plan asks another
 _BELOW_LEAST = 10_000 * _UNIT
-_WAITED_S_MAX = 3600.0  # later it is no dearer
+_WAITED_S_MAX = 3600.0  # waiting longer costs no more
 
 
 class Costs(NamedTuple):
-    """What counts how much.
+    """Bounds and costs.
 
     `most`, `least`: bounds of a client's places, as parts of its fair share.
-    `transfer`: what reading a task's data costs across the core switch.
-    `wait`: what a second of waiting costs.
-    `preempt`: whether clients are asked to leave agents whose places are all for others.
+    `transfer`: cost of reading a task's data across the core switch.
+    `wait`: cost of a second of waiting.
+    `preempt`: whether clients are asked to leave agents whose places all go to others.
     """
 
     most: float
@@ -101,7 +103,7 @@ def quincy(
     wait: str = WAIT[0],
     preempt: str = PREEMPT[0],
 ) -> PlanFunction:
-    """Choose bounds and costs, each as text, see `Costs`."""
+    """Choose bounds and costs, each as text; see `Costs`."""
     costs = Costs(float(most), float(least), float(transfer), float(wait), preempt == "on")
 
     def plan_places(problem: Problem) -> Plan:
@@ -111,20 +113,20 @@ def quincy(
 
 
 def same_places(before: Problem, now: Problem) -> bool:
-    """Whether a plan stands: nobody came, went, runs elsewhere, or refused to leave."""
+    """Whether a plan still holds: no client came, went, runs elsewhere, or refused to leave."""
     same = np.array_equal(_at_home(before), _at_home(now))
     return same and np.array_equal(before.refused, now.refused) and now.asks_the_same(before)
 
 
 def _at_home(problem: Problem) -> Ints:
-    """Who uses something where, keys."""
+    """Keys of the clients and agents where a client uses something."""
     return problem.holder[~np.isin(problem.holder, problem.on_offer)]
 
 
 def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
-    """Say who is to run on which agent; targets are dominant shares.
+    """Assign places to clients; targets are dominant shares.
 
-    Raises NotOptimal where the flow is not proved to be optimal.
+    Raises NotOptimal if the flow is not proved optimal.
     """
     from allocator.solvers.flow.min_cost_flow import solve
 
@@ -136,20 +138,20 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
         return plan_by_agent(problem, groups, nothing, np.zeros(len(groups.clients)))
     most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
-    # Tasks that have no place, those below the lower bound at a price of their own.
+    # Tasks without a place; those below the lower bound have a price of their own.
     waiting_s = np.where(problem.wants, problem.waiting_s[groups.clients], 0.0)
     waited = _UNIT * costs.wait * np.minimum(waiting_s, _WAITED_S_MAX)
     alone = (waited + _UNIT * (1 + costs.transfer)).astype(np.int64)
     network.waits(most - least, alone)
     network.waits(least, alone + _BELOW_LEAST)
-    # Tasks that have one: anywhere that suits them, then in the racks and on the agents of their
-    # data, and where they are already.
+    # Tasks with a place: on any eligible agent, then in the racks and on the agents of their data,
+    # then where they already run.
     near, in_rack = _near(problem, groups)
     far = np.where(near.any(axis=1), int(_UNIT * costs.transfer), 0)
     within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
     cost = np.where(in_rack, within[:, None], far[:, None])
     cost[near] = 0
-    # What is merely on offer is nobody's home: it may be declined, and is others' then.
+    # A pending offer makes no home: it may be declined, and the agent is then free for others.
     home = _there(problem, groups, _at_home(problem))
     stays = np.where(_there(problem, groups, problem.leave), _ASKED, 1.0)
     stays[_there(problem, groups, problem.refused)] = _REFUSED
@@ -159,7 +161,7 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     network.on_agents(home, most, cost - (_UNIT * _TO_LEAVE * stays).astype(np.int64))
     network.agents(groups.group, places, _entered(problem, groups, home))
     given = network.places_of(solve(network.network(most)).flow)
-    # Where there are very many groups, agents of one may differ: no place where one may not be.
+    # If there are very many groups, agents within one may differ: give no place on excluded ones.
     given[bits_of(problem.excluded[: given.shape[1]], groups.clients).T] = 0
     plan = plan_by_agent(problem, groups, given, dominant_shares(problem, groups))
     if not costs.preempt:
@@ -169,18 +171,18 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
 
 
 def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tuple[Ints, Ints]:
-    """How many places each client may have, and how many it is to have, (n,) each: E and F."""
+    """The most and the least places for each client, (n,) each: E and F."""
     task = _tasks(problem, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # What is not needed bounds nothing.
+        # Resources that are not needed do not bound.
         fits = np.where(task > 0, problem.limit / task, np.inf).min(axis=1, initial=np.inf)
         owed = np.where(task > 0, problem.guarantee / task, 0).max(axis=1, initial=0)
     fair = groups.weight / groups.weight.sum() * places
-    # A guarantee holds beyond the fair share, and a limit before everything.
+    # A guarantee overrides the fair share, and a limit overrides both.
     least = np.maximum(whole_below(fair * costs.least), whole_above(owed))
     most = np.minimum(np.maximum(whole_above(fair * costs.most), least), places)
     most = np.minimum(most, whole_below(fits))
-    # Whoever wants no more has no more places than it has tasks.
+    # A client that wants no more gets no more places than it has tasks.
     held = problem.held[groups.clients]
     with np.errstate(divide="ignore", invalid="ignore"):
         tasks = np.where(task > 0, held / task, 0).max(axis=1, initial=0)
@@ -189,21 +191,21 @@ def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tupl
 
 
 def _tasks(problem: Problem, groups: Groups) -> Floats:
-    """What a task of each client takes, (n, R); who does not say what it needs takes an agent."""
+    """What a task of each client takes, (n, R); a whole average agent if the demand is unknown."""
     known = (problem.demand[groups.clients] > 0).max(axis=1, initial=0)
     agent = groups.capacity.T @ groups.count / max(int(groups.count.sum()), 1)
     return np.where(known[:, None], groups.direction, agent)
 
 
 def _places(problem: Problem, groups: Groups) -> Ints:
-    """How many tasks of the average size fit on each agent, (A,); one where any task does."""
+    """How many tasks of the average size fit on each agent, (A,); at least one if usable at all."""
     weight = groups.weight / groups.weight.sum()
     size = weight @ _tasks(problem, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         fit = np.where(size > 0, groups.capacity / size, np.inf).min(axis=1, initial=np.inf)
     of_group = np.where(np.isfinite(fit), np.maximum(whole_below(fit), 1), 0).astype(np.int64)
     of_group[~groups.eligible.any(axis=0)] = 0
-    # Agents of no group have the last one, which is nothing.
+    # Agents without a group (-1) get the appended zero.
     return np.append(of_group, 0)[groups.group]
 
 
@@ -235,7 +237,7 @@ def _preference(info: FrameworkInfo | None) -> str:
 
 
 def _preferred(label: str, agents: tuple[AgentInfo | None, ...]) -> Bools:
-    """Which agents a label prefers; none where it cannot be read, for it is a framework's text."""
+    """Which agents a label prefers; none if it is malformed (frameworks write it)."""
     try:
         asked = conditions(clauses_of_label(label))
     except ValueError:
@@ -249,7 +251,7 @@ def _suits(info: AgentInfo, asked: Mapping[str, Condition]) -> bool:
 
 
 def _there(problem: Problem, groups: Groups, keys: Ints) -> Bools:
-    """Which clients keys name on which agents, (n, A)."""
+    """Turn keys into a mask of clients and agents, (n, A)."""
     there = np.zeros((len(groups.clients), len(problem.capacity)), np.bool_)
     row_of = np.full(len(problem.demand), -1)
     row_of[groups.clients] = np.arange(len(groups.clients))
@@ -259,10 +261,10 @@ def _there(problem: Problem, groups: Groups, keys: Ints) -> Bools:
 
 
 def _entered(problem: Problem, groups: Groups, home: Bools) -> Ints:
-    """What a place of a newcomer costs by agent, (A,), where all else is equal.
+    """Tie-breaking cost of a newcomer's place by agent, (A,).
 
-    First where nobody is at home, then where somebody is asked to leave, and last where somebody
-    has refused to.
+    First agents that are no client's home, then those where a client has been asked to leave, then
+    other homes, and last those where a client has refused.
     """
     asked = _there(problem, groups, problem.leave).any(axis=0)
     refused = _there(problem, groups, problem.refused).any(axis=0)
@@ -270,7 +272,7 @@ def _entered(problem: Problem, groups: Groups, home: Bools) -> Ints:
 
 
 def _leaving(groups: Groups, home: Bools, given: Ints, places: Ints) -> Ints:
-    """Who has something on agents all of whose places are given to others, some anew: keys."""
+    """Keys of clients at home on agents all of whose places go to others, some of them new."""
     home, places = home[:, : given.shape[1]], places[: given.shape[1]]
     wanted = (given.sum(axis=0) >= places) & ((given > 0) & ~home).any(axis=0)
     agent, row = np.nonzero((home & (given == 0) & wanted).T)
@@ -278,7 +280,7 @@ def _leaving(groups: Groups, home: Bools, given: Ints, places: Ints) -> Ints:
 
 
 class _Arcs:
-    """The network, while it is made: the sink, groups of agents, agents, clients."""
+    """The network under construction: the sink, groups of agents, agents, clients."""
 
     def __init__(self, clients: int, groups: int, usable: Ints) -> None:
         self._usable = usable
@@ -288,16 +290,16 @@ class _Arcs:
         self._columns: list[tuple[Ints, Ints, Ints, Ints]] = []
 
     def waits(self, most: Ints, cost: Ints) -> None:
-        """Of each client, (n,), so many tasks may be without a place."""
+        """Let up to `most` (n,) tasks of each client go without a place."""
         self._add(self._client(), np.zeros(self._clients, np.int64), most, cost)
 
     def in_groups(self, eligible: Bools, most: Ints, cost: Ints) -> None:
-        """Tasks may run on any agent of a group that suits them."""
+        """Let tasks run on any agent of an eligible group."""
         client, group = np.nonzero(eligible)
         self._add(self._first_client + client, 1 + group, most[client], cost[client])
 
     def on_agents(self, there: Bools, most: Ints, cost: Ints) -> None:
-        """Tasks may run on these agents, (n, A), at another cost, (n, A)."""
+        """Let tasks run on these agents, (n, A), at a different cost, (n, A)."""
         client, at = np.nonzero(there[:, self._usable])
         self._add(
             self._first_client + client,
@@ -307,14 +309,14 @@ class _Arcs:
         )
 
     def agents(self, group: Ints, places: Ints, cost: Ints) -> None:
-        """Let agents have so many places, (A,), at a cost for whoever comes by their group."""
+        """Give agents their places, (A,), at a cost for tasks that arrive through the group."""
         node = self._first_agent + np.arange(len(self._usable))
         nothing, room = np.zeros(len(node), np.int64), places[self._usable]
         self._add(1 + group[self._usable], node, room, cost[self._usable])
         self._add(node, nothing, room, nothing)
 
     def network(self, tasks: Ints) -> "Network":
-        """Give the network, in which each client has so many tasks."""
+        """Return the network in which each client has this many tasks, (n,)."""
         from allocator.solvers.flow.min_cost_flow import Network
 
         supply = np.zeros(self._first_client + self._clients, np.int64)
@@ -325,14 +327,14 @@ class _Arcs:
         return Network(tail, head, capacity, cost, supply)
 
     def places_of(self, flow: Ints) -> Ints:
-        """How many tasks of each client get a place on each of all agents, (n, A)."""
+        """How many tasks of each client get a place on each agent, (n, A)."""
         tail = np.concatenate([column[0] for column in self._columns])
         head = np.concatenate([column[1] for column in self._columns])
         given = np.zeros((self._clients, int(self._usable.max(initial=-1)) + 1), np.int64)
         direct = (tail >= self._first_client) & (head >= self._first_agent) & (flow > 0)
         at = self._usable[head[direct] - self._first_agent]
         np.add.at(given, (tail[direct] - self._first_client, at), flow[direct])
-        # In each group clients and agents stand in two queues, and meet in their order.
+        # In each group clients and agents form two queues, matched in order.
         for group in range(1, self._first_agent):
             to, of = (head == group) & (flow > 0), (tail == group) & (flow > 0)
             clients = np.repeat(tail[to] - self._first_client, flow[to])

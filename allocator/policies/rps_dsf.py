@@ -1,7 +1,7 @@
-"""Residual PS-DSF (rPS-DSF): on each agent the dominant share of what is still free there.
+"""Residual PS-DSF (rPS-DSF): on each agent, the dominant share of what is still free there.
 
-The fuller an agent is in one resource, the further back are the clients that are heavy in that
-resource, until it is exhausted: then their score there is infinite.
+The scarcer a resource becomes on an agent, the later clients heavy in it are served there; once it
+is exhausted, their score there is infinite.
 
 References
 ----------
@@ -18,7 +18,7 @@ from allocator.policies.filling import Criterion, of_amounts
 def rps_dsf(snapshot: Snapshot) -> Criterion:
     """Measure what clients hold against what is free on each agent now.
 
-    A resource that the agent never had plays no part there; one that it has no more counts as
+    A resource that the agent never had does not count there; an exhausted one makes the score
     infinite.
 
     Examples

@@ -1,7 +1,7 @@
-"""Task Share Fairness (TSF): serve whoever runs the smallest part of what it could run alone.
+"""Task Share Fairness (TSF): serve the client that runs the smallest part of what it could alone.
 
-A client's task share is its number of tasks over the number that it could run if it had the whole
-cluster, empty and without constraints, to itself.
+A client's task share is its number of tasks over the number it could run alone on the empty
+cluster, without constraints.
 
 References
 ----------
@@ -23,8 +23,8 @@ _EXACT = 2**40  # a common denominator below this keeps counts of tasks exact in
 def tsf(snapshot: Snapshot) -> Criterion:
     """Measure tasks against the tasks that would fit if the client were alone.
 
-    A client whose demand is not known takes part with its dominant share, which is a share of the
-    whole cluster too.
+    A client with unknown demand takes part with its dominant share, also a share of the whole
+    cluster.
 
     Examples
     --------
@@ -51,10 +51,9 @@ def tsf(snapshot: Snapshot) -> Criterion:
 
 @memoize()
 def _gains(known: Bools, tasks_alone: Floats) -> tuple[int, Floats, Floats]:
-    """Say what the whole is, what a task counts of it, and for whom amounts count instead."""
-    # Count in units of 1 over the least common multiple, so that shares stay whole numbers and
-    # ties exact.
-    alone = np.maximum(tasks_alone, 1)  # whoever fits nowhere is not served anyway
+    """The whole, what a task counts of it, and which clients count by amount instead."""
+    # Count in units of 1 over the least common multiple: shares stay integers, and ties exact.
+    alone = np.maximum(tasks_alone, 1)  # clients that fit nowhere are not served anyway
     whole = math.lcm(*np.unique(alone[known]).astype(int).tolist())
     if whole > _EXACT:
         whole = 1
@@ -65,7 +64,7 @@ def _gains(known: Bools, tasks_alone: Floats) -> tuple[int, Floats, Floats]:
 def tasks_alone(snapshot: Snapshot) -> Floats:
     """Count the whole tasks that each client could run alone on the empty cluster, (C,).
 
-    0 where the demand is unknown, or fits no agent. O(distinct demands * classes of agents * R).
+    0 if the demand is unknown or fits no agent. O(distinct demands * classes of agents * R).
     """
     classes = snapshot.classes
     return _alone(characterised(snapshot), snapshot.demand, classes.capacity, classes.count)
@@ -73,12 +72,11 @@ def tasks_alone(snapshot: Snapshot) -> Floats:
 
 @memoize()
 def _alone(known: Bools, demand_of: Ints, capacity: Ints, agents: Ints) -> Floats:
-    """As `tasks_alone`; `agents` says how many have each capacity."""
+    """As `tasks_alone`; `agents`: how many have each capacity."""
     result = np.zeros(len(demand_of))
     if not known.any():
         return fixed(result)
-    # Once for each different demand and class of agents: how many tasks the scarcest resource
-    # allows.
+    # For each distinct demand and class of agents, the tasks that the scarcest resource allows.
     demands = distinct_rows(demand_of[known])
     alone = np.empty(len(demands.rows))
     for row, demand in enumerate(demands.rows):

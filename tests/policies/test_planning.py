@@ -219,7 +219,7 @@ def test_nothing_lies_idle_for_a_client_that_lacks_another_resource_altogether()
 def test_whole_agents_of_single_owners_are_refused_where_they_are_too_few() -> None:
     policy = build(PolicySpec("cmmf", parameters={"steer": "machines"}))
     tasks = static_snapshot([[100]] * 3, [[1], [1]], weight=[1, 1.5])
-    with pytest.raises(ValueError, match=r"of 3 agents somebody would have 17 % .*steer=flow"):
+    with pytest.raises(ValueError, match=r"with 3 agents a client would be 17 % off.*steer=flow"):
         planned(tasks, policy)
     many = static_snapshot([[100]] * 100, [[1], [1]], weight=[1, 1.5])
     assert planned(many, policy).plan is not None

@@ -56,7 +56,7 @@ def test_inside_a_department_it_is_as_if_the_other_policy_were_alone():
     [
         (PolicySpec("drf", subtrees={"eng": "drff"}), "subtrees.eng: there is no policy 'drff'"),
         (PolicySpec("drf", subtrees={"eng//x": "drf"}), "'eng//x' is not a role"),
-        (PolicySpec("drf", flat=True, subtrees={"eng": "tsf"}), "no place in a flat competition"),
+        (PolicySpec("drf", flat=True, subtrees={"eng": "tsf"}), "cannot be used with flat"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_changes(spec, said):
