@@ -64,6 +64,7 @@ def spending(snapshot: Snapshot) -> Criterion:
 
     It ranks clients where the plan does not decide. A client that is better off elsewhere comes
     first only if it is behind by as much as its task is dearer here.
+    """
     plan, total = snapshot.plan, cluster_total(snapshot)
     if plan is None or not len(plan.price):
         return of_amounts(snapshot, total, additive=True)

@@ -1,11 +1,11 @@
-"""Progressive filling: one grant after another to whoever the criterion puts first.
+"""Progressive filling: one grant at a time, to the client with the smallest score.
 
 A policy is a criterion (who) and a selection (where); the mode (how much) is in the snapshot. The
-criterion gives a few arrays (`Criterion`); two compiled loops do the rest, one that takes an agent
-first and one that takes a client first. The slow obvious twin of both stands in the tests, and
-gives the same grants.
+criterion is a few arrays (`Criterion`); two compiled loops do the rest, one of which picks an agent
+first and the other a client first. The tests contain a slow, obvious twin of both that gives the
+same grants.
 
-Begin with `criterion`, then `by_agent`, the simpler loop.
+Start with `criterion`, then `by_agent`, the simpler loop.
 """
 
 from allocator.policies.filling.criterion import (

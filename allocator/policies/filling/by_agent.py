@@ -1,8 +1,8 @@
-"""The loop that takes an agent first, then the best client for it: random, round_robin, listed.
+"""The loop that picks an agent, then the best client for it: random, round_robin, listed.
 
-It walks down from the root. At each node it takes the child with the smallest key, of those below
-which the agent can serve somebody. Mostly that is the child with the smallest key of all, and is
-found at once. Else the next ones in order are tried, and at last all are looked at.
+It walks down from the root. At each node it takes the child with the smallest key among those with
+a client below that the agent can serve. Usually that is the child with the smallest key of all,
+found at once. Otherwise it tries the next ones in order, and finally looks at all of them.
 """
 
 from collections.abc import Callable
@@ -29,13 +29,13 @@ _UNDECIDED = -2
 
 @compiled
 def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
-    """Take a leaf out of this stage."""
+    """Remove a leaf from this stage."""
     places, client = scene.places, scene.places.client[leaf]
-    # The leaf, and every place that has no other leaf below it, is no longer alive.
+    # The leaf, and every place without another live leaf below it, is no longer alive.
     visit.alive[leaf] = False
     visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
     scoring.mark_alive(places, visit.alive)
-    # On the way up to the root, the tournaments learn who is out.
+    # Update the tournaments up to the root.
     place = leaf
     while place >= 0:
         scene.standing.out[place] = not visit.alive[place]
@@ -46,28 +46,28 @@ def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
 
 @hot
 def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
-    """Try the leaves in their order, by taking those that cannot be served out of the tournaments.
+    """Try leaves in order, taking those that cannot be served out of the tournaments.
 
-    Returns the leaf, or that there is none, or that it is undecided after so many tries.
+    Returns the leaf, NOBODY, or _UNDECIDED after this many tries.
     """
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
     result = _UNDECIDED
     place = root
     passed = 0
-    # Walk down the champions. A place that is of no use is taken out of its tournament, and the
-    # walk goes on from its parent with the next best.
+    # Walk down the champions. A place that cannot be served is taken out of its tournament, and
+    # the walk goes on from its parent with the next best.
     while passed < tries:
         child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:
-            # No child is left here. Below the root that means this place is of no use either; at
-            # the root, that nobody is.
+            # No child is left here. Below the root, this place cannot be served either; at the
+            # root, no client can.
             if place == root:
                 result = NOBODY
                 break
             child = place
         elif places.client[child] < 0:
-            # An inner place: go further down, unless quotas leave nobody below it what is free.
+            # An inner place: descend, unless quotas leave its clients nothing that is free.
             if not scene.rule.bounded or quota_precheck.may_serve(
                 scene, visit.precheck, child, agent
             ):
@@ -77,13 +77,13 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
             result = child
             break
         elif standing.spent[child] and not len(scene.agents.special):
-            # Quotas leave it nothing, and no agent has special resources. So it leaves the stage
-            # for good, and the walk starts again. That does not count as a try.
+            # Quotas leave it nothing, and no agent has special resources: remove it from the stage
+            # and restart the walk. That does not count as a try.
             _stand_back(scene, visit, child)
             place = root
             continue
         elif passed == 0 and visits.is_barred_to_all(scene.agents, visit, agent):
-            # All clients are barred here. That is asked only once, after the first failure.
+            # All clients are barred here. Checked only once, after the first failure.
             result = NOBODY
             break
         # Out for the rest of this visit.
@@ -92,7 +92,7 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
         visit.passed_over[passed] = child
         passed += 1
         place = places.parent[child]
-    # The next agent may serve those who were passed over here: put them back.
+    # The next agent may serve those passed over here: put them back.
     for i in range(passed):
         standing.out[visit.passed_over[i]] = False
         tournament.rematch(places, standing, visit.passed_over[i])
@@ -101,12 +101,12 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
 
 @hot
 def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
-    """Return the leaf that the agent serves next; -1 where it can serve nobody."""
+    """Return the leaf that the agent serves next; -1 if it can serve none."""
     places, agents = scene.places, scene.agents
     visit.offerable[0] = offers.is_offerable(places, agents, agent)
     if not visit.offerable[0] and not offers.has_any(agents, agent):
         return NOBODY
-    # Where limits are used up, and much is free that nobody may have, that is seen at once.
+    # Detects early that limits are used up although much is free.
     root = len(places.parent) - 1
     if scene.rule.bounded and not quota_precheck.may_serve(scene, visit.precheck, root, agent):
         return NOBODY
@@ -118,15 +118,15 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 
 @hot
 def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
-    """Return the leaf that the agent serves next; -1 where it can serve nobody."""
+    """Return the leaf that the agent serves next; -1 if it can serve none."""
     agents = scene.agents
-    # The cheap way first: the best in order can mostly be served.
+    # The cheap way first: usually the best in order can be served.
     if scene.rule.shared:
         leaf = _try_in_order(scene, visit, agent, effort.tries)
         if leaf != _UNDECIDED:
             return leaf
     else:
-        # Only the first in order is tried; a second try would score every family again.
+        # Try only the first in order; a second try would score every family again.
         leaf = visits.descend(scene, visit, visit.alive, agent)
         if leaf >= 0 and offers.can_serve(scene, visit.offerable[0], leaf, agent):
             return leaf
@@ -137,17 +137,17 @@ def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 
 @hot
 def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> bool:
-    """Give one grant on an agent; returns whether it may have something left to give."""
+    """Make one grant on an agent; return whether it may have something left to give."""
     leaf = _choose(scene, effort, visit, agent)
     if leaf < 0:
         return False
     more = charging.grant(scene, log, leaf, agent)
     visit.precheck.charged[0] = True
-    # The leaf and all above it hold more, so their scores and tournaments are renewed.
+    # The leaf and its ancestors hold more: update their scores and tournaments.
     if scene.rule.shared:
         scoring.rescore_upwards(scene.places, scene.standing, leaf)
     if scene.rule.stage == OVERDUE:
-        # Who waited too long gets one grant before the others, and no more in this stage.
+        # An overdue client gets one grant before the others, and no more in this stage.
         _stand_back(scene, visit, leaf)
     return more
 
@@ -155,28 +155,27 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     """Make the loop; it captures the fingerprint of its sources.
 
-    It gives the interpreter's lock free, so that however long it takes, other threads answer.
+    It releases the GIL, so that other threads can respond however long it takes.
     """
 
     @entry(error_model="numpy")
     def fill(scene: Scene, effort: Effort, log: Log, order: int, state: Words) -> tuple[Log, int]:
-        # `as_pointer` makes pointers of the tuples; `keep_alive` at the end makes sure that the
-        # arrays live as long as the pointers are used.
+        # `as_pointer` turns the tuples into pointers; `keep_alive` at the end keeps the arrays
+        # alive while the pointers are in use.
         lent = as_pointer(scene)
         own = visits.begin(lent)
         visit, book = as_pointer(own), as_pointer(log)
-        # Agents that may still serve somebody are ``live[:count]``.
+        # Agents that may still serve a client are ``live[:count]``.
         live = scene.agents.row.copy()
         count = len(live)
-        kept = 0  # how many of this round's agents, the first ones, go on to the next
+        kept = 0  # the first so many of this round's agents go on to the next
         at = 0
         while count > 0 and charging.may_go_on(book):
-            # The log doubles when it is full. The pointer must then lead to the longer one.
+            # The log doubles when full; the pointer must follow.
             if not charging.has_room(book, lent.offer):
                 log = charging.doubled(log, scene.offer)
                 book = as_pointer(log)
-            # Which agent comes next. A round of round_robin starts with a shuffle (Fisher and
-            # Yates).
+            # Choose the next agent. A round of round_robin starts with a shuffle (Fisher-Yates).
             if order == RANDOM:
                 at = scoring.draw(state, count)
             elif order == ROUND_ROBIN and at == 0:
@@ -184,10 +183,10 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                     j = scoring.draw(state, i + 1)
                     live[i], live[j] = live[j], live[i]
             more = _serve(lent, effort, visit, book, live[at])
-            # What follows for the agent: one that can serve nobody is dropped.
+            # Drop an agent that can serve no client.
             if order == RANDOM:
                 if not more:
-                    # The last one takes its position, for the order does not matter.
+                    # The last one takes its position; order does not matter.
                     count -= 1
                     live[at] = live[count]
             elif order == ROUND_ROBIN:
@@ -199,7 +198,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                 if at == count:
                     count, kept, at = kept, 0, 0
             elif not more:
-                # listed: stay on one agent until it can serve nobody.
+                # listed: stay on one agent until it can serve no client.
                 at += 1
                 if at == count:
                     count = 0

@@ -1,9 +1,9 @@
-"""The loop that takes a client first, then the agent for it: joint, best_fit.
+"""The loop that picks a client, then the agent for it: joint, best_fit.
 
-From the root down goes the child with the smallest score on any agent that can serve somebody below
-it. Within a cycle these smallest scores only grow, for measures grow, what is free shrinks, and
-whoever cannot be served on an agent never can be again. So the tournaments stand on the scores last
-found, which are lower bounds: only the champion is looked at anew, until it stays the champion.
+From the root down it takes the child with the smallest score on any agent that can serve a client
+below it. Within a cycle these smallest scores only grow: measures grow, free amounts shrink, and a
+client that cannot be served on an agent never can be again. So the tournaments use the scores last
+found as lower bounds, and only the champion is re-examined, until it stays the champion.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ from allocator.policies.filling.search.fit_index import FitIndex
 
 
 class Findings(NamedTuple):
-    """What was found out about each place, and when; a time is the number of grants before it.
+    """What is known about each place, and since when; a time is the number of grants before it.
 
     `slot` (P,): where its score is smallest.
     `found` (P,): when that was found; -1: never.
     `grown` (P,): when its measure last grew.
-    `changed` (J,): when the free amounts of each agent last changed.
+    `changed` (J,): when each agent's free amounts last changed.
     """
 
     slot: Ints
@@ -44,17 +44,16 @@ class Findings(NamedTuple):
 
 @allocating
 def _begin(scene: Scene, field: AgentIndex) -> Findings:
-    """Give every place the score that it would have on an agent with the most of everything."""
+    """Give every place its score on an imaginary agent with the most of everything."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
-    # The largest denominator of each column gives a score that no agent goes below. So it is a
-    # lower bound to start with.
+    # The largest denominator of each column gives a lower bound of the score on any agent.
     most = np.zeros((1, standing.denominator.shape[1]))
     for agent in agents.row:
         row = 0 if rule.shared else agent
         for k in range(most.shape[1]):
             most[0, k] = max(most[0, k], standing.denominator[row, k])
-    # Nothing is found out yet: every place stands on its lower bound.
+    # Nothing is known yet: every place starts with its lower bound.
     for place in range(count):
         standing.spent[place] = False
         standing.out[place] = not field.alive[place]
@@ -70,48 +69,48 @@ def _begin(scene: Scene, field: AgentIndex) -> Findings:
 
 @hot
 def _is_current(scene: Scene, field: AgentIndex, findings: Findings, place: int) -> bool:
-    """Say whether nothing has changed what was found about a place.
+    """Whether what was found about a place still holds.
 
-    Grants to others, on other agents, only made its score there grow; or, where quotas bound what
-    may be given, took the last that it could have.
+    Grants to others on other agents can only have increased its score there, or, if quotas bound
+    what may be given, used up the last of what it could have.
     """
     found, slot = findings.found[place], findings.slot[place]
-    # Its measure grew, or something was taken from the agent: look again.
+    # Its measure grew, or the agent's free amounts changed: look again.
     if findings.grown[place] > found or findings.changed[slot] > found:
         return False
-    # Without quotas, grants elsewhere cannot have made the agent useless for it.
+    # Without quotas, grants elsewhere do not affect whether the agent can serve it.
     return not scene.rule.bounded or can_serve(scene, field, place, slot)
 
 
 @compiled
 def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, place: int) -> None:
-    """Find the smallest score of a place again, and on which agent; without one it is out."""
+    """Find a place's smallest score again, and its agent; without one it is out."""
     standing = scene.standing
     slot, score = agent_index.smallest(scene, field, place)
     if slot < 0:
-        # No agent can serve anybody below it, and none will in this cycle.
+        # No agent can serve a client below it, now or later in this cycle.
         standing.out[place] = True
     else:
         standing.score[place] = score
         findings.slot[place] = slot
         findings.found[place] = log.length[0]
-    # Its score may only have grown, so another child may be the champion.
+    # Its score may have grown, so another child may be the champion.
     tournament.rematch(scene.places, standing, place)
 
 
 @hot
 def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> int:
-    """Return the leaf that is served next; -1 where nobody can be."""
+    """Return the leaf that is served next; -1 if none can be."""
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
     place = root
-    # Walk down the champions. A champion is followed only when its score is up to date; otherwise
-    # it is renewed, and the match is decided again.
+    # Walk down the champions. Follow a champion only if its score is up to date; otherwise
+    # recompute it and replay the match.
     while places.client[place] < 0:
         child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:
-            # No child can be served. At the root that ends the stage; below it, this place is out
-            # as well, and its parent decides again.
+            # No child can be served. At the root that ends the stage; elsewhere this place is out
+            # too, and its parent decides again.
             if place == root:
                 return -1
             standing.out[place] = True
@@ -126,13 +125,13 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
 
 @compiled
 def _readmit(scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, slot: int) -> None:
-    """After a grant let those take part again who may be served by it.
+    """After a grant, readmit clients that it may have made servable.
 
-    Their filters may not cover what is left; or what is left brings them nearer to a guarantee.
+    Their filters may not cover what is left, or what is left brings them nearer to a guarantee.
     """
     agents = scene.agents
     agent = agents.row[slot]
-    # Of plain resources alone, a filter that covered a task covers it for the rest of the cycle.
+    # With plain resources alone, a filter that covered a task covers it for the whole cycle.
     if field.empty[slot] or agents.start[agent] == agents.start[agent + 1]:
         return
     refusal = agents.head[agent]
@@ -148,10 +147,10 @@ def _readmit(scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings,
 def _readmit_reserved(
     scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, slot: int
 ) -> None:
-    """Let those take part again who may have what the latest grant took of reserved resources.
+    """Readmit clients that may use the reserved resources that the latest grant took.
 
-    A task takes these first, and they bring nobody nearer to a guarantee. Where they are gone, it
-    is made of what does; or of a whole disk, with which an offer may reach the minimum.
+    A task takes these first, and they do not count towards a guarantee. Once they are gone, a task
+    is made of resources that do count, or of a whole disk that lets an offer reach the minimum.
     """
     places, agents, kinds, offer = scene.places, scene.agents, scene.kinds, scene.offer
     first, end = agents.start[agents.row[slot]], agents.start[agents.row[slot] + 1]
@@ -174,14 +173,14 @@ def _readmit_reserved(
 def _readmit_leaf(
     scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, leaf: int, slot: int
 ) -> None:
-    """Let a leaf, and all above it, be looked at again on an agent."""
+    """Let a leaf and its ancestors be examined again on an agent."""
     places, standing = scene.places, scene.standing
     row = 0 if scene.rule.shared else scene.agents.row[slot]
     place = leaf
     while place >= 0 and field.alive[place]:
         agent_index.look_again(field, place, slot)
         fit_index.look_again(fit, place, slot)
-        # Its score on this agent bounds the smallest from below, with the score it stood on.
+        # The minimum of its score here and its previous score is a lower bound.
         here = scoring.score(places, standing, place, standing.denominator, row)
         standing.score[place] = min(standing.score[place], here)
         standing.out[place] = False
@@ -194,9 +193,9 @@ def _readmit_leaf(
 def _heed_quotas(
     scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, recheck: QuotaRecheck
 ) -> None:
-    """Look again at leaves for which a grant used up quota: a filter may bar them no longer.
+    """Look again at leaves for which a grant used up quota: a filter may no longer bar them.
 
-    `QuotaRecheck` says why.
+    See `QuotaRecheck` for why.
     """
     for i in range(len(recheck.leaf)):
         if quota_recheck.has_less(scene, recheck, i):
@@ -217,15 +216,15 @@ def _serve(
     leaf: int,
     slot: int,
 ) -> None:
-    """Give one grant and note what it changed."""
-    # The books of the cycle first, then what the search remembers about the agent.
+    """Make one grant and note what it changed."""
+    # First the cycle's books, then what the search remembers about the agent.
     more = charging.grant(scene, log, leaf, scene.agents.row[slot])
     agent_index.note_grant(scene, field, leaf, slot, more)
     fit_index.note_grant(scene, field, fit, slot)
     now = log.length[0]
     findings.changed[slot] = now
-    # The leaf and all above it hold more: what was found about them is out of date. Their old
-    # scores stay, as lower bounds; but `served`, which breaks ties, has changed.
+    # The leaf and its ancestors hold more, so what was found about them is out of date. Their old
+    # scores stay as lower bounds, but `served`, which breaks ties, has changed.
     place = leaf
     while place >= 0:
         findings.grown[place] = now
@@ -234,7 +233,7 @@ def _serve(
     _readmit(scene, field, fit, findings, slot)
     _heed_quotas(scene, field, fit, findings, recheck)
     if scene.rule.stage == OVERDUE:
-        # Who waited too long gets one grant before the others, and no more in this stage.
+        # An overdue client gets one grant before the others, and no more in this stage.
         field.alive[leaf] = False
         scene.standing.out[leaf] = True
         tournament.rematch(scene.places, scene.standing, leaf)
@@ -243,13 +242,13 @@ def _serve(
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     """Make the loop; it captures the fingerprint of its sources.
 
-    It gives the interpreter's lock free, so that however long it takes, other threads answer.
+    It releases the GIL, so that other threads can respond however long it takes.
     """
 
     @entry(error_model="numpy")
     def fill(scene: Scene, effort: Effort, log: Log, held: Ints, best_fit: bool) -> tuple[Log, int]:
-        # `as_pointer` makes pointers of the tuples; `keep_alive` at the end makes sure that the
-        # arrays live as long as the pointers are used.
+        # `as_pointer` turns the tuples into pointers; `keep_alive` at the end keeps the arrays
+        # alive while the pointers are in use.
         lent, book = as_pointer(scene), as_pointer(log)
         own_field = agent_index.begin(lent, held, effort)
         field = as_pointer(own_field)
@@ -260,18 +259,17 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         recheck = as_pointer(own_recheck)
         findings = as_pointer(own_findings)
         while charging.may_go_on(book):
-            # The log doubles when it is full. The pointer must then lead to the longer one.
+            # The log doubles when full; the pointer must follow.
             if not charging.has_room(book, lent.offer):
                 log = charging.doubled(log, scene.offer)
                 book = as_pointer(log)
             leaf = _choose(lent, field, findings, book)
             if leaf < 0:
                 break
-            # The agent where its score is smallest (joint), or the one that suits it best
-            # (best_fit).
+            # The agent where its score is smallest (joint), or that fits it best (best_fit).
             slot = findings.slot[leaf]
             if best_fit:
-                # Who needs nothing yet may go by any unit.
+                # A client that needs nothing yet may go by any unit.
                 unit = fit_index.first_needed(field, leaf) % len(fit.changes)
                 if fit_index.is_out_of_order(fit, unit):
                     fit_index.sort_anew(lent, field, fit, unit)

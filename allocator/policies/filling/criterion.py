@@ -1,7 +1,7 @@
-"""What a criterion is: arrays that say who comes next.
+"""Criteria: arrays that rank clients.
 
 A criterion is a function from a snapshot to a `Criterion`. Every criterion of the papers is the
-same formula over these arrays, so compiled loops serve them all and branch on no name.
+same formula over these arrays, so the compiled loops serve them all without branching on a name.
 """
 
 from collections.abc import Callable
@@ -16,33 +16,32 @@ from allocator.core.snapshot import Bools, Floats, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """How much each node has, and what that is measured against.
+    """What each node has, and what it is measured against.
 
-    The score of a node on an agent combines, over K = R + 1 columns (one a resource, and the last
-    one that counts), the parts ``measure[node, k] / (denominator[agent or 0, k] * weight[node])``.
-    A measure of 0 contributes 0 whatever its denominator; a column that plays no part has an
+    The score of a node on an agent combines, over K = R + 1 columns (one per resource and a final
+    count column), the parts ``measure[node, k] / (denominator[agent or 0, k] * weight[node])``.
+    A measure of 0 contributes 0 whatever its denominator; a column that does not count has an
     infinite denominator.
 
-    A score must not fall when its client is given something: the loops keep the smallest scores,
-    and one that fell would be passed over. With gains and measures of at least 0, and residual
-    denominators of at least what is free, it cannot; `check` refuses anything else.
+    A score must not fall when its client receives a grant: the loops cache smallest scores and
+    would miss one that fell. Gains and measures of at least 0, and residual denominators of at
+    least what is free, ensure that; `check` refuses anything else.
 
     - `measure` (N, K), >= 0: what each node of the tree has; additive over the tree.
-    - `denominator` (1, K) or (A, K), >= 0: one row for all agents, or one an agent.
+    - `denominator` (1, K) or (A, K), >= 0: one row for all agents, or one per agent.
     - `amount_gain`, `task_gain`, `agent_gain` (C,), >= 0: a grant of `t` tasks and amount `g` to
-      client c adds ``amount_gain[c] * g`` to the resource columns, and ``task_gain[c] * t`` to the
-      count column, and there ``agent_gain[c]`` more if the client holds nothing on that agent yet.
-    - `residual`: the denominator is what is free on the agent: every grant lessens its row by the
+      client c adds ``amount_gain[c] * g`` to the resource columns and ``task_gain[c] * t`` to the
+      count column, plus ``agent_gain[c]`` if the client held nothing on that agent.
+    - `residual`: the denominator is what is free on the agent; every grant reduces its row by the
       amount.
-    - `additive`: the parts are added up; otherwise the largest counts.
-    - `priority` (C,), > 0: each client's own, which multiplies its weight: the priorities of
-      frameworks in [1]_, eq. 2 to 4, beside the weights of roles.
-    - `preference` (C, A), > 0: how much each client likes each agent: its score there is divided by
-      that, as the coefficients of [1]_, eq. 2, allow. Who must not have an agent is excluded, not
-      disliked.
-    - `weight_power`, >= 0: weights count to this power: 1 / a for the (weighted) a-fairness of
-      [1]_, eq. 8 and 9, of whose optimum tasks are in proportion to the weights to the power 1 / a
-      where all want the same. 1: proportional; 0: weights do not count.
+    - `additive`: the parts are summed; otherwise the largest counts.
+    - `priority` (C,), > 0: multiplies a client's weight: the priorities of frameworks in [1]_,
+      eq. 2 to 4, in addition to the weights of roles.
+    - `preference` (C, A), > 0: how much each client prefers each agent; divides its score there, as
+      the coefficients of [1]_, eq. 2, allow. Use a constraint to exclude an agent.
+    - `weight_power`, >= 0: exponent of weights: 1 / a for the (weighted) a-fairness of [1]_, eq. 8
+      and 9, whose optimum gives clients with equal demands tasks in proportion to their weights to
+      the power 1 / a. 1: proportional; 0: weights do not count.
 
     References
     ----------
@@ -63,11 +62,11 @@ class Criterion:
 
 
 class CriterionError(ValueError):
-    """A criterion that the loops cannot go by: which part, why, and the mend."""
+    """A criterion that the loops cannot use; says which part, why, and how to fix it."""
 
 
 def check(snapshot: Snapshot, criterion: Criterion) -> None:
-    """Verify what the compiled loops rely on, and do not look at again. Raises CriterionError."""
+    """Verify what the compiled loops rely on without checking. Raises CriterionError."""
     clients, agents = len(snapshot.held), len(snapshot.capacity)
     nodes, columns = len(snapshot.tree.parent), len(snapshot.total) + 1
     gains = {
@@ -83,11 +82,11 @@ def check(snapshot: Snapshot, criterion: Criterion) -> None:
         _check_shape(name, gain, (clients,))
         if not _is_finite_and_positive(gain):
             raise CriterionError(f"{name}: a grant would lessen a score; it must be 0 or more")
-    # Not remembered, for it differs in each cycle. Comparisons with nan are false.
+    # Not memoized: it differs in each cycle. Comparisons with NaN are false.
     measure = criterion.measure
     if measure.size and not (measure.min() >= 0 and measure.max() < np.inf):
         raise CriterionError("measure: must be finite, and 0 or more")
-    if not (criterion.denominator >= 0).all():  # false for nan, too
+    if not (criterion.denominator >= 0).all():  # false for NaN too
         raise CriterionError("denominator: must be 0 or more, or infinite")
     if criterion.residual:
         _check_residual(snapshot, criterion, rows)
@@ -133,14 +132,14 @@ CriterionFunction: TypeAlias = Callable[[Snapshot], Criterion]
 
 
 def leaf_scores(criterion: Criterion, weight: Floats) -> Floats:
-    """Scores of the leaves, (L,), where there is one row of denominators.
+    """Scores of the leaves, (L,), given a single row of denominators.
 
-    `weight` (L,): with priorities and powers.
+    `weight` (L,): with priorities and powers applied.
     """
     measure = criterion.measure[: len(weight)]
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = measure / (criterion.denominator * weight[:, None])
-    parts[measure == 0] = 0.0  # a measure of nothing counts nothing, whatever it is measured by
+    parts[measure == 0] = 0.0  # a measure of 0 contributes 0, whatever its denominator
     combined: Floats = parts.sum(axis=1) if criterion.additive else parts.max(axis=1)
     return combined
 
@@ -171,7 +170,7 @@ def mixed(
 ) -> Criterion:
     """Measure amounts for some clients and a count for others.
 
-    `amount_gain` (C,): how much of what each client holds counts: 1 or 0.
+    `amount_gain` (C,): 1 if a client's holdings count by amount, else 0.
     `denominator` (1, R) or (A, R), in thousandths: of the resource columns.
     `count` (C,): what each client has in the count column.
     `residual`, `additive`: as in `Criterion`.
@@ -195,14 +194,14 @@ def mixed(
 def cluster_total(snapshot: Snapshot) -> Floats:
     """Return the whole cluster's amounts as a denominator (1, R).
 
-    Infinite for what does not count, and for what there is none of any more.
+    Infinite for resources that do not count or of which the cluster has none.
     """
     takes_part = snapshot.counted & (snapshot.total > 0)
     return np.where(takes_part, snapshot.total, np.inf)[None, :]
 
 
 def characterised(snapshot: Snapshot) -> Bools:
-    """Say which clients (C,) are served in whole tasks: a demand of nothing is no demand."""
+    """Which clients (C,) are served in whole tasks: those with a known demand above zero."""
     return _both(snapshot.characterised, snapshot.has_demand)
 
 

@@ -1,4 +1,4 @@
-"""The policy that fills: a criterion says who, a selection says where.
+"""The policy that fills: a criterion chooses the client, a selection the agent.
 
 References
 ----------
@@ -23,10 +23,10 @@ from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
 from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 
 SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
-"""How the agent is chosen, see `Filling`."""
+"""How the agent is chosen; see `Filling`."""
 
 Passes: TypeAlias = Callable[[Snapshot, Scene, Sequence[Criterion]], Iterable[Scene]]
-"""The passes that `Filling.fill` makes over the agents: a scene for each, one after the other."""
+"""The passes of `Filling.fill` over the agents: one scene each, in order."""
 
 _AGENT_FIRST = SELECTIONS[:3]
 _USUAL = Effort()
@@ -36,15 +36,15 @@ _USUAL = Effort()
 class Filling:
     """Progressive filling.
 
-    - `criterion`: who comes next: the smallest score.
+    - `criterion`: the client with the smallest score comes next.
     - `selection`: ``random``: each step draws an agent uniformly from those that may still serve
-      somebody, and serves the best client for it. ``round_robin``: the same in rounds, each a fresh
-      random permutation of those agents. ``listed``: the lowest agent, until it can serve nobody.
+      a client, and serves the best client for it. ``round_robin``: the same in rounds, each a fresh
+      random permutation of those agents. ``listed``: the lowest agent until it can serve no client.
       ``joint``: the client with the smallest score on any agent that can serve it, on that agent.
       ``best_fit``: the client as in ``joint``, on the agent whose free amounts are nearest in
       proportion to its demand.
-    - `effort`: matters for speed only.
-    - `others`: who comes next below the nodes of scheme 1, 2, ... of the tree; `criterion` is
+    - `effort`: affects speed only.
+    - `others`: the criteria below the nodes of scheme 1, 2, ... of the tree; `criterion` is
       scheme 0.
     """
 
@@ -66,32 +66,31 @@ class Filling:
     ) -> Grants:
         """Fill pass after pass.
 
-        - `passes`: gives the scene of each pass: the one that it is given with other rules, places
-          or bars.
-        - `more`: criteria that passes go by, beside those of the tree's schemes.
+        - `passes`: yields the scene of each pass: the given scene with other rules, places or bars.
+        - `more`: criteria that passes use in addition to those of the tree's schemes.
         """
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
-        # Everything that the loops change is a copy, so that the snapshot stays as it is.
+        # The loops change only copies, so that the snapshot stays intact.
         criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others, *more)]
         scene = scene_builder.scene_of(snapshot, criteria, self.effort)
         log = scene_builder.empty_log(snapshot)
         state = np.array([seed], np.uint64)
-        # Only searches by client change what is held.
+        # Only searches by client change holdings.
         held = snapshot.held
         if self.selection not in _AGENT_FIRST:
             held = scene_builder.own(held, np.int64)
-        # Every pass goes on from what the one before left: free amounts, measures and the log.
+        # Every pass continues from the free amounts, measures and log of the previous one.
         for each in passes(snapshot, scene, criteria):
             log = self._fill(each, log, held, state)
         return scene_builder.grants_of(log, scene)
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score the clients that may be served, (C,); nan for others, and where it depends."""
+        """Score the clients that may be served, (C,); NaN for others, and if it depends."""
         found = np.full(len(snapshot.held), np.nan)
         criterion = self.criterion(snapshot)
-        # One number per client is true only if the score is the same on every agent, and does not
-        # change with what is free.
+        # One number per client is meaningful only if the score is the same on every agent and does
+        # not depend on what is free.
         depends = len(criterion.denominator) != 1 or criterion.preference is not None
         if self.others or depends or criterion.residual:
             return found
@@ -100,8 +99,8 @@ class Filling:
         return found
 
     def _fill(self, scene: Scene, log: Log, held: Ints, state: Words) -> Log:
-        """Run one stage; it goes on from where the stage before it stopped."""
-        # The compiled loops are loaded when they are first used: see `warm`.
+        """Run one stage, continuing from where the previous one stopped."""
+        # The compiled loops are loaded on first use: see `warm`.
         from allocator.policies.filling import by_agent, by_client
 
         if self.selection in _AGENT_FIRST:
@@ -113,17 +112,17 @@ class Filling:
 def in_stages(
     snapshot: Snapshot, scene: Scene, _criteria: Sequence[Criterion] = ()
 ) -> Iterator[Scene]:
-    """Give the scene of each stage that a cycle needs."""
+    """Yield the scene of each stage that a cycle needs."""
     for stage in stages_of(snapshot):
         yield scene._replace(rule=scene.rule._replace(stage=stage))
 
 
 def stages_of(snapshot: Snapshot) -> list[int]:
-    """Say which stages a cycle needs, in their order."""
-    # In their order: guarantees, then those who waited too long, then the usual stage, and at
-    # last what is left over of special resources.
+    """List the stages that a cycle needs, in order."""
+    # The order: guarantees, then overdue clients, then the usual stage, and last what is left
+    # over of special resources.
     stages = [USUAL]
-    # Mostly nobody waited too long, in this cycle or not.
+    # Usually no client is overdue, in this cycle or not.
     if snapshot.overdue.any() and snapshot.overdue[snapshot.tree.client].any():
         stages.insert(0, OVERDUE)
     if snapshot.bounds.owed.any():

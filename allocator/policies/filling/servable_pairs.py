@@ -1,7 +1,7 @@
-"""Whether agents can serve a leaf as they stand: the loops' own test, for whoever asks why.
+"""Whether agents can serve a leaf as they stand: the loops' own test, for explanations.
 
-The fillings ask `offers.can_serve` while a cycle goes on. Here it is asked of many pairs at once,
-of a scene that nobody fills; with some of the rules lifted it tells which of them stood in the way.
+The filling loops call `offers.can_serve` during a cycle. Here many pairs are tested at once, on a
+scene that is not being filled; with some rules lifted, this shows which rules stood in the way.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def _look(scene: Scene, place: Ints, agent: Ints, alive: Bools, able: Bools) -> 
     offers.mark_taking_part(places, scene.bounds, scene.rule.stage, alive)
     for i in range(len(place)):
         leaf, where = place[i], agent[i]
-        # What quotas leave is asked of each pair anew.
+        # Test afresh for each pair what quotas leave.
         standing.spent[leaf] = False
         offerable = offers.is_offerable(places, agents, where)
         able[i] = alive[leaf] and offers.can_serve(scene, offerable, leaf, where)
@@ -49,9 +49,9 @@ _look_at_all = _compile(fingerprint(pointers, loop_arrays, scoring, tournament, 
 
 
 def can_serve(scene: Scene, place: Ints, agent: Ints) -> Bools:
-    """Say of pairs whether the agent can serve the leaf in the scene's stage.
+    """Whether the agent of each pair can serve its leaf in the scene's stage.
 
-    `scene`: of it only the room for an offer, and `spent`, are written.
+    `scene`: only its room for an offer, and `spent`, are written.
     `place`, `agent` (n,): leaves, and rows of agents.
     Returns (n,).
     """

@@ -1,9 +1,9 @@
-"""Policies that plan: a solver says what everybody should have, cycles are steered towards it.
+"""Policies that plan: a solver computes what each client should have, and cycles steer towards it.
 
-A `PlanFunction` makes a `Plan` of a `Problem`. `PlanGuided` decides cycles by the plan, and by
-progressive filling where there is none.
+A `PlanFunction` turns a `Problem` into a `Plan`. `PlanGuided` decides cycles by the plan, and by
+progressive filling if there is none.
 
-Begin with `filling`; `groups` is for solvers.
+Start with `filling`; `groups` is for solvers.
 """
 
 from allocator.policies.plan_guided.filling import PlanFunction, PlanGuided, same_question

@@ -1,11 +1,10 @@
-"""Filling that is steered towards a plan.
+"""Filling steered towards a plan.
 
-Before the usual stage of a cycle comes one in which each agent may only serve those whom the plan
-lets have something of it, and whoever has got the smallest part of its target is next. What is
-left then, because they declined it or may not have it, goes to anybody in the usual stage. So what
-falls free moves the cluster towards the plan; nothing lies idle for its sake, but for parts of
-small tasks (see `parts_of_tasks`); and guarantees, and those who waited too long, come before it as
-before everything.
+Before the usual stage of a cycle comes one in which each agent serves only clients that the plan
+gives some of it, furthest below target first. What is left after that, because they declined it or
+may not have it, goes to any client in the usual stage. So freed resources move the cluster towards
+the plan, and none stay idle for it, except parts of small tasks (see `parts_of_tasks`). Guarantees
+and overdue clients take precedence over the plan, as over everything else.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +26,11 @@ from allocator.policies.plan_guided.keeping import Wish, behind, parts_of_tasks,
 
 PlanFunction: TypeAlias = Callable[[Problem], Plan]
 
-_NOTHING = 1e-12  # the weight of whoever has no target; it is barred everywhere, too
+_NOTHING = 1e-12  # weight of a client without a target, which is barred everywhere anyway
 
 
 def same_question(before: Problem, now: Problem) -> bool:
-    """Whether only what is held and free differs."""
+    """Whether only holdings and free amounts differ."""
     return now.asks_the_same(before)
 
 
@@ -40,8 +39,8 @@ class PlanGuided:
     """A policy that plans.
 
     `progress`: what a client has, in the unit of the plan's targets.
-    `filling`: decides what the plan says nothing of; and everything, where there is none.
-    `stands` (function of two Problems): whether the plan for the first is good for the second.
+    `filling`: decides what the plan leaves open; everything, if there is no plan.
+    `stands` (function of two Problems): whether the plan for the first still holds for the second.
     `about_holders`: as in `PlanningPolicy`.
     """
 
@@ -58,7 +57,7 @@ class PlanGuided:
         return self.filling.scores(snapshot)
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
-        """Decide one cycle, towards the plan where there is one."""
+        """Decide one cycle, towards the plan if there is one."""
         plan = snapshot.plan
         if plan is None or not plan.target[snapshot.tree.client].any():
             return self.filling.allocate(snapshot, seed)
@@ -74,7 +73,7 @@ class _Towards:
     def __call__(
         self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion]
     ) -> Iterator[Scene]:
-        """Give the scene of each pass: the usual ones, and before everybody the planned ones."""
+        """Yield the scene of each pass: the usual stages, with the planned passes before USUAL."""
         kept = np.zeros_like(scene.agents.barred)
         for staged in in_stages(snapshot, scene):
             if staged.rule.stage == USUAL:
@@ -84,12 +83,12 @@ class _Towards:
     def _planned(
         self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion], kept: Words
     ) -> Iterator[Scene]:
-        """Give the scenes in which only the plan's pairs meet, and progress ranks them.
+        """Yield the scenes in which only the plan's pairs meet, ranked by progress.
 
-        A plan says of each client what it is to have, with the weights of all roles above it. So
-        clients are ranked one against the other, whatever their roles.
+        A plan's targets already include the weights of all roles above a client, so clients are
+        ranked against each other regardless of roles.
 
-        What is kept for parts of tasks is added to `kept`, (A, W): bits of those who need it.
+        Parts of tasks to keep are added to `kept`, (A, W): bits of the clients barred from them.
         """
         plan, tree, agents = self.plan, snapshot.tree, scene.agents
         scheme = _all_of(len(criteria) - 1, len(tree.parent))
@@ -113,9 +112,9 @@ class _Towards:
         criteria: Sequence[Criterion],
         kept: Words,
     ) -> Iterator[Scene]:
-        """Group by group what is had of it counts, against what is to be had of it; then the rest.
+        """Fill group by group, each against its own part of the targets; then the other agents.
 
-        `node` (P,): of each place.
+        `node` (P,): the node of each place.
         """
         plan, agents, places, progress = self.plan, scene.agents, scene.places, criteria[-1]
         columns = len(snapshot.total) + 1
@@ -134,7 +133,7 @@ class _Towards:
             wish = Wish(plan.part[each], progress, own)
             late = behind(snapshot, places, wish)
             if len(late):
-                # Those who lack a task first, so that nobody else takes what they wait for.
+                # Clients that lack a task go first, so that others do not take what they wait for.
                 others = barred[row]
                 barred[row] |= ~words_of(late, width)
                 yield mine_only
@@ -152,7 +151,7 @@ class _Towards:
 
 
 class _Flat(NamedTuple):
-    """The tree without roles; as in `Places`."""
+    """The tree without roles; fields as in `Places`."""
 
     parent: Ints
     first: Ints
@@ -161,7 +160,7 @@ class _Flat(NamedTuple):
 
 @memoize()
 def _side_by_side(count: int) -> _Flat:
-    """Put all places below the root, where they stand; those of roles then have no children."""
+    """Put all places directly below the root; those of roles have no children then."""
     parent, first = np.full(count, count - 1), np.zeros(count, np.int64)
     parent[-1] = -1
     last = first.copy()
@@ -170,21 +169,21 @@ def _side_by_side(count: int) -> _Flat:
 
 
 def _weighed(scene: Scene, target: Floats) -> Scene:
-    """Let each client's progress be measured by its target, (C,)."""
+    """Measure each client's progress by its target, (C,)."""
     client = scene.places.client
     weight = np.where(client >= 0, target[client], 0)
     return scene._replace(places=scene.places._replace(weight=fixed(np.maximum(weight, _NOTHING))))
 
 
 def _add_up(scene: Scene, measure: Floats, served: Ints) -> None:
-    """Let roles have what the clients below them were given, and the turns that these took.
+    """Add to roles what the clients below them were given, and the turns these took.
 
-    `measure` (K, P), `served` (P,): as they were before.
+    `measure` (K, P), `served` (P,): the values before.
     """
     parent, standing = scene.places.parent, scene.standing
     took = np.where(standing.served > served, standing.served, 0)
     more = standing.measure - measure
-    took[-1], more[:, -1] = 0, 0  # the root has them already
+    took[-1], more[:, -1] = 0, 0  # the root is up to date already
     for level in _levels(parent):
         np.maximum.at(took, parent[level], took[level])
         np.add.at(more.T, parent[level], more[:, level].T)
@@ -194,14 +193,14 @@ def _add_up(scene: Scene, measure: Floats, served: Ints) -> None:
 
 
 def _with_something_free(scene: Scene) -> Ints:
-    """Agents that have something to give still, in their order."""
+    """Agents that still have something to give, in their order."""
     agents, row = scene.agents, scene.agents.row
     special = agents.start[row + 1] > agents.start[row]
     return row[special | agents.free[row].any(axis=1)]
 
 
 def _without(scene: Scene, barred: Words) -> Scene:
-    """Bar more pairs, (A, W) or (1, W), from a scene."""
+    """Bar additional pairs, (A, W) or (1, W), from a scene."""
     agents = scene.agents
     barring = agents.barring | barred.any(axis=1)
     return scene._replace(
@@ -214,7 +213,7 @@ def _without(scene: Scene, barred: Words) -> Scene:
 
 @memoize()
 def _levels(parent: Ints) -> tuple[Ints, ...]:
-    """Places of each level of the tree below its root, the lowest level first."""
+    """Places of each level of the tree below the root's children, deepest level first."""
     depth = np.zeros(len(parent), np.int64)
     for place in range(len(parent) - 2, -1, -1):
         depth[place] = depth[parent[place]] + 1
@@ -229,7 +228,7 @@ def _all_of(scheme: int, nodes: int) -> Ints:
 
 @memoize()
 def _unplanned(group: Ints, allowed: Words, width: int) -> Words:
-    """Bits of those who are to have nothing of an agent, (A, width)."""
+    """Bits of the clients that the plan gives nothing of an agent, (A, width)."""
     everybody = np.full((1, width), ~np.uint64(0))
     barred = np.concatenate([everybody, ~allowed[:, :width]])
     return fixed(barred[group + 1])

@@ -1,4 +1,4 @@
-"""What solvers take and give, for the agents and clients of a problem: equal ones together."""
+"""Solvers' input and output for a problem's agents and clients, with equal ones grouped."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,28 +9,28 @@ from allocator.core import Bools, Floats, Ints, Plan, Problem, distinct_rows
 from allocator.core.numba.memo import fixed
 
 GROUPS_MAX = 256
-"""Of agents, that a plan tells apart. Each costs a cycle over all agents some 0.2 ms."""
+"""Groups of agents in a plan; each costs a cycle over all agents about 0.2 ms."""
 
 _BITS = 64
-_PARTS_MAX = 2**18  # numbers of a plan by agent: each is kept with every plan, and looked at
-_FEW = 16  # groups, that any solver can pay for
-_OF_SIZES = 4  # groups, for each size of agents: so there is room to tell them apart by clients
-_FINEST = 64  # steps for sizes, of one that is twice as large
-_FINE = 1e12  # directions that differ by less than 1 / _FINE of their largest part are the same
+_PARTS_MAX = 2**18  # numbers of a plan by agent, stored with every plan and read in each cycle
+_FEW = 16  # groups that any solver can afford
+_OF_SIZES = 4  # groups per size of agents, which leaves room to separate them by clients
+_FINEST = 64  # size steps per doubling
+_FINE = 1e12  # directions are equal if they differ by less than 1 / _FINE of their largest part
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Agents that are equal, or nearly, for the same clients; and clients that want the same.
+    """Agents that are equal, or nearly so, for the same clients; and clients by direction.
 
-    `group` (A,): of each agent; -1 for one that may not be offered.
-    `capacity` (G, R), in thousandths: of one agent of each group; where sizes differ, their mean.
+    `group` (A,): of each agent; -1 if it must not be offered.
+    `capacity` (G, R), in thousandths: of one agent of each group; the mean if sizes differ.
     `count` (G,).
     `clients` (n,): the clients that take part.
-    `eligible` (n, G): who may use some agent of each group; where there are not too many groups,
-        all of it.
-    `direction` (n, R), in thousandths: what one task of each needs; where the demand is unknown,
-        what it holds; and where it holds nothing, the whole cluster, which is to say anything.
+    `eligible` (n, G): which clients may use some agent of each group; all of its agents, unless
+        there were too many groups.
+    `direction` (n, R), in thousandths: what one task of each client needs; if the demand is
+        unknown, its holdings; if it holds nothing, the whole cluster, standing for anything.
     `weight` (n,).
     """
 
@@ -44,10 +44,10 @@ class Groups:
 
 
 def group_agents(problem: Problem, most: int = GROUPS_MAX) -> Groups:
-    """Take equal agents together.
+    """Group equal agents.
 
-    `most`: groups; where there would be more, agents that differ little are taken together, too:
-        see `sorts_of`.
+    `most`: groups; if there would be more, agents that differ little are grouped too, see
+        `sorts_of`.
     """
     usable = np.flatnonzero(problem.capacity.any(axis=1))
     clients = problem.client
@@ -72,9 +72,10 @@ def group_agents(problem: Problem, most: int = GROUPS_MAX) -> Groups:
 
 
 def affordable(problem: Problem, cost: Callable[[int, int], float], most: float) -> Groups:
-    """Take as many agents together as a solver can pay for.
+    """Group agents as finely as a solver can afford.
 
-    `cost`: of so many sorts of clients (see `merged`) and groups of agents; it may be `most`.
+    `cost`: as a function of the sorts of clients (see `merged`) and the groups of agents; at most
+        `most`.
     """
     groups = group_agents(problem)
     while len(groups.count) > _FEW and cost(len(merged(groups)[0]), len(groups.count)) > most:
@@ -85,12 +86,12 @@ def affordable(problem: Problem, cost: Callable[[int, int], float], most: float)
 def sorts_of(
     capacity: Ints, allowed: Bools, weight: Floats, most: int = GROUPS_MAX
 ) -> tuple[Ints, Ints]:
-    """Take agents together, those first that are equal, then such as differ little.
+    """Group agents: equal ones, or, if that gives too many groups, similar ones.
 
-    Twelve constraints of strangers tell 4,096 groups apart. Where there are too many, sizes are
-    looked at first, if need be roughly. Then comes client by client, and whether it may use an
-    agent: the largest weight first, and of equal ones whoever sets fewest agents apart. A client
-    that would tell too many apart is not looked at.
+    Twelve constraints from untrusted frameworks can separate 4,096 groups. If there are too many,
+    agents are first separated by size, coarsely if necessary. Then clients are added one by one,
+    by whether they may use an agent: largest weight first, and on ties those that separate the
+    fewest agents. A client that would make too many groups is skipped.
 
     `capacity` (n, R), in thousandths, of each agent; `allowed` (n, C); `weight` (C,).
     `most`: groups, at least 1.
@@ -112,32 +113,32 @@ def sorts_of(
 
 
 def distinct_columns(allowed: Bools) -> tuple[Bools, Ints]:
-    """Columns (K, n) of bits (n, C) that differ, and which of them each is, (C,)."""
+    """Distinct columns (K, n) of bits (n, C), and the index of each column's, (C,)."""
     first, which = alike(np.zeros((allowed.shape[1], 0), np.int64), allowed.T)
     return allowed.T[first], which
 
 
 def _sizes(capacity: Ints, most: int) -> Ints:
-    """Tell sizes of agents apart, (n,), as finely as makes so many of them at most."""
+    """Separate sizes of agents, (n,), as finely as at most `most` sizes allow."""
     rows, step = capacity, 1 / _FINEST
     while True:
         sizes = distinct_rows(rows)
         if len(sizes.rows) <= most:
             return sizes.which
-        # By how many steps of the same factor each is larger than 1.
+        # Sizes on a logarithmic scale, in steps.
         rows = np.floor(np.log2(np.maximum(capacity, 0) + 1) / step).astype(np.int64)
         step *= 2
 
 
 def _mean_of_groups(capacity: Ints, of_row: Ints, first: Ints) -> Floats:
-    """What the average agent of each group has, (G, R)."""
+    """Mean capacity of each group's agents, (G, R)."""
     total = np.zeros((len(first), capacity.shape[1]))
     np.add.at(total, of_row, capacity)
     return total / np.bincount(of_row, minlength=len(first))[:, None]
 
 
 def any_of_groups(allowed: Bools, of_row: Ints, first: Ints) -> Bools:
-    """Who may use some agent of each group, (G, C); cycles bar whom the agent itself excludes."""
+    """Clients that may use some agent of each group, (G, C); cycles exclude per agent."""
     if len(first) == 0:
         return allowed[:0]
     order = np.argsort(of_row, kind="stable")
@@ -147,11 +148,11 @@ def any_of_groups(allowed: Bools, of_row: Ints, first: Ints) -> Bools:
 
 
 def alike(numbers: Ints, bits: Bools) -> tuple[Ints, Ints]:
-    """Take rows together that are equal in numbers (n, K) and in bits (n, W).
+    """Group rows that are equal in numbers (n, K) and in bits (n, W).
 
     Returns `first` (k,): the first row of each sort; `which` (n,): the sort of each row.
     """
-    # Bits as words: what is sorted by has a column for 64 of them.
+    # Pack bits into words: one sort column per 64 of them.
     packed = np.packbits(bits, axis=1)
     words = np.zeros((len(bits), -(-bits.shape[1] // _BITS)), np.int64)
     words.view(np.uint8)[:, : packed.shape[1]] = packed
@@ -177,7 +178,7 @@ def words_of(bits: Bools, clients: Ints, width: int) -> np.ndarray:
 
 
 def merged(groups: Groups) -> tuple[Ints, Ints, Floats]:
-    """Take clients together that want the same things from the same agents.
+    """Group clients that want the same resources from the same agents.
 
     Returns `first` (k,): one of each sort; `of_client` (n,): the sort of each client;
     `weight` (k,): of all clients of the sort.
@@ -190,7 +191,7 @@ def merged(groups: Groups) -> tuple[Ints, Ints, Floats]:
 
 
 def dominant_shares(problem: Problem, groups: Groups) -> Floats:
-    """Part of the cluster that a task of each client is, (n,)."""
+    """What part of the cluster one task of each client takes, (n,)."""
     counts = problem.counted & (problem.total > 0)
     share: Floats = (groups.direction[:, counts] / problem.total[counts]).max(axis=1, initial=0)
     return share
@@ -204,10 +205,10 @@ def plan_of(
     price: Floats | None = None,
     part: Floats | None = None,
 ) -> Plan:
-    """Make a plan of what a solver found.
+    """Turn a solver's result into a plan.
 
     `target` (n,).
-    `allowed` (n, G): who is to have something of which group.
+    `allowed` (n, G): which clients are to have something of which group.
     `price` (G, R).
     `part` (n, G): how much of which group.
     """
@@ -223,21 +224,21 @@ def plan_of(
 
 
 def plan_by_agent(problem: Problem, groups: Groups, given: Ints, worth: Floats) -> Plan:
-    """Make a plan that says of every agent who may have something of it, and mostly how much.
+    """Make a plan from places per agent.
 
-    Agents of the same clients are a group. Where these are several, each has a part of the group,
-    or some client would be given places there that another has to have. Only of the largest such
-    groups, where there are very many, for parts cost each cycle time.
+    Agents with the same clients form a group. If several clients share a group, each has a part of
+    it; otherwise one might get places there that another needs. Parts cost time in each cycle, so
+    only the largest such groups get them if there are very many.
 
-    `given` (n, B): places by agent's handle; nobody is to have anything of the agents beyond B.
-    `worth` (n,): what a place is of the target.
+    `given` (n, B): places by agent handle; agents beyond B have none.
+    `worth` (n,): what a place counts towards the target.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = given.sum(axis=1) * worth
     some = np.flatnonzero(given.any(axis=0))
     clients_there = given[:, some].T > 0
     first, of_agent = alike(np.zeros((len(some), 0), np.int64), clients_there)
-    # Those with parts come first, the largest ones before the others.
+    # Groups with parts come first, the largest ones first.
     count = np.bincount(of_agent, minlength=len(first))
     count[clients_there[first].sum(axis=1) < 2] = 0
     order = np.argsort(-count, kind="stable")
@@ -257,10 +258,10 @@ def plan_by_agent(problem: Problem, groups: Groups, given: Ints, worth: Floats) 
 
 
 def sole_owners(problem: Problem, groups: Groups, target: Floats, owner: Ints) -> Plan:
-    """Make a plan in which every agent is one client's.
+    """Make a plan in which every agent has one owner.
 
     `target` (n,).
-    `owner` (A,): a row of the groups' clients; -1: nobody's.
+    `owner` (A,): a row of the groups' clients; -1 if none.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = target

@@ -1,10 +1,10 @@
-"""Parts of tasks that are kept together until they are one.
+"""Keep parts of tasks together until they add up to one.
 
-A plan wants an agent's room for one client, and it comes back from another in smaller pieces: none
-is a task of the first, so each would go back to the second, for ever. So where a client lacks a
-task of what it is to have of a group, what is free there is kept from others that need it, as far
-as it is less than that task; and only where such a task is a small part of the agent. Nothing else
-lies idle for it: others are barred only where they could not use much beside such a part.
+A plan wants an agent's room for one client, but another client frees it in pieces smaller than a
+task of the first. So each piece would go back to the other client, forever. Therefore, if a client
+lacks a task of its part of a group, free resources smaller than that task are kept from other
+clients that need them, but only if the task is a small part of the agent. Nothing else stays idle
+for it: others are barred only where they could use little besides such a part.
 """
 
 from typing import NamedTuple
@@ -17,22 +17,22 @@ from allocator.policies.filling import Criterion, characterised
 from allocator.policies.filling.scene.loop_arrays import Agents, Places
 
 SMALL = 0.01
-"""Of an agent: a task that needs no more of it may keep a part of itself free."""
+"""Part of an agent: only a task that needs no more of it may have parts kept free."""
 
 BESIDE = 0.05
-"""Of an agent: who could use more than that beside a part of a task is not barred for its sake."""
+"""Part of an agent: a client that could use more of the other resources is not barred."""
 
-_WHOLE = 0.999  # of a task: less is what rounding makes of a part
-_LOOKS_MAX = 10**6  # pairs of clients and agents that are looked at in a cycle; else none is
+_WHOLE = 0.999  # of a task; allows for rounding
+_LOOKS_MAX = 10**6  # pairs of clients and agents examined per cycle; beyond, nothing is kept
 _BITS = 64
 
 
 class Wish(NamedTuple):
-    """What clients are to have of a group, and have.
+    """What clients are to have of a group, and what they have.
 
     `part` (C,): as in `Plan`.
-    `progress`: by what that is measured.
-    `measure` (K, P): what each place has of the group now; the loops go on to change it.
+    `progress`: the criterion that measures it.
+    `measure` (K, P): what each place has of the group now; the loops update it.
     """
 
     part: Floats
@@ -41,7 +41,7 @@ class Wish(NamedTuple):
 
 
 def behind(snapshot: Snapshot, places: Places, wish: Wish) -> Ints:
-    """Clients (n,) that lack a task, at least, of what they are to have of a group."""
+    """Clients (n,) that lack at least one task of their part of a group."""
     clients = snapshot.tree.client
     clients = clients[(wish.part[clients] > 0) & characterised(snapshot)[clients]]
     if not len(clients):
@@ -53,9 +53,9 @@ def behind(snapshot: Snapshot, places: Places, wish: Wish) -> Ints:
 
 
 def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> Words:
-    """Say who is to leave what is free on agents to those who lack a task, (J, W): bits.
+    """Bar clients from free resources kept for clients that lack a task, (J, W): bits.
 
-    `agents`: those of a group, and what is free now.
+    `agents`: those of a group, with what is free now.
     `late` (n,): clients that lack a task of the group.
     """
     row, width = agents.row, agents.barred.shape[1]
@@ -67,7 +67,7 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> Words:
     for client in late.tolist():
         demand = snapshot.demand[client]
         lacks = free < demand
-        # Where nothing is left of a resource, there is nothing of it to keep.
+        # Of an exhausted resource there is nothing to keep.
         part = lacks & (free > 0)
         small = ~lacks | (demand <= SMALL * capacity)
         bit = np.uint64(1 << client % _BITS)
@@ -77,7 +77,7 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> Words:
             here = waits & part[:, resource]
             needs = _take_little(snapshot, free[here], BESIDE * capacity[here], resource, client)
             kept[here] |= words_of(needs, width)
-        # Whoever takes all that is free is barred where all of it is such parts.
+        # Clients that take all that is free are barred if all of it is such parts.
         kept[waits & (part | (free == 0)).all(axis=1)] |= unknown
     return kept
 
@@ -85,9 +85,9 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> Words:
 def _take_little(
     snapshot: Snapshot, free: Ints, little: Floats, resource: int, waiting: int
 ) -> Ints:
-    """Clients (n,) who need a resource, and with less of it than a task use little of the others.
+    """Clients (n,) that need a resource, and with less of it than a task use little of the others.
 
-    `free`, `little` (J, R), in thousandths: on the agents where a client is waiting for its task.
+    `free`, `little` (J, R), in thousandths: on the agents where the waiting client lacks a task.
     """
     known = np.flatnonzero(characterised(snapshot) & (snapshot.demand[:, resource] > 0))
     demand = snapshot.demand[known]

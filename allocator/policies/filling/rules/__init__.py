@@ -1,4 +1,4 @@
-"""What a grant may be and what it changes: offers, quotas, charges.
+"""What a grant may contain and what it changes: offers, quotas, charges.
 
-Begin with `offers`.
+Start with `offers`.
 """

@@ -1,4 +1,4 @@
-"""How a grant changes what everybody has, what is free, and what quotas leave."""
+"""Apply a grant to measures, free amounts and quotas."""
 
 import numpy as np
 
@@ -10,13 +10,13 @@ from allocator.policies.filling.scene.scoring import LEFT_OVER
 
 @compiled
 def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int) -> bool:
-    """Say whether the client holds something on the agent, from before or from this cycle."""
-    # From before: pairs of agent and client stand as sorted keys.
+    """Whether the client holds something on the agent, from before or from this cycle."""
+    # From before: sorted keys of agent and client.
     key = (agent << 32) + client
     at = np.searchsorted(agents.holder, key)
     if at < len(agents.holder) and agents.holder[at] == key:
         return True
-    # From this cycle: follow the agent's grants back, the latest first.
+    # From this cycle: follow the agent's grants backwards.
     grant = log.last_on_agent[agent]
     while grant >= 0:
         if log.place[grant] == place:
@@ -38,10 +38,9 @@ def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agen
 
 @hot
 def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> None:
-    """Write the grant down."""
+    """Append the grant to the log."""
     number = log.length[0]
-    # Grants on one agent are chained: `last_on_agent` leads to the latest, `previous` to those
-    # before.
+    # Grants on one agent are chained: `last_on_agent` is the latest, `previous` the one before.
     log.place[number] = place
     log.agent[number] = agent
     log.tasks[number] = offer.tasks[0]
@@ -50,7 +49,7 @@ def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> Non
     log.length[0] = number + 1
     for r in range(len(offer.plain)):
         log.amount[number, r] = offer.plain[r]
-    # Special resources are few, so they stand in a list of their own, with the grant's number.
+    # Special resources are rare, so they have a separate list, with the grant's number.
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         if offer.special[i] > 0:
@@ -63,7 +62,7 @@ def _note(agents: Agents, offer: Offer, log: Log, place: int, agent: int) -> Non
 
 @hot
 def _take_away(agents: Agents, offer: Offer, simple: bool, place: int, agent: int) -> bool:
-    """Lessen what is free; returns whether anything is left."""
+    """Subtract the offer from what is free; return whether anything is left."""
     left = False
     for r in range(len(offer.plain)):
         agents.free[agent, r] -= offer.plain[r]
@@ -81,17 +80,16 @@ def _take_away(agents: Agents, offer: Offer, simple: bool, place: int, agent: in
 
 @hot
 def _add_up(scene: Scene, new: bool, place: int, agent: int) -> None:
-    """Add the offer to what the leaf and all above it have."""
+    """Add the offer to the measures of the leaf and its ancestors."""
     places, standing = scene.places, scene.standing
     columns = len(scene.offer.whole) + 1
     for g in range(len(places.amount_gain)):
-        # The counting column grows by tasks, by an agent that is used for the first time, or by
-        # nothing.
+        # The count column grows by tasks, by the first use of an agent, or not at all.
         count = places.task_gain[g, place] * scene.offer.tasks[0]
         if new:
             count += places.agent_gain[g, place]
         _add_up_one(scene, g * columns, places.amount_gain[g, place], count, place, agent)
-    # At every level it goes behind all others of the same score.
+    # At every level it goes behind all others with the same score.
     turn = standing.served[len(places.parent) - 1] + 1
     above = place
     while above >= 0:
@@ -108,10 +106,10 @@ def _add_up_one(
     resources = len(offer.whole)
     for r in range(resources):
         amount = offer.whole[r]
-        # The denominator is what is free on this agent, which has just shrunk.
+        # The denominator is what is free on this agent, which just shrank.
         if places.residual[first + r]:
             standing.denominator[agent, first + r] -= amount
-        # Measures add up over the tree: all above the leaf grow by the same amount.
+        # Measures are additive over the tree: all ancestors grow by the same amount.
         above = place
         while above >= 0:
             standing.measure[first + r, above] += gain * amount
@@ -124,52 +122,52 @@ def _add_up_one(
 
 @hot
 def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
-    """Give a leaf what it can be served with; returns whether the agent may have something left.
+    """Grant a leaf what it can be served with; return whether the agent may have something left.
 
-    The measures and `served` of the leaf and of all above it grow; scores and tournaments are left
-    to the caller. The log has room.
+    Updates the measures and `served` of the leaf and its ancestors, but not scores and tournaments.
+    The log must have room.
     """
     places, agents, rule, offer = scene.places, scene.agents, scene.rule, scene.offer
-    # What is left over is given as a whole, even to clients whose demand is known.
+    # Leftovers are given whole, even to clients whose demand is known.
     known = places.known[place] and rule.stage != LEFT_OVER
     client = places.client[place]
-    # Asked before the grant is written down, or the answer would always be yes.
+    # Evaluate before the grant is logged, or it would always be False.
     new = rule.counts_agents and not _holds_already(agents, log, client, place, agent)
     simple = offers.is_simple(places, agents, rule, place, agent)
-    # Work out the offer; what counts against quotas is charged where there are any.
+    # Compute the offer; charge quotas if there are any.
     if simple:
         _offer_simply(places, agents, offer, place, agent)
     else:
         offers.work_out(scene, place, agent)
         if rule.bounded:
             quotas.charge(scene.bounds, offer, rule.stage, client)
-    # Write it down, take it from the agent, add it to the measures.
+    # Log it, subtract it from the agent, add it to the measures.
     _note(agents, offer, log, place, agent)
     left = _take_away(agents, offer, simple, place, agent)
     _add_up(scene, new, place, agent)
     if rule.joins and places.known[place]:
         agents.stands[agent, client >> 6] |= np.uint64(1) << np.uint64(client & 63)
-    # What is left may be covered by filters as a whole. Those clients need not be asked again.
+    # Filters may cover all of what is left; those clients need not be tried again.
     if left:
         offers.bar_refused(scene, agent)
-    # After a task the agent may still serve others, which the next look finds out. Otherwise it
+    # After a task the agent may still serve others, which the next search finds out. Otherwise it
     # can only if something is left.
     return known or left
 
 
 GRANTS_MAX = 2**20
-"""A cycle ends after so many grants, and the next one goes on: they take a second, and 100 MB."""
+"""Most grants per cycle; the next cycle goes on. They take about a second, and 100 MB."""
 
 
 @hot
 def may_go_on(log: Log) -> bool:
-    """Say whether this cycle may give more."""
+    """Whether this cycle may make more grants."""
     return log.length[0] < GRANTS_MAX
 
 
 @hot
 def has_room(log: Log, offer: Offer) -> bool:
-    """Say whether one more grant can be written down."""
+    """Whether the log has room for another grant."""
     return log.length[0] < len(log.place) and log.length[1] + len(offer.special) <= len(log.part)
 
 
@@ -191,7 +189,7 @@ def doubled(log: Log, offer: Offer) -> Log:
         np.empty(2 * more, np.int64),
         np.empty(2 * more, np.int64),
     )
-    for grant in range(log.length[0]):  # assigned one by one, for that compiles in no time
+    for grant in range(log.length[0]):  # element by element, which compiles fast
         longer.place[grant] = log.place[grant]
         longer.agent[grant] = log.agent[grant]
         longer.tasks[grant] = log.tasks[grant]

@@ -1,11 +1,11 @@
-"""What a leaf would be offered on an agent, and whether that may be.
+"""What a leaf would be offered on an agent, and whether that is allowed.
 
-Mostly that is all that is free, or one task of it, and is seen at a glance. Where resources are
-reserved, revocable or indivisible, quotas bound what may be given, or one task is less than the
-minimum, it is worked out in full.
+Usually the offer is all that is free, or one task, and takes no computation. It is computed in full
+if resources are reserved, revocable or indivisible, if quotas bound it, or if one task is below the
+minimum.
 
-All that a client is given of an agent in a cycle is one offer. So what is tested against minimum
-and filters is what the offer begins with; anything may be added to it.
+All that a client is granted of an agent in a cycle is one offer. So only the first part of an offer
+is tested against the minimum and filters; anything may be added to it.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ _SHARED = int(Tier.SHARED)
 
 @hot
 def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
-    """Say whether the demand of a place is free on an agent, in plain resources."""
+    """Whether the demand of a place is free on an agent, in plain resources."""
     for r in range(agents.free.shape[1]):
         if agents.free[agent, r] < places.demand[place, r]:
             return False
@@ -33,14 +33,14 @@ def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
 
 @hot
 def is_offerable(places: Places, agents: Agents, agent: int) -> bool:
-    """Say whether all that is plain and free makes an offer, by the usual minimum."""
+    """Whether all that is plain and free makes an offer, by the usual minimum."""
     root = len(places.parent) - 1
     return reaches(places, agents, root, agents.free[agent])
 
 
 @hot
 def has_any(agents: Agents, agent: int) -> bool:
-    """Say whether anything is free on an agent."""
+    """Whether anything is free on an agent."""
     for r in range(agents.free.shape[1]):
         if agents.free[agent, r] > 0:
             return True
@@ -52,12 +52,11 @@ def has_any(agents: Agents, agent: int) -> bool:
 
 @hot
 def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
-    """Say whether an amount (R,) is an offer: not empty, and not below the minimum of the place."""
-    # An empty amount is never an offer.
+    """Whether an amount (R,) is an offer: not empty, and not below the minimum of the place."""
     if not _is_something(amount):
         return False
-    # A place may have several minimums: one of them, reached in every resource, is enough. Where
-    # there is none, every amount will do.
+    # Of several minimums, reaching one in every resource is enough. Without any, every nonempty
+    # amount will do.
     first, end = places.least_row[place], places.end_row[place]
     for row in range(first, end):
         for r in range(len(amount)):
@@ -78,7 +77,7 @@ def _is_something(amount: Ints) -> bool:
 
 @hot
 def _stands(scene: Scene, place: int, agent: int) -> bool:
-    """Say whether there is an offer to add to: a leaf in tasks was given something of the agent."""
+    """Whether there is an offer to add to: the leaf was granted tasks on the agent this cycle."""
     if not scene.rule.joins or not scene.places.known[place]:
         return False
     client = scene.places.client[place]
@@ -115,7 +114,7 @@ def _begin(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None:
 
 @compiled
 def _keep(offer: Offer) -> None:
-    """Remember the offer, so that it can be had again without what the next task takes."""
+    """Save the offer, so that the next task can be undone."""
     for r in range(len(offer.plain)):
         offer.before[0, r] = offer.plain[r]
         offer.before[1, r] = offer.whole[r]
@@ -128,17 +127,16 @@ def _keep(offer: Offer) -> None:
 def _take_special(
     agents: Agents, kinds: Kinds, offer: Offer, agent: int, i: int, wanted: int
 ) -> int:
-    """Add what may be taken of an agent's special row to the offer, at most what is wanted.
+    """Add up to `wanted` of an agent's special row to the offer; return how much was added.
 
-    What is indivisible is taken whole. Returns how much it was.
+    Indivisible resources are taken whole.
     """
     e = agents.start[agent] + i
     s, free = agents.special[e], agents.special_free[e] - offer.special[i]
     r = kinds.column[s]
-    # What is wanted, but all of it where it cannot be divided.
+    # What is wanted, or all of it if indivisible.
     amount = free if kinds.whole[s] else min(free, wanted)
-    # Where it counts against quota, no more than the ceiling; of what is indivisible then
-    # nothing.
+    # If it counts against quota, at most up to the ceiling; nothing if that would divide it.
     if kinds.bounded[s]:
         room = offer.ceiling[r] - offer.bounded[r]
         if amount > room:
@@ -163,13 +161,13 @@ def _take_plain(agents: Agents, offer: Offer, agent: int, r: int, wanted: int) -
 def _take_everything(
     agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int, left_over: bool
 ) -> None:
-    """Offer all that a client may have; or what is left over: what is special, beside tasks."""
-    # Of what is left over nothing is plain: that is given in whole tasks.
+    """Offer all that a client may have; if `left_over`, only special resources."""
+    # Leftovers include nothing plain: that is given in whole tasks.
     if not left_over:
         for r in range(len(offer.plain)):
             _take_plain(agents, offer, agent, r, UNBOUNDED)
-    # All special rows of the agent that the client may have. What counts against quota is given
-    # by the task, and not as left over.
+    # All special rows of the agent that the client may have. Those that count against quota are
+    # given by the task, not as leftovers.
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         s = agents.special[start + i]
@@ -191,7 +189,7 @@ def _take_of_tier(
     tier: int,
     wanted: int,
 ) -> int:
-    """Take part of a task from one tier of special rows; returns what is still wanted."""
+    """Take part of a task from one tier of special rows; return what is still wanted."""
     client, start = places.client[place], agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         s = agents.special[start + i]
@@ -210,9 +208,9 @@ def _take_of_tier(
 def _share(
     places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int, r: int
 ) -> int:
-    """Put shared volumes of a column into the offer; returns how much of them a task may use.
+    """Put shared volumes of a column into the offer; return how much of them a task may use.
 
-    No task uses them up. One that the leaf was given before in this cycle is in its offer already.
+    Tasks do not use them up. One granted to the leaf earlier in this cycle is already in its offer.
     """
     client, start = places.client[place], agents.start[agent]
     found = 0
@@ -230,7 +228,7 @@ def _share(
 
 @compiled
 def _drop_column(agents: Agents, kinds: Kinds, offer: Offer, agent: int, r: int) -> None:
-    """Take back what the latest task put into the offer in one column."""
+    """Undo the latest task's part of the offer in one column."""
     offer.plain[r], offer.whole[r] = offer.before[0, r], offer.before[1, r]
     offer.bounded[r] = offer.before[2, r]
     start = agents.start[agent]
@@ -243,27 +241,26 @@ def _drop_column(agents: Agents, kinds: Kinds, offer: Offer, agent: int, r: int)
 def _take_task(
     places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
 ) -> bool:
-    """Add one task to the offer, what is reserved first; False where there is no room for it."""
+    """Add one task to the offer, reserved resources first; False if there is no room for it."""
     for r in range(len(offer.plain)):
         demand = places.demand[place, r]
-        # Every column by itself; a column that is not needed takes nothing.
+        # Column by column; skip columns that are not needed.
         if demand == 0:
             continue
-        # The client's own reservations first, for nobody else can use them. Then plain, then
-        # other resources that are not reserved.
+        # First the client's own reservations, which only it can use; then plain; then other
+        # unreserved resources.
         rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, RESERVED, demand)
         if rest > 0:
             rest -= _take_plain(agents, offer, agent, r, rest)
         if rest > 0:
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _OPEN, rest)
         if rest > 0:
-            # Not enough. A task may not mix revocable resources with others in one column, so
-            # what was taken is put back, and the whole demand is looked for among the revocable
-            # ones.
+            # Not enough. A task may not mix revocable and other resources in one column, so undo
+            # and look for the whole demand among revocable ones.
             _drop_column(agents, kinds, offer, agent, r)
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _REVOCABLE, demand)
         if rest > 0:
-            # Nor there. A shared volume may do, for no task uses it up.
+            # Not there either. A shared volume may do, as tasks do not use it up.
             _drop_column(agents, kinds, offer, agent, r)
             rest = demand - _share(places, agents, kinds, offer, place, agent, r)
         if rest > 0:
@@ -275,7 +272,7 @@ def _take_task(
 def _take_plain_tasks(
     places: Places, agents: Agents, offer: Offer, place: int, agent: int, tasks: int
 ) -> bool:
-    """Offer tasks where nothing is special; False where there is no room for all of them."""
+    """Offer tasks if nothing is special; False if there is no room for all of them."""
     for r in range(len(offer.plain)):
         wanted = places.demand[place, r] * tasks
         if _take_plain(agents, offer, agent, r, wanted) < wanted:
@@ -288,7 +285,7 @@ def _take_plain_tasks(
 def _may_reach(
     places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
 ) -> bool:
-    """Say whether all that a leaf may have reaches its minimum, while the offer is empty."""
+    """Whether all that a leaf may have reaches its minimum; the offer must be empty."""
     client = places.client[place]
     for r in range(len(offer.whole)):
         offer.whole[r] = agents.free[agent, r]
@@ -303,15 +300,15 @@ def _may_reach(
 
 @compiled
 def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
-    """Offer a task, or as many as an offer begins with; False where that is no offer.
+    """Offer a task, or as many as the first offer needs; False if that makes no offer.
 
-    `joined`: there is an offer on the agent that it is added to.
+    `joined`: there is already an offer on the agent to add to.
     """
     places, agents, kinds, offer = scene.places, scene.agents, scene.kinds, scene.offer
     if agents.start[agent] == agents.start[agent + 1]:
         tasks = 1 if joined else places.opening[place]
         return _take_plain_tasks(places, agents, offer, place, agent, tasks)
-    # Each may be made of something else, so they are taken one by one until they are an offer.
+    # Each task may be made of different resources: take them one by one until they are an offer.
     begins = not joined and places.opening[place] != 1
     if begins and not _may_reach(places, agents, kinds, offer, place, agent):
         return False
@@ -331,15 +328,14 @@ def _take_tasks(scene: Scene, place: int, agent: int, joined: bool) -> bool:
         return _is_something(offer.whole)
     if enough and not is_refused(agents, kinds, offer, client, agent):
         return True
-    # With what is left of special resources it may be one.
+    # Special leftovers may make it one.
     _take_everything(agents, kinds, offer, client, agent, True)
     return reaches(places, agents, place, offer.whole)
 
 
 @compiled
 def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int) -> bool:
-    """Say whether a filter covers the offer, kind by kind."""
-    # A filter covers an offer when it refused at least as much of every kind in it.
+    """Whether a filter covers the offer: it refused at least as much of every kind in it."""
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
         refused = agents.amount[refusal, kind] if kind >= 0 else 0
@@ -355,13 +351,13 @@ def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int
 
 @compiled
 def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int) -> bool:
-    """Say whether one of the client's filters covers the offer."""
-    # A quick test: more than anybody ever refused here is covered by no filter.
+    """Whether one of the client's filters covers the offer."""
+    # A quick test: more than was ever refused here is covered by no filter.
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
         if kind >= 0 and offer.plain[r] > agents.largest[agent, kind]:
             return False
-    # Then the filters of this agent one by one.
+    # Then this agent's filters one by one.
     refusal = agents.head[agent]
     while refusal >= 0:
         if agents.client[refusal] == client and _covers(agents, kinds, offer, agent, refusal):
@@ -372,12 +368,12 @@ def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: i
 
 @compiled
 def work_out(scene: Scene, place: int, agent: int) -> bool:
-    """Work out what a leaf would be offered; returns whether that may be offered."""
+    """Compute what a leaf would be offered; return whether that may be offered."""
     places, agents, kinds, bounds = scene.places, scene.agents, scene.kinds, scene.bounds
     rule, offer, stage = scene.rule, scene.offer, scene.rule.stage
     client, joined = places.client[place], _stands(scene, place, agent)
     _begin(rule, bounds, offer, client)
-    # Whole tasks where the demand is known, otherwise all that it may have.
+    # Whole tasks if the demand is known, otherwise all that it may have.
     if places.known[place] and stage != LEFT_OVER:
         enough = _take_tasks(scene, place, agent, joined)
     else:
@@ -385,7 +381,7 @@ def work_out(scene: Scene, place: int, agent: int) -> bool:
         enough = reaches(places, agents, place, offer.whole)
         if joined:
             enough = _is_something(offer.whole)
-    # For a guarantee only what brings somebody nearer to it is worth a grant.
+    # In the guarantee stage, only progress towards a guarantee is worth a grant.
     if not enough or (stage == GUARANTEED and not quotas.makes_progress(bounds, offer, client)):
         return False
     return joined or not is_refused(agents, kinds, offer, client, agent)
@@ -393,7 +389,7 @@ def work_out(scene: Scene, place: int, agent: int) -> bool:
 
 @hot
 def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int) -> bool:
-    """Say whether an offer is just all that is free, or a task of it."""
+    """Whether an offer is just all that is free, or one task."""
     if rule.simple:
         return True
     if rule.bounded or rule.stage == LEFT_OVER or not places.usual[place]:
@@ -403,10 +399,10 @@ def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int
 
 @hot
 def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
-    """Say whether the agent can serve a leaf; `offerable`: all that is plain makes an offer."""
+    """Whether the agent can serve a leaf; `offerable`: all that is plain makes an offer."""
     places, agents, spent = scene.places, scene.agents, scene.standing.spent
-    # From the cheapest test to the dearest: quotas used up, barred, the simple cases, and at last
-    # the offer worked out in full.
+    # From the cheapest test to the dearest: quotas used up, barred, the simple cases, and last the
+    # full computation.
     if spent[place] and agents.start[agent] == agents.start[agent + 1]:
         return False
     if is_barred(agents, agent, places.client[place]):
@@ -415,7 +411,7 @@ def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
         return fits(places, agents, place, agent) if places.known[place] else offerable
     if work_out(scene, place, agent):
         return True
-    # If quotas are the reason, the leaf need not be tried on other agents.
+    # If quotas are the reason, other agents need not be tried.
     if scene.rule.bounded:
         spent[place] = _is_spent(scene, place)
     return False
@@ -423,11 +419,11 @@ def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
 
 @compiled
 def _is_spent(scene: Scene, place: int) -> bool:
-    """Say whether quotas leave a leaf too little for any offer, after `work_out` for it."""
+    """Whether quotas leave a leaf too little for any offer; call after `work_out` for it."""
     places, ceiling = scene.places, scene.offer.ceiling
     if scene.rule.stage == GUARANTEED and not quotas.is_owed(scene.bounds, places.client[place]):
         return True
-    # All that quotas allow, on any agent, would not make an offer or a task.
+    # Even all that quotas allow, on any agent, would not make an offer or a task.
     if not places.known[place]:
         return not reaches(places, scene.agents, place, ceiling)
     for r in range(len(ceiling)):
@@ -440,21 +436,21 @@ def _is_spent(scene: Scene, place: int) -> bool:
 def bar_refused(scene: Scene, agent: int) -> None:
     """Bar the clients whose filters cover all that is left on an agent after a grant.
 
-    Only where offers are simple; elsewhere each offer is looked at by itself.
+    Only for simple offers; others are checked one by one.
     """
     places, agents, kinds = scene.places, scene.agents, scene.kinds
     rule, offer = scene.rule, scene.offer
     refusal = agents.head[agent]
-    # Nothing to do without filters. With special resources each offer is looked at by itself.
+    # Nothing to do without filters, or with special resources.
     if refusal < 0 or not (rule.simple or agents.start[agent] == agents.start[agent + 1]):
         return
     while refusal >= 0:
         client = agents.client[refusal]
         place = places.of_client[client]
         if place >= 0 and not places.known[place]:
-            # Its offer would be all that is left: if a filter covers that, it covers whatever
-            # will be left later in the cycle. Clients with known demands are offered less than
-            # that, and are looked at when their turn comes.
+            # Its offer would be all that is left: a filter that covers that covers anything left
+            # later in the cycle. Clients with known demands would be offered less; they are checked
+            # when their turn comes.
             for r in range(len(offer.plain)):
                 offer.plain[r] = agents.free[agent, r]
             if _covers(agents, kinds, offer, agent, refusal):
@@ -464,11 +460,10 @@ def bar_refused(scene: Scene, agent: int) -> None:
 
 @compiled
 def mark_taking_part(places: Places, bounds: Bounds, stage: int, alive: Bools) -> None:
-    """Mark the places below which somebody takes part in a stage."""
+    """Mark the leaves that take part in a stage, and the places above them."""
     for place in range(len(alive)):
         client = places.client[place]
-        # By stage: who is owed a guarantee, who waited too long, everybody, or those served in
-        # tasks.
+        # By stage: clients with an unmet guarantee, overdue ones, all, or those served in tasks.
         if client >= 0 and stage == GUARANTEED:
             alive[place] = quotas.is_owed(bounds, client)
         elif client >= 0 and stage == OVERDUE:

@@ -1,8 +1,8 @@
-"""A quick look at what quotas leave, before offers are worked out.
+"""A quick check of what quotas leave, before offers are computed.
 
-Before offers are worked out in full, a look says whom an agent may serve at all. What quotas
-leave is the same for all clients of a role, so it is worked out once for each role, and not for
-each client. The look marks nobody too few: whoever is left out cannot be served.
+It tells which clients an agent may be able to serve at all. What quotas leave is the same for all
+clients of a role, so it is computed once per role instead of once per client. The check has no
+false negatives: a client that it rules out cannot be served.
 """
 
 from typing import NamedTuple
@@ -16,18 +16,18 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 
 
 class QuotaPrecheck(NamedTuple):
-    """What an agent could give below each bound, and what is asked for below each place.
+    """What an agent could give below each bound, and what is demanded below each place.
 
-    `amount` (Q + 2, R), in thousandths: the most of each resource: what is free, as far as quotas
-        leave it. The last row but one is for clients under no bound, the last one for anybody.
-    `enough` (Q + 2,): that makes an offer, by the usual minimum.
-    `row` (P,): the innermost bound that a place is under, as a row; of a place with several bounds
-        below it the last row.
-    `takes_all` (P,): everybody below a place is offered all there is, by the usual minimum.
-    `in_use` (Q + 1,): rows that somebody is under.
-    `most` (R,), in thousandths: the most that quotas left to anybody, when that was last worked
-        out. They leave less and less, so what it allows may not be, and what it forbids is not.
-    `charged` (1,): there were grants since then.
+    `amount` (Q + 2, R), in thousandths: of each resource, what is free, as far as quotas allow. The
+        second-last row is for clients under no bound, the last one for any client.
+    `enough` (Q + 2,): whether that makes an offer, by the usual minimum.
+    `row` (P,): the row of a place's innermost bound; the last row if it has several bounds below.
+    `takes_all` (P,): whether all clients below a place are offered all there is, by the usual
+        minimum.
+    `in_use` (Q + 1,): rows that some client is under.
+    `most` (R,), in thousandths: the most that quotas left to any client when last computed. Quotas
+        only shrink, so this is an upper bound.
+    `charged` (1,): whether there were grants since then.
     """
 
     amount: Ints
@@ -41,7 +41,7 @@ class QuotaPrecheck(NamedTuple):
 
 @allocating
 def begin_precheck(scene: Scene) -> QuotaPrecheck:
-    """Make room for the looks of a stage."""
+    """Allocate the arrays for a stage."""
     places, bounds = scene.places, scene.bounds
     count, last = len(places.parent), len(bounds.above)
     row, takes_all = np.full(count, -1), np.ones(count, np.bool_)
@@ -52,10 +52,10 @@ def begin_precheck(scene: Scene) -> QuotaPrecheck:
             row[place] = bounds.of_client[client] if bounds.of_client[client] >= 0 else last
             takes_all[place] = places.usual[place] and not places.known[place]
             in_use[row[place]] = True
-        # Children come before parents, so what is said of a place is complete by now.
+        # Children come before parents, so the place is complete by now.
         above = places.parent[place]
         if above >= 0:
-            # A family under different bounds has what anybody has.
+            # A family under different bounds uses the row for any client.
             alike = row[above] == -1 or row[above] == row[place]
             takes_all[above] &= takes_all[place]
             row[above] = row[place] if alike else last + 1
@@ -69,7 +69,7 @@ def begin_precheck(scene: Scene) -> QuotaPrecheck:
 
 @hot
 def renew(scene: Scene, precheck: QuotaPrecheck) -> None:
-    """Work out anew what quotas leave to anybody, where there were grants since."""
+    """Recompute what quotas leave to any client, if there were grants since."""
     if not precheck.charged[0]:
         return
     precheck.charged[0] = False
@@ -82,7 +82,7 @@ def renew(scene: Scene, precheck: QuotaPrecheck) -> None:
 
 @hot
 def may_serve(scene: Scene, precheck: QuotaPrecheck, place: int, agent: int) -> bool:
-    """Say whether the agent may be able to serve somebody below a place."""
+    """Whether the agent may be able to serve a client below a place."""
     agents = scene.agents
     if not precheck.takes_all[place] or agents.start[agent] < agents.start[agent + 1]:
         return True
@@ -92,7 +92,7 @@ def may_serve(scene: Scene, precheck: QuotaPrecheck, place: int, agent: int) -> 
 
 @compiled
 def measure_all(scene: Scene, precheck: QuotaPrecheck, agent: int) -> None:
-    """Fill in what the agent could give below each bound, for `is_hopeful`."""
+    """Compute what the agent could give below each bound, for `is_hopeful`."""
     for row in range(len(precheck.in_use)):
         if precheck.in_use[row]:
             _measure(scene, precheck, row, agent)
@@ -100,9 +100,9 @@ def measure_all(scene: Scene, precheck: QuotaPrecheck, agent: int) -> None:
 
 @hot
 def is_hopeful(scene: Scene, precheck: QuotaPrecheck, leaf: int) -> bool:
-    """Say whether the agent of the last `measure_all` may be able to serve a leaf.
+    """Whether the agent of the last `measure_all` may be able to serve a leaf.
 
-    Special resources may reach a client beside the plain ones, which are all that is looked at.
+    Considers plain resources only; special ones may reach a client in addition.
     """
     places, row = scene.places, precheck.row[leaf]
     if places.known[leaf]:
@@ -115,7 +115,7 @@ def is_hopeful(scene: Scene, precheck: QuotaPrecheck, leaf: int) -> bool:
 
 @hot
 def _measure(scene: Scene, precheck: QuotaPrecheck, row: int, agent: int) -> None:
-    """Fill in what the agent could give below a bound, or to anybody."""
+    """Compute what the agent could give below a bound, or to any client."""
     anybody = row == len(precheck.in_use)
     for r in range(precheck.amount.shape[1]):
         ceiling = precheck.most[r] if anybody else _ceiling(scene, precheck, row, r)
@@ -126,6 +126,6 @@ def _measure(scene: Scene, precheck: QuotaPrecheck, row: int, agent: int) -> Non
 
 @hot
 def _ceiling(scene: Scene, precheck: QuotaPrecheck, row: int, r: int) -> int:
-    """Return the most that quotas let be given of a resource below the bound of a row."""
+    """The most of a resource that quotas allow below the bound of a row."""
     unbounded = len(precheck.in_use) - 1
     return quotas.ceiling_below(scene.rule, scene.bounds, row if row < unbounded else -1, r)

@@ -1,8 +1,8 @@
-"""Whom to look at again once quotas leave less of the plain kinds.
+"""Clients to check again once quotas leave less of the plain kinds.
 
-A filter may cover a task of plain resources, and not the same task where a part of it is taken from
-kinds that count against no quota. So who was of no use on an agent for a filter's sake may be
-served there after grants elsewhere that used a quota up.
+A filter may cover a task of plain resources, but not the same task with a part taken from kinds
+that do not count against quota. So a client that a filter barred on an agent may become servable
+there after grants elsewhere used up a quota.
 """
 
 from typing import NamedTuple
@@ -16,12 +16,12 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 
 
 class QuotaRecheck(NamedTuple):
-    """The leaves that this may happen to, L of them, and where.
+    """The leaves that this may affect, L of them, and on which agents.
 
     `leaf` (L,).
     `start` (L + 1,): leaf i has filters on ``slot[start[i]:start[i + 1]]``.
     `slot` (N,): agents with special resources.
-    `left` (L, R), in thousandths: what quotas left of each demand when it was last looked at.
+    `left` (L, R), in thousandths: what quotas left of each demand when last checked.
     """
 
     leaf: Ints
@@ -32,9 +32,9 @@ class QuotaRecheck(NamedTuple):
 
 @allocating
 def begin_recheck(scene: Scene, alive: Bools) -> QuotaRecheck:
-    """Find them among the leaves that take part; mostly there are none."""
+    """Find them among the leaves that take part; usually there are none."""
     places, resources = scene.places, scene.agents.free.shape[1]
-    # A counting sort of the pairs of leaf and agent: count, add up, and put each in its place.
+    # A counting sort of the pairs of leaf and agent.
     start = np.zeros(len(places.parent) + 1, np.int64)
     _list_pairs(scene, alive, start[1:], np.empty(0, np.int64))
     for place in range(len(places.parent)):
@@ -59,7 +59,7 @@ def begin_recheck(scene: Scene, alive: Bools) -> QuotaRecheck:
 
 @compiled
 def _list_pairs(scene: Scene, alive: Bools, following: Ints, slots: Ints) -> None:
-    """Count the pairs of each leaf; or, where there is room for them, write their agents down."""
+    """Count the pairs of each leaf, or write their agents into `slots` if it has room."""
     places, agents = scene.places, scene.agents
     if not scene.rule.bounded or not len(agents.special):
         return
@@ -79,7 +79,7 @@ def _list_pairs(scene: Scene, alive: Bools, following: Ints, slots: Ints) -> Non
 
 @compiled
 def has_less(scene: Scene, recheck: QuotaRecheck, i: int) -> bool:
-    """Say whether quotas leave less of a leaf's demand than when it was last looked at."""
+    """Whether quotas leave less of a leaf's demand than at the last check."""
     places, ceiling, leaf = scene.places, scene.offer.ceiling, recheck.leaf[i]
     quotas.raise_ceiling(scene.rule, scene.bounds, scene.offer, places.client[leaf])
     changed = False

@@ -1,4 +1,4 @@
-"""What the compiled loops work on: arrays made of a snapshot, and the steps that all loops share.
+"""The compiled loops' arrays, made from a snapshot, and the steps that all loops share.
 
-Begin with `loop_arrays`.
+Start with `loop_arrays`.
 """

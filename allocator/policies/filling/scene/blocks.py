@@ -1,9 +1,9 @@
-"""How criteria become the columns, gains and weights that the compiled loops take.
+"""Turn criteria into the columns, gains and weights of the compiled loops.
 
-Every criterion is a block of K columns. One with graded preferences has a block more for each
-distinct row of preferences: there the denominators are multiplied by how much those clients like
-each agent. A leaf is scored by the blocks of its criterion's preferences, of which only its own
-holds anything; a role by the plain block, in which everybody below it counts.
+Every criterion is a block of K columns. One with preferences has an additional block for each
+distinct row of preferences, with the denominators multiplied by how much those clients prefer each
+agent. A leaf is scored by all preference blocks of its criterion, but has a measure only in its
+own; a role is scored by the plain block, in which all clients below it count.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,16 +18,16 @@ from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
 from allocator.policies.filling.criterion import Criterion, CriterionError, check
 
 KINDS_OF_PREFERENCE_MAX = 64
-"""Distinct rows of preferences; each costs as much as a criterion."""
+"""Most distinct rows of preferences; each costs as much as a criterion."""
 
 
 class Blocks(NamedTuple):
     """Criteria side by side.
 
-    `criteria`, G long: one a block.
-    `first`, `end` (N,): which columns score a node of the tree.
+    `criteria`, G long: one per block.
+    `first`, `end` (N,): the columns that score a node of the tree.
     `additive` (N,).
-    `weight` (N,): what the score of a node is divided by.
+    `weight` (N,): divides the score of a node.
     """
 
     criteria: tuple[Criterion, ...]
@@ -38,7 +38,7 @@ class Blocks(NamedTuple):
 
 
 def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
-    """Check criteria, one for each scheme of the tree, and put them side by side.
+    """Check criteria, one per scheme of the tree, and put them side by side.
 
     Raises CriterionError.
     """
@@ -68,7 +68,7 @@ def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
 
 
 class _Scheme(NamedTuple):
-    """How a criterion scores: by which blocks, and what it makes of the weights."""
+    """How a criterion scores: its blocks, and how it transforms weights."""
 
     plain: int
     end: int
@@ -87,11 +87,9 @@ def _score_by(
     columns: int,
     schemes: tuple[_Scheme, ...],
 ) -> tuple[Ints, Ints, Bools, Floats]:
-    """Say of each node by which columns it is scored, how, and over which weight."""
+    """For each node, the columns that score it, how they combine, and its weight."""
     is_leaf = np.arange(len(parent)) < len(client)
-    scheme = scheme_of_children[
-        parent
-    ]  # that of the root's own parent, which is none, is not asked
+    scheme = scheme_of_children[parent]  # the root's own entry is meaningless and not used
     first, end = np.zeros(len(scheme), np.int64), np.zeros(len(scheme), np.int64)
     additive, weight = np.zeros(len(scheme), np.bool_), tree_weight.astype(np.float64)
     for number, each in enumerate(schemes):
@@ -100,12 +98,12 @@ def _score_by(
         first[own], end[own] = each.plain * columns, (each.plain + 1) * columns
         additive[own] = each.additive
         if each.prefers:
-            # Leaves are scored by one block for each kind of preference instead. Only that of its
-            # own kind holds anything of a leaf.
+            # Leaves are scored by the preference blocks instead, one per kind of preference. A
+            # leaf has a measure only in the block of its own kind.
             _check_places(parent, own, is_leaf)
             first[own & is_leaf] = (each.plain + 1) * columns
             end[own & is_leaf] = each.end * columns
-        # The weight is what a score is divided by, so power and priority go into it.
+        # Scores are divided by the weight, so power and priority go into it.
         if each.weight_power != 1:
             weight[own] **= each.weight_power
         if each.priority is not None:
@@ -115,11 +113,11 @@ def _score_by(
 
 
 def _check_places(parent: Ints, own: Bools, is_leaf: Bools) -> None:
-    """Siblings are scored by the same columns: all of them have preferences, or none."""
+    """Check that siblings are scored by the same columns: all have preferences, or none."""
     both = set(parent[own & is_leaf].tolist()) & set(parent[own & ~is_leaf].tolist()) - {-1}
     if both:
         raise CriterionError(
-            "preference: clients compete with roles beside them, which have none; give the"
+            "preference: clients compete with sibling roles, which have none; give the"
             " clients a role of their own, or leave preferences out"
         )
 
@@ -127,7 +125,7 @@ def _check_places(parent: Ints, own: Bools, is_leaf: Bools) -> None:
 def _by_preference(
     snapshot: Snapshot, criterion: Criterion, preference: Floats
 ) -> Iterator[Criterion]:
-    """Give a block for each distinct row of preferences; inner nodes are not scored by them."""
+    """Yield a block for each distinct row of preferences; inner nodes are not scored by them."""
     client = snapshot.tree.client
     # Clients with equal preferences share a block.
     kinds, which, _ = distinct_rows(preference[client])
@@ -137,13 +135,13 @@ def _by_preference(
             " told apart: round them"
         )
     for number, liked in enumerate(kinds):
-        # In this block only these leaves have a measure, and only their clients gain by a grant.
+        # In this block only these leaves have a measure, and only their clients gain.
         leaves = np.flatnonzero(which == number)
         measure = np.zeros_like(criterion.measure)
         measure[leaves] = criterion.measure[leaves]
         counts = np.zeros(len(criterion.amount_gain))
         counts[client[leaves]] = 1.0
-        # An agent that is liked more counts as a larger one, so the score there is smaller.
+        # A preferred agent counts as a larger one, so that the score there is smaller.
         yield replace(
             criterion,
             measure=measure,

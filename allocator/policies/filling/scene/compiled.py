@@ -1,4 +1,4 @@
-"""How loops are compiled, and what keeps a cached one in step with its sources."""
+"""How loops are compiled, and how their cache is kept in step with the sources."""
 
 import inspect
 import zlib
@@ -7,27 +7,26 @@ from types import ModuleType
 from allocator.core.numba.compiled import part
 
 compiled = part(error_model="numpy", _nrt=False)
-"""Compile a part of a loop, which needs no cache of its own.
+"""Compile a part of a loop, without a cache of its own.
 
-Such a part makes no arrays, and so counts no references to those it is given: with dozens of arrays
-that would take ten times as long as the work itself. ``1 / 0`` is infinite, as in numpy.
+It must not create arrays, and so skips reference counting, which with dozens of arrays would take
+ten times as long as the work itself. ``1 / 0`` is infinite, as in numpy.
 """
 
 hot = part(error_model="numpy", _nrt=False, forceinline=True)
-"""Compile a part of what each grant passes through into all its callers.
+"""Compile a part of every grant's path inline into its callers.
 
-What few grants need, or what is long beside the call, stays a function of its own.
+Rarely used parts, and parts that are long relative to a call, stay functions of their own.
 """
 
 allocating = part(error_model="numpy")
-"""Compile a part that makes arrays."""
+"""Compile a part that creates arrays."""
 
 
 def fingerprint(*modules: ModuleType) -> int:
     """Return a number that changes whenever one of the sources does.
 
-    Numba's cache looks only at the file that a loop stands in, and at the values that the loop
-    captures: so a loop that captures the fingerprint of the modules it calls is compiled again when
-    they change.
+    Numba's cache key covers only the loop's own file and the values that it captures. A loop that
+    captures the fingerprint of the modules it calls is recompiled when they change.
     """
     return zlib.crc32("".join(map(inspect.getsource, modules)).encode())

@@ -1,7 +1,7 @@
-"""What the compiled loops work on.
+"""The arrays of the compiled loops.
 
-A *place* is a node of the tree, renumbered so that the children of a node are neighbours, in their
-old order. Children come before their parents; the root is the last place.
+A *place* is a node of the tree, renumbered so that a node's children are adjacent, in their old
+order. Children come before their parents; the root is the last place.
 """
 
 from typing import NamedTuple
@@ -11,24 +11,25 @@ from allocator.core.wants import Ladders
 
 
 class Places(NamedTuple):
-    """The tree, which no grant changes.
+    """The tree; grants do not change it.
 
     `client` (P,): client row of a leaf; -1 at an inner place.
     `parent` (P,): -1 at the root.
     `first`, `last` (P,): the children are ``range(first, last)``; a leaf has none.
     `weight` (P,).
-    `known` (P,): a leaf that is served in whole tasks.
-    `demand` (P, R), in thousandths: one task's needs; zeros where unknown and at inner places.
-    `opening` (P,): how many tasks an offer begins with, as in the snapshot; 1 where not known.
-    `least_row`, `end_row` (P,): which rows of the minimum are the leaf's.
-    `usual` (P,): a leaf with the rows that most have, of which one task is an offer where known.
-    `first_column`, `end_column` (P,): the columns that a place and its siblings are scored by:
-        those of one criterion.
+    `known` (P,): whether this is a leaf served in whole tasks.
+    `demand` (P, R), in thousandths: one task's needs; zeros if unknown and at inner places.
+    `opening` (P,): tasks in the first grant on an agent, as in the snapshot; 1 if not known.
+    `least_row`, `end_row` (P,): the leaf's range of rows of the minimum.
+    `usual` (P,): whether the leaf has the usual rows of the minimum, and one task (if known) makes
+        an offer.
+    `first_column`, `end_column` (P,): the columns that score a place and its siblings: those of one
+        criterion.
     `additive` (P,): as in that `Criterion`.
     `amount_gain`, `task_gain`, `agent_gain` (G, P): as in each `Criterion`.
-    `residual` (K,): columns whose denominators are what is free now.
-    `overdue` (P,): a leaf that waited too long, and is served before the others.
-    `of_client` (C,): place of each client's leaf; -1 where it has none.
+    `residual` (K,): whether the column's denominators are what is free now.
+    `overdue` (P,): whether the leaf waited too long and is served before the others.
+    `of_client` (C,): place of each client's leaf; -1 if it has none.
     """
 
     client: Ints
@@ -54,15 +55,15 @@ class Places(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where everybody stands; changes with every grant.
+    """The state of the competition; changes with every grant.
 
-    `measure` (K, P): criterion after criterion: a column for each resource, and one that counts.
+    `measure` (K, P): criterion by criterion: a column per resource, and a count column.
     `denominator` (1, K) or (A, K); `served` (P,).
     `score` (P,): what the tournaments compare first.
     `out` (P,): takes no part in its tournament.
     `winner` (2 * P,): the tournaments, see `tournament`.
-    `spent` (P,): a place below which quotas leave nothing more to anybody in this stage, where
-        nothing is special; not all are known.
+    `spent` (P,): quotas are known to leave the clients below nothing more in this stage on agents
+        without special resources.
     """
 
     measure: Floats
@@ -79,17 +80,17 @@ class Agents(NamedTuple):
 
     `row` (J,): candidates, ascending.
     `free` (A, R), in thousandths; `minimum` (M, R), in thousandths.
-    `barred` (A, W): bits of the clients that may not be served on an agent, be it that they are
-        excluded or that their filters cover all that they could be offered.
-    `barring` (A,): agents that may have such a bit; the others need not be asked for it.
+    `barred` (A, W): bits of the clients that an agent may not serve, because they are excluded or
+        because their filters cover all that they could be offered.
+    `barring` (A,): agents that may have such a bit; the others need no lookup.
     `head` (A,); `next`, `client` (X,); `amount` (X, K), in thousandths; `plain_kind` (R,).
     `largest` (A, K), in thousandths: the filters: `Filters` of the snapshot.
     `start` (A + 1,).
     `special`, `special_free` (E,): `Specials` of the snapshot: row and free.
-    `special_whole` (E,), in thousandths: what was free of it at first.
-    `taker` (E,): the place that was given a shared volume; -1: nobody.
-    `stands` (A, W): bits of the clients with known demands that were given something of an agent in
-        this cycle, so that there is an offer to add to. Without rows where no rule `joins`.
+    `special_whole` (E,), in thousandths: what was free of it initially.
+    `taker` (E,): the place that was granted a shared volume; -1 if none.
+    `stands` (A, W): bits of the clients with known demands that were granted something of an agent
+        in this cycle, so that there is an offer to add to. No rows if `Rule.joins` is false.
     `holder` (H,): as in the snapshot.
     """
 
@@ -114,7 +115,7 @@ class Agents(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """The special kinds, each (S,), and (S, W): as in `Specials` of the snapshot."""
+    """The special kinds, (S,) each, `reach` (S, W): as in `Specials` of the snapshot."""
 
     kind: Ints
     column: Ints
@@ -125,17 +126,17 @@ class Kinds(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What kind of criterion it is.
+    """Properties of the criteria and the snapshot that select code paths.
 
     `shared`: one denominator for all agents.
     `residual`: some denominators are what is free now.
-    `counts_agents`: somebody gains by the agent.
+    `counts_agents`: some client gains by an agent.
     `bounded`: there are quotas.
-    `simple`: offers are all that is free, or a task of it: nothing is special, bounded or held
+    `simple`: every offer is all that is free, or one task: nothing is special, bounded or held
         back.
-    `several`: somebody's offers begin with several tasks.
-    `joins`: so it matters whether there is an offer to add to: then, or where somebody is served in
-        tasks and something is special.
+    `several`: some clients' offers begin with several tasks.
+    `joins`: it matters whether there is an offer to add to: if `several`, or if some client is
+        served in tasks and some resources are special.
     `stage`: see `stages_of`.
     """
 
@@ -150,16 +151,16 @@ class Rule(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """When the loops change from one method to another: matters for speed, never for grants.
+    """When the loops switch between methods; affects speed, never grants.
 
-    `tries`: how many clients are tried in their order before an agent's visit looks through all.
-    `groups`: how many kinds of agents (equal denominators) are handled kind by kind at most.
-    `few`: how many of the best agents are kept for a client where all agents are scored at once.
-    `block`: how many agents the search for the best fit looks at together.
-    `looks`: how many looks at a pair may be in vain, for each pair of an agent and a word of
-        clients, before all pairs are looked at by words.
-    `ladders_from`: from how many agents on clients are put on ladders. For fewer, to put thousands
-        of clients there costs more than it spares.
+    `tries`: clients tried in order before an agent's visit looks through all.
+    `groups`: most kinds of agents (equal denominators) that are handled kind by kind.
+    `few`: best agents kept for a client if all agents are scored at once.
+    `block`: agents that the best-fit search examines together.
+    `looks`: failed looks at a pair, per pair of an agent and a word of clients, before all pairs
+        are looked at by words.
+    `ladders_from`: number of agents from which clients are put on ladders. For fewer, putting
+        thousands of clients there costs more than it saves.
     """
 
     tries: int = 8
@@ -171,14 +172,14 @@ class Effort(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a leaf would be offered on an agent; the same arrays are used for every offer.
+    """What a leaf would be offered on an agent; the arrays are reused for every offer.
 
     `plain` (R,), in thousandths.
-    `whole` (R,), in thousandths: by column, with what is special.
+    `whole` (R,), in thousandths: by column, including special resources.
     `bounded` (R,), in thousandths: the part of it that counts against quota.
     `ceiling` (R,), in thousandths: the most that may count.
     `special` (T,), in thousandths: of each of the agent's special rows.
-    `tasks` (1,): how many it is made of; 0: it is not made of tasks.
+    `tasks` (1,): number of tasks; 0 if it is not made of tasks.
     `before` (3, R), `special_before` (T,): plain, whole, bounded and special without its last task.
     """
 
@@ -193,9 +194,9 @@ class Offer(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """All of it together, as most steps take it.
+    """All of these together, as most steps take them.
 
-    `ladders`: the clients by what they want, see `core.wants`; without layers for few agents.
+    `ladders`: the clients by their wants, see `core.wants`; without layers for few agents.
     """
 
     places: Places
@@ -211,11 +212,12 @@ class Scene(NamedTuple):
 class Log(NamedTuple):
     """The grants so far; grown when full.
 
-    `length` (2,): grants, and special parts of them.
+    `length` (2,): number of grants, and of their special parts.
     `place`, `agent`, `tasks` (G,); `amount` (G, R), in thousandths.
-    `last_on_agent` (A,): latest grant on each agent; -1 where there is none.
-    `previous` (G,): the grant before on the same agent.
-    `part_of`, `part`, `part_amount` (Y,): special parts: of which grant, which row of the agents'
+    `last_on_agent` (A,): latest grant on each agent; -1 if none.
+    `previous` (G,): the previous grant on the same agent.
+    `part_of`, `part`, `part_amount` (Y,): special parts: their grant, their row among the agents'
+        special rows, and their amount.
         special rows, and how much.
     """
 

@@ -1,7 +1,7 @@
-"""How the arrays of the compiled loops are made from a snapshot, and grants from their log.
+"""Build the compiled loops' arrays from a snapshot, and grants from their log.
 
-Numba compiles a function once for each combination of argument types. So every array goes in with
-one type, whatever the caller's flags: read-only where it is only read, the loop's own where not.
+Numba compiles a function once per combination of argument types. So every array is passed with one
+type, whatever the caller's flags: read-only if it is only read, a copy if the loop writes it.
 """
 
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ from allocator.policies.filling.scene.scoring import USUAL
 def scene_of(
     snapshot: Snapshot, criteria: Sequence[Criterion], effort: Effort | None = None
 ) -> Scene:
-    """Put together all that the loops work on.
+    """Build the scene of a cycle.
 
-    `criteria`: one for each scheme of the tree.
-    `effort`: of those who fill it; None: nobody does.
-    Raises CriterionError where the loops cannot go by one of them.
+    `criteria`: one per scheme of the tree.
+    `effort`: of the loop that fills it; None if no loop does.
+    Raises CriterionError if the loops cannot use one of them.
     """
     blocks = lay_out(snapshot, criteria)
     places, node = places_of(snapshot, blocks)
@@ -66,7 +66,7 @@ def _ladders_of(snapshot: Snapshot, effort: Effort | None) -> Ladders:
 
 @memoize()
 def _no_ladders(words: int) -> Ladders:
-    """Nobody stands on any; so nothing is known of what clients want."""
+    """Ladders without clients: nothing is known about what clients want."""
     none, nobody = np.zeros(0, np.int64), np.zeros((0, words), np.uint64)
     empty = Ladders(none, none, none, none, nobody, nobody, np.zeros(words, np.uint64))
     return Ladders(*map(_fixed_view, empty))
@@ -76,7 +76,7 @@ def _no_ladders(words: int) -> Ladders:
 def _ladders(
     known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints, client: Ints, width: int
 ) -> Ladders:
-    """Put the clients of the leaves on ladders; `width`: words of their bits."""
+    """Put the leaves' clients on ladders; `width`: words of their bits."""
     wants = wants_of(known, demand, minimum, minimum_rows)
     return Ladders(*map(_fixed_view, ladders_of(wants, client, np.arange(width))))
 
@@ -90,8 +90,6 @@ class _Layout(NamedTuple):
 
     `node` (P,): the node of each place.
     `leaf`, `of_leaf` (L,): the places that are leaves, ascending, and their clients.
-    `client`, `parent`, `first`, `last` (P,).
-    `of_client` (C,): as in `Places`.
     """
 
     node: Ints
@@ -108,13 +106,13 @@ class _Layout(NamedTuple):
 def _layout(
     client_of_leaf: Ints, parent: Ints, child_start: Ints, child: Ints, leaf_of_client: Ints
 ) -> _Layout:
-    """Renumber the tree so that the children of a node are neighbours."""
-    # `child` lists the children family by family: that is the order of the places. The root is
-    # nobody's child and comes last. `place` is the way back.
+    """Renumber the tree so that a node's children are adjacent."""
+    # `child` lists the children family by family, which is the order of the places. The root has
+    # no parent and comes last. `place` is the inverse.
     node = np.append(child, len(parent) - 1)
     place = np.empty_like(node)
     place[node] = np.arange(len(node))
-    # Among the nodes leaves come first, so a node's number says whether it is one.
+    # Leaves come first among the nodes, so a node's number tells whether it is one.
     is_leaf = node < len(client_of_leaf)
     leaf = np.flatnonzero(is_leaf)
     of_leaf = client_of_leaf[node[leaf]]
@@ -122,7 +120,7 @@ def _layout(
     client[leaf] = of_leaf
     of_client = np.full(len(leaf_of_client), -1)
     of_client[of_leaf] = leaf
-    # What points to nodes is translated to places.
+    # Translate references to nodes into references to places.
     above = parent[node]
     return _Layout(
         node=fixed(node),
@@ -137,7 +135,7 @@ def _layout(
 
 
 def places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
-    """Put the clients in their places; gives the places, and the node of each place, (P,)."""
+    """Build the places; return them, and the node of each place, (P,)."""
     tree, criteria = snapshot.tree, blocks.criteria
     layout = _layout(
         tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client
@@ -159,7 +157,7 @@ def places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
 
 
 class _Terms(NamedTuple):
-    """What the clients are served with, and when: as in the snapshot, (C,) or (C, more)."""
+    """How and when clients are served: as in the snapshot, (C,) or (C, ...)."""
 
     known: Bools
     demand: Ints
@@ -169,7 +167,7 @@ class _Terms(NamedTuple):
 
 
 class _Gains(NamedTuple):
-    """What the criteria count of a grant, one after another, (C,) each."""
+    """What the criteria count of a grant, one per criterion, (C,) each."""
 
     amount: tuple[Floats, ...]
     task: tuple[Floats, ...]
@@ -181,7 +179,7 @@ class _Gains(NamedTuple):
 def _places(
     layout: _Layout, terms: _Terms, gains: _Gains, score_by: tuple[Ints, Ints, Bools, Floats]
 ) -> Places:
-    """Put what is known of clients in their places; `score_by`: first, end, additive, weight."""
+    """Build the places from clients' terms; `score_by`: first, end, additive, weight."""
     count, leaf, of_leaf = len(layout.node), layout.leaf, layout.of_leaf
     # Only leaves have a demand, and only those served in whole tasks.
     known = np.zeros(count, np.bool_)
@@ -199,7 +197,7 @@ def _places(
     overdue[leaf] = terms.overdue[of_leaf]
 
     def gain(values: Sequence[Floats]) -> Floats:
-        """Put values by client, (C,) for each criterion, in their places: (G, P)."""
+        """Arrange values by client, (C,) per criterion, by place: (G, P)."""
         result = np.zeros((len(values), count))
         for row, each in zip(result, values, strict=True):
             row[leaf] = each[of_leaf]
@@ -232,8 +230,8 @@ def _places(
 
 
 def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) -> Standing:
-    """Say where everybody stands at the start of the cycle."""
-    # If one criterion has a denominator for each agent, the shared ones are repeated for each.
+    """Build the state of the competition at the start of the cycle."""
+    # If one criterion has a denominator per agent, repeat the shared ones for each.
     rows = max(len(each.denominator) for each in criteria)
     denominators = [
         np.broadcast_to(each.denominator, (rows, each.denominator.shape[1])) for each in criteria
@@ -264,7 +262,7 @@ def _stacked(tables: Sequence[Floats]) -> Floats:
 
 
 def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
-    """Take over the agents; `free` is copied, so that the snapshot can be used again."""
+    """Build the agents' arrays; those that the loops change are copies."""
     filters, specials = snapshot.filters, snapshot.specials
     barring = snapshot.excluding | (filters.head >= 0)
     return Agents(
@@ -290,7 +288,7 @@ def _agents_of(snapshot: Snapshot, *, joins: bool) -> Agents:
 
 
 def _kinds_of(snapshot: Snapshot) -> Kinds:
-    """Take over the special kinds."""
+    """Build the arrays of special kinds."""
     specials = snapshot.specials
     return Kinds(
         kind=read_only(specials.kind, np.int64),
@@ -303,7 +301,7 @@ def _kinds_of(snapshot: Snapshot) -> Kinds:
 
 
 def _bounds_of(snapshot: Snapshot) -> Bounds:
-    """Take over the bounds, those that change as copies."""
+    """Build the bounds; those that change are copies."""
     bounds = snapshot.bounds
     return Bounds(
         of_client=read_only(bounds.of_client, np.int64),
@@ -317,10 +315,10 @@ def _bounds_of(snapshot: Snapshot) -> Bounds:
 
 
 def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
-    """Sum up what kind of criteria these are, and what stands in the way."""
-    # Something is bounded where quotas are, or where headroom is kept back.
+    """Derive the rule from the criteria and the snapshot."""
+    # Grants are bounded if there are quotas, or if headroom is kept back.
     bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
-    # A minimum of its own makes a client's offers unusual, as one that is more than a task.
+    # A minimum of its own, or one above a task, makes a client's offers unusual.
     known, client = characterised(snapshot), snapshot.tree.client
     several = _has_any(opens_with_several(known, snapshot.opening), client)
     unusual = several or not _is_usual(snapshot.minimum_rows, client)
@@ -349,7 +347,7 @@ def _has_any(marked: Bools, client: Ints) -> bool:
 
 @memoize()
 def _is_usual(minimum_rows: Ints, client: Ints) -> bool:
-    """Say whether nobody has a minimum of its own: row 0, which is no client, has the usual one."""
+    """Whether all clients have the usual minimum, that of row 0, which is no client."""
     return bool((minimum_rows[client] == minimum_rows[0]).all())
 
 
@@ -369,7 +367,7 @@ def _empty_offer(snapshot: Snapshot) -> Offer:
 
 
 def empty_log(snapshot: Snapshot) -> Log:
-    """Make room for as many grants as an oblivious cycle has at most."""
+    """Make room for as many grants as an oblivious cycle makes at most."""
     size, parts = len(snapshot.agents) + 1, len(snapshot.specials.row) + 1
     return Log(
         length=np.zeros(2, np.int64),
@@ -386,9 +384,9 @@ def empty_log(snapshot: Snapshot) -> Log:
 
 
 def grants_of(log: Log, scene: Scene) -> Grants:
-    """Show the log as grants."""
+    """Convert the log to grants."""
     places, agents = scene.places, scene.agents
-    # From places back to clients, and from positions in the agents' lists to special rows.
+    # Map places back to clients, and positions in the agents' lists to special rows.
     count, parts = log.length.tolist()
     return Grants(
         client=places.client[log.place[:count]],
@@ -402,13 +400,10 @@ def grants_of(log: Log, scene: Scene) -> Grants:
 
 
 def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
-    """View an array so that numba sees the one type that it was compiled for.
-
-    It is copied only where its type or layout is another.
-    """
+    """View an array as the type that numba compiled for; copy only if type or layout differ."""
     return loop_view(np.asarray(array, dtype))
 
 
 def own(array: np.ndarray, dtype: type) -> np.ndarray:
-    """Copy an array, so that the loops may write it."""
+    """Copy an array for the loops to write."""
     return np.array(array, dtype, order="C", copy=True)

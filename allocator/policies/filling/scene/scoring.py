@@ -1,8 +1,8 @@
-"""The steps that both loops are made of: stages, chance, scores, who is alive.
+"""The steps that both loops share: stages, random numbers, scores, live places.
 
-Stages: first those are served who are owed part of a guarantee, as far as it brings them nearer to
-it; then those who waited too long, with one grant each; then everybody; at last, what is reserved
-and makes no whole task is offered to those it is reserved for.
+Stages: first clients with an unmet guarantee, as far as a grant brings them nearer to it; then
+overdue clients, one grant each; then all clients; last, reserved resources that make no whole task
+are offered to those they are reserved for.
 
 References
 ----------
@@ -27,7 +27,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 @hot
 def next_word(state: Words) -> np.uint64:
-    """Draw 64 random bits by splitmix64 [1]_; the state is one word, and moves on."""
+    """Draw 64 random bits by splitmix64 [1]_, advancing the one-word state."""
     state[0] += _GAMMA
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
@@ -38,7 +38,6 @@ def next_word(state: Words) -> np.uint64:
 @hot
 def draw(state: Words, bound: int) -> int:
     """Draw a number below `bound` (< 2**32): the upper half of its product with 32 random bits."""
-    # Multiply and shift spreads 32 random bits over 0 .. bound - 1, without a division.
     high = next_word(state) >> np.uint64(32)
     return int(np.int64((high * np.uint64(bound)) >> np.uint64(32)))
 
@@ -48,7 +47,7 @@ def score(places: Places, standing: Standing, place: int, denominator: Floats, r
     """Score of a place against one row of denominators (any, K)."""
     weight, additive = places.weight[place], places.additive[place]
     result = 0.0
-    # The largest part of all columns, or their sum. A measure of 0 counts as 0, even against a
+    # The largest part of all columns, or their sum. A measure of 0 contributes 0 even against a
     # denominator of 0.
     for k in range(places.first_column[place], places.end_column[place]):
         measure = standing.measure[k, place]
@@ -63,8 +62,8 @@ def score(places: Places, standing: Standing, place: int, denominator: Floats, r
 
 @compiled
 def mark_alive(places: Places, alive: np.ndarray) -> None:
-    """Given which leaves live, mark the inner places that have a living leaf below them."""
-    # Inner places start as not alive, and are marked by any child that is.
+    """Mark the inner places that have a live leaf below them."""
+    # Inner places start as not alive; any live child marks them.
     for place in range(len(alive)):
         if places.client[place] < 0:
             alive[place] = False
@@ -79,7 +78,7 @@ def score_siblings(
 ) -> None:
     """Score all children of a place against one row of the denominators.
 
-    Gives what `score` gives, in loops over slices, which the compiler vectorises.
+    Same result as `score`, in loops over slices that the compiler vectorises.
     """
     first, last = places.first[parent], places.last[parent]
     result, weight = scores[first:last], places.weight[first:last]
@@ -88,7 +87,7 @@ def score_siblings(
     additive = places.additive[first]
     for k in range(places.first_column[first], places.end_column[first]):
         against = standing.denominator[row, k]
-        # An infinite denominator means that the column plays no part.
+        # A column with an infinite denominator does not count.
         if against < np.inf:
             add_parts(standing.measure[k, first:last], weight, against, additive, result)
 
@@ -99,7 +98,7 @@ def add_parts(
 ) -> None:
     """Combine one column's parts into scores."""
     if additive:
-        # Divided in any case and chosen afterwards: a loop without branches can be vectorised.
+        # Divide unconditionally, then select: a loop without branches can be vectorised.
         for i in range(len(result)):
             part = measure[i] / (against * weight[i])
             result[i] += part if measure[i] > 0.0 else 0.0
@@ -111,7 +110,7 @@ def add_parts(
 
 @hot
 def rescore_upwards(places: Places, standing: Standing, place: int) -> None:
-    """Score a place and all above it anew, for criteria with one denominator for all agents."""
+    """Rescore a place and its ancestors, for criteria with one denominator for all agents."""
     while places.parent[place] >= 0:
         standing.score[place] = score(places, standing, place, standing.denominator, 0)
         tournament.rematch(places, standing, place)

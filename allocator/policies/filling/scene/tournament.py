@@ -1,9 +1,8 @@
-"""Tournaments: who is first among the children of each place, kept up to date in O(log children).
+"""Tournaments: the first among each place's children, kept up to date in O(log children).
 
-There is a tree for each inner place, all in one array: the children of a place stand in
-``winner[first + last : 2 * last]``, and above them, pair by pair, the better of two, up to
-``winner[2 * first + 1]``, the best of all. Order: who takes part, then score, then turn, then
-place.
+All trees share one array: the children of a place are in ``winner[first + last : 2 * last]``, and
+above them, pair by pair, the better of two, up to ``winner[2 * first + 1]``, the best of all.
+Order: those that take part first, then by score, turn and place.
 """
 
 from allocator.core.snapshot import Floats
@@ -13,7 +12,7 @@ from allocator.policies.filling.scene.loop_arrays import Places, Standing
 
 @hot
 def is_before(standing: Standing, scores: Floats, one: int, other: int) -> bool:
-    """Say whether one place comes before another by score, then turn, then place."""
+    """Whether one place comes before another by score, then turn, then place."""
     if scores[one] != scores[other]:
         return scores[one] < scores[other]
     if standing.served[one] != standing.served[other]:
@@ -23,7 +22,7 @@ def is_before(standing: Standing, scores: Floats, one: int, other: int) -> bool:
 
 @hot
 def _beats(standing: Standing, one: int, other: int) -> bool:
-    """Say whether one place comes before another; never a tie."""
+    """Whether one place comes before another; never a tie."""
     if standing.out[one] != standing.out[other]:
         return standing.out[other]
     return is_before(standing, standing.score, one, other)
@@ -31,14 +30,14 @@ def _beats(standing: Standing, one: int, other: int) -> bool:
 
 @compiled
 def begin(places: Places, standing: Standing) -> None:
-    """Play every match once."""
+    """Play every match."""
     for place in range(len(places.parent)):
         first, last = places.first[place], places.last[place]
         count = last - first
         # The lowest row of the tree: the children themselves.
         for i in range(count):
             standing.winner[2 * first + count + i] = first + i
-        # From there upwards, the better of each pair wins.
+        # Above it, the better of each pair wins.
         for i in range(count - 1, 0, -1):
             one = standing.winner[2 * first + 2 * i]
             other = standing.winner[2 * first + 2 * i + 1]
@@ -47,24 +46,23 @@ def begin(places: Places, standing: Standing) -> None:
 
 @hot
 def champion(places: Places, standing: Standing, place: int) -> int:
-    """Return the best child of an inner place; it may be out when all are, or -1: it has none."""
+    """Return the best child of an inner place: it may be out if all are; -1 if it has none."""
     first = places.first[place]
     return standing.winner[2 * first + 1] if first < places.last[place] else -1
 
 
 @hot
 def rematch(places: Places, standing: Standing, place: int) -> None:
-    """Play the matches of a place again after its score, `served` or `out` changed."""
+    """Replay a place's matches after its score, `served` or `out` changed."""
     parent = places.parent[place]
     if parent < 0:
         return
     first = places.first[parent]
     base = 2 * first
-    # Where the place stands among its siblings in the lowest row.
+    # The position of the place in the lowest row.
     i = places.last[parent] - first + place - first
     while i > 1:
-        # ``i ^ 1`` is the opponent, ``i >> 1`` the match that the two decide. Other matches do
-        # not change.
+        # ``i ^ 1`` is the opponent, ``i >> 1`` their match. Other matches do not change.
         one, other = standing.winner[base + i], standing.winner[base + (i ^ 1)]
         i >>= 1
         standing.winner[base + i] = one if _beats(standing, one, other) else other

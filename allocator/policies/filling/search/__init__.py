@@ -1,4 +1,4 @@
-"""Where the next grant goes: indexes over agents, so that a step does not look at all of them.
+"""Find where the next grant goes: indexes over agents, so that a step does not scan all of them.
 
-Begin with `agent_index`.
+Start with `agent_index`.
 """

@@ -1,15 +1,15 @@
-"""The agents as the search for the best one sees them, and which of them can serve whom.
+"""The agents as seen by the search for the best one, and which clients each can serve.
 
-Agents are looked at by *slot*, their rank among the cycle's candidates, so that the lowest slot is
-the lowest row. Whoever cannot be served on an agent never can be again within a cycle, for what is
-free only shrinks: so what was found out is remembered in bits. There is one exception, see
+Agents are addressed by *slot*, their rank among the cycle's candidates, so the lowest slot is the
+lowest row. Within a cycle, a client that cannot be served on an agent never can be again, because
+free amounts only shrink; so failures are remembered in bits. For the one exception see
 `look_again`.
 
-A place does best on the agent with its smallest score. Where few denominators occur, agents of
-equal denominators form a group, in which the lowest that can serve somebody is the best; it only
-moves upwards, so a cursor for each place and group finds it. Otherwise all agents are scored at
-once, and the best few are kept: as long as the best of them is better than the others can have
-become since, it is the best of all.
+A place does best on the agent with its smallest score. If there are few distinct denominators,
+agents with equal ones form a group, whose best is the lowest that can serve a client. It only moves
+upwards, so a cursor per place and group finds it. Otherwise all agents are scored at once, and the
+best few are kept: as long as the best of them is better than the others can have become since, it
+is the best of all.
 """
 
 from typing import NamedTuple
@@ -35,36 +35,34 @@ from allocator.policies.filling.search.hopeful import Hopes
 class AgentIndex(NamedTuple):
     """The agents as the search sees them.
 
-    `start` (G + 1,): group g holds ``member[start[g]:start[g + 1]]``; no groups: all agents are
-        scored at once.
+    `start` (G + 1,): group g holds ``member[start[g]:start[g + 1]]``; without groups, all agents
+        are scored at once.
     `member` (J,): slots, ascending in a group.
-    `position` (J,): where each slot stands in `member`; empty without groups.
-    `skip` (2, J + 1): a position in `member` at or before the next one that is not empty; row 1:
-        for places that are `plain_only`, for which a `bare` agent is empty, too.
-    `cursor` (P, G): position in `member` before which nobody can serve below the place.
-    `value` (J,): scores, for one look.
-    `against` (K, J): denominators by slot, where all agents are scored at once.
+    `position` (J,): the position of each slot in `member`; empty without groups.
+    `skip` (2, J + 1): a position in `member` at or before the next one that is not empty; row 1 is
+        for `plain_only` places, for which `bare` agents count as empty.
+    `cursor` (P, G): position in `member` before which no agent can serve below the place.
+    `value` (J,): scores, for one search.
+    `against` (K, J): denominators by slot, if all agents are scored at once.
     `few` (P, S): then, for each place, the slots that were best when all were scored, best first.
-    `few_count` (P,): how many there are; fewer than S: nobody else could serve below the place. -1:
+    `few_count` (P,): number of these; fewer than S: no other agent could serve below the place. -1:
         none yet.
     `few_last` (P,): score of the last of them at that time.
     `few_measure` (K, P): measure of the place at that time.
-    `held` (C, R), in thousandths: for the best fit: what everybody holds; changes with every grant.
-    `direction` (P, R), in thousandths: for the best fit: the demand, or what is held where it is
-        unknown.
+    `held` (C, R), in thousandths: for best fit: each client's holdings; changes with every grant.
+    `direction` (P, R), in thousandths: for best fit: the demand, or the holdings if unknown.
     `offerable` (J,): all that is plain and free makes an offer.
-    `empty` (J,): nothing is free, or nothing that quotas leave to anybody.
+    `empty` (J,): nothing is free, or nothing that quotas leave to any client.
     `bare` (J,): nothing plain is free.
-    `plain_only` (P,): places below which nobody may have anything special.
-    `alive` (P,): places below which there is a leaf that takes part in this stage.
-    `unable` (P, ceil(J / 64)): bit of each slot that can serve nobody below the place; not all are
-        known.
-    `below` (L,): leaves, those below each place side by side.
+    `plain_only` (P,): places without a client below that may have anything special.
+    `alive` (P,): places with a leaf below that takes part in this stage.
+    `unable` (P, ceil(J / 64)): bit of each slot known to be unable to serve below the place.
+    `below` (L,): leaves, ordered so that those below each place are adjacent.
     `low`, `high` (P,): the leaves below a place are ``below[low:high]``.
-    `least` (P, R), in thousandths: in each resource the smallest demand below the place.
+    `least` (P, R), in thousandths: per resource the smallest demand below the place.
     `precheck`: what quotas leave.
-    `hopes`, `hopeful` (64, W), `square` (64,): room for the look at all pairs.
-    `looks` (2,): looks in vain since the last one, and how many there may be.
+    `hopes`, `hopeful` (64, W), `square` (64,): buffers for the bulk check of all pairs.
+    `looks` (2,): failed checks since the last bulk check, and how many there may be.
     """
 
     start: Ints
@@ -101,8 +99,8 @@ class AgentIndex(NamedTuple):
 def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count, slots, resources = len(places.parent), len(agents.row), agents.free.shape[1]
-    # With groups there is a cursor for each place and group; without, the lists of the best few.
-    # What is not used has no rows, and costs nothing.
+    # With groups there is a cursor per place and group; without, lists of the best few. Unused
+    # arrays have no rows.
     start, member = _groups(standing, agents, rule, effort.groups)
     groups = len(start) - 1
     columns = standing.denominator.shape[1]
@@ -148,12 +146,12 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         np.array([0, effort.looks * agents.barred.shape[1] * slots]),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, field.alive)
-    # The demand is unknown: best fit goes by what the client holds instead.
+    # For a client with unknown demand, best fit uses its holdings instead.
     for place in range(count):
         if places.client[place] >= 0 and not places.known[place]:
             for r in range(resources):
                 field.direction[place, r] = held[places.client[place], r]
-    # Fill in what is known about each agent at the start.
+    # Evaluate each agent's initial state.
     for slot in range(slots):
         _look_at(places, standing, agents, field, slot)
         if rule.bounded:
@@ -166,7 +164,7 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
 
 @allocating
 def _plain_only(scene: Scene) -> Bools:
-    """Mark the places below which nobody may have anything special, (P,)."""
+    """Mark the places without a client below that may have anything special, (P,)."""
     places, reach = scene.places, scene.kinds.reach
     anything = np.zeros(reach.shape[1], np.uint64)
     for special in range(len(reach)):
@@ -184,7 +182,7 @@ def _plain_only(scene: Scene) -> Bools:
 
 @allocating
 def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> tuple[Ints, Ints]:
-    """Group slots by their denominators; no groups where these change or there are too many."""
+    """Group slots by denominators; no groups if these change or there are too many."""
     slots = len(agents.row)
     group = np.zeros(slots, np.int64)
     representative = np.zeros(max(groups_max, 1), np.int64)
@@ -192,7 +190,7 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
     # Denominators that follow what is free change with each grant: no groups.
     if rule.residual:
         return np.zeros(1, np.int64), np.zeros(0, np.int64)
-    # Compare each agent with one of each group found so far. There are few groups, or we give up.
+    # Compare each agent with one of each group found so far; give up if there are many groups.
     if not rule.shared:
         for slot in range(slots):
             g = 0
@@ -204,8 +202,7 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
                 representative[g] = agents.row[slot]
                 groups += 1
             group[slot] = g
-    # A counting sort: count the members, add up to starting positions, then put each slot in. The
-    # slots come in ascending order, and stay so in each group.
+    # A counting sort. Slots come in ascending order, and stay so in each group.
     start = np.zeros(groups + 1, np.int64)
     for slot in range(slots):
         start[group[slot] + 1] += 1
@@ -230,11 +227,11 @@ def _are_equal(standing: Standing, one: int, other: int) -> bool:
 
 @allocating
 def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
-    """List the leaves so that those below each place are neighbours; with the smallest demands."""
+    """Order the leaves so that those below each place are adjacent; find the smallest demands."""
     count = len(places.parent)
     size = np.zeros(count, np.int64)
     least = places.demand.copy()
-    # Children come before parents: add up leaves and smallest demands from the bottom.
+    # Children come before parents: sum leaves and minimise demands from the bottom up.
     for place in range(count):
         if places.client[place] >= 0:
             size[place] = 1
@@ -245,7 +242,7 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
                     least[place, r] = least[child, r]
     low = np.zeros(count, np.int64)
     below = np.empty(size[count - 1], np.int64)
-    # From the root down, each place shares its range of `below` out among its children.
+    # From the root down, each place divides its range of `below` among its children.
     for place in range(count - 1, -1, -1):
         if places.client[place] >= 0:
             below[low[place]] = place
@@ -263,7 +260,7 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
 def _look_at(
     places: Places, standing: Standing, agents: Agents, field: AgentIndex, slot: int
 ) -> None:
-    """Find out about an agent after its free amounts changed."""
+    """Re-evaluate an agent after its free amounts changed."""
     agent = agents.row[slot]
     field.offerable[slot] = offers.is_offerable(places, agents, agent)
     field.bare[slot] = True
@@ -276,27 +273,27 @@ def _look_at(
 
 @compiled
 def note_grant(scene: Scene, field: AgentIndex, leaf: int, slot: int, more: bool) -> None:
-    """Note what the latest grant changed."""
+    """Record what the latest grant changed."""
     offer, client = scene.offer, scene.places.client[leaf]
-    # Best fit follows what is held where the demand is unknown.
+    # Best fit follows holdings if the demand is unknown.
     for r in range(field.direction.shape[1]):
         field.held[client, r] += offer.whole[r]
         if not scene.places.known[leaf]:
             field.direction[leaf, r] = field.held[client, r]
-    # With less free on it, the agent has to be looked at again.
+    # Less is free on the agent: evaluate it again.
     field.empty[slot] = not more
     _look_at(scene.places, scene.standing, scene.agents, field, slot)
 
 
 @compiled
 def look_again(field: AgentIndex, place: int, slot: int) -> None:
-    """Forget that an agent can serve nobody below a place.
+    """Forget that an agent cannot serve below a place.
 
-    A filter may cover a task in one kind of resource and not in another. Once the first kind is
+    A filter may cover a task in one kind of resource but not in another. Once the first kind is
     gone, the task would be offered in the second.
     """
     field.unable[place, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
-    # The search in the agent's group goes back to it. The best few have to be found anew.
+    # The search in the agent's group goes back to it; the best few must be found anew.
     for group in range(len(field.start) - 1):
         at = field.position[slot]
         if field.start[group] <= at < field.start[group + 1]:
@@ -332,13 +329,13 @@ def _can_serve_leaf(scene: Scene, field: AgentIndex, place: int, slot: int) -> b
 
 @hot
 def is_spent(scene: Scene, place: int) -> bool:
-    """Say whether quotas leave nobody below a place anything more, on any agent."""
+    """Whether quotas leave the clients below a place nothing more, on any agent."""
     return scene.standing.spent[place] and not len(scene.agents.special)
 
 
 @hot
 def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
-    """Say whether an agent can serve somebody below a place, and remember where it cannot."""
+    """Whether an agent can serve a client below a place; remembers failures."""
     if _has_nothing_for(field, place, slot):
         return False
     if not field.alive[place] or _is_unable(field, place, slot):
@@ -346,12 +343,12 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     agents = scene.agents
     agent = agents.row[slot]
     enough = True
-    # A quick test, where all that is free is plain: not even the smallest demand below the place
-    # fits. It spares the look at every leaf.
+    # A quick test if only plain resources are free: not even the smallest demand below the place
+    # fits.
     if agents.start[agent] == agents.start[agent + 1]:
         for r in range(agents.free.shape[1]):
             enough &= agents.free[agent, r] >= field.least[place, r]
-    # Nor can anybody below an inner place whose role's quota leaves nothing that is free here.
+    # Nor can any client below an inner place if its role's quota leaves nothing that is free here.
     if enough and scene.rule.bounded and scene.places.client[place] < 0:
         enough = quota_precheck.may_serve(scene, field.precheck, place, agent)
     if enough and field.looks[0] > field.looks[1]:
@@ -366,20 +363,20 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
                 return True
             all_spent &= spent[leaf] or not field.alive[leaf]
         spent[place] |= all_spent
-    # What is free only shrinks, so the answer stays the same for the rest of the cycle.
+    # Free amounts only shrink, so the answer holds for the rest of the cycle.
     _set_unable(field, place, slot)
     return False
 
 
 @compiled
 def _look_at_all(scene: Scene, field: AgentIndex) -> None:
-    """Note who cannot be served where, of all pairs at once, 64 clients and 64 agents at a time."""
+    """Mark all pairs that cannot be served, 64 clients and 64 agents at a time."""
     places = scene.places
     field.looks[0] = 0
     for block in range(field.unable.shape[1]):
         _look_at_block(scene, field, block)
         for word in range(field.hopeful.shape[1]):
-            # From the clients of each agent to the agents of each client.
+            # Transpose from clients per agent to agents per client.
             for i in range(64):
                 field.square[i] = field.hopeful[i, word]
             hopeful.turn(field.square)
@@ -387,7 +384,7 @@ def _look_at_all(scene: Scene, field: AgentIndex) -> None:
                 leaf = places.of_client[(word << 6) + bit]
                 if leaf >= 0:
                     field.unable[leaf, block] |= ~field.square[bit]
-        # An agent is of no use above those of whom it can serve nobody. Children come first.
+        # An agent cannot serve below a place if it cannot for any child. Children come first.
         for place in range(len(places.parent)):
             if places.client[place] < 0:
                 nobody = hopeful.ALL_BITS
@@ -399,7 +396,7 @@ def _look_at_all(scene: Scene, field: AgentIndex) -> None:
 
 @compiled
 def _look_at_block(scene: Scene, field: AgentIndex, block: int) -> None:
-    """Fill in whom each of 64 agents may be able to serve."""
+    """Compute which clients each of 64 agents may be able to serve."""
     field.hopeful[:] = hopeful.NO_BITS
     for i in range(min(64, len(scene.agents.row) - (block << 6))):
         slot = (block << 6) + i
@@ -412,18 +409,17 @@ def _look_at_block(scene: Scene, field: AgentIndex, block: int) -> None:
 
 
 _ROUNDED_DOWN = 1 - 1e-12
-"""Makes a lower bound a little lower, so that rounding errors cannot make it too high."""
+"""Lowers a lower bound a little, so that rounding errors cannot make it too high."""
 
 
 @compiled
 def smallest(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
-    """Return the slot with the smallest score of a place, the lowest on ties, and the score.
+    """Return the slot with a place's smallest score, the lowest on ties, and the score.
 
-    Only agents that can serve somebody below the place count; -1 where there is none.
+    Only agents that can serve a client below the place count; -1 if there are none.
     """
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
-    # No groups: use the best few that were kept, and score all agents only where these do not
-    # decide.
+    # No groups: use the best few, and score all agents only if these do not decide.
     if len(field.start) == 1:
         slot, score = _best_of_few(scene, field, place)
         if slot < 0:
@@ -431,17 +427,17 @@ def smallest(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
             slot = _keep_few(scene, field, place)
             score = field.value[slot]
         return slot, score
-    # Groups: all agents of a group give the same score, so each group is scored once, and its
-    # lowest agent that can serve somebody stands for it.
+    # Groups: all agents of a group have the same score, so each group is scored once, and its
+    # lowest able agent represents it.
     best, slot = 0.0, -1
     for group in range(len(field.start) - 1):
         row = 0 if rule.shared else agents.row[field.member[field.start[group]]]
         score = scoring.score(places, standing, place, standing.denominator, row)
         if slot >= 0 and score > best:
-            # Worse than the best group so far; its agents need not be looked at.
+            # Worse than the best group so far; skip its agents.
             continue
-        # Go on from where the last search in this group ended, for this place or for the one above
-        # it: before that nobody can serve.
+        # Continue from where the last search in this group ended, for this place or its parent: no
+        # agent before that can serve.
         at, end = field.cursor[place, group], field.start[group + 1]
         if places.parent[place] >= 0:
             at = max(at, field.cursor[places.parent[place], group])
@@ -459,13 +455,13 @@ def smallest(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
 
 @hot
 def _skip_unable(field: AgentIndex, place: int, at: int, end: int) -> int:
-    """Return the first position from here on, before an end, that is not known to be useless."""
+    """Return the first position in ``at .. end`` not known to be unable."""
     while at < end:
         slot = field.member[at]
         unable = field.unable[place, slot >> 6] >> np.uint64(slot & 63)
         if unable & np.uint64(1) == hopeful.NO_BITS:
             break
-        # Where there is one group, slots are positions: so many useless ones are one look.
+        # With a single group, slots are positions, so a whole word can be skipped at once.
         whole = len(field.start) == 2 and field.unable[place, slot >> 6] == hopeful.ALL_BITS
         at = min((at | 63) + 1, end) if whole else at + 1
     return at
@@ -473,14 +469,13 @@ def _skip_unable(field: AgentIndex, place: int, at: int, end: int) -> int:
 
 @hot
 def _skip_empty(field: AgentIndex, place: int, at: int) -> int:
-    """Return the first position from here on whose agent has something, maybe in another group."""
+    """Return the first position from `at` whose agent is not empty, maybe in another group."""
     end, skip = len(field.member), int(field.plain_only[place])
     while at < end and _has_nothing_for(field, place, field.member[at]):
         # The entry still points at itself, but its agent is empty: point it to the next one.
         if field.skip[skip, at] == at:
             field.skip[skip, at] = at + 1
-        # Halve the path on the way, so that later searches jump over empty agents (as in
-        # union-find).
+        # Halve the path, so that later searches jump over empty agents (as in union-find).
         following = field.skip[skip, at]
         field.skip[skip, at] = field.skip[skip, following]
         at = following
@@ -489,7 +484,7 @@ def _skip_empty(field: AgentIndex, place: int, at: int) -> int:
 
 @compiled
 def _score_all(places: Places, standing: Standing, field: AgentIndex, place: int) -> None:
-    """Score a place on every agent; gives what `scoring.score` gives."""
+    """Score a place on every agent; same result as `scoring.score`."""
     value, weight = field.value, places.weight[place]
     value[:] = 0.0
     for k in range(places.first_column[place], places.end_column[place]):
@@ -508,21 +503,21 @@ def _score_all(places: Places, standing: Standing, field: AgentIndex, place: int
 
 @compiled
 def _keep_few(scene: Scene, field: AgentIndex, place: int) -> int:
-    """Keep the slots of the smallest values that can serve below a place; returns the best, or -1.
+    """Keep the slots with the smallest values that can serve below a place; return the best, or -1.
 
     Lower slots come first on ties.
     """
     standing = scene.standing
     few, value, size = field.few[place], field.value, field.few.shape[1]
     count, last = 0, 0.0
-    # A short sorted list of the best. Slots come in ascending order, so only a smaller value may
-    # displace one that is in the list; ties stay with the lower slot.
+    # A short sorted list of the best. Slots come in ascending order, so only a smaller value
+    # displaces a listed one; ties stay with the lower slot.
     for slot in range(len(value)):
         if count == size and value[slot] >= last:
             continue
         if not can_serve(scene, field, place, slot):
             continue
-        # Insert: move the worse ones one position to the back. The last falls out of a full list.
+        # Insert by shifting worse ones back; the last drops out of a full list.
         at = min(count, size - 1)
         while at > 0 and value[few[at - 1]] > value[slot]:
             few[at] = few[at - 1]
@@ -530,8 +525,8 @@ def _keep_few(scene: Scene, field: AgentIndex, place: int) -> int:
         few[at] = slot
         count = min(count + 1, size)
         last = value[few[count - 1]]
-    # Remember how good the worst of them is, and the measures at this time. `_best_of_few` needs
-    # both to say whether anybody outside the list can be better.
+    # Remember the worst value and the measures at this time: `_best_of_few` needs both to tell
+    # whether an agent outside the list can be better.
     field.few_count[place], field.few_last[place] = count, last
     for k in range(len(standing.measure)):
         field.few_measure[k, place] = standing.measure[k, place]
@@ -540,15 +535,15 @@ def _keep_few(scene: Scene, field: AgentIndex, place: int) -> int:
 
 @compiled
 def _best_of_few(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
-    """Return the best of those kept, if it must be the best of all, and its score; -1 if not.
+    """Return the best of those kept and its score if it must be the best of all; else slot -1.
 
-    The others had a score of at least `few_last`. It can only have grown, and has grown as much as
-    the column of the measure that grew least, whatever column decides it.
+    The others had a score of at least `few_last`. It has grown at least as much as the column of
+    the measure that grew least, whichever column decides the score.
     """
     places, standing = scene.places, scene.standing
     count, size = field.few_count[place], field.few.shape[1]
     best, slot = 0.0, -1
-    # The best of the list by the scores of this moment.
+    # The best of the list by current scores.
     for i in range(count):
         other = field.few[place, i]
         if can_serve(scene, field, place, other):
@@ -556,17 +551,17 @@ def _best_of_few(scene: Scene, field: AgentIndex, place: int) -> tuple[int, floa
             score = scoring.score(places, standing, place, standing.denominator, row)
             if slot < 0 or score < best or (score == best and other < slot):
                 best, slot = score, other
-    # A list that is not full holds all that could serve, so its best is the best of all.
+    # A list that is not full holds all able agents, so its best is the best of all.
     if slot < 0 or count < size:
         return slot, best
-    # How much every score outside the list has grown at least.
+    # The minimum growth of every score outside the list.
     growth = np.inf
     for k in range(places.first_column[place], places.end_column[place]):
         if field.few_measure[k, place] > 0.0:
             growth = min(growth, standing.measure[k, place] / field.few_measure[k, place])
     last = field.few_last[place]
-    # Nothing grew: the bound is exact, and on a tie the lower slot wins. A bound that grew is a
-    # computed number, so only a clear lead counts.
+    # Without growth the bound is exact, and on a tie the lower slot wins. Otherwise the bound is
+    # rounded, so only a clear lead counts.
     if growth <= 1.0 or growth == np.inf:
         if best < last or (best == last and slot <= field.few[place, size - 1]):
             return slot, best

@@ -1,8 +1,8 @@
-"""The agent whose free amounts are nearest in proportion to what a client needs: best fit.
+"""Best fit: the agent whose free amounts are nearest in proportion to a client's demand.
 
-Agents are sorted by the proportions of what is free on them, and cut into blocks, over which stands
-a binary tree. Each node of it knows between what bounds the proportions below it lie, so that most
-of the tree is not walked: none of the agents there can be nearer than the nearest found so far.
+Agents are sorted by the proportions of their free amounts and cut into blocks, under a binary tree.
+Each node bounds the proportions below it, so most of the tree is skipped: no agent there can be
+nearer than the nearest found so far.
 """
 
 from typing import NamedTuple
@@ -15,33 +15,32 @@ from allocator.policies.filling.scene.loop_arrays import Agents, Scene
 from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
 
 _DEPTH = 64
-"""More than any tree has."""
+"""Capacity of the walk's stack; no tree is that deep."""
 _SORTS = 4
-"""How often the agents are sorted anew while each of them is given something once."""
+"""Re-sort after this fraction (1 / _SORTS) of the agents changed."""
 _NOBODY = -1
 
 
 class FitIndex(NamedTuple):
     """The sorted agents, and the tree over their B blocks, for each unit.
 
-    A *unit* is the resource that proportions are counted in: the first one that somebody needs.
-    Mostly there is one, so the agents are sorted by a unit only when it is asked for. The nodes of
-    a tree are 1, the root, to 2 B - 1; those below ``i`` are ``2 * i`` and ``2 * i + 1``, and block
-    b is node ``B + b``.
+    A *unit* is the resource that proportions are relative to: the first one needed. Usually there
+    is only one, so agents are sorted by a unit on first use. The nodes of a tree are 1, the root,
+    to 2 B - 1; the children of ``i`` are ``2 * i`` and ``2 * i + 1``, and block b is node
+    ``B + b``.
 
-    `size` (1,): how many agents a block has.
-    `changes` (R,): grants since the agents were sorted by that unit; -1: they never were.
+    `size` (1,): agents per block.
+    `changes` (R,): grants since the agents were sorted by that unit; -1: never sorted.
     `order` (R, J): slots, sorted by proportions.
-    `block` (R, J): the block that each slot is in.
+    `block` (R, J): the block of each slot.
     `low`, `high` (R, 2 B, R): bounds of the proportions below a node.
-    `most` (R, 2 B, R), in thousandths: the most that is free on one of its agents; infinite where
-        one has special resources.
-    `lowest` (R, 2 B): the lowest slot that is not empty; J where there is none.
-    `useless` (R, P, ceil(2 B / 64)): bit of each node below which nobody can serve a leaf; not all
-        are known.
-    `waiting`, `bound` (D,): for one walk: nodes to look at, and what no distance below them is less
-        than.
-    `wanted` (R,): for one walk: the proportions of what is needed; nan where nothing is.
+    `most` (R, 2 B, R), in thousandths: the most that is free on one of its agents; infinite if one
+        has special resources.
+    `lowest` (R, 2 B): the lowest slot that is not empty; J if there is none.
+    `useless` (R, P, ceil(2 B / 64)): bit of each node known to have no agent that can serve a leaf.
+    `waiting`, `bound` (D,): for one walk: nodes to visit, and lower bounds of the distances below
+        them.
+    `wanted` (R,): for one walk: the proportions of what is needed; NaN if nothing is.
     """
 
     size: Ints
@@ -60,7 +59,7 @@ class FitIndex(NamedTuple):
 
 @allocating
 def begin(scene: Scene, size: int, wanted: bool) -> FitIndex:
-    """Make room for the index, in blocks of a size; for no agents where none is wanted."""
+    """Allocate the index, in blocks of `size` agents; for no agents unless `wanted`."""
     slots, resources = len(scene.agents.row) if wanted else 0, scene.agents.free.shape[1]
     nodes = 2 * ((slots + size - 1) // size)
     return FitIndex(
@@ -81,7 +80,7 @@ def begin(scene: Scene, size: int, wanted: bool) -> FitIndex:
 
 @hot
 def first_needed(field: AgentIndex, leaf: int) -> int:
-    """Return the first resource that a leaf needs; R where it needs nothing yet."""
+    """Return the first resource that a leaf needs; R if it needs nothing yet."""
     need = field.direction[leaf]
     first = 0
     while first < len(need) and need[first] <= 0:
@@ -91,13 +90,13 @@ def first_needed(field: AgentIndex, leaf: int) -> int:
 
 @hot
 def is_out_of_order(fit: FitIndex, unit: int) -> bool:
-    """Say whether so many agents have changed that sorting them anew pays."""
+    """Whether enough agents changed for a re-sort to pay off."""
     return fit.changes[unit] < 0 or fit.changes[unit] * _SORTS > fit.order.shape[1]
 
 
 @allocating
 def sort_anew(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int) -> None:
-    """Sort the agents by what is free now, and look into every block."""
+    """Sort the agents by what is free now, and recompute all bounds."""
     slots, blocks = fit.order.shape[1], fit.lowest.shape[1] // 2
     fit.order[unit] = _sorted(scene.agents, slots, unit)
     for at in range(slots):
@@ -106,16 +105,16 @@ def sort_anew(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int) -> None
         _look_into(scene.agents, field.empty, fit, unit, block)
     for node in range(blocks - 1, 0, -1):
         _sum_up(fit, unit, node)
-    # What is known of a node was said of other agents.
+    # What was known of a node concerned other agents.
     fit.useless[unit] = np.uint64(0)
     fit.changes[unit] = 0
 
 
 @allocating
 def _sorted(agents: Agents, slots: int, unit: int) -> Ints:
-    """Return the slots by their proportions in each resource, the first one first."""
+    """Return the slots sorted by their proportions in each resource, the first most significant."""
     order = np.arange(slots)
-    # Stable sorts, the least important one first.
+    # Stable sorts, least significant key first.
     for r in range(agents.free.shape[1] - 1, -1, -1):
         if r != unit:
             key = np.empty(slots)
@@ -127,14 +126,14 @@ def _sorted(agents: Agents, slots: int, unit: int) -> Ints:
 
 @hot
 def _proportion(agents: Agents, agent: int, r: int, unit: int) -> float:
-    """How much is free for each part of the unit; infinite where there is none of that."""
+    """How much is free per unit; infinite if none of the unit is free."""
     against = agents.free[agent, unit]
     return agents.free[agent, r] / against if against > 0 else np.inf
 
 
 @compiled
 def _look_into(agents: Agents, empty: Bools, fit: FitIndex, unit: int, block: int) -> None:
-    """Find the bounds of a block."""
+    """Compute the bounds of a block."""
     slots, node = fit.order.shape[1], fit.lowest.shape[1] // 2 + block
     low, high, most = fit.low[unit, node], fit.high[unit, node], fit.most[unit, node]
     lowest = slots
@@ -159,7 +158,7 @@ def _look_into(agents: Agents, empty: Bools, fit: FitIndex, unit: int, block: in
 
 @hot
 def _sum_up(fit: FitIndex, unit: int, node: int) -> bool:
-    """Find the bounds of a node from those below it; returns whether any changed."""
+    """Compute a node's bounds from its children; return whether any changed."""
     one, other = 2 * node, 2 * node + 1
     lowest = min(fit.lowest[unit, one], fit.lowest[unit, other])
     changed = lowest != fit.lowest[unit, node]
@@ -175,7 +174,7 @@ def _sum_up(fit: FitIndex, unit: int, node: int) -> bool:
 
 @compiled
 def note_grant(scene: Scene, field: AgentIndex, fit: FitIndex, slot: int) -> None:
-    """Look again into the blocks of an agent that has less free now, and sum up above them."""
+    """Recompute the bounds above an agent whose free amounts shrank."""
     for unit in range(len(fit.changes)):
         if fit.changes[unit] < 0:
             continue
@@ -183,7 +182,7 @@ def note_grant(scene: Scene, field: AgentIndex, fit: FitIndex, slot: int) -> Non
         node = _leaf_node(fit, unit, slot) >> 1
         while node > 0 and _sum_up(fit, unit, node):
             node >>= 1
-        # An empty agent is in nobody's way.
+        # Empty agents are skipped, so they do not disturb the order.
         fit.changes[unit] += not field.empty[slot]
 
 
@@ -194,7 +193,7 @@ def _leaf_node(fit: FitIndex, unit: int, slot: int) -> int:
 
 @compiled
 def look_again(fit: FitIndex, place: int, slot: int) -> None:
-    """Forget that the agent is of no use to a leaf: see `agent_index.look_again`."""
+    """Forget that the agent cannot serve a leaf: see `agent_index.look_again`."""
     for unit in range(len(fit.changes)):
         if fit.changes[unit] >= 0:
             node = _leaf_node(fit, unit, slot)
@@ -205,7 +204,7 @@ def look_again(fit: FitIndex, place: int, slot: int) -> None:
 
 @compiled
 def _set_useless(useless: Words, node: int) -> None:
-    """Remember that a node is of no use to a leaf, and those above it where both sides are not."""
+    """Mark a node as useless for a leaf, and its ancestors whose children both are."""
     while True:
         useless[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
         if node == 1 or not _has_bit(useless, node ^ 1):
@@ -223,8 +222,8 @@ def nearest(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int, leaf: int
     """Return the slot whose free amounts are nearest in proportion to what the leaf needs.
 
     Distance in L1 of the two vectors, each divided by its component in the first resource needed,
-    the unit; an agent without any of that is the last choice. The lowest slot wins ties. -1: nobody
-    can.
+    the unit; an agent without any of that is the last choice. The lowest slot wins ties. -1 if no
+    agent can serve the leaf.
     """
     lowest, blocks = fit.lowest[unit], fit.lowest.shape[1] // 2
     best, found = np.inf, _NOBODY
@@ -236,13 +235,13 @@ def nearest(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int, leaf: int
     while waiting > 0:
         waiting -= 1
         node = fit.waiting[waiting]
-        # The best may have become better since the node was put there.
+        # The best may have improved since the node was pushed.
         if not _may_be_nearer(lowest[node], fit.bound[waiting], best, found):
             continue
         if node >= blocks:
             best, found = _search(scene, field, fit, unit, leaf, node - blocks, best, found)
             continue
-        # The more promising side is put there last, so that it is walked first.
+        # Push the more promising side last, so that it is visited first.
         near, far = 2 * node, 2 * node + 1
         near_bound = _bound(fit, unit, near)
         far_bound = _bound(fit, unit, far)
@@ -259,9 +258,9 @@ def nearest(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int, leaf: int
 
 @hot
 def _bound(fit: FitIndex, unit: int, node: int) -> float:
-    """Bound the distances below a node.
+    """Lower bound of the distances below a node.
 
-    Added up in the order of `_distance`, so that rounding cannot make it larger than one of them.
+    Summed in the order of `_distance`, so that rounding cannot make it exceed one of them.
     """
     low, high, wanted = fit.low[unit, node], fit.high[unit, node], fit.wanted
     bound = 0.0
@@ -275,16 +274,16 @@ def _bound(fit: FitIndex, unit: int, node: int) -> float:
 
 @hot
 def _may_be_nearer(lowest: int, bound: float, best: float, found: int) -> bool:
-    """Say whether a bound, and the lowest slot there, may mean something better than the best."""
+    """Whether a bound, with the lowest slot there, may beat the best so far."""
     return found < 0 or bound < best or (bound == best and lowest < found)
 
 
 @hot
 def _is_of_use(scene: Scene, fit: FitIndex, unit: int, leaf: int, node: int) -> bool:
-    """Say whether somebody below a node may be able to serve a leaf."""
+    """Whether an agent below a node may be able to serve a leaf."""
     if fit.lowest[unit, node] == fit.order.shape[1] or _has_bit(fit.useless[unit, leaf], node):
         return False
-    # Zeros where the demand is unknown, which is never too much.
+    # An unknown demand is zeros, which always fit.
     for r in range(fit.most.shape[2]):
         if scene.places.demand[leaf, r] > fit.most[unit, node, r]:
             return False
@@ -302,7 +301,7 @@ def _search(
     best: float,
     found: int,
 ) -> tuple[float, int]:
-    """Look into a block for somebody nearer than the best so far; returns the best then."""
+    """Search a block for an agent nearer than the best so far; return the best."""
     useless = True
     first = block * fit.size[0]
     for at in range(first, min(first + fit.size[0], fit.order.shape[1])):
@@ -322,7 +321,7 @@ def _search(
 
 @hot
 def _distance(agents: Agents, wanted: Floats, unit: int, agent: int) -> float:
-    """Distance of an agent from what is wanted; 0 where nothing is."""
+    """Distance of an agent from what is wanted; 0 if nothing is."""
     if np.isnan(wanted[unit]):
         return 0.0
     against = agents.free[agent, unit]

@@ -1,7 +1,7 @@
-"""Whom an agent may be able to serve, 64 clients at a time: a quick look that leaves out nobody.
+"""A quick check of which clients an agent may be able to serve, 64 at a time; no false negatives.
 
-It is quick for many clients that cannot be served, whyever. Somebody may be in a thousand roles,
-and want there what no agent has, or be barred nearly everywhere.
+It is fast if many clients cannot be served, for whatever reason: a framework may be in a thousand
+roles and demand more than any agent has, or be barred almost everywhere.
 """
 
 from typing import NamedTuple
@@ -19,12 +19,12 @@ NO_BITS, ALL_BITS = np.uint64(0), ~np.uint64(0)
 
 
 class Hopes(NamedTuple):
-    """What is free on the agent that is looked at; the same arrays are used for every agent.
+    """What is free on the agent under examination; the arrays are reused for every agent.
 
-    `plain`, `whole` (2, R), in thousandths: what anybody may have, and with all that is special,
-        whoever may have that; as `wants` takes it.
+    `plain`, `whole` (2, R), in thousandths: what any client may have, without and with all special
+        resources (regardless of who may have those); as `wants` takes it.
     `plain_step`, `whole_step` (2, D): how high these reach on each ladder.
-    `some` (2,): whether these could do for somebody: plain, whole.
+    `some` (2,): whether these could satisfy any client: plain, whole.
     """
 
     plain: Ints
@@ -36,7 +36,7 @@ class Hopes(NamedTuple):
 
 @allocating
 def begin(scene: Scene) -> Hopes:
-    """Make room for the looks."""
+    """Allocate the arrays."""
     resources, ladders = scene.agents.free.shape[1], len(scene.ladders.column)
     return Hopes(
         np.zeros((2, resources), np.int64),
@@ -49,7 +49,7 @@ def begin(scene: Scene) -> Hopes:
 
 @compiled
 def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
-    """Look at an agent; says whether somebody could do with what is free there."""
+    """Examine an agent; return whether some client could use what is free there."""
     agents, ladders, special = scene.agents, scene.ladders, False
     for each in range(2):
         for r in range(hopes.plain.shape[1]):
@@ -61,7 +61,7 @@ def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
             special |= amount > 0
     if scene.rule.stage == LEFT_OVER:
         return special
-    # Nothing is no offer, also to whoever takes anything.
+    # Nothing is no offer, even to a client that takes anything.
     plain = False
     for r in range(hopes.plain.shape[1]):
         plain |= hopes.plain[0, r] > 0
@@ -70,13 +70,13 @@ def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
     hopes.some[0] = plain and wants.climb(ladders, hopes.plain, hopes.plain_step)
     hopes.some[1] = special and wants.climb(ladders, hopes.whole, hopes.whole_step)
     if scene.rule.several:
-        return plain or special  # who is offered something there may be given another task
+        return plain or special  # a client with an offer there may be granted another task
     return hopes.some[0] or hopes.some[1]
 
 
 @hot
 def _of_use(scene: Scene, e: int) -> int:
-    """How much of a special row is of use to anybody, as a shared volume is to its taker."""
+    """How much of a special row is of use to any client; a shared volume is, to its taker."""
     agents = scene.agents
     if scene.kinds.tier[agents.special[e]] == _SHARED and scene.rule.stage != LEFT_OVER:
         return int(agents.special_whole[e])
@@ -85,24 +85,24 @@ def _of_use(scene: Scene, e: int) -> int:
 
 @hot
 def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) -> np.uint64:
-    """Which of some clients (bits of a word) the agent of the last look may be able to serve."""
+    """Bits of the given clients (of one word) that the examined agent may be able to serve."""
     ladders, found = scene.ladders, NO_BITS
     if scene.agents.barring[agent]:
         bits &= ~scene.agents.barred[agent, word]
     if not len(ladders.members):
         return bits
     if scene.rule.stage == LEFT_OVER:
-        # Left over are special resources that make no task, so here wants tell nothing.
+        # Leftovers are special resources that make no task, so wants do not matter.
         return bits & _may_have_special(scene, agent, word)
     if scene.rule.several:
-        # An offer that stands is added to task by task, whatever it had to begin with.
+        # An existing offer is extended task by task, whatever its minimum.
         found = bits & scene.agents.stands[agent, word]
         bits &= ~found
     if bits != NO_BITS and hopes.some[0]:
         those = wants.could_do(ladders, hopes.plain_step, word, bits)
         bits &= ~those
         found |= those
-    # With what is special there is more, for those who may have some of it.
+    # Special resources add to that for the clients that may have some.
     if bits != NO_BITS and hopes.some[1]:
         bits &= _may_have_special(scene, agent, word)
         found |= wants.could_do(ladders, hopes.whole_step, word, bits)
@@ -111,7 +111,7 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
 
 @compiled
 def _may_have_special(scene: Scene, agent: int, word: int) -> np.uint64:
-    """Which clients (bits of a word) may have something special that is free on an agent."""
+    """Bits of the clients (of one word) that may have something special free on an agent."""
     agents, found = scene.agents, NO_BITS
     for e in range(agents.start[agent], agents.start[agent + 1]):
         if _of_use(scene, e) > 0:
@@ -121,8 +121,8 @@ def _may_have_special(scene: Scene, agent: int, word: int) -> np.uint64:
 
 @compiled
 def turn(square: Words) -> None:
-    """Turn 64 words of 64 bits round: bit i of word j becomes bit j of word i."""
-    # Swap halves of halves: the upper right with the lower left quarter, then within the quarters.
+    """Transpose 64 words of 64 bits: bit i of word j becomes bit j of word i."""
+    # Swap the upper right with the lower left quarter, then recurse within the quarters.
     width, mask = 32, np.uint64(0xFFFFFFFF)
     while width:
         shift = np.uint64(width)

@@ -1,4 +1,4 @@
-"""A visit to an agent: what it finds out, and the look at all clients for the best it can serve."""
+"""A visit to an agent: its state, and the search among all clients for the best it can serve."""
 
 from typing import NamedTuple
 
@@ -18,18 +18,18 @@ _LAST = np.iinfo(np.int64).max
 
 
 class Visit(NamedTuple):
-    """What a visit to an agent finds out; the same arrays are used for every visit.
+    """The state of a visit to an agent; the arrays are reused for every visit.
 
-    `score` (P,): scores on this agent, for criteria with a denominator for each.
-    `alive` (P,): places below which there is a leaf that takes part in this stage.
+    `score` (P,): scores on this agent, for criteria with a denominator per agent.
+    `alive` (P,): places with a leaf below that takes part in this stage.
     `client` (W,): bits of the clients that have a leaf.
     `offerable` (1,): all that is plain and free makes an offer.
-    `passed_over` (P,): places taken out of their tournaments for the time of the visit.
-    `hopes`: room for the look at all.
+    `passed_over` (P,): places taken out of their tournaments during the visit.
+    `hopes`: buffers for the quick check of all clients.
     `listed` (P,): leaves that the agent may be able to serve.
-    `best`, `seen` (P,): the best child of each place, and the look that it was found in.
-    `looks` (1,): how many there were.
-    `precheck`: what quotas leave, for the look at all.
+    `best`, `seen` (P,): the best child of each place, and the search that found it.
+    `looks` (1,): number of searches.
+    `precheck`: what quotas leave.
     """
 
     score: Floats
@@ -47,11 +47,11 @@ class Visit(NamedTuple):
 
 @allocating
 def begin(scene: Scene) -> Visit:
-    """Prepare scores, tournaments and the room for the visits' findings."""
+    """Prepare scores, tournaments and the visits' arrays."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
     words = agents.barred.shape[1]
-    # Room that all visits of this stage share.
+    # Shared by all visits of this stage.
     visit = Visit(
         np.zeros(count),
         np.ones(count, np.bool_),
@@ -66,7 +66,7 @@ def begin(scene: Scene) -> Visit:
         quota_precheck.begin_precheck(scene),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
-    # Whoever takes no part in this stage is out of its tournament from the start.
+    # Leaves that take no part in this stage are out of their tournaments from the start.
     for place in range(count):
         standing.spent[place] = False
         client = places.client[place]
@@ -75,8 +75,8 @@ def begin(scene: Scene) -> Visit:
         standing.out[place] = not visit.alive[place]
         if rule.shared:
             standing.score[place] = scoring.score(places, standing, place, standing.denominator, 0)
-    # One denominator for all agents: scores do not depend on the agent, so one set of tournaments
-    # serves every visit.
+    # With one denominator for all agents, scores do not depend on the agent, so one set of
+    # tournaments serves every visit.
     if rule.shared:
         tournament.begin(places, standing)
     return visit
@@ -84,10 +84,10 @@ def begin(scene: Scene) -> Visit:
 
 @compiled
 def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
-    """Say whether exclusions and filters leave nobody."""
+    """Whether exclusions and filters bar all clients."""
     if not agents.barring[agent]:
         return False
-    # One client that has a leaf and no bar is enough.
+    # One client with a leaf and without a bar is enough.
     for word in range(len(visit.client)):
         if visit.client[word] & ~agents.barred[agent, word]:
             return False
@@ -96,10 +96,10 @@ def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
 
 @compiled
 def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
-    """Look through everybody for the first in order whom the agent can serve; -1: nobody."""
+    """Search all clients for the first in order that the agent can serve; -1 if none."""
     count = _list_hopeful(scene, visit, agent)
-    # Whoever is not listed cannot be served, the others mostly can. So the first of these is asked
-    # first; if it cannot, all of them are.
+    # Clients not listed cannot be served; listed ones usually can. So test the first of them, and
+    # all only if that fails.
     leaf = _first(scene, visit, count, agent)
     if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
         return leaf
@@ -113,7 +113,7 @@ def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
 
 @compiled
 def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
-    """List the leaves that the agent may be able to serve, by a quick look; returns how many."""
+    """List the leaves that the agent may be able to serve, by a quick check; return the count."""
     agents, precheck = scene.agents, visit.precheck
     if not hopeful.look_at(scene, visit.hopes, agent):
         return 0
@@ -136,9 +136,9 @@ def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
 
 @compiled
 def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
-    """Return the first in order of the listed leaves; -1: none is listed.
+    """Return the first in order of the listed leaves; -1 if none is listed.
 
-    The order goes from the root down, so each place notes the best child below which there is one.
+    The order applies from the root down, so each place notes its best child with a listed leaf.
     """
     places, standing, best, seen = scene.places, scene.standing, visit.best, visit.seen
     scores = standing.score if scene.rule.shared else visit.score
@@ -146,7 +146,7 @@ def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
     look, root = visit.looks[0], len(places.parent) - 1
     for i in range(count):
         place = visit.listed[i]
-        # Up from the leaf, as far as nobody has come before.
+        # Go up from the leaf to the first ancestor that was already visited.
         while place != root:
             parent = places.parent[place]
             first_here = seen[parent] != look
@@ -168,9 +168,9 @@ def _first(scene: Scene, visit: Visit, count: int, agent: int) -> int:
 def _best_child(
     places: Places, standing: Standing, scores: Floats, among: Bools, parent: int
 ) -> int:
-    """Return the child with the smallest key among the marked ones; -1 where none is marked.
+    """Return the child with the smallest key among the marked ones; -1 if none is marked.
 
-    Scores are compared as integers, which order non-negative floats as they are, and whose minimum
+    Scores are compared as integers, which order non-negative floats correctly, and whose minimum
     over a slice the compiler vectorises.
     """
     first, last = places.first[parent], places.last[parent]
@@ -182,8 +182,8 @@ def _best_child(
         least = min(mine, least)
     if least == _LAST:
         return NOBODY
-    # Then, among those with exactly this score, the one whose turn was longest ago. The lowest
-    # place wins ties, for it is met first.
+    # Then, among those with exactly this score, the one served longest ago. The lowest place wins
+    # ties, as it comes first.
     best = NOBODY
     for i in range(len(bits)):
         if (
@@ -197,12 +197,11 @@ def _best_child(
 
 @compiled
 def descend(scene: Scene, visit: Visit, among: Bools, agent: int) -> int:
-    """Go from the root to the leaf that comes first among the marked ones; -1: there is none."""
+    """Descend from the root to the first leaf among the marked ones; -1 if there is none."""
     places, standing, rule = scene.places, scene.standing, scene.rule
     place = len(places.parent) - 1
     while place >= 0 and places.client[place] < 0:
-        # Shared scores are up to date already. Others depend on the agent, so this family is
-        # scored against it first.
+        # Shared scores are up to date. Others depend on the agent, so score this family first.
         if rule.shared:
             place = _best_child(places, standing, standing.score, among, place)
         else:
