@@ -1,18 +1,18 @@
 """Mathematics only: arrays in, a solution and its certificate out.
 
-A solver is a module with one `solve`. It never returns an answer that its own certificate does not
-accept: it raises `NotOptimal` instead. One that may take long can be told how much it may do, and
-raises `GivenUp` beyond that. Work is counted and not timed: so it ends at the same place anywhere.
+A solver is a module with one `solve`. It never returns an answer that its own certificate rejects,
+but raises `NotOptimal`. A solver that may take long accepts a limit of work and raises `GivenUp`
+beyond it. Work is counted, not timed, so that the outcome does not depend on the machine.
 
-Begin with the `__init__` of a room: `flow`, `fluid` or `max_min`.
+Start with the `__init__` of a package: `flow`, `fluid` or `max_min`.
 """
 
 
 class NotOptimal(RuntimeError):  # noqa: N818  (it is a verdict on an answer, not a fault)
-    """The solver's answer misses its certificate.
+    """The solver's answer fails its certificate.
 
     `residual`: how far the best answer found is from satisfying the optimality conditions.
-    `tolerance`: how far it may be.
+    `tolerance`: the largest residual allowed.
     """
 
     def __init__(self, problem: str, residual: float, tolerance: float) -> None:
@@ -22,23 +22,23 @@ class NotOptimal(RuntimeError):  # noqa: N818  (it is a verdict on an answer, no
 
 
 WORK_MAX = 2e11
-"""Operations that a plan may take: a minute or two of a slow processor."""
+"""Most operations of a plan: a minute or two on a slow processor."""
 
 
 class GivenUp(RuntimeError):  # noqa: N818  (it is a verdict on a problem, not a fault)
-    """The solver would have to do more than it may."""
+    """The solver would exceed its limit of work."""
 
     def __init__(self, problem: str, most: float) -> None:
         super().__init__(
-            f"{problem}: given up, for it takes more than {most:.0e} operations; there are too many"
-            " frameworks of different needs, or agents that differ"
+            f"{problem}: given up: it takes more than {most:.0e} operations; there are too many"
+            " frameworks with different demands, or too many different agents"
         )
 
 
 class Work:
-    """What a solver has done, and may do.
+    """Work that a solver has done, and its limit.
 
-    `problem`: what is told where it is too much.
+    `problem`: named in the error if the limit is exceeded.
     `most`: operations.
     """
 
@@ -46,9 +46,9 @@ class Work:
         self._problem, self._most, self._done = problem, most, 0.0
 
     def spend(self, operations: float) -> None:
-        """Count what is about to be done.
+        """Count operations about to be done.
 
-        Raises GivenUp where it would be too much.
+        Raises GivenUp if they would exceed the limit.
         """
         self._done += operations
         if self._done > self._most:

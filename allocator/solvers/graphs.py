@@ -1,17 +1,16 @@
-"""Graphs that people read, as networkx has them: who can use which machines.
+"""Constraint graphs and resource graphs for people, as networkx graphs.
 
-The solvers work on arrays. Here is their problem as a graph, for an operator to export and draw,
-and for whoever has one already: `max_min_shares` takes a graph and gives it back with the solution
-written to its nodes and edges.
+The solvers work on arrays. This presents their problems as graphs, for operators to export and
+draw, and for users who already have one: `max_min_shares` takes a graph and returns it with the
+solution written to its nodes and edges.
 
-A *constraint graph* has two sorts of nodes, told apart by the attribute ``side``: users (0), with
-``weight`` and ``limit``, and machines (1), with ``count``: how many of the type there are. An edge
-says that the user can use them.
+A *constraint graph* has two kinds of nodes, distinguished by the attribute ``side``: users (0),
+with ``weight`` and ``limit``, and machine types (1), with ``count``, the machines of the type. An
+edge means that the user can use them.
 
-A *resource graph* has two sorts of nodes, told apart by the attribute ``side``: frameworks (0),
-with what one task needs (``need``) and a ``weight``, and agents (1), with a ``capacity``. Both are
-amounts by name of the resource; what is not named is nothing. An edge says that the agent suits the
-framework.
+A *resource graph* has two kinds of nodes, distinguished by the attribute ``side``: frameworks (0),
+with one task's ``need`` and a ``weight``, and agents (1), with a ``capacity``. Both are amounts by
+resource name; those not named are zero. An edge means that the agent suits the framework.
 
 References
 ----------
@@ -45,10 +44,10 @@ def constraint_graph(
     users: Sequence[Hashable] | None = None,
     types: Sequence[Hashable] | None = None,
 ) -> "nx.Graph[Any]":
-    """Make a graph of who can use which machines.
+    """Build the graph of the machines that users can use.
 
     `eligible` (U, T); `count` (T,); `weight` (U,).
-    `users`, `types`: different ones; ``user 0``, ``type 0`` and so on by default.
+    `users`, `types`: distinct names; ``user 0``, ``type 0`` and so on by default.
 
     Examples
     --------
@@ -75,11 +74,11 @@ def constraint_graph(
 
 
 def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
-    """Find the constrained max-min fair shares of a constraint graph, of divisible machines.
+    """Compute the constrained max-min fair shares of a constraint graph, of divisible machines.
 
     Returns a copy, in which users have ``machines``, edges what is ``given``, and users and
-        machines the number of their ``cut``: the sets that prove it, from the lowest share; -1 for
-        who can use no machine, and for machines that nobody can use.
+        machine types the number of their ``cut``: the sets that prove it, from the lowest share;
+        -1 for users that can use no machine, and machines without a user.
     Raises ValueError on a node without a side, an edge within a side, or what `max_min.solve`
         refuses.
     Raises NotOptimal.
@@ -95,7 +94,7 @@ def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
 
 
 def _arrays(graph: "nx.Graph[Any]") -> tuple[Bools, Ints, Floats, Floats]:
-    """What the solvers take: eligible, count, weight, limit."""
+    """The solvers' input: eligible, count, weight, limit."""
     users, types = sides(graph)
     return (
         suitable(graph, users, types),
@@ -106,7 +105,7 @@ def _arrays(graph: "nx.Graph[Any]") -> tuple[Bools, Ints, Floats, Floats]:
 
 
 def _write_given(graph: "nx.Graph[Any]", machines: Floats, given: Floats) -> None:
-    """Write what users get to them, and to their edges."""
+    """Write the result to users and their edges."""
     users, types = sides(graph)
     column_of = {name: column for column, name in enumerate(types)}
     for row, name in enumerate(users):
@@ -121,12 +120,12 @@ def _cuts(found: max_min.Solution) -> tuple[Ints, Ints]:
     of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count) + 1, -1)
     for number, cut in enumerate(found.classes.cuts):
         of_class[cut.classes], of_group[cut.groups] = number, number
-    # The last entry is that of types in no group, which have the number -1.
+    # The last entry is for types without a group, which have the number -1.
     return of_class[graph.class_of_user], of_group[graph.group_of_type]
 
 
 def sides(graph: "nx.Graph[Any]") -> tuple[list[Any], list[Any]]:
-    """The names on either side of a constraint graph or resource graph; an error without one."""
+    """The names on each side of a graph. Raises ValueError on a node without a side."""
     users: list[Any] = []
     types: list[Any] = []
     for name, attributes in graph.nodes(data=True):
@@ -138,7 +137,7 @@ def sides(graph: "nx.Graph[Any]") -> tuple[list[Any], list[Any]]:
 
 
 def suitable(graph: "nx.Graph[Any]", users: Sequence[Any], machines: Sequence[Any]) -> Bools:
-    """Who has an edge to which machines, (U, T); an error where one joins a side to itself."""
+    """The eligible pairs of the graph, (U, T). Raises ValueError on an edge within a side."""
     row_of = {name: row for row, name in enumerate(users)}
     column_of = {name: column for column, name in enumerate(machines)}
     found = np.zeros((len(users), len(machines)), np.bool_)
@@ -160,11 +159,11 @@ def resource_graph(
     frameworks: Sequence[Hashable] | None = None,
     agents: Sequence[Hashable] | None = None,
 ) -> "nx.Graph[Any]":
-    """Make a graph of what tasks need, what agents have, and who may use which.
+    """Build the graph of tasks' needs, agents' capacities, and eligible pairs.
 
     `demand` (F, R); `capacity` (A, R); `eligible` (F, A); `weight` (F,).
     `resources`: names of the columns.
-    `frameworks`, `agents`: different ones; ``framework 0``, ``agent 0`` and so on by default.
+    `frameworks`, `agents`: distinct names; ``framework 0``, ``agent 0`` and so on by default.
 
     Examples
     --------
@@ -192,7 +191,7 @@ def resource_graph(
 
 
 def fair_tasks(graph: "nx.Graph[Any]", alpha: float = 1.0) -> "nx.Graph[Any]":
-    """Find the proportionally fair tasks, or the alpha-fair ones, of a resource graph.
+    """Compute the proportionally fair tasks, or the alpha-fair ones, of a resource graph.
 
     Returns a copy, in which frameworks and edges have ``tasks``, and agents a ``price`` for each
         resource: the certificate.
@@ -208,7 +207,7 @@ def fair_tasks(graph: "nx.Graph[Any]", alpha: float = 1.0) -> "nx.Graph[Any]":
 
 
 def per_server_tasks(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
-    """Find tasks of a resource graph that meet the definition of PS-DSF.
+    """Compute tasks of a resource graph that meet the definition of PS-DSF.
 
     Returns a copy, in which frameworks and edges have ``tasks``.
     Raises ValueError, NotOptimal as `fair_tasks`.
@@ -222,7 +221,7 @@ _Names = tuple[list[Any], list[Any], list[str]]
 
 
 def _names(graph: "nx.Graph[Any]") -> _Names:
-    """Of frameworks, agents and resources."""
+    """Names of frameworks, agents and resources."""
     frameworks, agents = sides(graph)
     amounts = [graph.nodes[name].get("need", {}) for name in frameworks]
     amounts += [graph.nodes[name].get("capacity", {}) for name in agents]
@@ -232,7 +231,7 @@ def _names(graph: "nx.Graph[Any]") -> _Names:
 def _fluid_arrays(
     graph: "nx.Graph[Any]", frameworks: list[Any], agents: list[Any], resources: list[str]
 ) -> tuple[Floats, Floats, Bools, Floats]:
-    """What the solvers take: demand, capacity, eligible, weight."""
+    """The solvers' input: demand, capacity, eligible, weight."""
 
     def table(names: list[Any], key: str) -> Floats:
         rows = [graph.nodes[name].get(key, {}) for name in names]

@@ -201,7 +201,7 @@ def test_what_the_loops_cannot_go_by_is_refused_with_a_reason(case, selection):
 def test_preferences_beside_roles_and_too_many_of_them_are_refused():
     beside = static_snapshot([[4]], [[1], [1]], role=[0, 1], role_parent=(-1, 0))
     liked = with_extras(drf, preference=np.ones((2, 2)))
-    with pytest.raises(CriterionError, match="clients compete with roles beside them"):
+    with pytest.raises(CriterionError, match="clients compete with sibling roles"):
         Filling(liked, "joint").allocate(beside, 0)
     many = static_snapshot([[100]], [[1]] * 65)
     each = np.arange(1.0, 66.0)[:, None] * np.ones(2)

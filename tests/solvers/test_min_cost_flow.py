@@ -138,11 +138,11 @@ def test_bad_input_is_named() -> None:
         solve(network(capacity=[-1]))
     with pytest.raises(ValueError, match="supplies add up to 1, not to 0"):
         solve(network(supply=[1, 0]))
-    with pytest.raises(ValueError, match="must be as many"):
+    with pytest.raises(ValueError, match="must have the same length"):
         solve(network(cost=[1, 2]))
     with pytest.raises(ValueError, match="are too large"):
         solve(network(cost=[2**60]))
-    with pytest.raises(Infeasible, match="nodes 0 supply 1, and 0 can leave them"):
+    with pytest.raises(Infeasible, match="nodes 0 supply 1, but only 0 can leave them"):
         solve(network(capacity=[0]))
 
 

@@ -80,7 +80,7 @@ def test_bounds_that_contradict_each_other_are_named() -> None:
     one = np.zeros(2, np.int64)
     tasks = Tasks(np.arange(2), one, one, one, none, none, none, none, none, none)
     cluster = Cluster(one, one + 1, np.array([2]), np.array([1]))
-    with pytest.raises(ValueError, match="job 0 is to run 2 tasks at least, 1 at most"):
+    with pytest.raises(ValueError, match="job 0 must run at least 2 tasks, but at most 1"):
         build(tasks, cluster)
 
 

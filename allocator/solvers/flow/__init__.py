@@ -1,4 +1,4 @@
-"""Flows in networks: the largest, the cheapest, and repair after a change.
+"""Flows in networks: maximum, minimum-cost, and repair after a change.
 
-Begin with `min_cost_flow`.
+Start with `min_cost_flow`.
 """

@@ -1,10 +1,10 @@
-"""The largest flow from classes of users to groups of machines, repaired rather than begun anew.
+"""A maximum flow from classes of users to groups of machines, repaired rather than recomputed.
 
-Classes put all that they claim on groups that they can use, whether these have room or not; then
-machines are moved along shortest chains of exchanges, from groups that are overloaded to groups
-with room, until no chain is left (Dinic's algorithm on the groups). A flow that was good for
-other claims is a good beginning. What is overloaded then, and what its holders could use instead,
-is the smallest cut: its users claim more than there is for them.
+Classes put all that they claim on groups that they can use, regardless of room. Then machines move
+along shortest chains of exchanges from overloaded groups to groups with room, until no chain is
+left (Dinic's algorithm on the groups). The flow for other claims is a good start. The groups still
+overloaded, and those that their holders could use instead, form the minimum cut: its users claim
+more than there is for them.
 """
 
 from typing import NamedTuple, TypeVar
@@ -21,11 +21,11 @@ Numbers = TypeVar("Numbers", Floats, Ints)
 
 
 class Edges(NamedTuple):
-    """Who can use what, as lists.
+    """Which classes can use which groups, as lists.
 
-    `start` (C + 1,): where the edges of each class begin.
+    `start` (C + 1,): where the edges of each class start.
     `group` (E,): the group of each edge, by class.
-    `column_start` (G + 1,): where the edges of each group begin in `column_edge`.
+    `column_start` (G + 1,): where the edges of each group start in `column_edge`.
     `column_edge`, `column_class` (E,): the edges by group, and the class of each.
     """
 
@@ -41,7 +41,7 @@ class Edges(NamedTuple):
         return _list(np.ascontiguousarray(eligible))
 
     def matrix(self, flow: Numbers) -> Numbers:
-        """Lay out what is given by edge, (E,), by class and group, (C, G)."""
+        """Arrange flow by edge, (E,), by class and group, (C, G)."""
         classes, groups = len(self.start) - 1, len(self.column_start) - 1
         result = np.zeros((classes, groups), flow.dtype)
         result[np.repeat(np.arange(classes), np.diff(self.start)), self.group] = flow
@@ -49,11 +49,11 @@ class Edges(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The part of the classes and groups that is looked at; the others are left alone.
+    """The part of the classes and groups under consideration; the others are left alone.
 
     `rows`, `columns`: its classes and groups.
-    `of_class` (C,), `of_group` (G,): the number of everybody's block.
-    `number`: of this one.
+    `of_class` (C,), `of_group` (G,): the block of every class and group.
+    `number`: of this block.
     """
 
     rows: Ints
@@ -66,9 +66,9 @@ class Block(NamedTuple):
 class Placed(NamedTuple):
     """What classes hold.
 
-    `room` (G,): what each group has.
-    `flow` (E,): what is held by edge; changed.
-    `load` (G,): what classes hold of each group; changed.
+    `room` (G,): machines of each group.
+    `flow` (E,): holdings by edge; changed.
+    `load` (G,): holdings by group; changed.
     """
 
     room: Ints
@@ -77,7 +77,7 @@ class Placed(NamedTuple):
 
 
 class _Chains(NamedTuple):
-    """How far classes and groups are from room, and how far the search for chains has come."""
+    """Distances of classes and groups from room, and the progress of the search for chains."""
 
     far_class: Ints
     far_group: Ints
@@ -91,7 +91,7 @@ class _Chains(NamedTuple):
 def _list(eligible: Bools) -> Edges:
     classes, groups = eligible.shape
     start, column_start = np.zeros(classes + 1, np.int64), np.zeros(groups + 1, np.int64)
-    # How many there are of each class and group, added up.
+    # Count by class and group, then accumulate.
     for row in range(classes):
         for g in range(groups):
             start[row + 1] += eligible[row, g]
@@ -112,14 +112,14 @@ def _list(eligible: Bools) -> Edges:
 
 @loop
 def place(claim: Ints, edges: Edges, part_of: Block, placed: Placed) -> None:
-    """Make each class hold what it claims, on groups of the block; some may be overloaded.
+    """Make each class hold what it claims, on groups of the block; some may become overloaded.
 
     `claim` (C,).
-    `placed`: as much of its flow is kept as goes.
+    `placed`: as much of its flow as possible is kept.
     """
     start, group, (room, flow, load) = edges.start, edges.group, placed
     rows, block_of_group, block = part_of.rows, part_of.of_group, part_of.number
-    # What a class had is changed in proportion; groups of other blocks are given up.
+    # Scale what a class held; give up groups of other blocks.
     for row in rows:
         held = 0
         for edge in range(start[row], start[row + 1]):
@@ -135,7 +135,7 @@ def place(claim: Ints, edges: Edges, part_of: Block, placed: Placed) -> None:
                     kept = int(flow[edge] * ratio)
                     load[group[edge]] += kept - flow[edge]
                     flow[edge] = kept
-    # The rest goes where there is room, and what is left then to one group, not always the first.
+    # The rest goes where there is room; what is then left goes to one group, varied by row.
     for row in rows:
         left, usual, usable = claim[row], -1, 0
         for edge in range(start[row], start[row + 1]):
@@ -157,7 +157,7 @@ def place(claim: Ints, edges: Edges, part_of: Block, placed: Placed) -> None:
 
 @part()
 def _measure(edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> bool:
-    """Count the exchanges from each group to one with room; whether an overloaded one has any."""
+    """Measure each group's distance in exchanges from room; whether an overloaded one has any."""
     start, group, column_start, _, column_class = edges
     _, columns, block_of_class, block_of_group, block = part_of
     room, flow, load = placed
@@ -191,7 +191,7 @@ def _measure(edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> b
 
 @part()
 def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains: _Chains) -> None:
-    """Move what is too much on a group along all shortest chains."""
+    """Move the excess of a group along all shortest chains."""
     start, group, column_start, column_edge, column_class = edges
     _, _, block_of_class, block_of_group, block = part_of
     room, flow, load = placed
@@ -199,7 +199,7 @@ def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains:
     depth, g = 0, origin
     while load[origin] > room[origin]:
         if far_group[g] == 0:
-            # At a group with room: move as much as each link of the chain holds.
+            # At a group with room: move as much as each link of the chain allows.
             amount = min(load[origin] - room[origin], room[g] - load[g])
             for k in range(depth):
                 amount = min(amount, flow[path[2 * k]])
@@ -212,7 +212,7 @@ def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains:
                 far_group[g] = -2
             depth, g = 0, origin
             continue
-        # A class that holds this group, and could use one that is nearer.
+        # Find a class that holds this group and could use one that is nearer.
         moved = False
         while next_group[g] < column_start[g + 1]:
             k = next_group[g]
@@ -231,7 +231,7 @@ def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains:
             next_group[g] += 1
         if moved:
             continue
-        # A dead end: nobody comes here again in this round.
+        # A dead end: not visited again in this round.
         far_group[g] = -2
         if g == origin:
             return
@@ -240,7 +240,7 @@ def _exchange(origin: int, edges: Edges, part_of: Block, placed: Placed, chains:
 
 @part()
 def _reached(edges: Edges, part_of: Block, placed: Placed, queue: Ints) -> Bools:
-    """What is overloaded, and all that its holders could use instead."""
+    """The overloaded groups, and all that their holders could use instead."""
     start, group, column_start, column_edge, column_class = edges
     _, columns, block_of_class, block_of_group, block = part_of
     room, flow, load = placed
@@ -268,10 +268,10 @@ def _reached(edges: Edges, part_of: Block, placed: Placed, queue: Ints) -> Bools
 
 @loop
 def repair(edges: Edges, part_of: Block, placed: Placed) -> Bools:
-    """Move machines until no group can be relieved; the flow and the loads are changed.
+    """Move machines until no group can be relieved; changes the flow and the loads.
 
-    Returns (G,): groups that are overloaded, and those that their holders could use instead:
-        together they have less than what is claimed of them. None where all is well.
+    Returns (G,): groups that remain overloaded, and those that their holders could use instead:
+        together they have less than is claimed of them. None if nothing is overloaded.
     """
     start, (room, _, load) = edges.start, placed
     classes, groups = len(start) - 1, len(room)

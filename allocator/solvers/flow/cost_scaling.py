@@ -1,8 +1,8 @@
-"""A minimum-cost flow from nothing: Goldberg's cost scaling, compiled.
+"""A minimum-cost flow from scratch: Goldberg's cost scaling, compiled.
 
-Arcs come in pairs, see `Residual`. A flow is made optimal up to an error in the arcs' costs that
-shrinks from round to round; each round moves what is too much at a node along arcs that gain,
-and lowers the prices of nodes from where none does.
+Arcs come in pairs, see `Residual`. The flow is optimal up to an error in the arcs' costs that
+shrinks from round to round. Each round pushes excess along arcs that gain, and lowers the prices of
+nodes with excess and no such arc.
 
 References
 ----------
@@ -19,17 +19,17 @@ from allocator.core.numba.compiled import loop, part
 
 Ints = NDArray[np.int64]
 
-_STEP = 8  # by which the error shrinks from round to round
+_STEP = 8  # factor by which the error shrinks each round
 
 
 class Residual(NamedTuple):
-    """Arcs in pairs: arc ``2 * a`` is arc a of the network, and the next one is its opposite.
+    """Arcs in pairs: arc ``2 * a`` is arc a of the network, the next one its reverse.
 
-    `start` (N + 1,): where each node begins in `arc`.
+    `start` (N + 1,): where each node starts in `arc`.
     `arc` (2 * A,): arcs by the node that they leave.
     `head` (2 * A,).
-    `cost` (2 * A,): of one unit; that of the opposite arc is its negative.
-    `room` (2 * A,): how much more an arc can carry; of the opposite arc, how much the arc carries.
+    `cost` (2 * A,): per unit; the reverse arc has the negative.
+    `room` (2 * A,): how much more an arc can carry; for the reverse arc, how much the arc carries.
     """
 
     start: Ints
@@ -40,7 +40,7 @@ class Residual(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """Nodes by their distance: how far each is, the first at each, and each one's neighbours."""
+    """Nodes by distance: each node's distance and neighbours, and the first node of each list."""
 
     far: Ints
     first: Ints
@@ -49,7 +49,7 @@ class _Lists(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """The next arc of each node, and a ring of the nodes that have too much, each once."""
+    """Each node's current arc, and a ring buffer of the nodes with excess, each once."""
 
     at: Ints
     queue: Ints
@@ -58,7 +58,7 @@ class _Waiting(NamedTuple):
 
 @loop
 def pair_up(nodes: int, tail: Ints, head: Ints, cost: Ints, capacity: Ints) -> Residual:
-    """Pair the arcs of a network, with nothing carried."""
+    """Build the residual network with no flow."""
     arcs = len(tail)
     start = np.zeros(nodes + 1, np.int64)
     for a in range(arcs):
@@ -81,7 +81,7 @@ def pair_up(nodes: int, tail: Ints, head: Ints, cost: Ints, capacity: Ints) -> R
 
 @part()
 def _saturate(net: Residual, price: Ints, excess: Ints) -> None:
-    """Let every arc that gains carry all that it can."""
+    """Saturate every arc that gains."""
     head, cost, room = net.head, net.cost, net.room
     for e in range(len(head)):
         if room[e] > 0 and cost[e] + price[head[e ^ 1]] - price[head[e]] < 0:
@@ -93,10 +93,9 @@ def _saturate(net: Residual, price: Ints, excess: Ints) -> None:
 
 @part()
 def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: _Lists) -> bool:
-    """Lower the prices by the distance from a node that lacks something, in units of the error.
+    """Lower prices by the distance from a node with a deficit, in units of the error.
 
-    Returns False where some node has too much, and no arcs lead from it to one that lacks
-    something.
+    Returns False if some node with excess cannot reach a node with a deficit.
     """
     start, arc, head, cost, room = net
     far, first, after, before = lists
@@ -111,7 +110,7 @@ def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: 
                 before[first[0]] = v
             first[0] = v
         active += excess[v] > 0
-    # Node by node, the nearest first; `first` has the nodes at each distance.
+    # Nearest first; `first` lists the nodes at each distance.
     k, reached = 0, 0
     while k < last and active > 0:
         v = first[k]
@@ -132,7 +131,7 @@ def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: 
             away = k + (cost[e] + price[w] - price[v]) // error + 1
             if away >= far[w]:
                 continue
-            # Nearer than known: from one list to another.
+            # Nearer than known: move it to another list.
             if far[w] < last:
                 if before[w] >= 0:
                     after[before[w]] = after[w]
@@ -151,7 +150,7 @@ def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: 
 
 @part()
 def _is_stuck(net: Residual, excess: Ints, queue: Ints) -> bool:
-    """Whether nothing leads from a node that has too much to one that lacks something."""
+    """Whether some node with excess cannot reach a node with a deficit."""
     start, arc, head, _, room = net
     nodes = len(excess)
     seen, size, at = np.zeros(nodes, np.bool_), 0, 0
@@ -179,13 +178,13 @@ def _is_stuck(net: Residual, excess: Ints, queue: Ints) -> bool:
 def _discharge(
     v: int, net: Residual, price: Ints, excess: Ints, error: int, waiting: _Waiting, end: int
 ) -> tuple[int, int]:
-    """Move on what is too much at a node; the end of the queue, and how often its price fell."""
+    """Push a node's excess; return the end of the queue, and how often its price fell."""
     start, arc, head, cost, room = net
     at, queue, queued = waiting
     nodes, lowered = len(price), 0
     while excess[v] > 0 and lowered < 4:
         if at[v] == start[v + 1]:
-            # No arc gains: the price falls until one does.
+            # No arc gains: lower the price until one does.
             best, possible = 0, False
             for k in range(start[v], start[v + 1]):
                 e = arc[k]
@@ -217,12 +216,12 @@ def _discharge(
 
 @loop
 def scale_costs(net: Residual, price: Ints, excess: Ints) -> bool:
-    """Find a flow of minimum cost; the costs must be multiples of one more than the nodes.
+    """Find a flow of minimum cost; the costs must be multiples of the number of nodes plus 1.
 
     `net`: its room is changed.
-    `price` (N,): changed: potentials that prove the flow optimal up to an error of 1 an arc.
-    `excess` (N,): the supplies; changed, all are 0 in the end.
-    Returns False where there is no flow that meets all supplies.
+    `price` (N,): changed: potentials that prove the flow optimal up to an error of 1 per arc.
+    `excess` (N,): the supplies; changed, all 0 at the end.
+    Returns False if no flow meets all supplies.
     """
     nodes = len(price)
     far, first = np.empty(nodes, np.int64), np.empty(3 * nodes + 2, np.int64)
@@ -242,7 +241,7 @@ def scale_costs(net: Residual, price: Ints, excess: Ints) -> bool:
                 queue[end], queued[v] = v, True
                 end += 1
         while begin < end:
-            # Now and then the prices of all nodes together, which spares many small steps.
+            # Occasionally update all prices at once, which saves many small steps.
             if lowered > nodes:
                 possible = _update_prices(net, price, excess, error, lists)
                 if not possible and _is_stuck(net, excess, lists.after):

@@ -1,9 +1,9 @@
-"""A minimum-cost flow from one that was optimal before something changed, compiled.
+"""A minimum-cost flow from one that was optimal before a change, compiled.
 
-With the potentials from before, every arc that gains carries all that it can, and every arc that
-loses nothing; then what is too much at one node goes to one that lacks it along a shortest path,
-and the potentials of the nodes that were nearer follow. Each search begins where a change was and
-ends at the nearest node that it can be made good with.
+With the previous potentials, every arc that gains is saturated and every arc that loses is emptied.
+Then each node's excess goes to a node with a deficit along a shortest path, and the potentials of
+nearer nodes are updated. Each search starts at a change and ends at the nearest node that can
+compensate for it.
 
 References
 ----------
@@ -23,15 +23,14 @@ from allocator.solvers.flow.cost_scaling import Ints, Residual
 _FAR = np.iinfo(np.int64).max
 
 UNKNOWN = np.iinfo(np.int64).min
-"""The potential of a node that was not there before."""
+"""The potential of a new node."""
 
 
 class _Found(NamedTuple):
-    """What a search finds out.
+    """The state of a search.
 
-    `far`, `by` (N,): the distance of each node that was touched, and the arc by which it was
-        reached.
-    `touched` (N,): the nodes that were touched.
+    `far`, `by` (N,): the distance of each touched node, and the arc by which it was reached.
+    `touched` (N,): the touched nodes.
     `state` (N,): 0 untouched, 1 touched, 2 done.
     """
 
@@ -43,9 +42,9 @@ class _Found(NamedTuple):
 
 @part()
 def _ease(net: Residual, price: Ints) -> None:
-    """Give each node the potential nearest to its own at which all its arcs are right.
+    """Give each node the nearest potential at which all its arcs satisfy optimality.
 
-    Where there is none, and where it had none, that of its best arc with room.
+    If there is none, or the node is new, use the potential of its best arc with room.
     """
     start, arc, head, cost, room = net
     for v in range(len(price)):
@@ -69,12 +68,12 @@ def _ease(net: Residual, price: Ints) -> None:
 
 @loop
 def settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
-    """Let arcs carry what they did, as far as potentials allow that are nearly those from before.
+    """Keep the previous flow, as far as potentials near the previous ones allow.
 
-    `net`: with nothing carried; its room is changed.
-    `price` (N,): changed; `UNKNOWN` for nodes that were not there before.
-    `flow` (A,): what arcs carried before.
-    `excess` (N,): the supplies; what is carried is taken off.
+    `net`: without flow; its room is changed.
+    `price` (N,): changed; `UNKNOWN` for new nodes.
+    `flow` (A,): the previous flow.
+    `excess` (N,): the supplies; reduced by the flow.
     """
     head, cost, room = net.head, net.cost, net.room
     for a in range(len(flow)):
@@ -85,7 +84,7 @@ def settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
     for a in range(len(flow)):
         tail, to = head[2 * a + 1], head[2 * a]
         gain = cost[2 * a] + price[tail] - price[to]
-        # Which of the two gains: that carries all.
+        # Saturate the direction that gains.
         for e in range(2 * a, 2 * a + 2):
             if gain < 0 and room[e] > 0:
                 room[e ^ 1] += room[e]
@@ -99,18 +98,18 @@ def settle(net: Residual, price: Ints, flow: Ints, excess: Ints) -> None:
 def _search(
     origin: int, back: int, net: Residual, price: Ints, excess: Ints, found: _Found
 ) -> tuple[int, int]:
-    """Find the nearest node that can make good what is wrong at one.
+    """Find the nearest node that can compensate for the imbalance of one.
 
-    `back`: 0: the origin has too much, look along arcs; 1: it lacks something, look against them.
+    `back`: 0: the origin has excess, search along arcs; 1: it has a deficit, search against them.
     `found`: its state must be all 0.
-    Returns `target`: -1 where there is none; `size`: how many nodes were touched.
+    Returns `target`: -1 if there is none; `size`: the number of touched nodes.
     """
     start, arc, head, cost, room = net
     far, by, touched, state = found
     sign = 1 - 2 * back
     far[origin], by[origin], state[origin] = 0, -1, 1
     touched[0], size = origin, 1
-    # The nearest so far that can make it good: nothing farther is looked at.
+    # The nearest candidate so far bounds the search.
     best, end = -1, _FAR
     heap = [(np.int64(0), np.int64(origin))]
     while len(heap) > 0:
@@ -142,19 +141,19 @@ def _search(
 
 @loop
 def repair(net: Residual, price: Ints, excess: Ints) -> int:
-    """Make an optimal flow of one that leaves too much or too little at some nodes.
+    """Repair a flow with imbalances at some nodes into an optimal one.
 
     `net`: its room is changed.
-    `price` (N,): potentials at which no arc with room gains; changed, and still such.
-    `excess` (N,): changed, all are 0 in the end.
-    Returns -1; or a node whose supply cannot be met.
+    `price` (N,): potentials at which no arc with room gains; updated to stay so.
+    `excess` (N,): changed, all 0 at the end.
+    Returns -1, or a node whose supply cannot be met.
     """
     start, head, room, nodes = net.start, net.head, net.room, len(price)
     far, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     touched, state = np.empty(nodes, np.int64), np.zeros(nodes, np.int64)
     found = _Found(far, by, touched, state)
-    # Where many arcs meet a search would look at all of them: those come last, and are mostly
-    # right by then.
+    # A search scans all arcs of a node, so nodes with many arcs come last; by then most of them are
+    # balanced.
     wrong = np.flatnonzero(excess)
     wrong = wrong[np.argsort(start[wrong + 1] - start[wrong])]
     for at in range(len(wrong)):
@@ -209,10 +208,10 @@ def sharpen(net: Residual, price: Ints) -> None:
 
 @loop
 def cut_off(net: Residual, excess: Ints) -> NDArray[np.bool_]:
-    """Nodes that nothing can leave, though there is too much of it in them all together.
+    """Nodes with a total excess that cannot leave them.
 
-    Those from which nothing leads to a node that lacks something; or, if none of them has too
-    much, those to which something leads from a node that has.
+    These are the nodes that cannot reach a deficit; or, if none of them has excess, the nodes
+    reachable from one with excess.
     """
     start, arc, head, _, room = net
     nodes, queue = len(excess), np.empty(len(excess), np.int64)

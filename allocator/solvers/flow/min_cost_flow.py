@@ -1,9 +1,9 @@
 """The cheapest integer flow that meets all supplies, with potentials that prove it.
 
-A flow is optimal exactly if there are potentials (prices of a unit at each node) at which no arc
-with room gains, and no arc that is used loses [1]_. Where little has changed since the last
-solution, that is a good beginning: what is wrong with it is repaired by shortest paths, each as
-long as the change reaches. Else the flow is found by cost scaling.
+A flow is optimal exactly if there are potentials (prices per unit at each node) at which no arc
+with room gains, and no used arc loses [1]_. If little has changed since the last solution, that is
+a good start: its errors are repaired along shortest paths, each no longer than the change reaches.
+Otherwise the flow is computed by cost scaling.
 
 References
 ----------
@@ -25,10 +25,10 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 REPAIR_MAX = 1 / 8
-"""The largest part of the nodes that may be wrong for a repair; else all begins from nothing."""
+"""Largest part of the nodes that may be unbalanced for a repair; beyond it, start from scratch."""
 
 _LARGEST = 2**62
-_EXACT = 2**52  # whole numbers up to twice this are the same in float64
+_EXACT = 2**52  # float64 represents integers up to twice this exactly
 
 
 class Infeasible(RuntimeError):  # noqa: N818  (it is a verdict on a problem, not a fault)
@@ -40,18 +40,18 @@ class Infeasible(RuntimeError):  # noqa: N818  (it is a verdict on a problem, no
     def __init__(self, nodes: Bools, supply: int, room: int) -> None:
         some = ", ".join(map(str, np.flatnonzero(nodes)[:5]))
         more = ", ..." if nodes.sum() > 5 else ""
-        super().__init__(f"nodes {some}{more} supply {supply}, and {room} can leave them")
+        super().__init__(f"nodes {some}{more} supply {supply}, but only {room} can leave them")
         self.nodes = nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Arcs, and what each node supplies.
+    """Arcs, and each node's supply.
 
     `tail`, `head` (A,): nodes, from 0.
     `capacity` (A,), >= 0.
-    `cost` (A,): of one unit; it may be negative.
-    `supply` (N,): negative for a demand; all add up to 0.
+    `cost` (A,): per unit; may be negative.
+    `supply` (N,): negative for a demand; the sum is 0.
     """
 
     tail: Ints
@@ -66,10 +66,10 @@ class Solution:
     """An optimal flow and its certificate.
 
     `flow` (A,).
-    `potential` (N,): ``cost + potential[tail] - potential[head]`` is not negative where an arc has
-        room, and not positive where it is used.
-    `cost`: of all the flow.
-    `repaired`: whether it came from the solution before.
+    `potential` (N,): ``cost + potential[tail] - potential[head]`` is not negative if an arc has
+        room, and not positive if it is used.
+    `cost`: of the whole flow.
+    `repaired`: whether it was repaired from the previous solution.
     """
 
     flow: Ints
@@ -81,14 +81,14 @@ class Solution:
 def solve(network: Network, flow: Ints | None = None, potential: Ints | None = None) -> Solution:
     """Find a flow of minimum cost.
 
-    `flow` (A,), `potential` (N,): a solution of a network that differs little, by the arcs and
+    `flow` (A,), `potential` (N,): a solution of a slightly different network, by the arcs and
         nodes of this one: 0 for the flow of a new arc, `flow_repair.UNKNOWN` for the potential of
         a new node.
     Returns a solution that `violation` has checked.
-    Raises ValueError on arrays that do not fit together, a node that is not there, a negative
-        capacity, supplies that do not add up to 0, or numbers so large that they leave 64 bits.
-    Raises Infeasible where no flow meets all supplies.
-    Raises NotOptimal where the certificate does not hold.
+    Raises ValueError on arrays that do not fit together, an unknown node, a negative capacity,
+        supplies that do not sum to 0, or numbers too large for 64 bits.
+    Raises Infeasible if no flow meets all supplies.
+    Raises NotOptimal if the certificate does not hold.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def solve(network: Network, flow: Ints | None = None, potential: Ints | None = N
     if repaired:
         feasible = repair(residual, price, excess) < 0
     else:
-        # From nothing: in costs so much finer that an error of 1 an arc makes no error in all.
+        # From scratch, with costs scaled so that an error of 1 per arc is no error at all.
         residual.room[::2], residual.room[1::2] = network.capacity, 0
         excess = network.supply.copy()
         price = np.zeros(nodes, np.int64)
@@ -132,10 +132,10 @@ def solve(network: Network, flow: Ints | None = None, potential: Ints | None = N
 
 
 def violation(network: Network, flow: Ints, potential: Ints) -> int:
-    """How far a flow is from being proved optimal by potentials: 0 if it is.
+    """How far potentials are from proving a flow optimal: 0 if they do.
 
-    Returns the largest violation of a capacity, a supply, or (in cost) of what potentials must
-    show.
+    Returns the largest violation of a capacity, a supply, or (in cost) of the optimality
+    conditions.
     """
     if not len(network.supply):
         return 0
@@ -148,8 +148,8 @@ def violation(network: Network, flow: Ints, potential: Ints) -> int:
 
 
 def _sums(nodes: int, at: Ints, flow: Ints) -> Ints:
-    """What arcs carry, added up by the nodes (A,) that they end at: (N,)."""
-    # `bincount` adds in float64, and is many times faster: where no sum can be rounded.
+    """Sum flow by the nodes (A,) at which arcs end: (N,)."""
+    # `bincount` is much faster, but adds in float64: use it if no sum can be rounded.
     if np.abs(flow.astype(np.float64)).sum() < _EXACT:
         return np.bincount(at, flow, nodes).astype(np.int64)
     sums = np.zeros(nodes, np.int64)
@@ -166,11 +166,11 @@ def _total(network: Network, flow: Ints) -> int:
 
 
 def _checked(network: Network) -> Network:
-    """The same as arrays of int64, if it makes sense."""
+    """Validate the network and convert it to int64."""
     arrays = [network.tail, network.head, network.capacity, network.cost, network.supply]
     tail, head, capacity, cost, supply = (np.asarray(each, np.int64) for each in arrays)
     if len({each.shape for each in (tail, head, capacity, cost)}) != 1 or tail.ndim != 1:
-        raise ValueError("tails, heads, capacities and costs must be as many")
+        raise ValueError("tails, heads, capacities and costs must have the same length")
     nodes = len(supply)
     for end in (tail, head):
         if len(end) and not (end.min() >= 0 and end.max() < nodes):
@@ -181,7 +181,7 @@ def _checked(network: Network) -> Network:
     total = sum(supply[supply != 0].tolist())
     if total:
         raise ValueError(f"supplies add up to {total}, not to 0")
-    # Every number on the way stays within 64 bits.
+    # Keep all intermediate results within 64 bits.
     moved = capacity.astype(np.float64).sum() + np.abs(supply.astype(np.float64)).sum()
     dearest = max(map(abs, (int(cost.max(initial=0)), int(cost.min(initial=0)))))
     if moved >= _LARGEST or dearest * (nodes + 1) * (nodes + 1) * 4 >= _LARGEST:
@@ -190,7 +190,7 @@ def _checked(network: Network) -> Network:
 
 
 def _infeasible(network: Network, residual: Residual, excess: Ints) -> Exception:
-    """The error that names nodes which supply too much."""
+    """Build the error that names nodes with too much supply."""
     nodes = cut_off(residual, excess)
     supply = int(network.supply[nodes].sum())
     room = int(network.capacity[nodes[network.tail] & ~nodes[network.head]].sum())

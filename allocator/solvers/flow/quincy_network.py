@@ -1,8 +1,8 @@
-"""Quincy's network: tasks, the computers and racks that they prefer, and how many of a job run.
+"""Quincy's network: tasks, their preferred computers and racks, and bounds per job.
 
-A unit of flow is a task. It goes to a computer that the task prefers, to any computer of a rack
-that it prefers, to any computer at all, or to its job's node for those that do not run. What each
-way costs is the caller's matter: data to be moved, time waited, work lost.
+A unit of flow is a task. It goes to a preferred computer, to any computer of a preferred rack, to
+any computer at all, or, if it does not run, to its job's node. The caller sets the costs: data to
+be moved, time waited, work lost.
 
 References
 ----------
@@ -23,15 +23,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """What is to run, and what it costs where.
+    """Tasks to run, and their costs.
 
-    `number` (N,): by which a task is known again in the next network; different ones, less than
-        2**31.
+    `number` (N,): identifies a task across networks; distinct, less than 2**31.
     `job` (N,).
     `unscheduled` (N,): cost of not running now.
-    `anywhere` (N,): cost of running on a computer that is not known yet.
-    `task`, `computer`, `at_computer` (P,): pairs of a task's row and a computer that it prefers, or
-        runs on, and what that costs; each pair at most once.
+    `anywhere` (N,): cost of running on an arbitrary computer.
+    `task`, `computer`, `at_computer` (P,): pairs of a task's row and a computer that it prefers or
+        runs on, and their cost; each pair at most once.
     `rack_task`, `rack`, `in_rack` (Q,): the same for racks.
     """
 
@@ -52,9 +51,8 @@ class Cluster:
     """Where tasks run.
 
     `rack_of` (M,): the rack of each computer.
-    `slots` (M,): how many tasks a computer runs at once.
-    `least`, `most` (J,): how many tasks of each job run at least (or all, if it has fewer) and at
-        most.
+    `slots` (M,): tasks that a computer runs at once.
+    `least`, `most` (J,): minimum (or all, if it has fewer) and maximum running tasks of each job.
     """
 
     rack_of: Ints
@@ -65,7 +63,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class QuincyNetwork:
-    """The network, and where its parts begin.
+    """The network, and where its parts start.
 
     `network`: nodes: the sink, the cluster, racks, computers, jobs, tasks. Arcs: each task's to its
     job, to the cluster, to computers, to racks; the cluster's, the racks', the computers', the
@@ -84,7 +82,7 @@ class QuincyNetwork:
     def place(self, flow: Ints) -> Ints:
         """The computer of each task, (N,); -1 for those that do not run.
 
-        Tasks that go to a rack, or anywhere, get the computers that are left in the order of their
+        Tasks that go to a rack, or anywhere, get the remaining computers in the order of their
         rows.
 
         `flow` (A,).
@@ -95,7 +93,7 @@ class QuincyNetwork:
         _, anywhere, at_computer, in_rack, by_rack, on = np.split(flow, ends)[:6]
         result = np.full(count, -1)
         result[tasks.task[at_computer > 0]] = tasks.computer[at_computer > 0]
-        # What racks got, rack by rack: first of their own, then of those that run anywhere.
+        # Rack by rack, first the tasks of the rack itself, then those that run anywhere.
         own = tasks.rack_task[in_rack > 0]
         free = np.flatnonzero(anywhere > 0)
         rows = np.concatenate([own, free])
@@ -106,10 +104,9 @@ class QuincyNetwork:
         return result
 
     def begin_with(self, before: "QuincyNetwork", solution: Solution) -> tuple[Ints, Ints]:
-        """Say what the solution of the network before means in this one.
+        """Translate the previous network's solution to this one.
 
-        Computers, racks and jobs are the same ones as far as both networks have them; a task is
-        known by its number.
+        Computers, racks and jobs must be the same; tasks are matched by number.
 
         Returns `flow` (A,); `potential` (N,).
         """
@@ -126,7 +123,7 @@ class QuincyNetwork:
         known = np.flatnonzero(then[order[at]] == now) if len(then) else np.zeros(0, np.int64)
         node_before = before.first_task + order[at[known]]
         potential[self.first_task + known] = solution.potential[node_before]
-        # Arcs are the same when their ends are.
+        # Arcs are the same if their ends are.
         moved = np.arange(len(before.network.supply))
         moved[before.first_task :] = -1
         moved[node_before] = self.first_task + known
@@ -145,14 +142,14 @@ class QuincyNetwork:
 
 
 def build(tasks: Tasks, cluster: Cluster) -> QuincyNetwork:
-    """Make the network. Raises ValueError where a job's bounds contradict each other."""
+    """Build the network. Raises ValueError if a job's bounds contradict each other."""
     computers, racks, jobs = len(cluster.rack_of), _racks(cluster), len(cluster.least)
     count = np.bincount(tasks.job, minlength=jobs)
     most = np.minimum(cluster.most, count)
     least = np.minimum(cluster.least, count)
     if (least > most).any():
         job = int((least > most).argmax())
-        raise ValueError(f"job {job} is to run {least[job]} tasks at least, {most[job]} at most")
+        raise ValueError(f"job {job} must run at least {least[job]} tasks, but at most {most[job]}")
     sink, anywhere, first_rack = 0, 1, 2
     first_computer = first_rack + racks
     first_job = first_computer + computers
@@ -183,7 +180,7 @@ def build(tasks: Tasks, cluster: Cluster) -> QuincyNetwork:
 def _arcs(
     tail: Ints | int, head: Ints | int, capacity: Ints | int, cost: Ints | int
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Arcs of one sort, as columns of equal length."""
+    """Arcs of one kind, as columns of equal length."""
     columns = (np.asarray(each, np.int64) for each in (tail, head, capacity, cost))
     one, two, three, four = np.broadcast_arrays(*columns)
     return one, two, three, four
@@ -194,5 +191,5 @@ def _racks(cluster: Cluster) -> int:
 
 
 def _fixed(cluster: Cluster) -> tuple[int, int, int]:
-    """What must be equal for all nodes but tasks to be the same."""
+    """What must be equal for all nodes except tasks to be the same."""
     return len(cluster.rack_of), _racks(cluster), len(cluster.least)

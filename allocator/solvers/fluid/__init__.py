@@ -1,4 +1,4 @@
-"""Fair shares of what can be divided at will: proportional, per server, by water filling.
+"""Fair shares of divisible resources: proportional, per server, by water filling.
 
-Begin with `proportional_fairness`.
+Start with `proportional_fairness`.
 """

@@ -1,9 +1,9 @@
 """Max-min fair rates of transfers that share links, compiled.
 
-The link that gives each of its transfers least is full first: they get that rate, and what they
-use of other links is taken off there. Then the next link, until every transfer has its rate. At
-the end each transfer crosses a full link on which none is faster, which is what max-min fair means
-[1]_.
+The link with the smallest rate per transfer saturates first: its transfers get that rate, which is
+subtracted from their other links. Then the next link, until every transfer has its rate. At the end
+each transfer crosses a saturated link on which no transfer is faster, the definition of max-min
+fairness [1]_.
 
 References
 ----------
@@ -19,17 +19,16 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 NO_LINK = -1
-"""Fills up the rows of paths that are shorter than others."""
+"""Pads the rows of shorter paths."""
 
 
 @loop
 def fair_rates(path: Ints, capacity: Floats) -> Floats:
     """Share links among transfers.
 
-    `path` (F, P): the links that each transfer crosses, each at most once, then `NO_LINK`; at least
-        one.
-    `capacity` (L,), >= 0: what all transfers over a link may have together; infinite where it is
-        never full.
+    `path` (F, P): the links that each transfer crosses, each at most once, padded with `NO_LINK`;
+        at least one.
+    `capacity` (L,), >= 0: total of all transfers over a link; infinite if it never saturates.
     Returns `rate` (F,): in the unit of the capacities; infinite for a transfer that only crosses
         infinite links.
 
@@ -42,7 +41,7 @@ def fair_rates(path: Ints, capacity: Floats) -> Floats:
     """
     transfers, longest = path.shape
     links = len(capacity)
-    # Which transfers cross each link.
+    # The transfers that cross each link.
     start = np.zeros(links + 1, np.int64)
     for f in range(transfers):
         for p in range(longest):
@@ -60,7 +59,7 @@ def fair_rates(path: Ints, capacity: Floats) -> Floats:
     open_links = np.flatnonzero(count)
     rate, set_already = np.full(transfers, np.inf), np.zeros(transfers, np.bool_)
     while len(open_links):
-        # The link that is full first; links whose transfers all have a rate are passed over.
+        # Find the link that saturates first; drop links whose transfers all have a rate.
         least, at, kept = np.inf, -1, 0
         for k in range(len(open_links)):
             link = open_links[k]

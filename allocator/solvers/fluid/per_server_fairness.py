@@ -1,26 +1,26 @@
 """Per-server dominant-share fairness (PS-DSF), exact, in the fluid model.
 
 A framework's level on an agent is its number of tasks on all agents, divided by its weight and by
-the tasks that it could run there alone. An allocation is PS-DSF when nobody can have more of an
-agent unless somebody gets less there who stands no higher on that agent ([1]_, Definition 1). For
-tasks that need resources in fixed proportions it is the same to say: whoever may use an agent
-needs some resource there that is used up, and of those who hold some of it nobody stands higher.
+the tasks that it could run there alone. An allocation is PS-DSF if no framework can have more of an
+agent without taking from one whose level there is no higher ([1]_, Definition 1). If tasks need
+resources in fixed proportions, this is equivalent: every framework that may use an agent needs some
+resource there that is used up, and no holder of that resource has a higher level.
 
-One agent, if the others are left as they are, is a water filling: everybody begins at the level
-that it has by its tasks elsewhere, and rises until a resource that it needs is used up. The solver
-fills agent after agent, again and again, until nothing changes.
+With the other agents fixed, one agent is a water filling: every framework starts at the level given
+by its tasks elsewhere, and rises until a resource that it needs is used up. The solver fills agent
+after agent, repeatedly, until nothing changes.
 
-What is proven, and what is only seen:
+What is proven, and what is only observed:
 
-- *An allocation exists.* The filling of one agent is unique, and its conditions stay true in a
-  limit, so it depends on the others continuously; and by Brouwer's theorem a continuous map of a
-  compact convex set (what fits on each agent) to itself has a fixed point, which is one.
-- *There may be several*, with different numbers of tasks: a test shows two of a small cluster. The
-  solver gives the one that it comes to from empty agents, in the order of their rows.
-- *That the filling ends* is proven here for one resource only: then all agents order frameworks in
-  the same way, and each filling makes the vector of levels lexicographically larger. With several
-  it may go in circles: in one of 400 random clusters of two resources it did, 0.02 % from the
-  definition. Where it does, or rounding is in the way, the certificate says so: `NotOptimal`.
+- *An allocation exists.* The filling of one agent is unique, and its conditions are closed under
+  limits, so it depends on the others continuously. By Brouwer's theorem a continuous map of a
+  compact convex set (what fits on each agent) to itself has a fixed point; that is an allocation.
+- *There may be several*, with different numbers of tasks: a test shows two for a small cluster. The
+  solver returns the one that it reaches from empty agents, in the order of their rows.
+- *Termination* is proven only for one resource: then all agents order frameworks in the same way,
+  and each filling makes the vector of levels lexicographically larger. With several resources it
+  may cycle: it did in one of 400 random clusters with two resources, 0.02 % from the definition. If
+  it cycles, or rounding interferes, the certificate fails: `NotOptimal`.
 
 References
 ----------
@@ -42,22 +42,22 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 TOLERANCE = 1e-9
-"""The largest residual of an answer that is returned, as a rule."""
+"""Default for the largest residual of a returned answer."""
 
 SWEEPS_USUAL = 30
-"""So many sweeps are usual, or fewer."""
+"""Usual number of sweeps, or fewer."""
 
 _SWEEPS_MAX = 5000
-_DAMPED_AFTER = 500  # sweeps; from then on agents change only half way
-_STILL = 1e-13  # a change of this part of a framework's tasks is none
+_DAMPED_AFTER = 500  # sweeps; after that agents change only half way
+_STILL = 1e-13  # a smaller change, as a part of a framework's tasks, counts as none
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
     """An allocation and its certificate.
 
-    `tasks` (F, A): of each framework on each agent; 0 for one that no agent suits.
-    `residual`: as `residual` finds it.
+    `tasks` (F, A): of each framework on each agent; 0 for a framework that no agent suits.
+    `residual`: from `residual`.
     `sweeps`: how often each agent was filled.
     """
 
@@ -76,18 +76,18 @@ def solve(
 ) -> Solution:
     """Find an allocation that meets the definition.
 
-    A sweep is O(A * F * (F + A) * R), over different agents; tens of sweeps are usual.
+    A sweep is O(A * F * (F + A) * R), over distinct agents; tens of sweeps are usual.
 
     `demand` (F, R), >= 0: one task's needs; each framework needs something.
     `capacity` (A, R), >= 0: of each agent, in the same units. An agent that lacks what a task needs
         does not suit it.
     `eligible` (F, A); `weight` (F,), > 0.
-    `tolerance`: the largest residual of an answer that is returned.
+    `tolerance`: the largest residual of a returned answer.
     `work_max`: operations, as `work_of_sweep` counts them.
     Raises ValueError on a framework without any need, numbers that are negative or not finite, a
         weight that is not positive, or arrays that do not fit together.
-    Raises NotOptimal where the residual exceeds the tolerance.
-    Raises GivenUp where it does, since going on would take more work.
+    Raises NotOptimal if the residual exceeds the tolerance.
+    Raises GivenUp if it does because `work_max` was used up.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def solve(
     tasks = np.zeros(able.shape)
     if not able.any():
         return Solution(tasks, 0.0, 0)
-    # Equal agents are one, as many times as large: in equal parts they meet the definition, too.
+    # Merge equal agents into one of their total size: equal parts meet the definition too.
     first, of_agent, copies = equal_agents(capacity, able)
     need, rate = _needs(demand, capacity[first], able[:, first], weight)
     found = np.zeros(rate.shape)
@@ -119,7 +119,7 @@ def solve(
 
 
 def work_of_sweep(frameworks: int, agents: int, resources: int) -> float:
-    """Operations of a sweep over different agents."""
+    """Operations of a sweep over distinct agents."""
     return float(agents) * frameworks * resources * (frameworks + agents)
 
 
@@ -131,16 +131,17 @@ def residual(
     weight: Floats | None = None,
     least: float = TOLERANCE,
 ) -> float:
-    """How far an allocation is from meeting the definition; cheap: O(F * A * R).
+    """How far an allocation is from the definition; cheap: O(F * A * R).
 
     `tasks` (F, A).
     `demand`, `capacity`, `eligible`, `weight`: as in `solve`.
-    `least`: whoever holds a smaller part than this of an agent's resource holds none of it. For
-        whole tasks: some part of a task.
-    Returns the largest of these: what is given beyond a capacity, in parts of it; and of each
-        framework and agent that suits it the least, over the resources that it needs there, of the
-        part that is left of the resource, or by which part it stands below the highest who holds
-        some. Infinite where somebody has what does not suit it, or a number is none.
+    `least`: a holding below this part of an agent's resource counts as none. For whole tasks: some
+        part of a task.
+    Returns the largest of: the excess over a capacity, in parts of it; and, for each framework and
+        agent that suits it, the least over the resources that it needs there of the larger of the
+        part of the resource that is left and the part by which its level is below the highest
+        holder's. Infinite if a framework has tasks where they do not suit, or a number is not
+        finite.
     """
     demand, capacity = np.asarray(demand, np.float64), np.asarray(capacity, np.float64)
     able, weight = _checked(demand, capacity, eligible, weight)
@@ -152,7 +153,7 @@ def residual(
     for agent in range(len(capacity)):
         held = tasks[:, agent, None] * need[agent]
         used = held.sum(axis=0)
-        # Of each resource, where the highest stands who holds some of it.
+        # The level of each resource's highest holder.
         highest = np.where(held > least, level[agent, :, None], 0.0).max(axis=0, initial=0)
         below = 1 - level[agent, :, None] / np.where(highest > 0, highest, 1.0)
         short = np.maximum(np.where(highest > 0, below, 0.0), 1 - used)
@@ -164,7 +165,7 @@ def residual(
 def _checked(
     demand: Floats, capacity: Floats, eligible: Bools | None, weight: Floats | None
 ) -> tuple[Bools, Floats]:
-    """Which agents suit each framework, and the weights."""
+    """Validate the arrays; return which agents suit each framework, and the weights."""
     shape = len(demand), len(capacity)
     able = np.ones(shape, np.bool_) if eligible is None else np.asarray(eligible, np.bool_)
     weight = np.ones(len(demand)) if weight is None else np.asarray(weight, np.float64)
@@ -179,14 +180,14 @@ def _checked(
     if not (demand > 0).any(axis=1).all():
         at = int((~(demand > 0).any(axis=1)).argmax())
         raise ValueError(f"framework {at} needs nothing at all")
-    # An agent that lacks what a task needs suits nobody who needs it.
+    # An agent that lacks a resource suits no framework that needs it.
     for r in range(demand.shape[1]):
         able = able & ~((demand[:, None, r] > 0) & (capacity[None, :, r] <= 0))
     return able, weight
 
 
 def _needs(demand: Floats, capacity: Floats, able: Bools, weight: Floats) -> tuple[Floats, Floats]:
-    """Parts of each agent that a task takes, (A, F, R), and how fast levels make tasks, (A, F)."""
+    """The part of each agent that a task takes, (A, F, R), and tasks per level, (A, F)."""
     need = np.divide(
         demand[None], capacity[:, None], out=np.zeros((len(capacity), *demand.shape)),
         where=capacity[:, None] > 0,
@@ -198,7 +199,7 @@ def _needs(demand: Floats, capacity: Floats, able: Bools, weight: Floats) -> tup
 
 @loop
 def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int) -> int:
-    """Fill agent after agent, into `tasks` (A, F), until nothing changes; gives the sweeps."""
+    """Fill agent after agent, into `tasks` (A, F), until nothing changes; return the sweeps."""
     agents, frameworks = rate.shape
     outside, given = np.zeros(frameworks), np.zeros(frameworks)
     for sweep in range(sweeps):
@@ -222,15 +223,15 @@ def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int) -> int:
 
 @part()
 def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
-    """Fill one agent: everybody rises from its level by what it has outside.
+    """Fill one agent: every framework rises from its level given by its tasks elsewhere.
 
     `need` (F, R): parts of the agent that a task takes.
-    `rate` (F,): tasks that a level of 1 makes; 0 for those whom the agent does not suit.
+    `rate` (F,): tasks per unit of level; 0 for frameworks that the agent does not suit.
     `outside` (F,): tasks elsewhere.
     `given` (F,): tasks here; written.
     """
     frameworks, resources = need.shape
-    # Levels count from the lowest, for what matters is their differences.
+    # Measure levels from the lowest one: only differences matter.
     lowest = np.inf
     for n in range(frameworks):
         given[n] = 0.0
@@ -245,7 +246,7 @@ def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
     used, speed, full = np.zeros(resources), np.zeros(resources), np.zeros(resources, np.bool_)
     level, met, count = 0.0, 0, 0
     while True:
-        # What comes next: the rising ones meet another, or a resource is used up.
+        # The next event: the rising level meets another framework, or a resource is used up.
         meeting = begin[order[met]] if met < frameworks else np.inf
         if count == 0 and meeting == np.inf:
             return
@@ -264,7 +265,7 @@ def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
                 given[n] += rate[n] * (upto - level)
         level = upto
         if meeting <= until:
-            # It rises with them, unless what it needs is used up already.
+            # It joins the rising ones, unless a resource that it needs is used up.
             n, met = order[met], met + 1
             rising[n] = True
             for r in range(resources):

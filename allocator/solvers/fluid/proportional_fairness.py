@@ -1,16 +1,16 @@
 """Proportional fairness (PF) in the fluid model of one pool of resources.
 
-Maximise the sum of ``weight * log(tasks)`` under the capacity of the pool. The optimum of CEEI
-(competitive equilibrium from equal incomes) is the same one: the logarithm of a product of
-utilities is the sum of their logarithms.
+Maximise the sum of ``weight * log(tasks)`` under the capacity of the pool. CEEI (competitive
+equilibrium from equal incomes) has the same optimum: the logarithm of a product of utilities is the
+sum of their logarithms.
 
-The dual has one variable a resource, so it stays small however many frameworks there are:
+The dual has one variable per resource, so it stays small however many frameworks there are:
 
     minimise over prices >= 0    sum(price) - sum(weight * log(need @ price)),
 
 where ``need`` is the demand divided by the capacity. A primal-dual interior-point method finds the
-prices; Newton's method on the resources that turn out to be saturated then makes them as exact as
-float64 allows, and the prices of the others exactly zero.
+prices. Newton's method on the saturated resources then refines them to float64 precision, and the
+prices of the others become exactly zero.
 
 References
 ----------
@@ -29,23 +29,23 @@ from allocator.solvers import NotOptimal
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
-"""The largest residual of an answer that is returned."""
+"""The largest residual of a returned answer."""
 
 _STEPS_MAX = 100
 _POLISH_STEPS_MAX = 20
 _PATH_END = 1e-13  # mean complementarity at which the interior-point method stops
-_TO_BOUNDARY = 0.99  # the part of the way to the boundary that a step may go
-_SATURATED = 1e-6  # a price above this part of all prices marks a saturated resource
+_TO_BOUNDARY = 0.99  # largest part of the way to the boundary per step
+_SATURATED = 1e-6  # a price above this part of the sum marks a saturated resource
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
     """The fluid optimum and its certificate.
 
-    `tasks` (F,): task volumes; 0 for a framework that needs a resource of which there is none.
-    `prices` (R,): Lagrange multipliers of the capacities divided by themselves:
-        ``weight[f] / tasks[f] == sum over r of demand[f, r] / capacity[r] * prices[r]``. They add
-        up to the weights of the frameworks that get anything.
+    `tasks` (F,): task volumes; 0 for a framework that needs a resource without capacity.
+    `prices` (R,): Lagrange multipliers of the normalised capacities:
+        ``weight[f] / tasks[f] == sum over r of demand[f, r] / capacity[r] * prices[r]``. They sum
+        to the weights of the frameworks with any tasks.
     `residual`: largest violation of the optimality conditions (1), (3), (4) of [1]_, each relative.
     """
 
@@ -63,10 +63,10 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> Solution:
         something.
     `capacity` (R,), >= 0: of the whole pool.
     `weight` (F,), > 0.
-    Returns one price vector in the middle where several prove the same volumes (frameworks whose
-        demands are proportional).
+    If several price vectors prove the same volumes (frameworks with proportional demands), returns
+        one in the middle.
     Raises ValueError on a framework without any need, or a weight that is not positive.
-    Raises NotOptimal where the residual exceeds `TOLERANCE`.
+    Raises NotOptimal if the residual exceeds `TOLERANCE`.
 
     Examples
     --------
@@ -83,13 +83,13 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> Solution:
     if not (demand > 0).any(axis=1).all():
         message = f"framework {int((demand <= 0).all(axis=1).argmax())} needs nothing at all"
         raise ValueError(message)
-    # A resource of which there is none is left out: whoever needs it gets nothing.
+    # Leave out resources without capacity: frameworks that need them get nothing.
     present = capacity > 0
     served = ~(demand[:, ~present] > 0).any(axis=1)
     tasks, prices = np.zeros(len(demand)), np.zeros(len(capacity))
     if not served.any():
         return Solution(tasks, prices, 0.0)
-    # Scale everything: parts of the capacity, the largest need 1, weights that add up to 1.
+    # Normalise: parts of the capacity, largest need 1, weights that sum to 1.
     need = demand[np.ix_(served, present)] / capacity[present]
     scale = need.max(axis=1)
     need /= scale[:, None]
@@ -112,19 +112,19 @@ def _interior_point(need: Floats, part: Floats) -> Floats:
     price = np.full(resources, 1 / resources)
     slack = np.full(resources, 1.0)  # the multiplier of price >= 0
     for _ in range(_STEPS_MAX):
-        # What a task of each framework costs, and the derivative of what is minimised.
+        # The cost of each framework's task, and the gradient of the objective.
         cost = need @ price
         gradient = 1 - need.T @ (part / cost)
         complementarity = float(price @ slack) / resources
         if complementarity < _PATH_END and np.abs(gradient - slack).max() < _PATH_END:
             break
         # Newton's step towards the point where each price times its multiplier is a tenth of the
-        # mean so far.
+        # current mean.
         target = 0.1 * complementarity
         curvature = (need.T * (part / cost**2)) @ need + np.diag(slack / price)
         step = _solve_symmetric(curvature, target / price - gradient)
         slack_step = (target - slack * step) / price - slack
-        # A full step where possible, but never as far as the boundary.
+        # A full step if possible, but never all the way to the boundary.
         length = min(1.0, _TO_BOUNDARY * min(_room(price, step), _room(slack, slack_step)))
         price = price + length * step
         slack = slack + length * slack_step
@@ -132,10 +132,10 @@ def _interior_point(need: Floats, part: Floats) -> Floats:
 
 
 def _polish(need: Floats, part: Floats, price: Floats) -> Floats:
-    """The better of the prices given and Newton's answer on the saturated resources."""
+    """The better of the given prices and Newton's solution on the saturated resources."""
     saturated = price > _SATURATED * price.sum()
     sharp = np.where(saturated, price, 0.0)
-    # Somebody needs no saturated resource: the guess which ones are saturated was wrong.
+    # A framework that needs no saturated resource means that the guess was wrong.
     among = need[:, saturated]
     if not among.any(axis=1).all():
         return price
@@ -153,12 +153,12 @@ def _polish(need: Floats, part: Floats, price: Floats) -> Floats:
 
 
 def _solve_symmetric(matrix: Floats, right: Floats) -> Floats:
-    """Solve a system that may be singular: then the shortest solution."""
+    """Solve a possibly singular system, by its shortest solution."""
     return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], np.float64)
 
 
 def _room(value: Floats, step: Floats) -> float:
-    """How many steps lead from positive values to the boundary."""
+    """How many steps from positive values to the boundary."""
     falling = step < 0
     return float((value[falling] / -step[falling]).min(initial=np.inf))
 

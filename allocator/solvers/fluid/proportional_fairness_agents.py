@@ -1,22 +1,21 @@
 """Proportional fairness, and the alpha-fair family, over many agents with constraints, fluid.
 
 Maximise the sum of ``weight * g(tasks)``, where g is the logarithm for alpha 1 and ``tasks **
-(1 - alpha) / (1 - alpha)`` else, over what frameworks run on the agents that they can use, each
-agent within its own capacity. The task volumes are unique ([1]_, Proposition 2); how they lie on
-agents need not be. With one agent that all can use it is the pooled model of
+(1 - alpha) / (1 - alpha)`` otherwise, over what frameworks run on the agents that they can use,
+each agent within its own capacity. The task volumes are unique ([1]_, Proposition 2); their
+distribution over agents need not be. With one agent that all can use, it is the pooled model of
 `proportional_fairness`.
 
-A primal-dual interior-point method; equal agents are taken together first.
+A primal-dual interior-point method; equal agents are merged first.
 
-Where numbers lie far apart there is another one [3]_. The usual one eliminates the volumes from
-each step, which leaves a small system.
-Where marginal utilities differ by many orders, and an alpha well above 1 makes that of ordinary
-sizes, this system is so nearly singular that float64 cannot solve it. Here volumes stay in it, and
-every unknown is a *relative* change, of a volume or of a price: then no coefficient is far above 1,
-whatever the sizes. The system is larger, so it is for problems of few frameworks and agents.
+If numbers differ by many orders of magnitude, a variant is used [3]_. The usual method eliminates
+the volumes from each step, which leaves a small system. If marginal utilities differ by many orders
+(an alpha well above 1 does that at ordinary sizes), this system is so nearly singular that float64
+cannot solve it. The variant keeps the volumes, and every unknown is a *relative* change of a volume
+or a price: then no coefficient is far above 1, whatever the sizes. Its system is larger, so it is
+for problems with few frameworks and agents.
 
-Marginal utilities are unknowns of their own, too: it is their logarithms that go straight with
-those of the volumes.
+Marginal utilities are unknowns too, because their logarithms are linear in those of the volumes.
 
 References
 ----------
@@ -39,11 +38,11 @@ Ints = NDArray[np.int64]
 
 
 class EqualAgents(NamedTuple):
-    """The sorts of agents, in the order of the first agent of each.
+    """Classes of equal agents, in the order of the first agent of each.
 
-    `first` (G,): the first agent of each sort.
-    `of_agent` (A,): the sort of each agent.
-    `copies` (G,): how many agents are of each.
+    `first` (G,): the first agent of each class.
+    `of_agent` (A,): the class of each agent.
+    `copies` (G,): the number of agents in each class.
     """
 
     first: Ints
@@ -52,12 +51,12 @@ class EqualAgents(NamedTuple):
 
 
 def equal_agents(capacity: NDArray[np.float64], able: NDArray[np.bool_]) -> EqualAgents:
-    """Tell agents apart by their capacity (A, R), and by who can run on them, (F, A)."""
+    """Group agents by their capacity (A, R), and by which frameworks can run on them, (F, A)."""
     rows = np.column_stack([capacity, able.T])
     _, first, of_agent, copies = np.unique(
         rows, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
-    # In the order of their first rows, whatever their sizes.
+    # Order by first row.
     order = np.argsort(first)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -67,13 +66,13 @@ def equal_agents(capacity: NDArray[np.float64], able: NDArray[np.bool_]) -> Equa
 Floats = NDArray[np.float64]
 
 UNKNOWNS_MAX = 400
-"""Of a step, beyond which it takes too long: pairs, and resources of agents."""
+"""Limit for `relative_path`, beyond which a step takes too long: pairs plus agents' resources."""
 
 STEPS_MAX = 200
 PATH_END = 1e-10
-"""Mean complementarity, of the smallest income, at which the method stops."""
+"""Mean complementarity, relative to the smallest income, at which the method stops."""
 
-_TO_BOUNDARY = 0.99  # the part of the way to the boundary that a step may go
+_TO_BOUNDARY = 0.99  # largest part of the way to the boundary per step
 
 
 def relative_path(
@@ -81,13 +80,13 @@ def relative_path(
 ) -> tuple[Floats, Floats]:
     """Volumes of each pair, (P,), and prices of each resource, (Q,).
 
-    Where rounding ends the way, the certificate judges what was found.
+    If rounding stops the iteration, the certificate judges the result.
 
-    `matrix` (Q, P), >= 0: parts of each resource that a task of each pair takes; the resources are
+    `matrix` (Q, P), >= 0: the part of each resource that a task of each pair takes; capacities are
         1.
     `of` (P,): the framework of each pair.
-    `volume` (P,), > 0: where to begin; it fits.
-    `weight` (F,), of a sum of 1.
+    `volume` (P,), > 0: the start; it must fit.
+    `weight` (F,), with sum 1.
     """
     resources, frameworks = len(matrix), len(weight)
     slack, price = 1 - matrix @ volume, np.full(resources, 1 / resources)
@@ -123,7 +122,7 @@ def relative_path(
 
 
 def _system(matrix: Floats, of: Ints, alpha: float, now: tuple[Floats, ...]) -> Floats:
-    """What relative changes of volumes and prices do to the conditions, each in parts of itself."""
+    """Derivatives of the conditions by relative changes of volumes and prices, each normalised."""
     volume, price, bar, slack, utility, total = now
     pairs = len(of)
     system = np.zeros((pairs + len(price), pairs + len(price)))
@@ -136,7 +135,7 @@ def _system(matrix: Floats, of: Ints, alpha: float, now: tuple[Floats, ...]) -> 
 
 
 def _solved(system: Floats, right: Floats) -> Floats | None:
-    """Solve with rows and columns whose largest numbers are made 1; None where that fails."""
+    """Solve with rows and columns scaled to a maximum of 1; None if that fails."""
     with np.errstate(all="ignore"):
         by_row = np.abs(system).max(axis=1)
         even = system / by_row[:, None]
@@ -152,13 +151,13 @@ def _solved(system: Floats, right: Floats) -> Floats | None:
 
 
 def moved(values: tuple[Floats, ...], steps: tuple[Floats, ...]) -> Iterator[Floats]:
-    """Go a step, or as much of it as keeps all values positive."""
+    """Take a step, shortened to keep all values positive."""
     length = min(1.0, _TO_BOUNDARY * min(map(_room, values, steps)))
     return (value + length * step for value, step in zip(values, steps, strict=True))
 
 
 def _room(value: Floats, step: Floats) -> float:
-    """How many steps lead from positive values to the boundary."""
+    """How many steps from positive values to the boundary."""
     falling = step < 0
     return float((value[falling] / -step[falling]).min(initial=np.inf))
 
@@ -168,19 +167,19 @@ Bools = NDArray[np.bool_]
 _PROBLEM = "alpha-fairness over agents"
 
 STEPS_USUAL = 20
-"""So many steps are usual."""
+"""Usual number of steps."""
 
 TOLERANCE = 1e-7
-"""The largest residual of an answer that is returned."""
+"""The largest residual of a returned answer."""
 
 
 class _Beginning(NamedTuple):
-    """Where the method begins, and by what it measures how near it is.
+    """The starting point of the method, and how convergence is measured.
 
-    `part`: of what fits.
-    `by_income`: each framework is measured by its own income, which at an alpha well above 1 may be
-        many orders less than another's; else all by one measure, which is the quicker way.
-    `relative`: by `relative_path`, if the problem is small enough for it.
+    `part`: of the capacity.
+    `by_income`: measure each framework by its own income, which at an alpha well above 1 may be
+        many orders smaller than another's; otherwise use one measure for all, which is faster.
+    `relative`: use `relative_path`, if the problem is small enough.
     """
 
     part: float
@@ -198,15 +197,15 @@ _BEGINNINGS = (
     _Beginning(0.01, by_income=True),
     _Beginning(0.99, by_income=True),
 )
-"""Tried one after the other until the certificate holds."""
+"""Tried in turn until the certificate holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
     """The fluid optimum and its certificate.
 
-    `tasks` (F, A): of each framework on each agent; 0 for one that no agent suits.
-    `prices` (A, R): Lagrange multipliers: what a unit of the resource costs on the agent. Where a
+    `tasks` (F, A): of each framework on each agent; 0 for a framework that no agent suits.
+    `prices` (A, R): Lagrange multipliers: the cost of a unit of the resource on the agent. Where a
         framework runs, a task costs its marginal utility ``weight * tasks ** -alpha``, and nowhere
         less.
     `residual`: largest violation of the optimality conditions, each relative.
@@ -227,10 +226,10 @@ def solve(
 ) -> Solution:
     """Find the alpha-fair task volumes and the prices that prove them.
 
-    A step solves a system of as many equations as there are different agents times resources. With
-    an alpha well above 1, and sizes far apart, incomes (``weight * tasks ** (1 - alpha)``) are so
-    far apart that rounding spoils it: then, if frameworks and agents are few, the larger system of
-    `relative_path` is solved. Some twenty orders may spoil that, too: `NotOptimal`.
+    A step solves a system with one equation per resource of each distinct agent. With an alpha well
+    above 1 and sizes far apart, incomes (``weight * tasks ** (1 - alpha)``) differ so much that
+    rounding spoils it; then, with few frameworks and agents, `relative_path` solves its larger
+    system. Some twenty orders of magnitude may spoil even that: `NotOptimal`.
 
     `demand` (F, R), >= 0: one task's needs; each framework needs something.
     `capacity` (A, R), >= 0: of each agent, in the same units.
@@ -239,8 +238,8 @@ def solve(
     `work_max`: operations, as `work_of_step` counts them.
     Raises ValueError on a framework without any need, a weight or an alpha that is not positive, or
         arrays that do not fit together.
-    Raises NotOptimal where the residual exceeds `TOLERANCE`.
-    Raises GivenUp where that takes more work.
+    Raises NotOptimal if the residual exceeds `TOLERANCE`.
+    Raises GivenUp if that takes more work.
 
     Examples
     --------
@@ -256,7 +255,7 @@ def solve(
     served = able.any(axis=1)
     if not served.any():
         return Solution(tasks, prices, 0.0)
-    # Equal agents are one, as many times as large.
+    # Merge equal agents into one of their total size.
     first, of_agent, copies = equal_agents(capacity, able)
     room = capacity[first] * copies[:, None]
     wrong, work = np.inf, Work(_PROBLEM, work_max)
@@ -287,12 +286,12 @@ def residual(
     weight: Floats,
     alpha: float = 1.0,
 ) -> float:
-    """Largest violation of the conditions of Karush, Kuhn and Tucker, each relative.
+    """Largest violation of the Karush-Kuhn-Tucker conditions, each relative.
 
-    No task costs less than its framework's marginal utility, nor more where it runs; nothing is
-    given beyond a capacity, or to whom the agent does not suit; what is not used up costs nothing,
-    compared with what its agent costs, or with the smallest income of those whom it suits. So
-    frameworks of small income count as much as others.
+    No task costs less than its framework's marginal utility, nor more where it runs; nothing
+    exceeds a capacity, or is given to frameworks that the agent does not suit; what is not used up
+    has no price, relative to the agent's total price or the smallest income of the frameworks it
+    suits. So frameworks with small incomes count as much as others.
     """
     volume = tasks.sum(axis=1)
     able = eligible & ~((demand[:, None, :] > 0) & (capacity[None] <= 0)).any(axis=2)
@@ -304,7 +303,7 @@ def residual(
     utility = weight[served] * volume[served] ** -alpha
     cost = demand[served] @ prices.T / utility[:, None]
     used = tasks.T @ demand
-    # A task's cost, in parts of its utility; by volume, what it costs too much where it runs.
+    # A task's cost, relative to its utility; by volume, the excess cost where it runs.
     cheap = np.where(able[served], 1 - cost, 0.0).max()
     dear = (tasks[served] / volume[served, None] * np.where(able[served], cost - 1, 0.0)).sum(
         axis=1
@@ -326,7 +325,7 @@ def _checked(
     weight: Floats | None,
     alpha: float,
 ) -> tuple[Bools, Floats]:
-    """Which agents each framework can use, and the weights."""
+    """Validate the arrays; return which agents each framework can use, and the weights."""
     shape = len(demand), len(capacity)
     able = np.ones(shape, np.bool_) if eligible is None else np.asarray(eligible, np.bool_)
     weight = np.ones(len(demand)) if weight is None else np.asarray(weight, np.float64)
@@ -337,7 +336,7 @@ def _checked(
     if not (demand > 0).any(axis=1).all():
         at = int((~(demand > 0).any(axis=1)).argmax())
         raise ValueError(f"framework {at} needs nothing at all")
-    # An agent that lacks what a task needs suits nobody who needs it.
+    # An agent that lacks a resource suits no framework that needs it.
     lacking = (demand[:, None, :] > 0) & (capacity[None] <= 0)
     return able & ~lacking.any(axis=2), weight
 
@@ -352,7 +351,7 @@ def _scaled(
     work: Work,
 ) -> tuple[Floats, Floats]:
     """Solve with all numbers near 1: tasks on agents, (F, A), and prices, (A, R)."""
-    # What each framework could run alone; a task is that many tasks, divided by the frameworks.
+    # Normalise tasks by what each framework could run alone, divided by the frameworks.
     present = capacity > 0
     part = np.divide(
         demand[:, None, :], capacity[None], out=np.zeros((*able.shape, demand.shape[1])),
@@ -373,7 +372,7 @@ def _scaled(
 
 
 def work_of_step(pairs: int, resources: int, *, relative: bool = False) -> float:
-    """Operations of a step, with so many pairs, and so many resources of all agents together."""
+    """Operations of a step, given the numbers of pairs and of all agents' resources together."""
     if relative:
         return float(pairs + resources) ** 3 / 3
     return float(resources) ** 2 * (pairs + resources / 3)
@@ -393,11 +392,11 @@ def _interior_point(
 
     `need` (P, R): parts of its agent that one task takes.
     `of`, `on` (P,): the framework and the agent of each pair.
-    `present` (A, R); `weight` (F,), of a sum of 1.
+    `present` (A, R); `weight` (F,), with sum 1.
     """
     frameworks, (agents, resources) = len(weight), present.shape
     step_work = work_of_step(len(of), int(np.count_nonzero(present)), relative=begin.relative)
-    # Before there is a matrix of as many numbers.
+    # Spend before the matrix of this size is allocated.
     work.spend(STEPS_MAX * step_work if begin.relative else step_work)
     matrix, rows = _constraints(need, on, present)
 
@@ -430,7 +429,7 @@ def _interior_point(
         if middle < end and (np.abs(short * volume) / size).max() < end:
             break
         target, row_target = 0.1 * middle * size, 0.1 * middle * row_size
-        # Newton's step. Where rounding ends the way, the certificate judges.
+        # Newton's step. If rounding stops the iteration, the certificate judges.
         work.spend(step_work)
         inverse = _Inverse.made(of, volume / bar, alpha * utility / total)
         wanted = short + target / volume - bar
@@ -449,15 +448,15 @@ def _interior_point(
 
 
 class _Inverse(NamedTuple):
-    """The inverse of the second derivative of utilities and barriers, on one number a pair.
+    """The inverse of the second derivative of utilities and barriers, on one number per pair.
 
-    A framework's pairs depend on each other by its utility alone, which only their common change
-    touches. That is told apart from what differs between them: else the two would nearly cancel
-    where a framework is almost free to move.
+    A framework's pairs depend on each other only through its utility, which only their common
+    change affects. That is separated from their differences; otherwise the two would nearly cancel
+    if a framework is almost free to move.
 
     `of` (P,).
-    `loose` (P,): how far a pair moves, if it could alone.
-    `sums` (F,): of what is loose.
+    `loose` (P,): how far a pair would move by itself.
+    `sums` (F,): of `loose`.
     `firm` (F,): part of the common change that the utility leaves.
     """
 
@@ -468,18 +467,18 @@ class _Inverse(NamedTuple):
 
     @classmethod
     def made(cls, of: Ints, loose: Floats, bend: Floats) -> "_Inverse":
-        """From how much each framework's utility bends, (F,)."""
+        """Build it from the curvature of each framework's utility, (F,)."""
         sums: Floats = np.bincount(of, loose, len(bend)).astype(np.float64)
         return cls(of, loose, sums, 1 / (1 + bend * sums))
 
     def apart(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Rows of one number a pair, less their means; and the means of each framework."""
+        """Rows of one number per pair, less their means; and each framework's means."""
         sums = [np.bincount(self.of, row * self.loose, len(self.sums)) for row in rows]
         mean = np.stack(sums) / self.sums
         return rows - mean[:, self.of], mean
 
     def between(self, one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> Floats:
-        """The product of rows, the inverse, and other rows; both as `apart` gives them."""
+        """The product of rows, the inverse, and other rows; both from `apart`."""
         common = (one[1] * (self.sums * self.firm)) @ other[1].T
         return np.asarray((one[0] * self.loose) @ other[0].T + common)
 
@@ -490,7 +489,7 @@ class _Inverse(NamedTuple):
 
 
 def _constraints(need: Floats, on: Ints, present: Bools) -> tuple[Floats, Ints]:
-    """What a task of each pair takes of each resource that is there, (Q, P), and which those are.
+    """What a task of each pair takes of each present resource, (Q, P), and which those are.
 
     Resources are numbered agent by agent.
     """
@@ -503,7 +502,7 @@ def _constraints(need: Floats, on: Ints, present: Bools) -> tuple[Floats, Ints]:
 
 
 def _solve_even(system: Floats, right: Floats) -> Floats | None:
-    """Solve a symmetric system whose rows may differ by many orders; None where that fails."""
+    """Solve a symmetric system with badly scaled rows; None if that fails."""
     with np.errstate(all="ignore"):
         even = 1 / np.sqrt(np.diag(system))
         scaled = system * np.outer(even, even)

@@ -1,8 +1,8 @@
 """Max-min fairness in the fluid model of one pool of resources, by water filling.
 
-All task volumes grow together, each at its own rate, until some resource is saturated; whoever
-needs it stops there, and the others go on. What is equalised is a matter of the rate, see `rate`:
-equal dominant shares (DRF), equal sums of shares (asset fairness), or equal task volumes.
+All task volumes grow together, each at its own rate, until some resource is saturated; frameworks
+that need it stop, and the others go on. The rate determines what is equalised, see `rate`: dominant
+shares (DRF), sums of shares (asset fairness), or task volumes.
 
 References
 ----------
@@ -23,17 +23,16 @@ from allocator.solvers import NotOptimal
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
-"""The largest residual of an answer that is returned."""
+"""The largest residual of a returned answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
     """The fluid optimum and its certificate.
 
-    `tasks` (F,): task volumes; 0 for a framework that needs a resource of which there is none.
-    `residual`: how far the worst framework is from having a saturated resource that it needs and on
-        which nobody stands higher than it does: the condition that characterises the optimum ([2]_,
-        sec. 2.3), relative.
+    `tasks` (F,): task volumes; 0 for a framework that needs a resource without capacity.
+    `residual`: how far the worst framework is from needing a saturated resource on which no other
+        has a higher level: the condition that characterises the optimum ([2]_, sec. 2.3), relative.
     """
 
     tasks: Floats
@@ -49,8 +48,8 @@ def rate(
     """Speed of filling at which weighted shares grow equally.
 
     `demand` (F, R), >= 0; `capacity` (R,), >= 0; `weight` (F,), > 0.
-    `combine`, (F, R) to (F,): what one task counts, from the parts of the capacity that it
-        needs: their maximum for DRF, their sum for asset fairness.
+    `combine`, (F, R) to (F,): the size of one task, from the parts of the capacity that it needs:
+        their maximum for DRF, their sum for asset fairness.
     Returns (F,).
     """
     need = np.divide(demand, capacity, out=np.zeros(np.shape(demand)), where=capacity > 0)
@@ -64,9 +63,9 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
     O(F * R**2): at least one resource is saturated in each of at most R rounds.
 
     `demand` (F, R), >= 0: one task's needs; each framework needs something.
-    `capacity` (R,), >= 0; `rate` (F,), > 0 for whoever is to get anything.
+    `capacity` (R,), >= 0; `rate` (F,), > 0 for frameworks that are to get anything.
     Raises ValueError on a framework without any need.
-    Raises NotOptimal where the residual exceeds `TOLERANCE`.
+    Raises NotOptimal if the residual exceeds `TOLERANCE`.
 
     Examples
     --------
@@ -82,7 +81,7 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
         raise ValueError(message)
     present = capacity > 0
     needs = demand > 0
-    # Who needs a resource of which there is none never rises.
+    # A framework that needs a resource without capacity never rises.
     rising = ~needs[:, ~present].any(axis=1) & (speed > 0)
     need = np.divide(demand, capacity, out=np.zeros(demand.shape), where=present)
     need[~rising] = 0.0
@@ -94,7 +93,7 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
         flow = np.where(rising, speed, 0.0) @ need
         time = np.divide(left, flow, out=np.full(len(left), np.inf), where=flow > 0)
         first = int(time.argmin())
-        # Everybody rises until the first resource is used up; who needs it stops there.
+        # All rise until the first resource is used up; frameworks that need it stop there.
         level[rising] += time[first]
         left = np.maximum(left - time[first] * flow, 0.0)
         left[first] = 0.0
@@ -107,12 +106,12 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
 
 
 def _residual(need: Floats, level: Floats, tasks: Floats) -> float:
-    """How far the worst framework is from a bottleneck of its own."""
+    """How far the worst framework is from having a bottleneck."""
     if not len(need):
         return 0.0
     used = tasks @ need
-    # For each resource the highest level of anybody who needs it. A framework has its bottleneck
-    # where a resource that it needs is used up and nobody stands higher.
+    # The highest level among the frameworks that need each resource. A framework has its bottleneck
+    # at a used-up resource that it needs and on which no other has a higher level.
     highest = np.where(need > 0, level[:, None], 0.0).max(axis=0)
     lower = 1 - level[:, None] / np.where(highest > 0, highest, 1.0)
     short = np.where(need > 0, np.maximum(1 - used, lower), np.inf).min(axis=1)

@@ -1,4 +1,4 @@
-"""Constrained max-min fairness (CMMF): machines that only some may use.
+"""Constrained max-min fairness (CMMF): machines that only some users may use.
 
-Begin with `max_min`.
+Start with `max_min`.
 """

@@ -1,11 +1,11 @@
-"""Who can use which machines, with equal machines and equal users taken together.
+"""Which users can use which machines, with equal machines and equal users merged.
 
-A constraint graph has users on one side and machine types on the other. Users with the same
-types, weight and limit form one *class*: a solver gives machines to classes, and `Graph.spread`
-shares them out among equals. Types that the same classes can use form one *group*.
+A constraint graph has users on one side and machine types on the other. Users with the same types,
+weight and limit form a *class*: a solver gives machines to classes, and `Graph.spread` divides them
+among equals. Types that the same classes can use form a *group*.
 
-What was given to many together is laid end to end over each of them: both sides stand in a line,
-and each takes from the front of the other until it has what it is due.
+What was given to a whole class or group is laid end to end over its members: both sides form a
+line, and each member takes from the front of the other until it has what it is due.
 
 References
 ----------
@@ -24,14 +24,14 @@ from allocator.core.numba.compiled import loop
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_CRUMB = 1e-9  # of a machine: what is less is rounding
+_CRUMB = 1e-9  # of a machine; anything less is rounding
 
 
 @loop
 def to_users(
     users: Ints, class_of_user: Ints, machines: Floats, given: Floats, result: Floats
 ) -> None:
-    """Share out what classes have of groups, (C, G), among their users, (U, G).
+    """Divide what classes have of groups, (C, G), among their users, (U, G).
 
     `users` (U,): sorted by class.
     """
@@ -40,7 +40,7 @@ def to_users(
     for at in range(len(users)):
         user = users[at]
         row = class_of_user[user]
-        # Another class begins with its first group.
+        # Another class starts with its first group.
         if row != before:
             before, group, left = row, -1, 0.0
         needed = machines[user]
@@ -61,7 +61,7 @@ def to_users(
 def to_types(
     types: Ints, group_of_type: Ints, type_count: Ints, by_group: Floats, result: Floats
 ) -> None:
-    """Share out what users have of groups, (U, G), as machines of their types, (U, T).
+    """Divide what users have of groups, (U, G), into machines of their types, (U, T).
 
     `types`: sorted by group.
     """
@@ -75,7 +75,7 @@ def to_types(
             needed = by_group[user, group]
             while needed > 0:
                 left = type_count[types[at]] - used
-                # The last type takes what rounding leaves over.
+                # The last type absorbs rounding errors.
                 if left <= 0 and at + 1 < end:
                     at, used = at + 1, 0.0
                     continue
@@ -87,7 +87,7 @@ def to_types(
 
 @loop
 def to_machines(given: Floats) -> tuple[Ints, Ints, Ints, Floats]:
-    """Share out users' amounts of each type, (U, T), as parts of machines.
+    """Divide users' amounts of each type, (U, T), into parts of machines.
 
     Returns `kind`, `machine`, `user` and `part`, as in `constraint_graph.Pieces`.
     """
@@ -106,7 +106,7 @@ def to_machines(given: Floats) -> tuple[Ints, Ints, Ints, Floats]:
             needed = given[user, kind]
             while needed > _CRUMB:
                 part = min(needed, left)
-                # What would be left of the machine is rounding only: it is the user's, too.
+                # A remainder that is only rounding goes to the same user.
                 kind_of[size], machine_of[size] = kind, machine
                 user_of[size], part_of[size] = user, part
                 size += 1
@@ -124,7 +124,7 @@ UNLIMITED = np.inf
 """The limit of a user who can use any number of machines."""
 
 MACHINES_MAX = 2**52
-"""Most machines of one graph: so many are exact in float64."""
+"""Most machines in one graph, all exact in float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +132,12 @@ class Graph:
     """A constraint graph, coalesced.
 
     `eligible` (C, G): whether users of class c can use machines of group g.
-    `count` (G,): machines of each group; only of groups that somebody can use.
+    `count` (G,): machines of each group; every group has a user.
     `size` (C,): users of each class.
     `weight` (C,), > 0.
-    `limit` (C,): how many machines each user of the class can use at most.
+    `limit` (C,): most machines for each user of the class.
     `class_of_user` (U,).
-    `group_of_type` (T,): -1 where nobody can use the type, or there are no machines of it.
+    `group_of_type` (T,): -1 if no user can use the type, or it has no machines.
     `type_count` (T,).
     """
 
@@ -151,14 +151,14 @@ class Graph:
     type_count: Ints
 
     def spread(self, given: Amounts, machines: Amounts) -> Amounts:
-        """Share out what classes were given among their users, by type.
+        """Divide what classes were given among their users, by type.
 
-        `given` (C, G): machines of each group that the class was given.
-        `machines` (U,): of each user; those of a class add up to what the class was given.
+        `given` (C, G): machines of each group given to each class.
+        `machines` (U,): of each user; the sum over a class is what it was given.
         Returns (U, T).
         """
-        # First from classes to users, then each user's part of a group to the types in it.
-        # Whole numbers are exact in float64, too.
+        # First from classes to users, then each user's part of a group to its types. Integers are
+        # exact in float64 too.
         users = np.argsort(self.class_of_user, kind="stable")
         by_group = np.zeros((len(machines), len(self.count)))
         part, due = given.astype(np.float64), machines.astype(np.float64)
@@ -171,11 +171,11 @@ class Graph:
 
 
 class Pieces(NamedTuple):
-    """Which part of which machine is whose; all of the same length.
+    """Which part of which machine belongs to which user; all arrays have the same length.
 
     `kind`: the machine's type.
     `machine`: its number among those of its type, from 0.
-    `part`: of the machine; 1 where it is the user's alone.
+    `part`: of the machine; 1 if the user has all of it.
     """
 
     kind: Ints
@@ -185,10 +185,10 @@ class Pieces(NamedTuple):
 
 
 def by_machine(given: Amounts) -> Pieces:
-    """Say whose each machine is, from what each user has of each type.
+    """Assign machines to users, given what each user has of each type.
 
-    `given` (U, T). A type's users stand one after the other on its machines, so all but two of the
-    machines of each user are its own.
+    `given` (U, T). A type's users are laid end to end over its machines, so each user shares at
+    most two machines with others.
     """
     return Pieces(*to_machines(np.ascontiguousarray(given, np.float64)))
 
@@ -196,20 +196,19 @@ def by_machine(given: Amounts) -> Pieces:
 def coalesce(
     eligible: Bools, count: Ints, weight: Floats | None = None, limit: Floats | Ints | None = None
 ) -> Graph:
-    """Take equal users and equal machine types together.
+    """Merge equal users and equal machine types.
 
     `eligible` (U, T): whether user u can use machines of type t; a column may also be a single
         machine.
     `count` (T,), >= 0: machines of each type.
     `weight` (U,), > 0.
-    `limit` (U,), >= 0: how many machines each user can use at most; `UNLIMITED` where it is not
-        given.
+    `limit` (U,), >= 0: most machines for each user; `UNLIMITED` by default.
     Raises ValueError on arrays that do not fit together, a weight that is not positive and finite,
         a negative count or limit, or more than `MACHINES_MAX` machines.
     """
     eligible, count = np.asarray(eligible, np.bool_), np.asarray(count, np.int64)
     weight, limit = check(eligible, count, weight, limit)
-    # Types that nobody can use, or of which there are none, play no part.
+    # Leave out types that no user can use or that have no machines.
     useful = eligible.any(axis=0) & (count > 0)
     usable = eligible[:, useful]
     # Users with equal rows form a class: the same types, weight and limit.
@@ -229,7 +228,7 @@ def coalesce(
 def of_classes(
     eligible: Bools, count: Ints, size: Ints, weight: Floats, limit: Floats, class_of_user: Ints
 ) -> Graph:
-    """Take equal machine types together, where users are classes already.
+    """Merge equal machine types, if users are already classes.
 
     `eligible` (C, T); `count` (T,).
     `size`, `weight`, `limit`, `class_of_user`: as in `Graph`.
@@ -257,7 +256,7 @@ def of_classes(
 def check(
     eligible: Bools, count: Ints, weight: Floats | None, limit: Floats | Ints | None
 ) -> tuple[Floats, Floats]:
-    """Give weights and limits, one a user; raise what `coalesce` raises."""
+    """Validate as `coalesce`; return one weight and limit per user."""
     if eligible.ndim != 2 or count.shape != eligible.shape[1:]:
         raise ValueError(f"{count.shape} counts do not fit a graph of {eligible.shape}")
     users = len(eligible)
@@ -276,7 +275,7 @@ def check(
 
 
 def _number(rows: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Number different rows in the order in which they come: of each row, and where each began."""
+    """Number distinct rows by first occurrence: the number of each row, and each number's first."""
     numbers: dict[bytes, int] = {}
     width = rows.shape[1]
     text = rows.tobytes()

@@ -1,4 +1,4 @@
-"""The cuts of constrained max-min fairness: who stands at which level, on which machines.
+"""The cuts of constrained max-min fairness: which users have which level, on which machines.
 
 See `max_min`.
 """
@@ -13,16 +13,16 @@ from allocator.core.numba.compiled import loop
 from allocator.solvers.flow.class_flow import Block, Edges, Placed, place, repair
 from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Ints
 
-_FLOW_MAX = 2**60  # of units in all
-_MARGIN = 2.0**-46  # of each claim is left out, so that rounding makes no cut
+_FLOW_MAX = 2**60  # units in total
+_MARGIN = 2.0**-46  # part of each claim that is left out, so that rounding makes no cut
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Classes that stand at one level, and the groups that they use up.
+    """Classes with the same level, and the groups that they use up.
 
-    `level`: machines by weight of each user below its limit; infinite where all are at theirs, and
-        machines are left.
+    `level`: machines by weight of each user below its limit; infinite if all are at their limits
+        and machines are left.
     `classes`, `groups`: rows and columns of the graph.
     """
 
@@ -37,19 +37,19 @@ def at_level(graph: Graph, rows: Ints, level: float) -> Floats:
 
 
 def level_of(graph: Graph, rows: Ints, machines: int) -> float:
-    """The level at which so many machines are used up, if the graph does not matter.
+    """The level at which this many machines are used up, ignoring eligibility.
 
-    Infinite where all classes reach their limits before.
+    Infinite if all classes reach their limits before.
     """
-    # The classes by the level at which they are full, the lowest first; what all take together
-    # when one of them is just full.
+    # Classes by the level at which they reach their limit, ascending, with the total that all take
+    # at that level.
     size, weight, limit = graph.size[rows], graph.weight[rows], graph.limit[rows]
     full = limit / weight
     order = np.argsort(full, kind="stable")
     capped = np.cumsum((size * limit)[order])
     rising = np.cumsum((size * weight)[order][::-1])[::-1]
     before = np.concatenate([[0.0], capped[:-1]])
-    # All that are left stop before the next one is full: they share what is left.
+    # The remaining classes stop before the next one reaches its limit: they share what is left.
     stops = np.flatnonzero(before + full[order] * rising > machines)
     if not len(stops):
         return np.inf
@@ -79,7 +79,7 @@ def _parts(
     flow: Ints,
     load: Ints,
 ) -> tuple[Ints, Ints]:
-    """The part of each class and group: groups go with the lowest class that can use them.
+    """The part of each class and group: a group belongs to the lowest class that can use it.
 
     A class belongs to the highest part that it can use. The flow and the loads become what is
     given within the parts, as far as there is room.
@@ -104,13 +104,13 @@ def _parts(
 
 
 class Decomposition:
-    """A flow under way, and the part of the graph that each class and group is in."""
+    """A flow in progress, and the part of the graph that each class and group is in."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.edges = Edges.of(graph.eligible)
         machines = max(int(graph.count.sum()), 1)
-        # As many units a machine as 64 bits hold.
+        # As many units per machine as fit 64 bits.
         self.unit = 2 ** max((_FLOW_MAX // machines).bit_length() - 1, 0)
         self.room = graph.count * self.unit
         self.flow = np.zeros(len(self.edges.group), np.int64)
@@ -127,17 +127,17 @@ class Decomposition:
             rows, columns = parts.pop()
             if not len(rows):
                 continue
-            # Can all stand at the level at which the machines of this part are used up?
+            # Can all have the level at which the machines of this part are used up?
             level = level_of(self.graph, rows, int(self.graph.count[columns].sum()))
             over = self._fill(rows, columns, level)
             if over.any():
-                # No: some claim more than there is for them. They stand lower, on all machines
-                # that they can use; the other classes share what is left.
+                # No: some claim more than there is for them. They get a lower level, on all
+                # machines that they can use; the other classes share what is left.
                 low = self._within(rows, over)
                 above, below = columns[~over[columns]], columns[over[columns]]
                 parts += [(rows[~low], above), (rows[low], below)]
                 continue
-            # Yes: this is the optimum for these classes.
+            # Yes: this is optimal for these classes.
             cuts.append(Cut(level, rows, columns))
         return _merged(cuts)
 
@@ -148,8 +148,8 @@ class Decomposition:
         return self._decompose(rows[choice[rows] > 0], np.arange(len(self.graph.count)))
 
     def mended(self, flow: Floats, cuts: tuple[Cut, ...]) -> list[Cut]:
-        """Solve the graph from the optimum of one that differs little."""
-        # What each cut's classes can use and those of no lower cut: that is its part of the graph.
+        """Solve the graph from the optimum of a slightly different one."""
+        # Each cut's part of the graph is what its classes can use and those of no lower cut can.
         before = np.full(len(self.graph.size), len(cuts))
         for number, cut in enumerate(cuts):
             before[cut.classes] = number
@@ -161,7 +161,7 @@ class Decomposition:
         for number in range(len(cuts) + 1):
             rows, columns = np.flatnonzero(of_class == number), np.flatnonzero(of_group == number)
             found = self._decompose(rows, columns)
-            # A part that stands lower than one before it is solved together with that.
+            # A part with a lower level than its predecessor is solved together with it.
             while found and solved and found[0].level <= solved[-1].level:
                 last = solved.pop()
                 rows = np.concatenate([last.classes, *(cut.classes for cut in found)])
@@ -171,7 +171,7 @@ class Decomposition:
         return _merged(solved)
 
     def _fill(self, rows: Ints, columns: Ints, level: float) -> Bools:
-        """Give these classes what they claim at a level; where there is too little for that."""
+        """Give these classes their claims at a level; return the groups with too little."""
         self.blocks += 1
         self.block_of_class[rows] = self.blocks
         self.block_of_group[columns] = self.blocks
@@ -184,13 +184,13 @@ class Decomposition:
         return repair(self.edges, block, placed)
 
     def _within(self, rows: Ints, over: Bools) -> Bools:
-        """Which classes can use nothing but these groups, and what is not in this block."""
+        """Classes that can use nothing in this block but these groups."""
         edges, outside = self.edges, (self.block_of_group == self.blocks) & ~over
         return ~_touches(edges.start, edges.group, rows, outside)
 
 
 def _merged(cuts: list[Cut]) -> list[Cut]:
-    """The same chain, with one cut a level."""
+    """The same chain, with one cut per level."""
     result: list[Cut] = []
     for cut in cuts:
         if result and cut.level <= result[-1].level:
@@ -203,7 +203,7 @@ def _merged(cuts: list[Cut]) -> list[Cut]:
 
 
 TOLERANCE = 1e-9
-"""The largest residual of an answer that is returned."""
+"""The largest residual of a returned answer."""
 
 
 def certificate(
@@ -211,14 +211,14 @@ def certificate(
 ) -> float:
     """Check that the cuts prove an allocation optimal.
 
-    They do when levels ascend; when each class can use only groups of its own cut and of lower
-    ones, is given only those of its own cut, and has its weight times the level of that, or its
-    limit; and when each cut's groups are used up, or all its classes are at their limits.
+    They do if levels ascend; if each class can use only groups of its own cut and of lower ones, is
+    given only those of its own cut, and has its weight times the cut's level, or its limit; and if
+    each cut's groups are used up, or all its classes are at their limits.
 
     `edges`: of the graph.
     `flow` (E,): machines by edge.
     `machines` (C,): of each user of the class.
-    Returns the largest violation, in parts of all machines; infinite where the cuts are no chain.
+    Returns the largest violation, in parts of all machines; infinite if the cuts are no chain.
     """
     of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count), -1)
     level = [0.0]
@@ -227,7 +227,7 @@ def certificate(
             return np.inf
         of_class[cut.classes], of_group[cut.groups] = at, at
         level.append(cut.level)
-    # The last entry is that of classes in no cut.
+    # The last entry is for classes in no cut.
     levels = np.array([*level[1:], 0.0])
     wrong = _violation(
         edges.start, edges.group, flow, of_class, of_group, levels, graph.count, graph.size,
@@ -250,13 +250,13 @@ def _violation(
     limit: Floats,
     machines: Floats,
 ) -> float:
-    """The largest violation in machines; infinite where a class meets a group that it must not."""
+    """The largest violation in machines; infinite if a class uses or can use a forbidden group."""
     left, worst = count.astype(np.float64), 0.0
     for row in range(len(size)):
         given = 0.0
         for edge in range(start[row], start[row + 1]):
             g, some = group[edge], flow[edge]
-            # Nobody can use what is in a higher cut, and nobody is given what is not in its own.
+            # No class can use a group of a higher cut, or is given one of another cut.
             if of_group[g] > of_class[row] or of_group[g] < 0 or np.isnan(some):
                 return np.inf
             if some != 0 and of_group[g] != of_class[row]:
@@ -264,11 +264,11 @@ def _violation(
             worst = max(worst, -some)
             given += some
             left[g] -= some
-        # Each class has what its level makes.
+        # Each class has what its level entitles it to.
         due = min(levels[of_class[row]] * weight[row], limit[row])
         worst = max(worst, abs(machines[row] - due), abs(given - size[row] * machines[row]))
     for g in range(len(count)):
-        # Each group gives all, or all that is asked.
+        # Each group gives everything, or all that is wanted.
         worst = max(worst, -left[g])
         if levels[of_group[g]] < np.inf:
             worst = max(worst, left[g])

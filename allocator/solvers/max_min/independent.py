@@ -1,7 +1,7 @@
-"""Independent allocation: every machine is shared by those who can use it, by itself.
+"""Independent allocation: each machine is divided separately among the users that can use it.
 
 It is the Shapley value of the game in which a coalition is worth the machines that it can use.
-Strategy-proof, but without a sharing incentive [1]_: here to be compared with, not to be used.
+Strategy-proof, but without sharing incentive [1]_: here for comparison only.
 
 References
 ----------
@@ -18,12 +18,12 @@ Floats = NDArray[np.float64]
 def solve(
     eligible: NDArray[np.bool_], count: NDArray[np.int64], weight: Floats | None = None
 ) -> Floats:
-    """Share out each machine among its users, in proportion to their weights.
+    """Divide each machine among its users, in proportion to their weights.
 
     `eligible` (U, T): whether user u can use machines of type t.
     `count` (T,): machines of each type.
     `weight` (U,), > 0.
-    Returns (U, T): machines of each type that each user gets; types that nobody can use stay idle.
+    Returns (U, T): machines of each type that each user gets; types without users stay idle.
 
     Examples
     --------
@@ -32,8 +32,8 @@ def solve(
     >>> solve(np.array([[True, True], [False, True]]), np.array([1, 1])).sum(axis=1).tolist()
     [1.5, 0.5]
     """
-    # Each user claims, with its weight, every type that it can use; a type goes to its claimants
-    # in proportion to their claims.
+    # Each user claims, by its weight, every type that it can use; a type is divided in proportion
+    # to the claims.
     claim = np.where(eligible, 1.0 if weight is None else np.asarray(weight)[:, None], 0.0)
     claimed = claim.sum(axis=0)
     part = np.divide(claim, claimed, out=np.zeros(claim.shape), where=claimed > 0)

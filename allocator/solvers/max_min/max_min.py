@@ -1,15 +1,15 @@
 """Constrained max-min fairness (CMMF): the best shares that a constraint graph allows.
 
-The smallest number of machines (divided by the user's weight) is made as large as the graph
-allows, then the second smallest, and so on. What users can have at once is a polymatroid: any set
-of users together at most the machines that some of them can use. So instead of one linear program
-a round and one a user, as Algorithm 1 of [1]_, the optimum comes from the decomposition of [2]_
-and [3]_: one maximum flow asks whether all can stand at the level at which the machines are used
-up; if not, the smallest cut names the users that must stand lower, and the two parts are solved
-by themselves, each beginning with its part of the flow.
+The smallest number of machines (divided by the user's weight) is made as large as the graph allows,
+then the second smallest, and so on. What users can have at once is a polymatroid: any set of users
+has together at most the machines that some of them can use. So instead of one linear program per
+round and user, as in Algorithm 1 of [1]_, the optimum comes from the decomposition of [2]_ and
+[3]_: one maximum flow tests whether all can have the level at which the machines are used up. If
+not, the minimum cut names the users that must have a lower level, and the two parts are solved
+separately, each starting with its part of the flow.
 
-The cuts are the certificate: users of a cut can use no machines but those of its own and of lower
-cuts, and use up its own. So none of them can have more unless somebody gets less who has no more.
+The cuts are the certificate: users of a cut can use only machines of its own and of lower cuts, and
+use up its own. So none of them can have more without taking from one that has no more.
 
 The linear program's first constraint, printed as a sum in Algorithm 1, is meant for each pair:
 ``x[i, j] <= C[i, j]``.
@@ -43,9 +43,9 @@ class ClassSolution:
     `edges`: of the graph.
     `flow` (E,): machines by edge.
     `machines` (C,): of each user of the class.
-    `cuts`: from the lowest level to the highest; each class and group is in one of them, classes
-        that can use no machine left out.
-    `residual`: as `certificate` finds it.
+    `cuts`: from the lowest level to the highest; each class and group is in one of them, except
+        classes that can use no machine.
+    `residual`: from `certificate`.
     """
 
     graph: Graph
@@ -67,8 +67,8 @@ class Solution:
 
     `classes`: with the cuts.
     `machines` (U,): machines of each user.
-    `given` (U, T): machines of each type that each user gets; worked out when it is asked for.
-        `constraint_graph.by_machine` makes machines of it.
+    `given` (U, T): machines of each type that each user gets; computed on first use.
+        `constraint_graph.by_machine` converts it to machines.
     `residual`: largest violation of the conditions that `certificate` checks.
     """
 
@@ -95,17 +95,17 @@ def solve(
 ) -> Solution:
     """Find the constrained max-min fair shares of divisible machines.
 
-    At most two maximum flows for each distinct level, over classes and groups. Sets of users whose
-    levels differ by less than 1e-13 of all machines may be told as one.
+    At most two maximum flows per distinct level, over classes and groups. Sets of users whose
+    levels differ by less than 1e-13 of all machines may be merged.
 
     `eligible` (U, T): whether user u can use machines of type t; a column may also be a single
         machine.
     `count` (T,), >= 0: machines of each type.
     `weight` (U,), > 0.
-    `limit` (U,), >= 0: how many machines each user can use at most.
+    `limit` (U,), >= 0: most machines for each user.
     Raises ValueError on a weight that is not positive and finite, a negative count or limit, or
         arrays that do not fit together.
-    Raises NotOptimal where the residual exceeds `TOLERANCE`.
+    Raises NotOptimal if the residual exceeds `TOLERANCE`.
 
     Examples
     --------
@@ -122,10 +122,9 @@ def solve_classes(
 ) -> ClassSolution:
     """Find the shares of classes.
 
-    `flow` (E,).
-    `cuts`: a good beginning: the optimum of a graph that differs little, in rows and edges of this
-        one; the groups of the cuts are not looked at.
-    Raises NotOptimal where the residual exceeds `TOLERANCE`.
+    `flow` (E,), `cuts`: the start: the optimum of a slightly different graph, in rows and edges of
+        this one; the groups of the cuts are ignored.
+    Raises NotOptimal if the residual exceeds `TOLERANCE`.
     """
     work = Decomposition(graph)
     found = work.anew() if flow is None else work.mended(flow, tuple(cuts))

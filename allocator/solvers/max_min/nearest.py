@@ -1,10 +1,10 @@
-"""Of all ways to give users their shares of machines the one that is nearest to what they hold.
+"""Of all ways to give users their shares of machines, the one nearest to their holdings.
 
-Shares are rounded down or up, and as few down as can be, those with the smallest parts first. Of
-all ways to do that as few machines as can be change hands. Of those ways, the changes are spread:
-what a user is to lose it loses on all types in proportion, and what it is to gain it gains wherever
-there is room. So nobody waits for the machines of one type while others are as good. It is one flow
-of minimum cost, whose costs rise with the part of a pair's machines that change.
+Shares are rounded down or up: as few as possible down, those with the smallest fractions first. Of
+all ways to do that, as few machines as possible change hands. Of those, the changes are spread: a
+user loses machines of all types in proportion, and gains them wherever there is room. So no user
+waits for the machines of one type while others are as good. This is one minimum-cost flow whose
+costs rise with the part of a pair's machines that change.
 
 References
 ----------
@@ -18,22 +18,22 @@ from allocator.solvers.flow.min_cost_flow import Network
 from allocator.solvers.flow.min_cost_flow import solve as cheapest
 from allocator.solvers.max_min.constraint_graph import Bools, Floats, Ints
 
-_STEPS = 8  # the changes of a pair are spread as evenly as this
+_STEPS = 8  # steps per pair in which changes are spread
 _ROUNDING = 1e-12  # of all machines
 
 
 def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
     """Give each user its machines, of types that it can use.
 
-    At most sixteen arcs for each pair that may meet.
+    At most sixteen arcs per eligible pair.
 
     `eligible` (U, T).
     `count` (T,), >= 0: machines of each type.
-    `share` (U,), >= 0: what each user is to have; all of them can, but for rounding.
-    `held` (U, T), >= 0: what it has; of what it cannot use none counts.
-    Returns (U, T): of each user in all the whole number below its share, or above.
-    Raises Infeasible where not all can have their shares, rounded down.
-    Raises NotOptimal where the flow is not proved to be the cheapest.
+    `share` (U,), >= 0: what each user is to have; feasible together, up to rounding.
+    `held` (U, T), >= 0: current holdings; those that the user cannot use do not count.
+    Returns (U, T): each user's total is its share rounded down or up.
+    Raises Infeasible if not all can have their shares, rounded down.
+    Raises NotOptimal if the flow is not proved to be the cheapest.
 
     Examples
     --------
@@ -45,17 +45,16 @@ def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
            [1, 1]])
     """
     users, types = eligible.shape
-    # What rounding may have taken from a share, or added, makes no machine.
+    # Ignore rounding errors of shares.
     slack = _ROUNDING * max(int(count.sum()), 1)
     least = np.floor(share + slack).astype(np.int64)
     machines = np.maximum(np.ceil(share - slack).astype(np.int64), least)
-    # One machine more that changes hands is dearer than any spreading of changes can be.
+    # One more machine that changes hands costs more than any spreading of changes.
     dear = _STEPS * (users + types + 1)
     arcs = _of_pairs(eligible, count, machines, held, dear)
-    # One machine less: dearer than whatever else changes because of it; and two are dearer than
-    # one, whichever.
+    # One machine less costs more than any change that it causes; and two cost more than any one.
     less = dear * (users + types) * (100 + np.floor(99 * (share - least)).astype(np.int64)) // 50
-    # The nodes: users, types, and one where all flow ends.
+    # The nodes: users, types, and the sink.
     end = users + types
     arcs.append((np.arange(users), np.full(users, end), machines - least, less))
     kinds = np.arange(types)
@@ -72,13 +71,13 @@ def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
 def _of_pairs(
     eligible: Bools, count: Ints, machines: Ints, held: Ints, dear: int
 ) -> list[tuple[Ints, Ints, Ints, Ints]]:
-    """Give the arcs of pairs: tails, heads, rooms and costs, step by step."""
+    """Build the arcs of pairs: tails, heads, rooms and costs, step by step."""
     user, kind = np.nonzero(eligible)
     most = np.minimum(count[kind], machines[user])
     keeps = np.minimum(held[user, kind], most)
     arcs = []
     for part, price in ((keeps, 0), (most - keeps, dear)):
-        # In steps of about the same size, which add up to the whole.
+        # Steps of about equal size that add up to the whole.
         ends = part * np.arange(_STEPS + 1)[:, None] // _STEPS
         for step in range(_STEPS):
             room = ends[step + 1] - ends[step]

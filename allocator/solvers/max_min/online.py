@@ -1,7 +1,7 @@
-"""Constrained max-min fairness kept up while users join and leave, and machines come and go.
+"""Constrained max-min fairness maintained while users join and leave, and machines come and go.
 
-Each change begins with the flow and the cuts of the optimum before it, which mostly need little
-mending (`max_min.solve_classes`). The answer is that of `max_min.solve`, with its certificate.
+Each change starts from the previous optimum's flow and cuts, which usually need little repair
+(`max_min.solve_classes`). The answer is that of `max_min.solve`, with its certificate.
 
 References
 ----------
@@ -29,9 +29,9 @@ _GONE = -1
 
 
 class OnlineMaxMin:
-    """The optimum for whoever is there now.
+    """The optimum for the current users.
 
-    `solution`: a row for each user in ascending order of their numbers, see `users`.
+    `solution`: a row per user, ascending by number, see `users`.
 
     Examples
     --------
@@ -52,13 +52,13 @@ class OnlineMaxMin:
         weight: Floats | None = None,
         limit: Floats | Ints | None = None,
     ) -> None:
-        """Begin with users that are numbered from 0.
+        """Start with users numbered from 0.
 
         `eligible`, `count`, `weight`, `limit`: as in `max_min.solve`.
         """
         eligible, count = np.asarray(eligible, np.bool_), np.asarray(count, np.int64)
         weight, limit = check(eligible, count, weight, limit)
-        # Users that are equal on all types, also on those that are empty today, form a class.
+        # Users that are equal on all types, including those empty today, form a class.
         keys = list(_keys(eligible, weight, limit))
         self._row_of = {key: row for row, key in enumerate(dict.fromkeys(keys))}
         self._class_of = np.array([self._row_of[key] for key in keys], np.int64)
@@ -70,20 +70,20 @@ class OnlineMaxMin:
 
     @property
     def users(self) -> Ints:
-        """Numbers of the users that are there, ascending."""
+        """Numbers of the current users, ascending."""
         return np.flatnonzero(self._class_of != _GONE)
 
     def join(self, eligible: Bools, weight: float = 1.0, limit: float = UNLIMITED) -> int:
-        """Let a user join; its number is the lowest that is free.
+        """Let a user join; it gets the lowest free number.
 
         `eligible` (T,); `weight`, > 0; `limit`, >= 0.
-        Raises ValueError as `max_min.solve`; then nothing has changed.
+        Raises ValueError as `max_min.solve`, without any change.
         """
         row = np.asarray(eligible, np.bool_)[None, :]
         check(row, self._count, np.array([weight]), np.array([limit]))
         key = next(_keys(row, np.array([weight], np.float64), np.array([limit], np.float64)))
         at = self._row_of.setdefault(key, len(self._size))
-        # The first of its class: a row of its own.
+        # The first of its class: add a row.
         if at == len(self._size):
             self._eligible = np.concatenate([self._eligible, row])
             self._weight = np.append(self._weight, float(weight))
@@ -99,7 +99,7 @@ class OnlineMaxMin:
         return user
 
     def leave(self, user: int) -> None:
-        """Let a user leave. Raises KeyError where there is no such user."""
+        """Let a user leave. Raises KeyError if there is no such user."""
         if not 0 <= user < len(self._class_of) or self._class_of[user] == _GONE:
             raise KeyError(f"there is no user {user}")
         at = int(self._class_of[user])
@@ -108,7 +108,7 @@ class OnlineMaxMin:
         if self._size[at]:
             self._solve()
             return
-        # The last of its class: its row goes, and those after it move up.
+        # The last of its class: remove the row; those after it move up.
         self._eligible = np.delete(self._eligible, at, axis=0)
         self._weight, self._limit = np.delete(self._weight, at), np.delete(self._limit, at)
         self._size = np.delete(self._size, at)
@@ -117,20 +117,20 @@ class OnlineMaxMin:
         self._solve(gone=at)
 
     def resize(self, count: Ints) -> None:
-        """Let there be other numbers of machines, (T,) int64."""
+        """Change the numbers of machines, (T,) int64."""
         count = np.asarray(count, np.int64)
         check(self._eligible, count, self._weight, self._limit)
         self._count = count
         self._solve()
 
     def _graph(self) -> Graph:
-        """The graph of those who are there."""
+        """The graph of the current users."""
         class_of_user = self._class_of[self._class_of != _GONE]
         sizes = self._size.copy(), self._weight, self._limit
         return of_classes(self._eligible, self._count, *sizes, class_of_user)
 
     def _solve(self, gone: int | None = None) -> None:
-        """Solve from what was optimal before the change, in which a class may have gone."""
+        """Solve from the optimum before the change, in which a class may have gone."""
         graph, before = self._graph(), self.solution.classes
         cuts = before.cuts if gone is None else tuple(_without(cut, gone) for cut in before.cuts)
         flow = _same_groups(before, graph, gone)
@@ -140,9 +140,9 @@ class OnlineMaxMin:
 
 
 def _same_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats | None:
-    """What was given, by edges of the graph as it is now; None where types are grouped otherwise.
+    """The flow by edges of the current graph; None if types are grouped differently.
 
-    A class may have gone, or one more come: that has nothing yet.
+    A class may have gone, or been added; a new one has nothing yet.
     """
     if not np.array_equal(before.graph.group_of_type, graph.group_of_type):
         return None
@@ -154,7 +154,7 @@ def _same_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Float
 
 
 def _other_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats:
-    """The same where types are grouped otherwise: by type, then by their new groups."""
+    """As `_same_groups` if types are grouped differently: by type, then by their new groups."""
     was, is_now = before.graph.group_of_type, graph.group_of_type
     held = before.given if gone is None else np.delete(before.given, gone, axis=0)
     kept = np.flatnonzero((was >= 0) & (is_now >= 0))
@@ -173,6 +173,6 @@ def _keys(eligible: Bools, weight: Floats, limit: Floats) -> Iterator[tuple[byte
 
 
 def _without(cut: Cut, row: int) -> Cut:
-    """The same without a class; those after it move up."""
+    """The cut without a class; those after it move up."""
     classes = cut.classes[cut.classes != row]
     return Cut(cut.level, classes - (classes > row), cut.groups)

@@ -1,10 +1,10 @@
 """Constrained max-min fairness (CMMF) of whole machines.
 
 As `max_min`, for machines that cannot be divided: the vector of weighted shares, in ascending
-order, is lexicographically as large as it can be. What users can have is then an integral
-polymatroid, so that greedy and local methods are exact [2]_, [3]_. No optimum exceeds the
-divisible shares rounded up (see `_ceiling`): all claim those, and of what is claimed twice the
-machine that lifts its user highest is given up, by a chain of exchanges, until all fits.
+order, is lexicographically as large as possible. What users can have is then an integral
+polymatroid, so greedy and local methods are exact [2]_, [3]_. No optimum exceeds the divisible
+shares rounded up (see `_ceiling`): all users claim those; while machines are claimed twice, the
+user that stands highest gives one up, by a chain of exchanges.
 
 References
 ----------
@@ -40,13 +40,12 @@ def _edge_of(row: int, wanted: int, start: Ints, group: Ints) -> int:
 
 
 class _Search(NamedTuple):
-    """What is known of chains of exchanges.
+    """The state of the search for chains of exchanges.
 
-    `settled` (G,): groups that no such chain can reach any more; those that are found to be so are
-        added.
-    `towards`, `by` (G,): the next group on the chain, and the class that exchanges the one for the
-        other; -1 where the class that was asked for holds the group itself.
-    `queue` (G + C,), `seen` (C,): of the search under way.
+    `settled` (G,): groups known to be out of reach of such chains; extended by the search.
+    `towards`, `by` (G,): the next group on the chain, and the class that exchanges one for the
+        other; -1 if the giving class holds the group itself.
+    `queue` (G + C,), `seen` (C,): of the current search.
     """
 
     settled: Bools
@@ -60,7 +59,7 @@ class _Search(NamedTuple):
 def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
     """Find an overloaded group from which a chain of exchanges leads to what a class holds.
 
-    Returns -1 where there is none.
+    Returns -1 if there is none.
     """
     start, group, column_start, _, column_class = edges
     room, flow, load = placed
@@ -99,7 +98,7 @@ def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
                         found = other
             if found >= 0:
                 break
-    # Where nothing was found, nothing will be: what is overloaded does not get at these groups.
+    # If nothing was found, these groups stay settled: no overloaded group reaches them.
     for k in range(length if found >= 0 else 0):
         settled[queue[k]] = False
     for k in range(size):
@@ -109,7 +108,7 @@ def _search(giver: int, edges: Edges, placed: Placed, search: _Search) -> int:
 
 @loop
 def give_up(edges: Edges, placed: Placed, size: Ints, weight: Floats, claim: Ints) -> None:
-    """Take whole machines back until no group is overloaded, from whoever stands highest.
+    """Take whole machines back until no group is overloaded, from the highest users first.
 
     `placed`: its flow must be one that `repair` left.
     `size` (C,): users of each class.
@@ -121,7 +120,7 @@ def give_up(edges: Edges, placed: Placed, size: Ints, weight: Floats, claim: Int
     over = 0
     for g in range(groups):
         over += max(load[g] - room[g], 0)
-    # First whoever would stand highest with one machine less.
+    # First the class whose user would be highest with one machine less.
     highest = [
         (-(((claim[row] - 1) // size[row]) / weight[row]), -weight[row], -row)
         for row in range(classes)
@@ -134,10 +133,10 @@ def give_up(edges: Edges, placed: Placed, size: Ints, weight: Floats, claim: Int
     while over > 0 and highest:
         giver = -heappop(highest)[2]
         origin = _search(giver, edges, placed, search)
-        # Who cannot help now never can.
+        # A class that cannot help now never can.
         if origin < 0:
             continue
-        # As many as the chain can move, and as stand as high.
+        # As many as the chain can move, and as have the same level.
         amount = min(load[origin] - room[origin], (claim[giver] - 1) % size[giver] + 1)
         g = origin
         while g >= 0:
@@ -163,7 +162,7 @@ class Solution:
 
     `by_class` (C, G): machines of each group that each class gets.
     `machines` (U,): machines of each user.
-    `given` (U, T): machines of each type that each user gets; worked out when it is asked for.
+    `given` (U, T): machines of each type that each user gets; computed on first use.
     """
 
     graph: Graph
@@ -172,7 +171,7 @@ class Solution:
     @cached_property
     def machines(self) -> Ints:
         """Machines of each user."""
-        # Within a class some users have one machine more than others: those in the lower rows.
+        # Within a class, users in lower rows may have one machine more.
         graph, of_class = self.graph, self.graph.class_of_user
         order = np.argsort(of_class, kind="stable")
         first = np.cumsum(graph.size) - graph.size
@@ -192,14 +191,14 @@ def solve(
 ) -> Solution:
     """Find constrained max-min fair shares of whole machines.
 
-    A user's share is the float64 quotient of its machines and its weight. Of users with the same
+    A user's share is the float64 quotient of its machines and its weight. Among users with the same
     share, the one with the smaller weight comes first (its share grows by more), then the one in
     the lower row.
 
     `eligible`, `count`, `weight`, `limit`: as in `max_min.solve`; limits are rounded down.
     Returns a solution that `improvement` has checked.
     Raises ValueError as `max_min.solve` does.
-    Raises NotOptimal where the certificate finds an improvement, with the number of machines as
+    Raises NotOptimal if the certificate finds an improvement, with the number of machines as
         residual.
 
     Examples
@@ -215,9 +214,9 @@ def solve(
 
 
 def solve_classes(graph: Graph, divisible: max_min.ClassSolution | None = None) -> Solution:
-    """Find the shares of classes, whose limits are whole numbers.
+    """Find the shares of classes, whose limits are integers.
 
-    `divisible`: the divisible optimum of the same graph, if it is known.
+    `divisible`: the divisible optimum of the same graph, if known.
     """
     divisible = divisible or max_min.solve_classes(graph)
     by_class = divisible.edges.matrix(_fit(graph, divisible))
@@ -237,15 +236,15 @@ def improvement(
     limit: Floats | Ints | None = None,
     size: Ints | None = None,
 ) -> int | None:
-    """Find a user that could stand higher at the cost of one that stands higher anyway.
+    """Find a user that could rise at the cost of one that is higher anyway.
 
     `given` (U, T): machines of each type that each user gets.
     `eligible`, `count`, `weight`, `limit`: as in `solve`.
-    `size` (U,): how many users each row stands for; they share what it is given as equally as goes.
-    Returns the row of a user who could have one machine more, by a chain of exchanges that ends at
+    `size` (U,): users per row; they share what the row is given as equally as possible.
+    Returns the row of a user that could have one more machine, by a chain of exchanges that ends at
         an idle machine, or at a user whose loss leaves the vector of shares lexicographically
-        larger ([3]_); None where there is none, which proves optimality.
-    Raises AssertionError where a machine is given twice, or to somebody who cannot use it.
+        larger ([3]_); None if there is none, which proves optimality.
+    Raises AssertionError if a machine is given twice, or to a user that cannot use it.
     """
     assert (given >= 0).all()
     assert not given[~np.asarray(eligible)].any()
@@ -254,8 +253,8 @@ def improvement(
     steps = np.ones(users) if weight is None else np.asarray(weight, np.float64)
     size = np.ones(users, np.int64) if size is None else size
     machines = given.sum(axis=1)
-    # Where the lowest user of each row stands, and where the highest would with one machine less.
-    # Whoever would stand highest afterwards is asked first to give one away.
+    # Each row's lowest user's level, and its highest user's with one machine less. The user that
+    # would then be highest is the first donor.
     level = machines // size / steps
     less = (-(-machines // size) - 1) / steps
     donors = np.lexsort((np.arange(users), -steps, -less))
@@ -263,9 +262,8 @@ def improvement(
     idle = np.flatnonzero(given.sum(axis=0) < count)
     reached_type = np.zeros(len(count), bool)
     reached_user = np.zeros(users, bool)
-    # Look for chains backwards: from idle machines first, then from each donor's machines. What
-    # was reached from an earlier start need not be looked at again: that start was at least as
-    # good.
+    # Search chains backwards: from idle machines first, then from each donor's machines. Skip what
+    # an earlier start reached, as that start was at least as good.
     for donor in (None, *donors.tolist()):
         if donor is not None and (reached_user[donor] or not machines[donor]):
             continue
@@ -275,12 +273,11 @@ def improvement(
             reached_type[frontier] = True
             able = np.flatnonzero(eligible[:, frontier].any(axis=1) & ~reached_user)
             reached_user[able] = True
-            # One of them that wants more, and would still stand lower than the donor after the
-            # exchange.
+            # One of them that wants more, and would still be lower than the donor afterwards.
             for user in able[wanting[able]]:
                 if donor is None or (level[user], steps[user]) < (less[donor], steps[donor]):
                     return int(user)
-            # The others could pass on a machine that they hold, in exchange: go on with these.
+            # The others could exchange a machine that they hold: continue with these.
             frontier = np.flatnonzero((given[able] > 0).any(axis=0))
     return None
 
@@ -290,19 +287,20 @@ def _ceiling(graph: Graph, divisible: max_min.ClassSolution) -> Ints:
 
     Let x be the divisible optimum, y the best whole one within its ceiling, and suppose that an
     exchange from j to i improves y, so ``y[i] >= x[i]`` and ``y[i] / w[i] < (y[j] - 1) / w[j]``.
-    The sets are M-convex: there is a k with ``y[k] < x[k]`` to whom i could give in x, so
-    ``x[k] / w[k] <= x[i] / w[i]``, and j could give in y. Either k is j, and then ``(y[j] - 1) /
-    w[j] < x[j] / w[j] <= x[i] / w[i] <= y[i] / w[i]``; or k has room below its ceiling and stands
-    below i in y, so the exchange from j to k improves y and stays within. Both contradict.
+    The sets are M-convex: there is a k with ``y[k] < x[k]`` to which i could give in x, so
+    ``x[k] / w[k] <= x[i] / w[i]``, and to which j could give in y. Either k is j, and then
+    ``(y[j] - 1) / w[j] < x[j] / w[j] <= x[i] / w[i] <= y[i] / w[i]``; or k has room below its
+    ceiling and is below i in y, so the exchange from j to k improves y and stays within. Both
+    contradict the assumption.
     """
-    # What rounding may have taken from a share is added first.
+    # Add what rounding may have taken from a share.
     slack = 1e-12 * int(graph.count.sum())
     most = np.ceil(divisible.machines * (1 + 1e-12) + slack)
     return np.minimum(most, graph.limit).astype(np.int64)
 
 
 def _fit(graph: Graph, divisible: max_min.ClassSolution) -> Ints:
-    """Machines of each pair that can be, from claims that no optimum exceeds, (E,)."""
+    """A feasible flow by edge, (E,), from claims that no optimum exceeds."""
     edges, (classes, groups) = divisible.edges, graph.eligible.shape
     flow = divisible.flow.astype(np.int64)
     load = np.zeros(groups, np.int64)
