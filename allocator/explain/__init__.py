@@ -1,10 +1,10 @@
-"""Why somebody gets nothing: blockers, offers and lost cycles, from a picture of the books.
+"""Explain why a client gets no offers: blockers, offers and lost cycles, from a copy of the books.
 
-`take` copies what is needed on the thread that owns the core; everything else works on the copy,
-on any thread. No rule is written down here a second time: `barring` asks the tests that the cycles
-ask. What is found is said in the messages of `explain.proto`, times on the host's clock.
+`take` copies what is needed on the thread that owns the core; everything else works on the copy, on
+any thread. No rule is implemented a second time: `barring` uses the tests that the cycles use.
+Results are messages of `explain.proto`, with times on the host's clock.
 
-Begin with `blockers`, which finds what keeps somebody from offers.
+Start with `blockers`, which finds what keeps a client from offers.
 """
 
 from allocator.explain.barring import warm

@@ -1,7 +1,7 @@
 """What bars a client from an agent: constraints, capabilities, quotas, filters, reservations, room.
 
-`exclusions` names each condition on agents that does. `PairChecker` asks the loops' own test which
-of all rules bar pairs of a client and an agent.
+`exclusions` names each condition on agents that does. `PairChecker` uses the loops' own test to
+find which of all rules bar pairs of a client and an agent.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ from allocator.policies.filling.scene.scoring import OVERDUE
 from allocator.testing import static_snapshot
 
 _CLAUSE_MAX = 200
-"""Of a clause so many characters are shown; a framework's own may be long."""
+"""Characters shown of a clause; a framework's own may be long."""
 
 _CAPABILITIES = {
     "gpus": (
@@ -54,7 +54,7 @@ _CAPABILITIES = {
         "upgrade the agent to Mesos 1.4 or later",
     ),
 }
-"""Each part of a rule beside its clauses: what it bars, and the mend."""
+"""Each part of a rule other than its clauses: what it bars, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ class Exclusion:
 
 
 def exclusions(picture: Picture, subject: Subject) -> Iterator[Exclusion]:
-    """Give each condition that bars the client somewhere."""
+    """Yield each condition that bars the client from some agent."""
     bound, columns = picture.agents.bound, picture.columns
     told = subject.told & bound
     if told.any():
         cause = "the framework's own offer constraints, as the master evaluates them"
         yield Exclusion("constraint", cause, "change the framework's offer constraints", told)
     rule, barred = subject.rule, subject.excluded & bound
-    # A rule that asks for nothing, to which one condition at a time is added.
+    # An empty rule, to which one condition at a time is added.
     anything = Rule()
     for part, (cause, mend) in _CAPABILITIES.items():
         where = columns.barred_by(SortedRule.of(replace(anything, **{part: getattr(rule, part)})))
@@ -101,18 +101,18 @@ _OWN = (
 
 
 def _sources(picture: Picture, client: int) -> dict[Clause, tuple[str, str]]:
-    """Say which clauses come from operators' rules, from which, and how each is taken back."""
+    """Map clauses of operators' rules to their source, and the command that removes each."""
     names, found = picture.names, dict[Clause, tuple[str, str]]()
     info = names.info[int(names.framework[client])]
     path = names.path[int(names.role[client])]
     for rule in picture.constraints:
-        # The same look-up as in the books, with this rule alone.
+        # The same lookup as in the books, with this rule alone.
         key = (rule.role, rule.framework_name)
         alone = Settings(constraints={key: rule})
         for expression in alone.constraint_rules(path, info.name if info else ""):
             options = f" --role {rule.role!r}" * bool(rule.role)
             options += f" --framework-name {rule.framework_name!r}" * bool(rule.framework_name)
-            whom = f"for{options.replace('--', '')}" if options else "for everybody"
+            whom = f"for{options.replace('--', '')}" if options else "for all frameworks"
             cause = f"an operator's rule {whom} ({rule.expression!r})"
             for clause in parse_constraint(expression):
                 found.setdefault(clause, (cause, f"mesos-allocator constraint remove{options}"))
@@ -120,7 +120,7 @@ def _sources(picture: Picture, client: int) -> dict[Clause, tuple[str, str]]:
 
 
 def text_of(clause: Clause) -> str:
-    """Write a clause as an operator would.
+    """Format a clause as an operator would write it.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def text_of(clause: Clause) -> str:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Clients and agents, n of each.
+    """Pairs of clients and agents, n of each.
 
     `client` (n,): rows; each has a leaf.
     `agent` (n,): rows of the snapshot.
@@ -148,12 +148,12 @@ class Pairs:
 class Barring:
     """What bars pairs, (n,) each; several rules may bar one.
 
-    `open` (n,): nothing does: the agent could serve the client as things stand.
-    `excluded` (n,): by constraints or capabilities.
+    `open` (n,): nothing; the agent could serve the client now.
+    `excluded` (n,): constraints or capabilities.
     `no_room` (n,): what is free there, and within the client's reach, makes no task or no offer.
     `reserved` (n,): of these, where it would if the client might have all that is free.
     `minimum` (n,): tasks fit there, but not enough of them for an offer.
-    `filtered` (n,): a refusal covers what could be offered.
+    `filtered` (n,): a filter covers what could be offered.
     `bounded` (n,): quotas leave too little.
     """
 
@@ -167,28 +167,28 @@ class Barring:
 
 
 class PairChecker:
-    """Asks the loops' own test, of one snapshot, whether agents can serve clients, and why not.
+    """Runs the loops' own test on one snapshot: whether agents can serve clients, and why not.
 
-    `scored`: whether scores of the scene are those of a policy.
+    `scored`: whether the scene's scores are those of a policy.
     """
 
     def __init__(self, snapshot: Snapshot, criteria: list[Criterion] | None = None) -> None:
-        """Prepare; `criteria` matter for scores alone, and may be left out."""
+        """Prepare; `criteria` affect only scores, and are optional."""
         self.snapshot = snapshot
         self.scored = bool(criteria)
-        # No rule looks at the criterion, so any will do.
+        # No rule depends on the criterion, so any will do.
         usual = [of_amounts(snapshot, cluster_total(snapshot))]
         self.scene = scene_of(snapshot, criteria or usual)
-        # Whoever waited too long comes first, under the same rules.
+        # Overdue clients come first, but under the same rules.
         self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
-        # What has a bit for each client and agent is made once, for all who are asked about.
+        # Arrays with a bit per client and agent are built once, for all subjects.
         self._found: dict[tuple[bool, bool, bool], Scene] = {}
         self._none: dict[int, Words] = {}
         self._unbarred = self._lifted(minimum=False)
         self._enough = self._lifted()
 
     def barring(self, pairs: Pairs) -> Barring:
-        """Say of pairs what bars them."""
+        """Find what bars each pair."""
         snapshot = self.snapshot
         is_open = self._passes(self.scene, pairs)
         excluded = bits(snapshot.excluded, pairs.agent, pairs.client)
@@ -199,12 +199,12 @@ class PairChecker:
         enough = room & self._passes(self._enough, pairs)
         filtered = enough & ~self._passes(self._lifted(filters=True), pairs)
         bounded = enough & ~self._passes(self._lifted(bounds=True), pairs)
-        # What quotas leave may be covered by a refusal, though neither bars the pair by itself.
+        # A filter may cover what quotas leave, though neither bars the pair by itself.
         filtered |= ~(is_open | excluded | ~enough | filtered | bounded)
         return Barring(is_open, excluded, ~room, reserved, room & ~enough, filtered, bounded)
 
     def short_of(self, pairs: Pairs, capacity: Ints | None = None) -> Bools:
-        """Say of which resources too little is free for a task, (n, R); `capacity` as below."""
+        """Which resources have too little free for a task, (n, R); `capacity` as below."""
         places, columns = self.scene.places, len(self.snapshot.total)
         short = np.zeros((len(pairs.client), columns), np.bool_)
         for column in range(columns):
@@ -221,7 +221,7 @@ class PairChecker:
         return short
 
     def bounds_of(self, client: int) -> list[int]:
-        """The bounds that a client is under: of roles, the innermost first; then its own."""
+        """The bounds of a client: its roles', innermost first, then its own."""
         bounds, chain = self.snapshot.bounds, []
         bound = int(bounds.of_client[client])
         while bound >= 0:
@@ -231,10 +231,10 @@ class PairChecker:
         return chain if own_bound < 0 else [*chain, own_bound]
 
     def bounded_by(self, pairs: Pairs, bound: int | None, capacity: Ints | None = None) -> Bools:
-        """Say of pairs with room whether one bound alone bars them; None: what is kept free.
+        """Whether one bound alone bars each pair with room; None: what is kept for guarantees.
 
-        `capacity` (m, R), in thousandths: look at agents that have this, with nothing held on them;
-        the pairs name these rows.
+        `capacity` (m, R), in thousandths: use empty agents with these capacities; the pairs refer
+            to these rows.
         """
         bounds = self.scene.bounds
         left = np.full_like(bounds.left, UNBOUNDED)
@@ -249,11 +249,11 @@ class PairChecker:
         return self._passes(room, pairs) & ~self._passes(scene, pairs)
 
     def fits_when_empty(self, pairs: Pairs, capacity: Ints) -> Bools:
-        """Say of pairs whether agents of this capacity (m, R), with nothing held, have room."""
+        """Whether agents of this capacity (m, R), with nothing held, have room for each pair."""
         return self._passes(self._emptied(self._unbarred, capacity), pairs)
 
     def _passes(self, scene: Scene, pairs: Pairs) -> Bools:
-        """Say of pairs whether some stage of a cycle lets them pass."""
+        """Whether each pair passes in some stage of a cycle."""
         place = scene.places.of_client[pairs.client]
         passes = np.zeros(len(place), np.bool_)
         for stage in self._stages:
@@ -264,7 +264,7 @@ class PairChecker:
     def _lifted(
         self, *, filters: bool = False, bounds: bool = False, minimum: bool = True
     ) -> Scene:
-        """Lift all rules but these; `minimum`: that of who is served in whole tasks."""
+        """Lift all rules but these; `minimum`: of clients served in whole tasks."""
         rules = filters, bounds, minimum
         if rules not in self._found:
             self._found[rules] = self._lift(filters=filters, bounds=bounds, minimum=minimum)
@@ -284,14 +284,14 @@ class PairChecker:
         )
 
     def _none_barred(self, count: int) -> Words:
-        """Nobody, on so many agents; nobody may write to it."""
+        """No bits for this many agents; read only."""
         if count not in self._none:
             words = self.scene.agents.barred.shape[1]
             self._none[count] = np.zeros((count, words), np.uint64)
         return self._none[count]
 
     def _emptied(self, scene: Scene, capacity: Ints) -> Scene:
-        """Put agents on which nothing is held in the place of the scene's; all of it is plain."""
+        """Replace the scene's agents by empty ones with only plain resources."""
         count, agents = len(capacity), scene.agents
         return scene._replace(
             agents=agents._replace(
@@ -316,6 +316,6 @@ def _without_minimum(places: Places) -> Places:
 
 
 def warm() -> None:
-    """Load the compiled loops that explanations need, or compile them."""
+    """Load or compile the loops that explanations need."""
     checker = PairChecker(static_snapshot(capacity=[[1, 1]], demand=[[1, 1]]))
     checker.barring(Pairs(np.zeros(1, np.int64), np.ones(1, np.int64)))

@@ -1,4 +1,4 @@
-"""What keeps agents from a client now, ranked."""
+"""What currently keeps agents from a client, ranked."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -44,33 +44,33 @@ REASONS = (
     "minimum",
     "outranked",
 )
-"""Why a client gets nothing of an agent, what lasts longest first."""
+"""Why a client gets nothing of an agent, longest-lasting first."""
 
 EXAMPLES = 3
-"""So many agents are named."""
+"""Most agents named as examples."""
 
-_REVIVE = "wait until it ends, or let the framework REVIVE; the time is its own refuse_seconds"
+_REVIVE = "wait until it expires, or let the framework REVIVE; its own refuse_seconds sets the time"
 TOO_LITTLE = (
-    "one task may need more than any agent has, or what no agent has: the framework's own log says"
-    " what it asks for; add such agents, or lower that, and tell it (mesos-allocator demand set)"
+    "one task may need more than any agent has, or a resource that no agent has: check the"
+    " framework's log; add such agents, or lower the need and state it (mesos-allocator demand set)"
 )
 _LOWER = (
     "lower the minimum: the framework's offer_filters, or --min_allocatable_resources of the master"
 )
 _RECONNECT = "the framework must connect to the master again"
-_RESUME = "wait: the master does so while it recovers after a failover, and goes on by itself"
+_RESUME = "wait: the master does this while it recovers from a failover, and resumes by itself"
 
 
 @dataclass
 class Findings:
-    """What was found out about a client.
+    """The findings about a client.
 
     `blockers`: the most important first.
     `open`: agents that nothing blocks.
-    `largest_free` (R,), in thousandths: free on the agent that comes nearest to a task; zeros where
+    `largest_free` (R,), in thousandths: free on the agent that comes nearest to a task; zeros if
         there is none.
-    `largest_agent`: its handle; 0 where there is none.
-    `declined_whole`: so many whole agents it declined over and over.
+    `largest_agent`: its handle; 0 if there is none.
+    `declined_whole`: number of whole agents that it repeatedly declined.
     """
 
     blockers: list[Blocker]
@@ -82,9 +82,9 @@ class Findings:
 
 @dataclass
 class _Work:
-    """What the steps hand on.
+    """State shared by the steps.
 
-    `marks`: what bars agents, and which ones, by handle (A,).
+    `marks`: each blocker, and the agents that it bars, by handle (A,).
     """
 
     picture: Picture
@@ -136,7 +136,7 @@ def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> Fin
 
 
 def _of_the_client(work: _Work) -> None:
-    """What keeps everything from it."""
+    """Blockers that bar the client from all agents."""
     picture, client = work.picture, work.subject.client
     rows, everywhere = picture.clients, picture.agents.bound
     if picture.paused:
@@ -147,7 +147,7 @@ def _of_the_client(work: _Work) -> None:
         cause = "the framework is not connected"
         work.mark("inactive", cause, everywhere, _RECONNECT, since_ms=since)
     if not rows.subscribed[client]:
-        cause = "the framework left this role, and only holds something in it"
+        cause = "the framework left this role, but still holds resources in it"
         work.mark("unsubscribed", cause, everywhere, "let the framework subscribe to the role")
     elif rows.suppressed[client]:
         since = int(rows.changed_ms[client])
@@ -157,7 +157,7 @@ def _of_the_client(work: _Work) -> None:
 
 
 def _of_the_agents(work: _Work) -> None:
-    """What keeps agents from everybody."""
+    """Blockers that bar agents from all clients."""
     agents = work.picture.agents
     inactive = agents.bound & ~agents.active
     since = int(agents.changed_ms[inactive].min(initial=work.picture.now_ms))
@@ -171,7 +171,7 @@ def _of_the_agents(work: _Work) -> None:
 
 
 def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
-    """What quotas, refusals, reservations and other holders keep from it."""
+    """Blockers from quotas, filters, reservations and other holders."""
     picture, subject, snapshot = work.picture, work.subject, checker.snapshot
     rows = snapshot.agents
     pairs = Pairs(np.full(len(rows), subject.client), rows)
@@ -180,7 +180,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
     _of_reservations(work, checker, pairs, barring)
     _of_bounds(work, checker, pairs, barring)
     _of_minimum(work, work.by_handle(handles, barring.minimum))
-    # Candidates that have too little, and all others, which have nothing that is an offer.
+    # Candidates with too little, and all other agents, which have nothing that makes an offer.
     short = picture.agents.ready & ~work.by_handle(handles, ~(barring.no_room & ~barring.reserved))
     fits = checker.fits_when_empty(_all(work), picture.agents.capacity)
     _of_size(work, checker, short & ~fits)
@@ -189,7 +189,7 @@ def _of_pairs(work: _Work, checker: PairChecker) -> Barring:
 
 
 def _all(work: _Work) -> Pairs:
-    """The client with each handle."""
+    """The client paired with each handle."""
     handles = np.arange(len(work.picture.agents.bound))
     return Pairs(np.full(len(handles), work.subject.client), handles)
 
@@ -212,7 +212,7 @@ def _of_refusals(work: _Work, where: Bools) -> None:
 
 
 def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
-    """Why what is free there is out of reach: each kind that is."""
+    """Reservations that put free resources out of reach, by cause."""
     picture, client, specials = work.picture, work.subject.client, checker.snapshot.specials
     role = picture.names.path[int(picture.names.role[client])]
     takes = int(picture.clients.takes[client])
@@ -226,7 +226,7 @@ def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: B
             kind = picture.kinds[int(specials.kind[special])]
             assert kind is not None
             inside = f"{role}/".startswith(f"{kind.reserved_role}/")
-            lacking = out_of_reach(kind, takes, inside) or ("another moment: it got none of it",)
+            lacking = out_of_reach(kind, takes, inside) or ("another cycle: it got none of it",)
             causes.setdefault(", ".join(lacking), []).append(agent)
     for why, where in causes.items():
         handles = checker.snapshot.handle[np.array(where)]
@@ -240,12 +240,12 @@ def _of_reservations(work: _Work, checker: PairChecker, pairs: Pairs, barring: B
 
 
 def _below_minimum(work: _Work, checker: PairChecker, agents: Ints, where: Bools) -> Bools:
-    """Mark agents that have something for the client, and enough for a task, but below its minimum.
+    """Mark agents whose resources for the client fit a task, but are below its minimum.
 
-    What is reserved to others would make no offer there either: only both together would. So the
-    minimum is the reason, and no reservation.
+    If what is reserved for others would make no offer either, and only both together would, the
+    minimum is the reason, not the reservation.
 
-    `where` (n,): of the agents (rows, n of them) those to look at.
+    `where` (n,): which of the agents (n rows) to consider.
     Returns (n,): those that were marked.
     """
     snapshot, client = checker.snapshot, work.subject.client
@@ -267,7 +267,7 @@ def _below_minimum(work: _Work, checker: PairChecker, agents: Ints, where: Bools
 
 
 def _within_reach(snapshot: Snapshot, client: int) -> Ints:
-    """What is free of each agent, and a client may have of it, (A, R)."""
+    """The free resources of each agent that a client may have, (A, R)."""
     found, specials = snapshot.free_by_column.copy(), snapshot.specials
     agent = np.repeat(np.arange(len(found)), np.diff(specials.start))
     barred = ~bits(specials.reach, specials.row, np.full(len(specials.row), client))
@@ -277,7 +277,7 @@ def _within_reach(snapshot: Snapshot, client: int) -> Ints:
 
 
 def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring) -> None:
-    """Which limit, cap or guarantee leaves too little, on agents as they are or emptied."""
+    """Find which limit, cap or guarantee leaves too little, on agents as they are or emptied."""
     capacity, everywhere = work.picture.agents.capacity, _all(work)
     handles = checker.snapshot.handle[pairs.agent]
     roomy = work.by_handle(handles, ~barring.no_room)
@@ -323,19 +323,19 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
 
 
 def _of_minimum(work: _Work, where: Bools) -> None:
-    """As many tasks as fit are less than the minimum of an offer."""
+    """The tasks that fit are below the minimum of an offer."""
     cause = "all that would be given there is less than the minimum of an offer"
     work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
 
 
 def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
-    """Agents that would be too small if they were empty."""
+    """Agents that would be too small even if empty."""
     if not where.any():
         return
     picture, client = work.picture, work.subject.client
     capacity = picture.agents.capacity
     short = checker.short_of(_all(work), capacity)[where].any(axis=0)
-    # Others may be large enough.
+    # Otherwise other agents may be large enough.
     every = bool(where[picture.agents.bound].all())
     nowhere = _named_in_vain(picture, work.subject.unfit)
     largest = np.where(short, capacity[where].max(axis=0, initial=0), 0)
@@ -355,7 +355,7 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
 
 
 def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
-    """Name a few resources that are asked for and no agent has, and what was probably meant."""
+    """Name a few requested resources that no agent has, with suggestions."""
     if not names:
         return ""
     known = [each for each in picture.resources if each != NOWHERE]
@@ -365,7 +365,7 @@ def _named_in_vain(picture: Picture, names: frozenset[str]) -> str:
 
 
 def _of_busy_agents(work: _Work, where: Bools) -> None:
-    """Agents that would do, if less were held on them."""
+    """Agents that would do if less were held on them."""
     picture, client = work.picture, work.subject.client
     share = picture.held_share
     order = np.argsort(-share, kind="stable")[:EXAMPLES]
@@ -373,7 +373,7 @@ def _of_busy_agents(work: _Work, where: Bools) -> None:
     named = told_apart(picture, held) | {client: "itself"}
     holders = [f"{named[row]} {100 * share[row]:.0f} %" for row in held]
     idle = picture.offered_share.max(initial=0.0)
-    cause = f"in use or on offer, most of the cluster by {', '.join(holders) or 'nobody'}"
+    cause = f"in use or on offer, most of the cluster by {', '.join(holders) or 'no framework'}"
     mend = "wait, add agents, or give the role a weight or a guarantee"
     if idle >= 0.5:
         mend = "bound what may lie on offer (starvation.outstanding_max), or shorten offer_timeout"
@@ -381,7 +381,7 @@ def _of_busy_agents(work: _Work, where: Bools) -> None:
 
 
 def told_apart(picture: Picture, clients: Sequence[int]) -> dict[int, str]:
-    """Name the frameworks of clients; with their roles, and ids, where names are the same."""
+    """Name the frameworks of clients; add roles, then ids, to tell equal names apart."""
     names = picture.names
     told = {row: picture.framework_name(row) for row in clients}
     further: tuple[Callable[[int], str], ...] = (
@@ -409,7 +409,7 @@ def _largest_free(work: _Work, checker: PairChecker, barring: Barring) -> tuple[
 
 
 def _ranked(work: _Work) -> tuple[list[Blocker], int]:
-    """Count, and put first what blocks everything, then what most agents wait for alone."""
+    """Count agents; rank first what blocks everything, then what alone blocks the most agents."""
     picture, bound = work.picture, work.picture.agents.bound
     count = np.zeros(len(bound), np.int64)
     for _, where in work.marks:

@@ -1,4 +1,4 @@
-"""What the last cycles and offers gave to whom, and why somebody was passed over."""
+"""What recent cycles and offers gave to which client, and why one was passed over."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -34,10 +34,10 @@ from allocator.v1.explain_pb2 import CycleAccount, Given, Loss, OfferFate, Stand
 from allocator.wire.codec.proto_types import write_quantities
 
 OFFERS = 8
-"""So many are told of."""
+"""Most offers reported."""
 
 OVER_AND_OVER = 3
-"""Whoever declines so many whole agents in a row waits for something else than its turn."""
+"""Declining this many whole agents in a row means that a client waits for something else."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def fates(
 ) -> list[tuple[OfferFate, bool]]:
     """The last offers to a client (handles of its framework and role), the latest first.
 
-    And whether each was all that the agent has.
+    Each with whether it was all that the agent has.
     """
     found: list[tuple[OfferFate, bool]] = []
     for record in reversed(picture.cycles):
@@ -93,9 +93,9 @@ def fates(
 
 
 def declined_whole(picture: Picture, client: int) -> int:
-    """How many whole agents a client of unknown demand declined, and accepted nothing since.
+    """How many whole agents a client of unknown demand has declined since it last accepted.
 
-    0 where they are few, and where its demand is known.
+    0 if they are few, or if its demand is known.
     """
     if picture.clients.demand[client].any():
         return 0
@@ -118,7 +118,7 @@ def _is_whole(picture: Picture, agent: int, amounts: dict[str, int]) -> bool:
 def _outcome(
     picture: Picture, decided: _Decided, amounts: dict[int, int]
 ) -> tuple[str, dict[int, int]]:
-    """What the module made of it, and what it offered, by kind; empty where that is not known."""
+    """What the module made of a decision, and what it offered by kind, as far as known."""
     for each in picture.events:
         event = each.event
         if isinstance(event, Outcomes) and each.stamp > decided.stamp:
@@ -137,8 +137,8 @@ def _then(
 ) -> tuple[str, int, int]:
     """What the framework did, when, and for how long it refused (ms).
 
-    Of an offer that is accepted the rest comes back, too, and mostly before what is used is told.
-    So only what came back whole was declined.
+    The rest of an accepted offer comes back too, usually before what is used is reported. So only
+    an offer that came back whole was declined.
 
     `amounts` (dict of kind to thousandths): what was offered.
     """
@@ -165,7 +165,7 @@ def _then(
 def _about(
     event: Moves | Outcomes | Release | Transition, framework: int, role: int, agent: int
 ) -> Iterator[tuple[Release | Transition, Ints]]:
-    """Give what is said of a client's offers on an agent, and in which rows."""
+    """Yield an event's parts about a client's offers on an agent, with their rows."""
     if isinstance(event, Outcomes):
         return
     if isinstance(event, Moves):
@@ -181,7 +181,7 @@ def _about(
 
 
 def _rows(table: Holdings, framework: int, role: int, agent: int) -> Ints:
-    # A framework of 0 is one that the master could not tell.
+    # Framework 0: the master could not identify it.
     named = (table.framework == framework) | (table.framework == 0)
     return np.flatnonzero(named & (table.role == role) & (table.agent == agent))
 
@@ -189,18 +189,18 @@ def _rows(table: Holdings, framework: int, role: int, agent: int) -> Ints:
 SMALLER_FIRST = "the smaller score comes first"
 
 CYCLES = 10
-"""So many cycles are told of."""
+"""Most cycles reported."""
 
 OTHERS = 3
-"""So many offers to others are told of each."""
+"""Most offers to others reported per cycle."""
 
 WINNERS = 10
-"""So many of those who came first are told of each, and the rest of them together."""
+"""Most winners reported separately per cycle; the rest are summed up."""
 
 
 @dataclass(frozen=True)
 class Competitor:
-    """One of two, as a place of the tree, and what to call it."""
+    """One of two competitors: a place of the tree, and its name."""
 
     place: int
     name: str
@@ -212,10 +212,10 @@ def of_clients(
     most: int,
     goes_on: Callable[[], bool] = lambda: True,
 ) -> list[list[CycleAccount]]:
-    """Say what the last cycles were to clients, the latest first.
+    """Report the last cycles from the clients' point of view, the latest first.
 
     `clients`: each (framework, role), handles.
-    `most`: how many cycles.
+    `most`: number of cycles.
     `goes_on`: whether there is time for another one.
     """
     found: list[list[CycleAccount]] = [[] for _ in clients]
@@ -229,7 +229,7 @@ def of_clients(
             continue
         if not goes_on():
             break
-        # A cycle is large: it is laid out once for all clients, and one at a time.
+        # A cycle's scene is large: build it once for all clients, and one at a time.
         snapshot = record.snapshot
         checker = None if snapshot is None else PairChecker(snapshot, criteria_of(record, snapshot))
         for number in wanting:
@@ -240,7 +240,7 @@ def of_clients(
 def of_agent(
     picture: Picture, agent: int, most: int, goes_on: Callable[[], bool] = lambda: True
 ) -> list[CycleAccount]:
-    """Say who got what of an agent in the last cycles that were about it, the latest first.
+    """Report who got what of an agent in the last cycles that considered it, the latest first.
 
     `most`, `goes_on`: as in `of_clients`.
     """
@@ -261,13 +261,13 @@ def _knows(record: CycleRecord, framework: int, role: int) -> bool:
 
 
 def _row(names: Names, framework: int, role: int) -> int:
-    """Row of a client then; 0 where it was none."""
+    """The row that a client had then; 0 if it had none."""
     found = np.flatnonzero((names.framework == framework) & (names.role == role))
     return int(found[0]) if len(found) else 0
 
 
 def _told(record: CycleRecord, **told: Any) -> CycleAccount:  # noqa: ANN401
-    """A cycle, and what is told of it: other fields of the message."""
+    """Build a cycle's account; `told`: other fields of the message."""
     return CycleAccount(
         number=record.number,
         at_ms=record.at_ms,
@@ -301,7 +301,7 @@ def _account(
 
 
 def counted(barring: Barring) -> dict[str, int]:
-    """How many pairs each rule bars; a pair that several do counts for each."""
+    """How many pairs each rule bars; a pair barred by several counts for each."""
     found = {
         "constraint or capability": barring.excluded,
         "no room": barring.no_room & ~barring.reserved,
@@ -314,7 +314,7 @@ def counted(barring: Barring) -> dict[str, int]:
 
 
 def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | None:
-    """What the cycle's policy ranked by; None where it has no criterion of ours."""
+    """The criteria of the cycle's policy; None if it has none of ours."""
     spec = record.policy
     named = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
     if record.policy_error:
@@ -322,7 +322,7 @@ def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | No
     elif all(name in POLICIES and not POLICIES[name].origin for name in named):
         policy = build(spec)
     else:
-        # A user's code is not run for an explanation.
+        # Users' code is not run for an explanation.
         return None
     if not isinstance(policy, Filling):
         return None
@@ -333,7 +333,7 @@ def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | No
 def _losses(
     picture: Picture, record: CycleRecord, checker: PairChecker, client: int, agents: Ints
 ) -> list[Loss]:
-    """To whom agents went that could have served the client, most agents first."""
+    """Who got agents that could have served the client, most agents first."""
     first: dict[int, int] = {}
     for winner, agent in zip(record.grants.client, record.grants.agent, strict=True):
         first.setdefault(int(agent), int(winner))
@@ -344,7 +344,7 @@ def _losses(
             at.setdefault(first[agent], []).append(agent)
         else:
             left.append(agent)
-    # A cluster may have as many winners as it has agents.
+    # There may be as many winners as agents.
     winners = sorted(at, key=lambda winner: (winner != client, -len(at[winner])))
     losses = [
         _loss(picture, record, checker, client, winner, at[winner]) for winner in winners[:WINNERS]
@@ -352,10 +352,10 @@ def _losses(
     if len(winners) > WINNERS:
         rest = [at[winner] for winner in winners[WINNERS:]]
         losses.append(_rest(picture, record, checker, client, rest))
-    # Nobody got these: so what quotas leave was given away on others.
+    # These stayed free: grants on other agents used up what quotas leave.
     if left and len(record.grants):
         winner = _consumer(record, checker, client)
-        why = "what limits or guarantees leave was given to it on another agent before"
+        why = "it had been granted what limits or guarantees leave, on another agent"
         losses.append(_loss(picture, record, checker, client, winner, left, why))
     return sorted(losses, key=lambda loss: -loss.agents)
 
@@ -367,7 +367,7 @@ def _rest(
     client: int,
     agents: list[list[int]],
 ) -> Loss:
-    """What went to many others, as one: `agents` of each."""
+    """Sum up what went to many others: `agents` of each."""
     all_of_them = [each for several in agents for each in several]
     return Loss(
         winner=Standing(score=float("nan")),
@@ -388,7 +388,7 @@ def _examples(
 
 
 def _consumer(record: CycleRecord, checker: PairChecker, client: int) -> int:
-    """Who was granted something last of those under a bound of the client; else of all."""
+    """The last client granted something under a bound of this client; else the last of all."""
     mine = set(checker.bounds_of(client))
     granted = record.grants.client.tolist()
     beside = [each for each in granted if mine & set(checker.bounds_of(each))]
@@ -423,7 +423,7 @@ def _loss(
 
 
 def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, float]) -> str:
-    """Why the winner came first."""
+    """Explain why the winner came first."""
     snapshot, (mine, its) = checker.snapshot, scores
     owed = any(snapshot.bounds.owed[bound].any() for bound in checker.bounds_of(winner))
     if owed:
@@ -435,16 +435,16 @@ def _why(checker: PairChecker, client: int, winner: int, scores: tuple[float, fl
     if its < mine:
         return SMALLER_FIRST
     if its == mine:
-        return "their scores are equal: who was served longest ago comes first, then the older"
-    return "its score is larger, but when its turn came others beside it had been served"
+        return "their scores are equal: the one served longest ago comes first, then the older"
+    return "its score is larger, but others next to it had been served before its turn"
 
 
 def rivals(
     record: CycleRecord, checker: PairChecker, client: int, winner: int
 ) -> tuple[Standing, Standing]:
-    """Where two clients stood to each other when the cycle began, the first one's first.
+    """Compare two clients as the cycle began; returns the first one's standing first.
 
-    They are compared where their ways from the root part: as roles, or as frameworks of one.
+    They are compared where their paths from the root part: as roles, or as frameworks of one role.
     """
     one, other = (_way(record, checker.scene, each) for each in (client, winner))
     depth = 0
@@ -477,14 +477,14 @@ def _way(record: CycleRecord, scene: Scene, client: int) -> list[Competitor]:
     roles = path.split("/")
     found = []
     for depth, each in enumerate(way[:-1]):
-        # A role with roles below it competes for its own frameworks with these.
+        # A role with child roles competes with these for its own frameworks.
         name = "/".join(roles[: depth + 1]) if depth < len(roles) else f"{path}, its own frameworks"
         found.append(Competitor(each, name))
     return [*found, Competitor(way[-1], name_of(names, client))]
 
 
 def _score(checker: PairChecker, place: int) -> float:
-    """Score of a place when the cycle began; nan where it differs from agent to agent."""
+    """Score of a place when the cycle began; NaN if it depends on the agent."""
     places, standing = checker.scene.places, checker.scene.standing
     if len(standing.denominator) != 1 or not checker.scored:
         return float("nan")
@@ -492,7 +492,7 @@ def _score(checker: PairChecker, place: int) -> float:
 
 
 def _next_best(picture: Picture, record: CycleRecord, agent: int) -> list[Loss]:
-    """Of an agent that went to somebody: whoever else could have had it, and stood next."""
+    """For an agent that was granted: the next-ranked client that could have had it."""
     snapshot = record.snapshot
     assert snapshot is not None
     row = int(np.searchsorted(snapshot.handle, agent))
@@ -507,7 +507,7 @@ def _next_best(picture: Picture, record: CycleRecord, agent: int) -> list[Loss]:
     able = [client for client in clients[barring.open].tolist() if client not in served]
     if not able:
         return []
-    # The next in order: the one with the smallest score where the ways part.
+    # The next in order: the smallest score where the paths part.
     best = min(able, key=lambda each: _rank(record, checker, each, winner))
     return [_loss(picture, record, checker, best, winner, [row])]
 
@@ -518,7 +518,7 @@ def _rank(record: CycleRecord, checker: PairChecker, client: int, winner: int) -
 
 
 def _given(picture: Picture, record: CycleRecord, rows: Ints) -> Iterator[Given]:
-    """Decisions by their rows."""
+    """Convert decisions, by row, to messages."""
     made, names = record.decisions, record.names
     for row in rows.tolist():
         framework, role = int(made.framework[row]), int(made.role[row])
@@ -532,7 +532,7 @@ def _given(picture: Picture, record: CycleRecord, rows: Ints) -> Iterator[Given]
 
 
 def by_name(kinds: Sequence[Kind | None], made: Decisions, row: int) -> dict[str, int]:
-    """Amounts of one decision, added up by name."""
+    """Amounts of one decision, summed by name."""
     total: Counter[str] = Counter()
     for handle, amount in zip(made.kind.tolist(), made.amount[row].tolist(), strict=True):
         kind = kinds[handle] if handle < len(kinds) else None
@@ -542,7 +542,7 @@ def by_name(kinds: Sequence[Kind | None], made: Decisions, row: int) -> dict[str
 
 
 def _agent_name(picture: Picture, record: CycleRecord, handle: int) -> str:
-    """What an agent was called then, where that is known."""
+    """The agent's name at that time, if known."""
     if record.snapshot is not None:
         handles = record.snapshot.handle[record.snapshot.agents[: len(record.agents)]]
         at = int(np.searchsorted(handles, handle))

@@ -1,4 +1,4 @@
-"""Answers put together: of a framework, of a role, of an agent."""
+"""Build explanations of a framework, a role or an agent."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -25,19 +25,19 @@ from allocator.v1.explain_pb2 import (
 from allocator.wire.codec.proto_types import write_quantities
 
 IN_FULL = 10
-"""Of so many clients of a role everything is told."""
+"""Most clients of a role that are explained in full."""
 
 REASONS_TOLD = 4
-"""So many reasons are named in one sentence, the most frequent ones."""
+"""Most reasons in one sentence, the most frequent ones."""
 
 UNFIT_TOLD = 3
-"""At most this many of the resources that no agent has are named."""
+"""Most names of resources that no agent has."""
 
 NAME_MAX = 40
-"""Characters of such a name."""
+"""Characters shown of such a name."""
 
 RECENTLY_MS = 60_000
-"""An offer within this time is told of first."""
+"""An offer within this time is mentioned first."""
 
 
 def explain(
@@ -47,12 +47,11 @@ def explain(
     cycles_told: int = cycles.CYCLES,
     goes_on: Callable[[], bool] = lambda: True,
 ) -> ExplainResponse:
-    """Answer what was asked.
+    """Build the answer to a question.
 
-    `picture`: as `take` gave it for this kind and name.
-    `cycles_told`: of so many of the last cycles it is told what was in them for the client or
-        agent.
-    `goes_on`: whether there is time for more; where there is none, what was found is told.
+    `picture`: as `take` returned it for this kind and name.
+    `cycles_told`: number of recent cycles to report for the client or agent.
+    `goes_on`: whether there is time for more; if not, the answer is cut short.
     """
     checker = None if picture.snapshot is None else PairChecker(picture.snapshot)
     if kind == "agent":
@@ -89,7 +88,7 @@ def explain(
 def _histories(
     picture: Picture, cycles_told: int, goes_on: Callable[[], bool]
 ) -> list[list[CycleAccount]]:
-    """What the last cycles were to the first clients."""
+    """Accounts of the last cycles for the first clients."""
     names, subjects = picture.names, picture.subjects[:IN_FULL] if cycles_told else ()
     rows = [subject.client for subject in subjects]
     clients = [(int(names.framework[row]), int(names.role[row])) for row in rows]
@@ -97,10 +96,10 @@ def _histories(
 
 
 def _cut_short(picture: Picture, clients: list[ClientExplanation]) -> Iterable[str]:
-    """Say for how many of those asked about there was time."""
+    """Note how many subjects there was time for."""
     told, asked = len(clients), len(picture.subjects)
     if told < asked:
-        yield f"there was time to look at {told} of {asked}; ask about one role for all of it"
+        yield f"there was time to look at {told} of {asked}; ask about a single role instead"
 
 
 def _set_aside(picture: Picture) -> Iterable[WordsSetAside]:
@@ -110,13 +109,13 @@ def _set_aside(picture: Picture) -> Iterable[WordsSetAside]:
 
 
 def _notes(picture: Picture) -> list[str]:
-    """What holds for everybody, and who of those asked about is asked to leave an agent."""
+    """Notes that concern all clients, and requests to leave agents."""
     notes = [str(each) for each in picture.asked]
     if picture.paused:
         notes.append("the master holds all offers back")
     if picture.policy_error:
         notes.append(
-            f"the substitute decided the last cycle, for the policy failed: {picture.policy_error}"
+            f"the substitute decided the last cycle; the policy failed: {picture.policy_error}"
         )
     return notes
 
@@ -127,7 +126,7 @@ def _client(
     checker: PairChecker | None,
     history: list[CycleAccount] | None,
 ) -> ClientExplanation:
-    """Explain a client; `history`: what the last cycles were to it, None: it is told in short."""
+    """Explain a client; `history`: its last cycles; None: explain briefly."""
     client, rows, names = subject.client, picture.clients, picture.names
     framework, role = int(names.framework[client]), int(names.role[client])
     found = blockers.find(picture, subject, checker)
@@ -160,7 +159,7 @@ def _client(
 
 
 def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
-    """What one task needs; what no agent has with the names that the framework gave."""
+    """What one task needs, naming the requested resources that no agent has."""
     found = picture.named(picture.clients.demand[subject.client])
     if NOWHERE in found and subject.unfit:
         named = ", ".join(harmless(each, NAME_MAX) for each in sorted(subject.unfit)[:UNFIT_TOLD])
@@ -169,7 +168,7 @@ def _demand(picture: Picture, subject: Subject) -> dict[str, int]:
 
 
 def _outranked(history: list[CycleAccount]) -> list[Blocker]:
-    """Who got what the client could have had in the last cycles, as one blocker for each."""
+    """Who got what the client could have had in the last cycles, one blocker per winner."""
     lost: Counter[str] = Counter()
     latest: dict[str, tuple[Loss, int]] = {}
     for account in history:
@@ -203,7 +202,7 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
 
 
 def _verdict(picture: Picture, client: int, ranked: list[Blocker], found: blockers.Findings) -> str:
-    """The whole answer in a sentence."""
+    """Sum up the answer in a sentence."""
     count, is_open = int(picture.agents.bound.sum()), found.open
     last_ms = int(picture.clients.offered_ms[client])
     if not count:
@@ -233,7 +232,7 @@ def _verdict(picture: Picture, client: int, ranked: list[Blocker], found: blocke
 
 def _together(clients: list[ClientExplanation], who: str) -> str:
     if not clients:
-        return "nobody is in it"
+        return "it has no clients"
     reasons = Counter(_top(client)[0] for client in clients)
     told = reasons.most_common(REASONS_TOLD)
     parts = [f"{count} {reason}" for reason, count in told]
@@ -243,7 +242,7 @@ def _together(clients: list[ClientExplanation], who: str) -> str:
 
 
 def _top(client: ClientExplanation) -> tuple[str, str]:
-    """What matters most to a client."""
+    """The client's most important reason, and its cause."""
     if client.open_agents:
         return "open", "the next cycle decides"
     if not client.blockers:
@@ -252,7 +251,7 @@ def _top(client: ClientExplanation) -> tuple[str, str]:
 
 
 def _tallies(clients: list[ClientExplanation]) -> Iterable[Tally]:
-    # By id, for a framework in several roles is one framework.
+    # By id: a framework in several roles counts once.
     found: dict[tuple[str, str], dict[str, str]] = {}
     for client in clients:
         found.setdefault(_top(client), {})[client.framework_id] = client.framework_name
@@ -262,7 +261,7 @@ def _tallies(clients: list[ClientExplanation]) -> Iterable[Tally]:
 
 
 def _quotas(picture: Picture, paths: set[str]) -> Iterable[QuotaState]:
-    """The quotas of roles, of those above them, and of whoever is owed something."""
+    """The quotas of these roles and their ancestors, and all unmet guarantees."""
     quotas = picture.quotas
     for row, path in enumerate(quotas.path):
         above = any(f"{each}/".startswith(f"{path}/") for each in paths)
@@ -313,15 +312,15 @@ def _agent(
     free = np.maximum(capacity - held, 0)
     tallies: list[Tally] = []
     if not agents.active[handle]:
-        verdict = "it is offered to nobody: the master says that it is inactive"
+        verdict = "it is not offered: the master says that it is inactive"
     elif not agents.whitelisted[handle]:
-        verdict = "it is offered to nobody: it is not on the master's whitelist"
+        verdict = "it is not offered: it is not on the master's whitelist"
     elif agents.drained[handle]:
-        verdict = "it is offered to nobody: an operator drains it (drain remove takes that back)"
+        verdict = "it is not offered: an operator drains it (drain remove undoes that)"
     elif checker is None or handle not in checker.snapshot.handle[checker.snapshot.agents]:
-        verdict = "nothing is free on it that would make an offer to anybody"
+        verdict = "nothing free on it would make an offer for any framework"
         if checker is None:
-            verdict = "nobody wants offers"
+            verdict = "no framework wants offers"
     else:
         verdict, tallies = _offerable(picture, checker, handle)
     share = _part(capacity)
@@ -344,7 +343,7 @@ def _agent(
 
 
 def _part(capacity: Ints) -> Callable[[Ints], float]:
-    """Give a function that says which part of an agent amounts are, by the largest resource."""
+    """Return a function that gives amounts as a part of an agent, by the largest resource."""
     columns = capacity > 0
 
     def share(amounts: Ints) -> float:
@@ -356,7 +355,7 @@ def _part(capacity: Ints) -> Callable[[Ints], float]:
 
 
 def _offerable(picture: Picture, checker: PairChecker, handle: int) -> tuple[str, list[Tally]]:
-    """Who could be served by an agent with something free, and what bars the others."""
+    """Which clients an agent with something free could serve, and what bars the others."""
     snapshot = checker.snapshot
     row = int(np.searchsorted(snapshot.handle, handle))
     clients = snapshot.tree.client
@@ -383,7 +382,7 @@ def _by_barring(picture: Picture, clients: Ints, barring: Barring) -> list[Tally
     ]
     tallies = []
     for reason, cause, flags in found:
-        # One client of each framework: one in several roles is one framework.
+        # One client per framework: a framework in several roles counts once.
         _, first = np.unique(picture.names.framework[clients[flags]], return_index=True)
         if len(first):
             names = map(picture.framework_name, clients[flags][np.sort(first)].tolist())

@@ -1,7 +1,6 @@
-"""What explanations need of the books, copied at one moment.
+"""The parts of the books that explanations need, copied at one moment.
 
-`take` runs on the thread that owns the core, and does no more than copy; everything else works on
-the picture.
+`take` runs on the thread that owns the core and only copies; everything else works on the picture.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,29 +38,29 @@ from allocator.v1.types_pb2 import Quantities
 from allocator.wire.codec.proto_types import write_quantities
 
 NEVER = -1
-"""A time that there is not, or is not known."""
+"""A time that does not exist, or is unknown."""
 
 CLIENTS_MAX = 200
-"""So many clients are explained one by one; of a role with more, those that wait longest."""
+"""Most clients explained one by one; of a role with more, those that have waited longest."""
 
 CLIENTS_MIN = 10
 PAIRS_MAX = 2_000_000
-"""Of a large cluster fewer are, so that they have no more agents between them than this."""
+"""In a large cluster fewer: at most this many pairs of these clients and agents."""
 
 FILTERS_MAX = 1000
-"""So many filters of a client are looked at."""
+"""Most filters of a client that are examined."""
 
 FILTER_CELLS_MAX = 2**22
-"""All filters are copied up to so many amounts; beyond that their bits alone count."""
+"""Most amounts of filters that are copied; beyond that only their bits count."""
 
 
 ASIDE_MAX = 10
-"""Of so many frameworks of a role it is told what of their words is set aside."""
+"""Most frameworks of a role whose set-aside input is reported."""
 
 
 @dataclass(frozen=True)
 class AgentRows:
-    """The agents by handle; row 0 is none.
+    """The agents by handle; row 0 is unused.
 
     `bound`, `active`, `whitelisted`, `drained` (A,); `changed_ms` (A,);
     `capacity` (A, R), in thousandths.
@@ -87,10 +86,10 @@ class ClientRows:
 
     `subscribed`, `suppressed`, `active` (C,): the last is the framework's.
     `live` (C,): may be offered something.
-    `changed_ms`, `inactive_ms`, `offered_ms` (C,): when it was suppressed or revived; when its
-        framework was activated or not; when it was decided last to offer it something, 0: never.
+    `changed_ms`, `inactive_ms`, `offered_ms` (C,): time of the last suppress or revive; of the
+        framework's last activation or deactivation; of the last decision to offer, 0 if never.
     `waited`, `declines`, `takes` (C,); `demand`, `held`, `offered` (C, R), in thousandths.
-    `source`: where the demand is from.
+    `source`: the source of the demand.
     """
 
     subscribed: Bools
@@ -111,14 +110,14 @@ class ClientRows:
 
 @dataclass(frozen=True)
 class Subject:
-    """A client to be explained, and what only matters to it.
+    """A client to be explained, and data specific to it.
 
     `rule`: what it requires of agents.
-    `excluded`, `told` (A,): by handle: where it may not go; and where the master's offer
-        constraints say so.
+    `excluded`, `told` (A,): by handle: excluded agents, and those excluded by the master's offer
+        constraints.
     `filter_agent`, `filter_expires_ms` (n,): its filters in force.
     `filters`: how many there are.
-    `unfit`: resources that it asks for and no agent has.
+    `unfit`: resources that it requests and no agent has.
     """
 
     client: int
@@ -133,7 +132,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Holding:
-    """What a client holds on the agent that is asked about, (R,) each, thousandths."""
+    """What a client holds on the agent in question, (R,) each, thousandths."""
 
     client: int
     held: Ints
@@ -142,20 +141,20 @@ class Holding:
 
 @dataclass(frozen=True)
 class Picture:
-    """The copy.
+    """A copy of the books.
 
     `resources`, R names; `counted` (R,); `total` (R,), in thousandths.
-    `constraints`: the operator's rules.
+    `constraints`: operators' rules.
     `policy_error`: why the substitute decided the last cycle.
-    `snapshot`: what a cycle over all agents would begin with; None where nobody may be offered
+    `snapshot`: what a cycle over all agents would start with; None if no client may be offered
         anything.
-    `bound_paths`: roles that the first of its bounds are for.
-    `traits`: by handle: what rules look at.
-    `agent`: the one that is asked about; 0: none.
+    `bound_paths`: roles of the snapshot's first bounds.
+    `traits`: by handle: the agents' traits that rules examine.
+    `agent`: the agent in question; 0 if none.
     `holdings`: on that agent.
     `left_out`: clients of the role that are not among the subjects.
-    `set_aside` (name, tuple of SetAside): of the words of the first frameworks, or of the agent.
-    `asked`: of those who are asked to leave agents: the frameworks, or those on the agent.
+    `set_aside` (name, tuple of SetAside): input set aside of the first frameworks, or of the agent.
+    `asked`: requests to leave agents: to the frameworks, or on the agent.
     """
 
     now_ms: int
@@ -188,12 +187,12 @@ class Picture:
 
     @cached_property
     def columns(self) -> AgentColumns:
-        """What agents are like, by attribute: a condition looks at each value once."""
+        """Agents' traits by attribute, so that a condition examines each value once."""
         return AgentColumns(self.traits)
 
     @cached_property
     def held_share(self) -> Floats:
-        """Dominant shares of what clients hold, (C,)."""
+        """Dominant shares of clients' holdings, (C,)."""
         return self.shares(self.clients.held)
 
     @cached_property
@@ -212,7 +211,7 @@ class Picture:
         return name_of(self.names, client)
 
     def framework_id(self, client: int) -> str:
-        """The id of a client's framework; empty where it is not known."""
+        """The id of a client's framework; empty if unknown."""
         handle = int(self.names.framework[client])
         info = self.names.info[handle] if handle < len(self.names.info) else None
         return info.framework_id if info else ""
@@ -231,14 +230,14 @@ class Picture:
 
 
 def name_of(names: Names, client: int) -> str:
-    """What to call a client's framework: its name, or its id, or its handle."""
+    """The display name of a client's framework: its name, id or handle."""
     handle = int(names.framework[client])
     info = names.info[handle] if handle < len(names.info) else None
     return (info.name or info.framework_id) if info else f"framework {handle}"
 
 
 def agent_name(info: AgentInfo | None, handle: int) -> str:
-    """What to call an agent: its host, or its id, or its handle."""
+    """The display name of an agent: its host name, id or handle."""
     return (info.hostname or info.agent_id) if info else f"agent {handle}"
 
 
@@ -249,7 +248,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     `name`: a framework's id or name, a role's path, an agent's id or host.
     Raises UnknownSubjectError.
     """
-    # First, whether or not there is such a subject: the host wrote down that somebody looks.
+    # Before the lookup, because the host recorded a preview even if the subject does not exist.
     taken = allocator.preview()
     state = allocator.state
     agent, handles = 0, list[int]()
@@ -306,7 +305,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
 
 
 def _set_aside(state: State, handles: list[int], agent: int) -> tuple[tuple[str, Aside], ...]:
-    """What is set aside of the words of an agent, or of the first frameworks that have any."""
+    """Input set aside of an agent, or of the first frameworks that have any."""
     host = agent_name(state.agents.info[agent], agent)
     found = [(host, state.agents.aside[agent])] if agent in state.agents.aside else []
     for handle in dict.fromkeys(handles):
@@ -375,9 +374,9 @@ def _holdings(state: State, agent: int) -> tuple[Holding, ...]:
 
 
 class UnknownSubjectError(LookupError):
-    """There is nobody of that name.
+    """There is no subject of that name.
 
-    `known`: names and ids that there are, in no order; some may be empty, or there twice.
+    `known`: existing names and ids, unordered; some may be empty or repeated.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
@@ -391,7 +390,7 @@ class UnknownSubjectError(LookupError):
 
 
 def handles_of_framework(state: State, name: str) -> list[int]:
-    """Find the framework of that id, or all of that name."""
+    """Find the framework with that id, or all with that name."""
     infos: Mapping[int, FrameworkInfo] = {
         handle: info for handle, info in enumerate(state.frameworks.info) if info is not None
     }
@@ -404,10 +403,10 @@ def handles_of_framework(state: State, name: str) -> list[int]:
 
 
 def rows_of_role(state: State, path: str) -> list[int]:
-    """Find the rows of the clients in a role or below it."""
+    """Find the rows of the clients in a role or its descendants."""
     if not path or state.roles.row(path) is None:
         raise UnknownSubjectError("role", path, state.roles.path)
-    # By name, for the numbering of the tree is kept when it is asked for, and this only looks.
+    # By name: numbering the tree would cache it, and this must not change the state.
     inside = [f"{each}/".startswith(f"{path}/") for each in state.roles.path]
     clients = state.clients
     rows = np.flatnonzero(clients.framework)
@@ -415,7 +414,7 @@ def rows_of_role(state: State, path: str) -> list[int]:
 
 
 def handle_of_agent(state: State, name: str) -> int:
-    """Find the handle of the agent of that id, or else on that host."""
+    """Find the handle of the agent with that id, or else on that host."""
     infos = {handle: info for handle, info in enumerate(state.agents.info) if info is not None}
     for what in ("agent_id", "hostname"):
         for handle, info in infos.items():

@@ -247,7 +247,7 @@ def test_agents_that_others_hold_name_the_largest_holders():
     assert found.agents == 1
     assert "hog 100 %" in found.cause
     answer = ask(a, "host-1", "agent")
-    assert answer.verdict == "nothing is free on it that would make an offer to anybody"
+    assert answer.verdict == "nothing free on it would make an offer for any framework"
     assert [(each.framework, each.share) for each in answer.holders] == [("hog", 1.0)]
     assert (agent.handle, hog.handle) == (1, 1)
 

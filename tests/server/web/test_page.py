@@ -195,7 +195,7 @@ def test_an_explanation_is_found_by_name_and_by_id(loop, server):
     for question in ("kind=framework&name=spark-pi", "name=id-0001"):
         shown = "".join(Elements(page(server, f"/explain?{question}")).text)
         assert "spark-pi id-0001, in the role" in shown
-    assert "offered to nobody" in page(server, "/explain?kind=agent&name=agent-29")
+    assert "is not offered" in page(server, "/explain?kind=agent&name=agent-29")
     assert "frameworks:" in page(server, "/explain?kind=role&name=eng")
     assert ask(server, "/explain?kind=role&name=")[0] == 303
 
