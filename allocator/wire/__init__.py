@@ -1,8 +1,8 @@
-"""The protocol without sockets: protobuf to events and back, sessions, the journal's framing.
+"""The protocol without sockets: protobuf to events and back, sessions, the journal.
 
-The sidecar as a whole is a `Sidecar`; the module's side is in `allocator.lab.module_protocol`.
+The whole sidecar is a `Sidecar`; the module's side is in `allocator.lab.module_protocol`.
 
-Begin with `session/sidecar_session`: one module's stream, message by message.
+Start with `session/sidecar_session`: one module's stream, message by message.
 """
 
 from allocator.wire.codec.decode import NUMBER_MAX

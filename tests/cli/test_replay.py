@@ -257,7 +257,7 @@ def test_another_state_than_then_is_told(directory, recorded):
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"something else altogether, and longer", "the file is no journal"),
+        (b"something else altogether, and longer", "the file is not a journal"),
         (MAGIC + b"\x01", "the journal has version 1; 2 and 3 can be read"),
         (MAGIC + b"\x09", "the journal has version 9; 2 and 3 can be read"),
     ],

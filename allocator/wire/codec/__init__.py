@@ -1,4 +1,4 @@
-"""Messages to events and back: values are checked here, and an error names the field.
+"""Messages to events and back; values are validated here, and errors name the field.
 
-Begin with `decode`.
+Start with `decode`.
 """

@@ -1,8 +1,8 @@
-"""From protobuf to what the core is told.
+"""Convert protobuf messages to the core's events.
 
-Every bad value is a `WireError` that names the field, the value and what would be right: lengths of
-columns, ranges and repetitions are checked here, and nowhere else. Whether a handle is bound, and
-whether the books add up, only the core knows.
+Every invalid value is a `WireError` that names the field, the value and what would be valid:
+lengths of columns, ranges and duplicates are checked here and nowhere else. Only the core can check
+whether a handle is bound, and whether the books add up.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,11 +45,11 @@ from allocator.wire.codec.proto_types import each, part, read_kind
 from allocator.wire.codec.validation import reject
 
 NUMBER_MAX = 2**53
-"""No decision and no batch has a larger number."""
+"""Largest number of a decision or a batch."""
 
 
 def read_bindings(message: pb.SnapshotChunk | pb.DefineHandles) -> Define:
-    """Read which handles are bound; the kinds and roles of one message are one event."""
+    """Read handle bindings; the kinds and roles of one message are one event."""
     validation.distinct([kind.kind for kind in message.kinds], "kinds.kind")
     validation.distinct([role.role for role in message.roles], "roles.role")
     return Define(
@@ -63,13 +63,13 @@ def _read_role(message: types.Role) -> tuple[int, str]:
     return role, validation.text(message.path, "path", empty=False)
 
 
-# Events, by the name of their field.
+# Event readers, by field name.
 
 
 def _fields(
     event: Callable[..., Any], **readers: Callable[[Any, str], Any]
 ) -> Callable[[Any], Any]:
-    """Read an event from fields of its own names; a reader is given the value and the name."""
+    """Make a reader of events whose fields have the message's names; readers get value and name."""
 
     def read(message: Any) -> Any:  # noqa: ANN401
         return event(**{name: of(getattr(message, name), name) for name, of in readers.items()})
@@ -96,7 +96,7 @@ def _read_add_agent(message: types.Agent) -> AddAgent:
 
 
 def _read_add_agents(messages: Sequence[types.Agent]) -> AddAgents:
-    """Read agents that have amounts of the same kinds."""
+    """Read agents whose amounts have the same kinds."""
     kinds = messages[0].capacity.kind[:]
     validation.distinct(kinds, "capacity.kind")
     amounts: list[int] = []
@@ -206,7 +206,7 @@ def read_filters(message: pb.OfferFilters) -> AddFilters:
 
 
 def _read_whitelist(message: pb.Whitelist) -> SetWhitelist:
-    # A whitelist is made of what agents call themselves, which may be nothing.
+    # Hostnames come from agents and may be empty.
     hostnames = frozenset(
         validation.text(each, f"hostnames[{index}]") for index, each in enumerate(message.hostnames)
     )
@@ -241,7 +241,7 @@ def _read_inverse_offer(message: pb.InverseOfferUpdate) -> InverseOffer:
 
 
 def read_outcomes(message: pb.Outcomes) -> Outcomes:
-    """Read what became of consecutive decisions."""
+    """Read the outcomes of consecutive decisions."""
     reason = validation.integers(message.reason, 1, len(Reason), "reason")
     validation.integer(message.first_decision, 1, NUMBER_MAX, "first_decision")
     validation.distinct(message.kind, "kind")
@@ -284,7 +284,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "pause": _fields(SetPaused, paused=_as_it_is),
     "outcomes": read_outcomes,
 }
-"""How to read each kind of event, by the name of its field."""
+"""The reader of each kind of event, by field name."""
 
 LIST_READERS: dict[str, Callable[[Any], Any]] = {"add_agent": _read_add_agents}
-"""How to read a list of events of one kind, where that is cheaper than each by itself."""
+"""Readers of a list of events of one kind, where that is cheaper than reading each."""

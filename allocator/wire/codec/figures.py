@@ -1,7 +1,6 @@
-"""What a module says of itself, for people to see.
+"""A module's report about itself, for people to see.
 
-No decision depends on it, so none of it is an error: what is out of range counts as the nearest
-value that is in it.
+No decision depends on it, so nothing in it is an error: values out of range are clamped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,37 +10,37 @@ from allocator.core import Reason
 from allocator.v1 import session_pb2 as pb
 
 TOTAL_MAX = 2**53
-"""What a floating point number tells exactly; no master counts as far."""
+"""Largest integer that a float represents exactly; no master counts that far."""
 
 ENDS: Mapping[int, str] = {
     int(number): name.removeprefix("SESSION_END_").lower()
     for name, number in pb.SessionEnd.items()
     if number
 }
-"""Words for the ends of sessions, by number."""
+"""How sessions end, in words, by number."""
 
 _OUTCOMES: Mapping[int, str] = {each.value: each.name.lower() for each in Reason}
 
 
 @dataclass(frozen=True)
 class ModuleFigures:
-    """How a module stands; totals are since its master began to lead.
+    """A module's state; totals count from when its master began to lead.
 
-    `cycles`, `fallback_cycles`, `fallback_offers`: cycles, those that it decided by itself, and
+    `cycles`, `fallback_cycles`, `fallback_offers`: cycles, those that it decided by itself, and the
         offers that it made then.
     `fallback_since_ms`, `fallback_until_ms`: the last time that it decided by itself, on its clock;
-        0: never, still.
+        0: never, or still.
     `ends`: sessions and attempts that ended, by how.
     `outcomes`: of decisions, by reason.
     `round_trip_p50_us`, `round_trip_p99_us`, `round_trip_max_us`: from a batch to its answer, in
         microseconds.
-    `set_aside`: words of frameworks and agents that it set aside.
-    `barren_intervals`, `barren_turns`: intervals in a row in which a sidecar that answers left lie
-        what somebody would take, and turns that the module took for that reason.
-    `shadow`: Mesos's own allocator decides, and the module compares.
-    `shadow_offers`: offers that it made during sessions, to a framework of an agent each.
-    `shadow_same`, `shadow_other`, `shadow_none`: decisions: that it made as well, whose agent it
-        gave to others only, that it did not make.
+    `set_aside`: inputs of frameworks and agents that it set aside.
+    `barren_intervals`, `barren_turns`: consecutive intervals in which a responding sidecar did not
+        offer resources that a framework would take, and turns that the module took because of that.
+    `shadow`: whether Mesos's own allocator decides and the module only compares.
+    `shadow_offers`: offers that it made during sessions, one per framework and agent.
+    `shadow_same`, `shadow_other`, `shadow_none`: decisions that it made as well, whose agent it
+        offered only to others, and that it did not make.
     """
 
     cycles: int = 0
@@ -81,7 +80,7 @@ _NUMBERS = tuple(
 
 
 def read_figures(message: pb.ModuleFigures) -> ModuleFigures:
-    """Take what a module says, each number within its bounds."""
+    """Read a module's figures, each clamped to its bounds."""
     return ModuleFigures(
         breaker_open=message.breaker_open,
         shadow=message.shadow,
@@ -106,7 +105,7 @@ def _bounded(number: int) -> int:
 
 
 def _named(counts: Sequence[int], names: Mapping[int, str]) -> dict[str, int]:
-    """Name those that this version knows; a shorter list says nothing of the others."""
+    """Name the counts that this version knows; a shorter list omits the others."""
     return {
         names[number]: _bounded(count)
         for number, count in enumerate(counts[: max(names) + 1])

@@ -1,6 +1,6 @@
-"""The nouns of the protocol, read and written: amounts, agents, frameworks, quotas, columns.
+"""Read and write the protocol's types: amounts, agents, frameworks, quotas, columns.
 
-A function that reads raises a `WireError` whose field is relative to the message it was given.
+Readers raise a `WireError` whose field is relative to the given message.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _FORMS = {
 _FORM_NUMBERS = {form: number for number, form in _FORMS.items()}
 _VALUE_TYPES = (pb.VALUE_TYPE_SCALAR, pb.VALUE_TYPE_RANGES, pb.VALUE_TYPE_SET)
 DEPTH_MAX = 2**16
-"""No stack of reservations is deeper: each refines the one below it by a level of the role."""
+"""Deepest stack of reservations: each refines the one below it by a level of the role."""
 
 
 def read_kind(message: pb.Kind) -> Kind:
@@ -65,12 +65,12 @@ def read_kind(message: pb.Kind) -> Kind:
         rest=message.rest,
     )
     if kind.rest and kind != Kind(kind.name, scalar=kind.scalar, rest=True):
-        reject("rest", "is set beside what tells kinds apart; leave that out of the rest")
+        reject("rest", "is set together with fields that distinguish kinds; leave those out")
     return kind
 
 
 def write_kind(handle: int, kind: Kind) -> pb.Kind:
-    """Write a kind as a module does; what is no scalar becomes ranges."""
+    """Write a kind as a module does; a kind that is not scalar becomes ranges."""
     return pb.Kind(
         kind=handle,
         name=kind.name,
@@ -91,7 +91,7 @@ _Read = TypeVar("_Read")
 
 
 def _names(enum: Any, prefix: str) -> dict[int, str]:  # noqa: ANN401
-    """Names of an enum's values without their prefix; "unspecified" is none of them."""
+    """Names of an enum's values without their prefix, except "unspecified"."""
     return {value: name.removeprefix(prefix) for name, value in enum.items() if value}
 
 
@@ -102,7 +102,7 @@ FRAMEWORK_CAPABILITIES = _names(pb.FrameworkCapability, "FRAMEWORK_CAPABILITY_")
 def each(
     messages: Iterable[_Message], read: Callable[[_Message], _Read], field: str
 ) -> Iterator[_Read]:
-    """Read every message of a list; an error names its place there."""
+    """Read every message of a list; an error names its index."""
     for index, message in enumerate(messages):
         try:
             yield read(message)
@@ -111,7 +111,7 @@ def each(
 
 
 def part(message: _Message, read: Callable[[_Message], _Read], field: str) -> _Read:
-    """Read a part of a message; an error names it."""
+    """Read a part of a message; an error names the part."""
     try:
         return read(message)
     except WireError as error:
@@ -147,7 +147,7 @@ def write_quantities(quantities: Mapping[str, int]) -> pb.Quantities:
 
 
 def write_fields(value: object, kind: type[_Written]) -> _Written:
-    """Write an object as the message with fields of the same names; `Quantities` by name."""
+    """Write an object as the message with the same field names; `Quantities` by name."""
     given: dict[str, object] = {}
     for field in kind.DESCRIPTOR.fields:
         found: Any = getattr(value, field.name)
@@ -157,7 +157,7 @@ def write_fields(value: object, kind: type[_Written]) -> _Written:
 
 
 def read_holdings(message: pb.Holdings, *, least_framework: int = 1) -> Holdings:
-    """Read holdings; a framework of 0 is taken only where `least_framework` says so."""
+    """Read holdings; framework 0 is accepted only if `least_framework` is 0."""
     rows, kinds = len(message.framework), len(message.kind)
     validation.same_length(len(message.role), rows, "role", "framework")
     validation.same_length(len(message.agent), rows, "agent", "framework")
@@ -184,7 +184,7 @@ def write_holdings(holdings: Holdings) -> pb.Holdings:
     )
 
 
-# What is set aside.
+# Input that was set aside.
 
 _REASONS = {
     int(number): name.removeprefix("SET_ASIDE_REASON_").lower()
@@ -194,7 +194,7 @@ _NUMBERS = {name: number for number, name in _REASONS.items()}
 
 
 def read_set_aside(messages: Iterable[pb.SetAside]) -> Aside:
-    """Read what of somebody's words is not taken; it only informs, so none of it is an error."""
+    """Read which inputs of a framework or agent were set aside; it only informs, so never fails."""
     return bounded(SetAside(each.field, _reason(each.reason), each.text) for each in messages)
 
 
@@ -238,7 +238,7 @@ def _read_agent_capabilities(values: tuple[int, ...]) -> frozenset[str]:
 
 
 def read_agent_capabilities(values: Sequence[int]) -> frozenset[str]:
-    """Read what an agent can do, by Mesos's names; thousands of agents can do the same."""
+    """Read an agent's capabilities, by Mesos's names; cached, as thousands of agents share them."""
     return _read_agent_capabilities(tuple(values[:]))
 
 
@@ -257,7 +257,7 @@ def read_attributes(messages: Iterable[pb.Attribute]) -> dict[str, str]:
 
 
 def write_attributes(attributes: Mapping[str, str]) -> list[pb.Attribute]:
-    """Write attributes, all of them as texts."""
+    """Write attributes, all as texts."""
     return [
         pb.Attribute(name=name, value=value, type=pb.VALUE_TYPE_TEXT)
         for name, value in attributes.items()

@@ -1,12 +1,11 @@
-"""Neighbouring events of a batch, laid together before they are read.
+"""Merge adjacent events of a batch before they are read.
 
-A module that reports one row an event would cost the sidecar many times what the same rows cost in
-columns. So holds, transitions and releases of few rows that follow each other, mixed as they come,
-are read as `Moves`: rows of one sort and the same kinds are laid together by protobuf's own merge
-of repeated fields, and their order is kept beside. Exclusions are laid together only with each
-other. Agents that are added with amounts of the same kinds have no columns to be laid into: they
-stay a list, which is read at once. What a run does to the core is what its events do one after the
-other.
+A module that reports one row per event would cost the sidecar many times what the same rows cost in
+columns. So adjacent holds, transitions and releases of few rows, in any mix, are read as `Moves`:
+rows of one type and the same kinds are merged by protobuf's merge of repeated fields, and their
+order is kept separately. Exclusions are merged only with each other. Agents added with amounts of
+the same kinds have no columns to merge: they stay a list that is read at once. A run has the same
+effect on the core as its events one after the other.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,18 +22,18 @@ from allocator.wire.codec.validation import reject
 _Kinds: TypeAlias = list[int] | None
 
 ROWS_FEW = 16
-"""An event of more rows costs little by itself."""
+"""Largest event that is merged, in rows; larger ones are cheap enough by themselves."""
 
 CELLS_MAX = 2**18
-"""Rows times kinds of what is read together."""
+"""Most rows times kinds of a run."""
 
 
 class Run(NamedTuple):
     """Events that are read together.
 
-    `start`, `length`: which events of the batch.
-    `name`: the field they stand in; empty where none is set.
-    `message`: the only event's own message, or all of them together.
+    `start`, `length`: their position in the batch.
+    `name`: their field; empty if none is set.
+    `message`: the only event's message, or all of them merged.
     """
 
     start: int
@@ -51,7 +50,7 @@ _EMPTY: dict[str, Callable[[], Any]] = {
 
 
 class _Merged:
-    """Events of one sort with the same kinds, merged.
+    """Merged events of one type with the same kinds.
 
     `kinds`: their kinds.
     `message`: all of them, with the kinds repeated for each.
@@ -63,24 +62,24 @@ class _Merged:
         self.message = _EMPTY[name]()
         self.merge = self.message.MergeFrom
         table = self.table()
-        # The columns once, for to ask for them costs as much as to look at them.
+        # Cached: protobuf attribute access is slow.
         self._role, self._agent, self._amount = table.role, table.agent, table.amount
         self._released: tuple[Any, ...] = ()
         if name == "release":
             self._released = self.message.refuse_ms, self.message.allocated
-        # A column that never held anything may be another one after a merge.
+        # A merge may replace a column that never held anything.
         for column in (self._role, self._agent, self._amount, *self._released):
             column.append(0)
             del column[:]
         self._rows = 0
 
     def table(self) -> types.Holdings:
-        """The holdings of all."""
+        """The holdings of all merged events."""
         table: types.Holdings = self.message.released if self.name == "release" else self.message
         return table
 
     def fits(self, more: int) -> bool:
-        """Say whether all columns have so many more entries than when it was asked last."""
+        """Whether all columns have grown by `more` entries since the last call."""
         self._rows = rows = self._rows + more
         for column in self._released:
             if len(column) != rows:
@@ -93,14 +92,14 @@ _MOVES = {"hold": Move.HOLD, "transition": Move.USE, "release": Move.RELEASE}
 
 
 class MoveRun:
-    """Holds, transitions and releases of few rows that follow each other.
+    """Adjacent holds, transitions and releases of few rows.
 
-    `start`: the first of them in the batch.
+    `start`: the first one's position in the batch.
     `names`: their fields.
     """
 
     def __init__(self, start: int) -> None:
-        """Begin without any."""
+        """Start an empty run."""
         self.start = start
         self.names: list[str] = []
         self._first: Any = None
@@ -110,7 +109,7 @@ class MoveRun:
         self._latest = dict.fromkeys(_MOVES, -1)
         self._kinds = set[int]()
         self._rows = 0
-        # Of each event: into which message it is merged, and how many rows it has.
+        # Per event: the message it is merged into, and its number of rows.
         self._into: list[int] = []
         self._sizes: list[int] = []
 
@@ -125,7 +124,7 @@ class MoveRun:
         return len(self.names)
 
     def add(self, name: str, message: Any) -> bool:  # noqa: ANN401
-        """Add one more event; False where it is none for this run, or there is no more room."""
+        """Add an event; False if it does not belong to this run, or there is no room."""
         which = self._latest.get(name)
         if which is None:
             return False
@@ -133,7 +132,7 @@ class MoveRun:
         rows, kinds = len(table.framework), table.kind[:]
         if rows > ROWS_FEW:
             return False
-        # Mostly the kinds of the last event of this sort.
+        # Usually the kinds are those of the last event of this type.
         if which < 0 or self._merged[which].kinds != kinds:
             which = self._of_kinds(name, kinds, rows)
         if which < 0 or (self._rows + rows) * len(self._kinds) > CELLS_MAX:
@@ -152,7 +151,7 @@ class MoveRun:
         return True
 
     def _of_kinds(self, name: str, kinds: list[int], rows: int) -> int:
-        """Which message an event is merged into; -1 where that makes all together too large."""
+        """Choose the message to merge an event into; -1 if the run would become too large."""
         key = name, tuple(kinds)
         which = self._which.get(key)
         if which is None:
@@ -165,22 +164,22 @@ class MoveRun:
         return which
 
     def closed(self) -> "Run | MoveRun":
-        """Give the run; a single row is an event."""
+        """Return the run; a single row as a plain event."""
         if len(self.names) == 1 and self._rows <= 1:
             return Run(self.start, 1, self.names[0], self._first)
         return self
 
     def read(self) -> Moves:
-        """Read all together. Raises `WireError` where one of them is wrong, whichever it is."""
+        """Read all events. Raises `WireError` if any of them is invalid, without saying which."""
         if self._wrong:
-            reject("", "columns of an event differ in length; they are equally long")
+            reject("", "columns of an event must have the same length")
         kinds = sorted(self._kinds)
         column = {kind: place for place, kind in enumerate(kinds)}
         into, event = (
             np.repeat(each, self._sizes) for each in (self._into, np.arange(len(self.names)))
         )
         count = len(event)
-        # What all have in common, then what only releases have.
+        # First what all events have in common, then what only releases have.
         what, refuse_ms = np.empty(count, np.int64), np.full(count, -1, np.int64)
         allocated = np.zeros(count, np.bool_)
         who = np.empty((3, count), np.int64)
@@ -216,11 +215,11 @@ def agent_kinds(message: types.Agent) -> _Kinds:
 
 
 class _Sort(NamedTuple):
-    """How events of one sort are laid together, where they are of the same kinds.
+    """How events of one type with the same kinds are merged.
 
-    `kinds`: the kinds a message is about; None where its columns do not fit, so that it must be
-        read, and refused, by itself.
-    `merge`: adds a message to what `empty` made.
+    `kinds`: the kinds of a message; None if its columns do not fit, so that it must be read, and
+        rejected, by itself.
+    `merge`: adds a message to the result of `empty`.
     """
 
     kinds: Callable[[Any], _Kinds]
@@ -235,7 +234,7 @@ _SORTS = {
 
 
 class _Alike:
-    """Events of one sort with the same kinds that follow each other."""
+    """Adjacent events of one type with the same kinds."""
 
     def __init__(self, start: int) -> None:
         self._start = start
@@ -252,7 +251,7 @@ class _Alike:
         kinds = sort.kinds(message)
         if kinds is None or (self._length and kinds != self._kinds):
             return False
-        # The first message is copied only when a second one follows: most runs are of one event.
+        # Copy the first message only when a second one follows: most runs are of one event.
         if not self._length:
             self._first, self._name, self._kinds = message, name, kinds
         else:
@@ -274,7 +273,7 @@ _LAID_TOGETHER: dict[str, type[MoveRun | _Alike]] = {
 
 
 def runs(events: Iterable[Any]) -> Iterator[Run | MoveRun]:
-    """Divide the events of a batch into runs, in their order."""
+    """Divide the events of a batch into runs, in order."""
     run: MoveRun | _Alike | None = None
     for index, event in enumerate(events):
         name = event.WhichOneof("event") or ""
@@ -284,7 +283,7 @@ def runs(events: Iterable[Any]) -> Iterator[Run | MoveRun]:
                 continue
             yield run.closed()
             run = None
-        # Something else: a run of its own, or the first of another one.
+        # Does not fit: a run of its own, or the first of another one.
         begun = _LAID_TOGETHER[name](index) if name in _LAID_TOGETHER else None
         if begun is not None and begun.add(name, message):
             run = begun

@@ -1,10 +1,10 @@
-"""What only informs is mended and marked; it never ends a session.
+"""Repair and mark invalid values that only inform; these never end a session.
 
-Where a decision or the books depend on a value, a wrong one is an error: to guess would be worse
-than to begin again. A value that is only shown, or kept for nobody yet, and a framework's own text,
-which the master cannot mend, is replaced by the nearest one that can be taken. `DESIGN.md` tells
-which field is which. The readers themselves stay strict: an event that they refuse, or the core
-does, is mended and read again, and a snapshot is mended before it is read.
+If a decision or the books depend on a value, an invalid one is an error: guessing would be worse
+than a new session. Values that are only shown, or not used yet, and a framework's own text, which
+the master cannot fix, are replaced by the nearest valid one. `DESIGN.md` says which field is which.
+The readers stay strict: an event that they or the core reject is repaired and read again; a
+snapshot is repaired before it is read.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,11 +22,11 @@ from allocator.wire.codec.proto_types import (
 from allocator.wire.codec.validation import TEXT_LENGTH_MAX, TIME_MAX_MS, WireError
 
 Told: TypeAlias = tuple[str, str, Aside]
-"""``framework`` or ``agent``, its id, and what of its words is set aside."""
+"""``framework`` or ``agent``, its id, and its input that was set aside."""
 
 
 def set_aside_of(allocator: Allocator, name: str, message: Any) -> Told | None:  # noqa: ANN401
-    """Find what is set aside of the words of whoever an event is about; None where nothing is."""
+    """Find the set-aside input of the event's framework or agent; None if there is none."""
     state = allocator.state
     if not (state.frameworks.aside or state.agents.aside):
         return None
@@ -42,11 +42,11 @@ def set_aside_of(allocator: Allocator, name: str, message: Any) -> Told | None: 
 
 
 class Mark(NamedTuple):
-    """What was mended.
+    """A repair.
 
     `field`: one of `FIELDS`.
-    `text`: what was wrong with the value, and what is taken instead.
-    `reason`: why it is set aside, as the protocol has it.
+    `text`: what was wrong with the value, and what replaces it.
+    `reason`: why it is set aside, as the protocol defines.
     """
 
     field: str
@@ -82,20 +82,20 @@ FIELDS = (
     "inverse_offer.status",
     "inverse_offer.refuse_ms",
 )
-"""Every field that may be mended."""
+"""Every field that may be repaired."""
 
 _OURS = "allocator."
-"""How the labels begin that say something to us."""
+"""Prefix of labels addressed to the allocator."""
 
 _TOLD_AS = {"minimum": "offer_filters", "requests": "request"}
-"""How Mesos calls what is another field here."""
+"""Mesos's names for fields named differently here."""
 
 _SHOWN = 80
-"""Of a long path so many characters are told."""
+"""Characters shown of a long path."""
 
 
 def mend_hello(message: pb.Hello) -> Marks:
-    """Mend who calls, in place."""
+    """Repair a caller's texts, in place."""
     marks: Marks = []
     for name in ("mesos_version", "master_id", "module_version"):
         _cut(message, name, "hello", marks)
@@ -103,9 +103,9 @@ def mend_hello(message: pb.Hello) -> Marks:
 
 
 def mend_snapshot(message: pb.SnapshotChunk, role_depth: int) -> Marks:
-    """Mend the kinds, roles, frameworks and agents of a chunk, in place.
+    """Repair the kinds, roles, frameworks and agents of a chunk, in place.
 
-    `role_depth`: how many levels a role may have.
+    `role_depth`: most levels of a role.
     """
     marks: Marks = []
     _mend_bindings(message, role_depth, marks)
@@ -117,7 +117,7 @@ def mend_snapshot(message: pb.SnapshotChunk, role_depth: int) -> Marks:
 
 
 def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN401
-    """Mend one event, given by the name of its field, in place; roles as in a snapshot."""
+    """Repair one event, given its field name, in place; roles as in a snapshot."""
     marks: Marks = []
     if name == "define":
         _mend_bindings(message, role_depth, marks)
@@ -129,10 +129,10 @@ def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN4
 
 
 def bare(name: str, message: Any, error: Exception) -> bool:  # noqa: ANN401
-    """Leave of an event only its bare facts, in place; tells whether words were set aside.
+    """Strip an event to its bare facts, in place; return whether anything was set aside.
 
     `name`: the event's field.
-    `error`: why its words could not be taken.
+    `error`: why the rest could not be accepted.
     """
     dropped = [field for field in _WORDS.get(name, ()) if _is_set(message, field)]
     for field in dropped:
@@ -141,7 +141,7 @@ def bare(name: str, message: Any, error: Exception) -> bool:  # noqa: ANN401
     if isinstance(error, WireError):
         reason, why = types.SET_ASIDE_REASON_UNREADABLE, f"is refused: {error}"
     for field in dropped:
-        text = harmless(f"to take this {why}; it is served without", ROW_TEXT_MAX)
+        text = harmless(f"reading this {why}; it is ignored", ROW_TEXT_MAX)
         told = _TOLD_AS.get(field, field)
         message.set_aside.insert(0, types.SetAside(field=told, reason=reason, text=text))
     return bool(dropped)
@@ -152,7 +152,7 @@ def _is_set(message: Any, field: str) -> bool:  # noqa: ANN401
 
 
 def _mend_words(message: Any, mend: "_Mender", marks: Marks) -> None:  # noqa: ANN401
-    """Mend what a stranger says, and note in it what was done."""
+    """Repair a framework's or agent's input, and record the repairs in the message."""
     mine: Marks = []
     mend(message, mine)
     for mark in mine[:ROWS_MAX]:
@@ -171,15 +171,15 @@ def _mend_bindings(
 
 
 def _mend_role(message: types.Role, depth_max: int, marks: Marks) -> None:
-    """Let a role that is too deep, or too long, stand below the last of its ancestors that is not.
+    """Move a role that is too deep or too long below its last ancestor that is not.
 
-    Any framework may subscribe to such a role. Its handle says which it is; all that is different
-    here is who its siblings are.
+    Any framework may subscribe to such a role. Its handle still identifies it; only its siblings
+    change.
     """
     path, depth = message.path, message.path.count("/") + 1
     if depth <= depth_max and len(path) <= TEXT_LENGTH_MAX:
         return
-    # No role of Mesos has a blank in it, so no other has this name.
+    # Mesos's role names contain no blanks, so this name is unique.
     name = f"role {message.role}"
     ancestors = path.split("/", depth_max)[: depth_max - 1]
     while ancestors and len("/".join(ancestors)) + 1 + len(name) > TEXT_LENGTH_MAX:
@@ -194,7 +194,7 @@ def _mend_role(message: types.Role, depth_max: int, marks: Marks) -> None:
 def _mend_agent(message: types.Agent, marks: Marks) -> None:
     if not message.agent_id:
         message.agent_id = f"agent {message.agent}"
-        marks.append(Mark("agent.agent_id", f"is empty; {message.agent_id!r} is taken"))
+        marks.append(Mark("agent.agent_id", f"is empty; {message.agent_id!r} is used"))
     _cut(message, "agent_id", "agent", marks)
     _mend_place(message, marks)
     _mend_attributes(message.attributes, marks)
@@ -219,11 +219,11 @@ def _mend_update_agent(message: pb.UpdateAgent, marks: Marks) -> None:
 
 
 def _mend_attributes(messages: Any, marks: Marks) -> None:  # noqa: ANN401
-    """Leave out attributes without a name, for no rule can ask for them; mend unknown types.
+    """Drop attributes without a name, which no rule can refer to; repair unknown types.
 
     No decision depends on the type.
     """
-    # From the end, so that a removal does not move what is still to come.
+    # From the end, so that removals do not shift what is still to come.
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if not message.name:
@@ -238,7 +238,7 @@ def _mend_attributes(messages: Any, marks: Marks) -> None:  # noqa: ANN401
             del messages[index]
             continue
         if not types.VALUE_TYPE_SCALAR <= message.type <= types.VALUE_TYPE_TEXT:
-            marks.append(Mark("agent.attributes.type", f"is {message.type}; TEXT is taken"))
+            marks.append(Mark("agent.attributes.type", f"is {message.type}; TEXT is used"))
             message.type = types.VALUE_TYPE_TEXT
 
 
@@ -255,7 +255,7 @@ def _mend_window(message: types.Unavailability, marks: Marks) -> None:
 def _mend_framework(message: types.Framework, marks: Marks) -> None:
     if not message.framework_id:
         message.framework_id = f"framework {message.framework}"
-        text = f"is empty; {message.framework_id!r} is taken"
+        text = f"is empty; {message.framework_id!r} is used"
         marks.append(Mark("framework.framework_id", text))
     for name in ("framework_id", "name", "user", "principal"):
         _cut(message, name, "framework", marks)
@@ -266,9 +266,9 @@ def _mend_framework(message: types.Framework, marks: Marks) -> None:
 
 
 def _mend_labels(message: types.Framework, marks: Marks) -> None:
-    """Leave out what is too long, for cut in the middle it could mean something else; or too many.
+    """Drop labels that are too long (a truncated one could mean something else) or too many.
 
-    Ours stay, and of the others the first.
+    Labels for the allocator are kept first, then others in alphabetical order.
     """
     for key, value in list(message.labels.items()):
         length = max(len(key), len(value))
@@ -280,7 +280,7 @@ def _mend_labels(message: types.Framework, marks: Marks) -> None:
         order = sorted(message.labels, key=lambda key: (not key.startswith(_OURS), key))
         for key in order[LABELS_MAX:]:
             del message.labels[key]
-        text = f"has {count} entries; {LABELS_MAX} of them are taken"
+        text = f"has {count} entries; {LABELS_MAX} of them are kept"
         marks.append(Mark("framework.labels", text, types.SET_ASIDE_REASON_TOO_MANY))
 
 
@@ -289,7 +289,7 @@ def _mend_request(message: pb.ResourceRequest, marks: Marks) -> None:
 
 
 def _keep_readable(messages: Any, field: str, marks: Marks) -> None:  # noqa: ANN401
-    """Leave out amounts by name that cannot be read."""
+    """Drop quantities that cannot be read."""
     kept, wrong = [], ""
     for message in messages:
         try:
@@ -307,7 +307,7 @@ def _keep_readable(messages: Any, field: str, marks: Marks) -> None:  # noqa: AN
 def _mend_inverse_offer(message: pb.InverseOfferUpdate, marks: Marks) -> None:
     status = message.status
     if not pb.InverseOfferUpdate.STATUS_UNKNOWN <= status <= pb.InverseOfferUpdate.STATUS_DECLINE:
-        marks.append(Mark("inverse_offer.status", f"is {status}; UNKNOWN is taken"))
+        marks.append(Mark("inverse_offer.status", f"is {status}; UNKNOWN is used"))
         message.status = pb.InverseOfferUpdate.STATUS_UNKNOWN
     _clamp(message, "refuse_ms", -1, "inverse_offer", marks)
 
@@ -333,7 +333,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "request": ("requests",),
     }
 )
-"""What of an event is its teller's own word, and no fact that the books depend on."""
+"""Fields of an event that are its sender's own statements, not facts for the books."""
 
 _MENDERS: Mapping[str, _Mender] = MappingProxyType(
     {
@@ -344,21 +344,21 @@ _MENDERS: Mapping[str, _Mender] = MappingProxyType(
 
 
 def _cut(message: Any, name: str, place: str, marks: Marks) -> None:  # noqa: ANN401
-    """Cut a text that is too long."""
+    """Truncate a text that is too long."""
     value = getattr(message, name)
     if (length := len(value)) > TEXT_LENGTH_MAX:
         setattr(message, name, value[:TEXT_LENGTH_MAX])
-        text = f"has {length} characters; the first {TEXT_LENGTH_MAX} are taken"
+        text = f"has {length} characters; the first {TEXT_LENGTH_MAX} are kept"
         marks.append(Mark(f"{place}.{name}", text, types.SET_ASIDE_REASON_TOO_LONG))
 
 
 def _clamp(message: Any, name: str, least: int, place: str, marks: Marks) -> None:  # noqa: ANN401
-    """Replace a time that is out of range by the nearest that is in it."""
+    """Clamp a time to its range."""
     value = getattr(message, name)
     if not least <= value <= TIME_MAX_MS:
         taken = min(max(value, least), TIME_MAX_MS)
         setattr(message, name, taken)
-        marks.append(Mark(f"{place}.{name}", f"is {value}; {taken} is taken"))
+        marks.append(Mark(f"{place}.{name}", f"is {value}; {taken} is used"))
 
 
 def _keep_known(
@@ -367,7 +367,7 @@ def _keep_known(
     field: str,
     marks: Marks,
 ) -> None:
-    """Leave out what this sidecar has no name for, so that no decision can depend on it."""
+    """Drop values unknown to this sidecar, so that no decision can depend on them."""
     if not names.keys() >= set(values):
         known = [value for value in values if value in names]
         unknown = sorted(set(values) - set(known))

@@ -1,4 +1,4 @@
-"""Checks of single values and of whole columns off the wire, and what is wrong with them."""
+"""Validation of single values and whole columns off the wire."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,16 +10,16 @@ from allocator.core import AMOUNT_MAX, Bools, Ints, quoted
 from allocator.v1.session_pb2 import Error, ErrorCode
 
 TEXT_LENGTH_MAX = 64 * 1024
-"""No id, name, value or label is longer, in characters."""
+"""Longest id, name, value or label, in characters."""
 
 _PREFIX = "ERROR_CODE_"
 
 
 class WireError(ValueError):
-    """A message that cannot be taken; it ends the session.
+    """A message that cannot be accepted; it ends the session.
 
     `field`: path of the field, such as ``events[3].release.released.agent[17]``.
-    `message`: the value, and what would be right.
+    `message`: the value, and what would be valid.
     """
 
     def __init__(self, code: "ErrorCode.ValueType", field: str, message: str) -> None:
@@ -29,7 +29,7 @@ class WireError(ValueError):
         self.message = message
 
     def below(self, field: str) -> Self:
-        """Say the same of a part of a larger message."""
+        """The same error with the field below `field` of a larger message."""
         path = f"{field}.{self.field}" if self.field else field
         return type(self)(self.code, path, self.message)
 
@@ -44,7 +44,7 @@ def reject(field: str, message: str) -> NoReturn:
 
 
 def code_name(code: "ErrorCode.ValueType") -> str:
-    """Name a code as metrics and logs do.
+    """Return the name of a code, as in metrics and logs.
 
     Examples
     --------
@@ -57,13 +57,13 @@ def code_name(code: "ErrorCode.ValueType") -> str:
 _FEW = 32
 
 TIME_MAX_MS = 2**53
-"""No moment is later and no duration longer: sums of two stay far from the end of an int64."""
+"""Latest time and longest duration: sums of two stay far below the int64 maximum."""
 
 UINT32_MAX = 2**32 - 1
 
 
 def integers(column: Sequence[int], least: int, most: int, field: str) -> Ints:
-    """Read a column of integers, all of which must be from `least` to `most`.
+    """Read a column of integers, which must all be from `least` to `most`.
 
     Returns (N,).
     """
@@ -133,11 +133,11 @@ def _shown(entry: object) -> str:
 
 def same_length(length: int, wanted: int, field: str, other: str) -> None:
     if length != wanted:
-        reject(field, f"has {length} entries but {other} has {wanted}; columns are equally long")
+        reject(field, f"has {length} entries but {other} has {wanted}; lengths must be equal")
 
 
 def text(value: str, field: str, *, empty: bool = True) -> str:
-    """Check the length of a text, and that there is one where it may not be empty."""
+    """Check the length of a text, and that it is not empty unless that is allowed."""
     if not value and not empty:
         reject(field, "is empty; it must name something")
     if len(value) > TEXT_LENGTH_MAX:
@@ -153,7 +153,7 @@ def texts(values: Iterable[str], field: str) -> frozenset[str]:
 
 
 def text_map(values: Mapping[str, str], field: str) -> dict[str, str]:
-    """Check keys and values of a map."""
+    """Check the keys and values of a map."""
     return {
         text(key, f"{field} (a key)"): text(value, f"{field}[{key[:80]!r}]")
         for key, value in sorted(values.items())

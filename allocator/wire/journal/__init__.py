@@ -1,4 +1,4 @@
-"""What a journal's records say, how they stand in a file, and what can be computed again from them.
+"""The journal: its records, their framing in a file, and their replay.
 
-Begin with `records`.
+Start with `records`.
 """

@@ -1,9 +1,9 @@
 """A checkpoint as records of a journal, and back.
 
-A state of a sidecar may be a file of its own: a journal of one moment, and of one cycle more. It
-begins as every journal does. Behind that stands a batch that asks for a cycle over all
-agents, and a digest of what is answered: so whoever replays the file finds out whether the same is
-decided there. The sidecar that the state is of knows nothing of that batch.
+A sidecar's state can also be a file of its own: a journal of one moment plus one cycle. It starts
+like every journal. Then comes a batch that requests a cycle over all agents, and a digest of the
+answer, so that a replay of the file verifies that the decisions are the same. The sidecar itself is
+not affected by that batch.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ _LENGTH = struct.Struct("<Q")
 _PIECE = 1 << 20
 _STRETCH = 1 << 16
 _COMPRESSION = 1
-"""Most of the arrays is zeros: more effort takes longer, and gains little."""
+"""Most of the arrays is zeros: a higher level takes longer and gains little."""
 
 
 class Mark(NamedTuple):
@@ -55,7 +55,7 @@ class Mark(NamedTuple):
 
 
 def _plain(root: Column) -> Iterator[bytes | memoryview]:
-    """Give a checkpoint before compression, in pieces of bounded size."""
+    """Yield a checkpoint before compression, in pieces of bounded size."""
     arrays: list[Array] = []
     message = journal_pb2.JournalCheckpoint(version=VERSION)
     _write_column(root, message.root, arrays)
@@ -84,16 +84,16 @@ def _write_column(column: Column, message: journal_pb2.JournalColumn, arrays: li
 
 
 def head(start: journal_pb2.JournalRecord, kept: object) -> Iterator[journal_pb2.JournalRecord]:
-    """Make the records that a file begins with, one after the other as they are asked for.
+    """Yield the records that a file starts with, lazily.
 
-    `kept`: what the core knows; nobody may change it meanwhile.
+    `kept`: the core's state; it must not change meanwhile.
     """
     yield start
     yield from write_checkpoint(to_columns(kept))
 
 
 def mark(root: Column) -> Mark:
-    """Work out the mark of a checkpoint without writing it."""
+    """Compute the mark of a checkpoint without writing it."""
     size, digest = 0, hashlib.blake2b(digest_size=16)
     for piece in _plain(root):
         size += len(piece)
@@ -102,12 +102,12 @@ def mark(root: Column) -> Mark:
 
 
 def write_checkpoint(root: Column) -> Iterator[journal_pb2.JournalRecord]:
-    """Write a checkpoint as records, one after the other as they are asked for."""
+    """Write a checkpoint as records, lazily."""
     size, digest = 0, hashlib.blake2b(digest_size=16)
     compressor = zlib.compressobj(_COMPRESSION)
     waiting = bytearray()
     for piece in _plain(root):
-        # The mark is that of the plain bytes: it says nothing of how they were compressed.
+        # The mark covers the plain bytes, regardless of compression.
         size += len(piece)
         digest.update(piece)
         waiting += compressor.compress(piece)
@@ -128,7 +128,7 @@ def read_mark(end: journal_pb2.JournalCheckpointEnd) -> Mark:
 
 
 class _Plain:
-    """Decompresses a checkpoint, and gives it in portions of any size."""
+    """Decompresses a checkpoint, and returns it in portions of any size."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._chunks = _decompress(pieces)
@@ -153,9 +153,9 @@ class _Plain:
         self.size += at
 
     def mark(self) -> Mark:
-        """Work out the mark of all that was read, which must be the whole."""
+        """Compute the mark of all that was read, which must be the whole."""
         if len(self._chunk) or next(self._chunks, b""):
-            raise CheckpointError("the checkpoint goes on where it should end")
+            raise CheckpointError("the checkpoint has trailing data")
         return Mark(self.size, self._digest.digest())
 
 
@@ -165,15 +165,15 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
         rest = piece
         while rest:
             try:
-                # At most so many bytes at a time, however well they were compressed: a damaged
-                # file cannot use up the memory.
+                # Limit the bytes per step, however well they were compressed: a damaged file
+                # must not exhaust memory.
                 chunk = decompressor.decompress(rest, _PIECE)
             except zlib.error as error:
-                raise CheckpointError(f"the checkpoint is not compressed: {error}") from None
+                raise CheckpointError(f"the checkpoint cannot be decompressed: {error}") from None
             rest = decompressor.unconsumed_tail
             if chunk:
                 yield chunk
-    # All the bytes may be there though the end of the stream, with its checksum, is not.
+    # All bytes may be there even if the end of the stream, with its checksum, is missing.
     if not decompressor.eof:
         raise CheckpointError("the checkpoint ends too early")
 
@@ -181,28 +181,28 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
     """Read a checkpoint.
 
-    `pieces`: what the records hold.
-    `end`: what the checkpoint must be marked by.
-    Raises CheckpointError where it is none, or one of a later version.
+    `pieces`: the contents of the records.
+    `end`: the mark that it must have.
+    Raises CheckpointError if it is invalid, or of a later version.
     """
     plain = _Plain(pieces)
     length = bytearray(_LENGTH.size)
     plain.fill(memoryview(length))
     (size,) = _LENGTH.unpack(length)
-    # Before any room is made for it: a damaged length must not ask for all the memory.
+    # Check before allocating: a damaged length must not exhaust memory.
     _check_size(size, end)
     head = bytearray(size)
     plain.fill(memoryview(head))
     try:
         message = journal_pb2.JournalCheckpoint.FromString(bytes(head))
     except DecodeError:
-        raise CheckpointError("the checkpoint is none, though it is not compressed") from None
+        raise CheckpointError("the checkpoint's description is malformed") from None
     if message.version != VERSION:
         raise CheckpointError(
             f"the checkpoint has version {message.version}; {VERSION} can be read"
         )
     root = _read_column(message.root, plain, end)
-    # At the end everything is compared with what was written.
+    # Finally compare everything with what was written.
     if plain.mark() != end:
         raise CheckpointError("the checkpoint is not what was written")
     return root
@@ -214,7 +214,7 @@ def _check_size(size: int, end: Mark) -> None:
 
 
 def _read_column(message: journal_pb2.JournalColumn, plain: _Plain, end: Mark) -> Column:
-    # Bytes follow in the order in which the columns were written: its own before its parts'.
+    # Bytes follow in the order in which columns were written: a column's own before its parts'.
     arrays = [_read_array(array, plain, end) for array in message.arrays]
     return Column(
         kind=message.kind,
@@ -231,7 +231,7 @@ def _read_array(message: journal_pb2.JournalArray, plain: _Plain, end: Mark) -> 
     except TypeError:
         raise CheckpointError(f"there is no type {message.dtype!r} of arrays") from None
     if dtype.kind not in "biuf":
-        raise CheckpointError(f"an array of {message.dtype!r} has no place in a checkpoint")
+        raise CheckpointError(f"arrays of {message.dtype!r} are not allowed in a checkpoint")
     _check_size(math.prod(message.shape) * dtype.itemsize, end)
     array = untouched(tuple(message.shape), dtype)
     into, read = array.reshape(-1).view(np.uint8), np.empty(_STRETCH, np.uint8)
@@ -252,12 +252,12 @@ def write_snapshot(
     *,
     anonymise: bool = False,
 ) -> Iterator[bytes]:
-    """Write a state, in pieces; any thread may.
+    """Write a state, in pieces; on any thread.
 
-    `start`: how the core was set up.
-    `copied`: a copy of what `Sidecar.kept` gave.
-    `substitute`: what decides where a policy cannot.
-    `anonymise`: put pseudonyms in the place of names, see `allocator.core.checkpoint.renaming`.
+    `start`: the core's initial setup.
+    `copied`: a copy of `Sidecar.kept`.
+    `substitute`: decides if a policy fails.
+    `anonymise`: replace names by pseudonyms, see `allocator.core.checkpoint.renaming`.
     """
     settings, limits = read_start(start.start)
 
@@ -290,14 +290,14 @@ def write_snapshot(
 
 
 def _renamed(renamer: Renamer, kept: KeptState) -> KeptState:
-    """Rename what the core knows, and who the peers of sessions are."""
+    """Rename the core's state, and the peers of sessions."""
     core, holder, last, sessions = kept
     peers = {number: (*rest, renamer.value(who)) for number, (*rest, who) in sessions.items()}
     return renamer.value(core), holder, last, peers
 
 
 def _one_cycle_more(sidecar: Sidecar) -> Iterator[journal_pb2.JournalRecord]:
-    """Ask for a cycle over all agents as the module would, where one is in session."""
+    """Request a cycle over all agents as the module would, if one is in session."""
     session = sidecar.session
     if session is None:
         return

@@ -1,7 +1,7 @@
-"""A second sidecar that follows the records of the first one, and decides nothing itself.
+"""A second sidecar that follows the first one's records, and decides nothing itself.
 
-Each cycle takes the grants that the first one recorded; all the rest of it is done as there. So
-both know the same after each record, to the byte, and each answer has the digest that was recorded.
+Each cycle takes the grants that the first one recorded, and does everything else the same way. So
+both have the same state after each record, to the byte, and each answer has the recorded digest.
 """
 
 from collections.abc import Callable
@@ -28,13 +28,13 @@ from allocator.wire.session.sidecar import Sidecar
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where what was recorded, and what comes of it here, are not the same.
+    """A difference between what was recorded and what results here.
 
-    `record`: number of the record, from 1 with the sidecar's first; at a checkpoint of the last.
+    `record`: number of the record, from 1 for the sidecar's first; for a checkpoint, of the last.
     `session`: the record's.
     `reason`: what differs, in words.
-    `dissent`: of a cycle that the policy decides otherwise; the books stay right. None: the books
-        were not right, or cannot be any more.
+    `dissent`: for a cycle that the policy decides differently; the books stay valid. None: the
+        books differed, or no longer can be kept in step.
     """
 
     record: int
@@ -44,15 +44,15 @@ class Difference:
 
 
 class UndecidedError(Exception):
-    """A cycle was not decided where it was recorded, or its grants are missing."""
+    """A cycle was not decided when it was recorded, or its grants are missing."""
 
 
 class Follower:
-    """A sidecar that is told the records of another one's stream.
+    """A sidecar that follows the records of another one's stream.
 
-    `sidecar`: None before the first checkpoint, and where the books are not the other one's any
-        more: then the follower needs another checkpoint.
-    `verified`: cycles that were decided again.
+    `sidecar`: None before the first checkpoint, and once the books differ from the other one's:
+        then the follower needs another checkpoint.
+    `verified`: number of cycles decided again.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class Follower:
         verify_every: int = 0,
         make: Callable[..., Allocator] = Allocator,
     ) -> None:
-        """Begin with nothing.
+        """Start empty.
 
-        `build_policy`: the registry that the other one has. Policies are made in any case, and
-            asked only where cycles are verified.
-        `substitute`: what decides there where a policy cannot; asked as policies are.
-        `verify_every`: 1: every cycle is decided again; n: every nth, by its number; 0: none.
-        `make`: makes allocators, as the class does.
+        `build_policy`: the other one's registry. Policies are always built, but only asked in
+            cycles that are verified.
+        `substitute`: decides these if a policy fails.
+        `verify_every`: 1: decide every cycle again; n: every nth, by number; 0: none.
+        `make`: makes allocators; called like the class.
         """
         self.verified = 0
         self._told = _Told()
@@ -81,22 +81,22 @@ class Follower:
 
     @property
     def sidecar(self) -> Sidecar | None:
-        """The sidecar, as the other one was after the records so far."""
+        """The sidecar, in the other one's state after the records so far."""
         return self._player.sidecar
 
     def take(self, record: journal_pb2.JournalRecord) -> tuple[Difference, ...]:
-        """Do what a record says was done there; gives what differs from it.
+        """Apply a record; return the differences from it.
 
-        A request waits for the record of how it was answered.
+        A request waits for the record of its answer.
 
-        Raises JournalError where the record does not fit; then only a checkpoint can be gone on
+        Raises JournalError if the record does not fit; then only a checkpoint can be continued
             from.
         """
         player, found = self._player, self._player.found
         before = found.differing, found.refused, found.checkpoints_differing
         self._told.answered, self._told.wrong, self._dissent = record.answered, "", None
         player.take(record)
-        asked = self._place  # what an answer is to; else the record itself counts
+        asked = self._place  # the request that an answer belongs to; otherwise the record itself
         if not record.HasField("answered"):
             self._place = player.done, record.session
         differences = []
@@ -105,10 +105,10 @@ class Follower:
         if found.differing > before[0]:
             differences.append(Difference(*asked, self._told.wrong or "another answer"))
             player.forget()
-        if found.refused > before[1]:  # a stream tells only what was possible
+        if found.refused > before[1]:  # a stream only contains what was accepted
             differences.append(Difference(*self._place, "what an operator set is refused here"))
             player.forget()
-        if found.checkpoints_differing > before[2]:  # then it went on from the checkpoint
+        if found.checkpoints_differing > before[2]:  # then it continued from the checkpoint
             differences.append(Difference(*self._place, "another state"))
         return tuple(differences)
 
@@ -121,10 +121,10 @@ class Follower:
 
 
 class _Told:
-    """What was recorded of the answer to a request.
+    """The recorded answer to a request.
 
     `answered`: the record.
-    `wrong`: why it cannot be done; empty where it can.
+    `wrong`: why it cannot be followed; empty if it can.
     """
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class _Told:
         self.wrong = ""
 
     def decide(self, question: Question) -> Decided:
-        """Give the grants that were recorded."""
+        """Return the recorded grants."""
         answered = self.answered
         if not answered.HasField("grants"):
             self.wrong = "no grants are recorded"
@@ -147,6 +147,6 @@ class _Told:
 
 
 def _failure(name: str) -> Exception:
-    """Make an exception of the class that ended the session there, for it stands in the answer."""
+    """Make an exception of the class that ended the session there; its name is in the answer."""
     kind = type(name, (UndecidedError,), {}) if name else UndecidedError
     return kind("the cycle was not decided")

@@ -1,16 +1,16 @@
 r"""The framing of a journal.
 
 A file is a header and records. Each record is framed by its length and checksums, so that a reader
-tells a file that was cut off while it was written from one that was damaged:
+can tell a file truncated while it was written from a damaged one:
 
     "mesos-allocator journal\n"  version: 1 byte
     length: 4 bytes  crc32 of the length  crc32 of the body  body: a `JournalRecord`
     ...
 
-Numbers are little-endian. A body is the serialized record, or that compressed by zstd, which its
-first bytes tell: no record begins with them. Each is compressed by itself, so that a file that was
-cut off loses its last record only, and records can be copied from one file to the next. Files of
-version 2 are not compressed.
+Numbers are little-endian. A body is a serialized record, compressed by zstd if it starts with
+zstd's magic bytes, with which no record starts. Each record is compressed separately, so that a
+truncated file loses only its last record, and records can be copied between files. Files of version
+2 are not compressed.
 """
 
 import struct
@@ -29,26 +29,26 @@ HEADER = MAGIC + bytes([VERSION])
 READABLE = (2, VERSION)
 
 RECORD_BYTES_MAX = 2**31 - 1
-"""What one record may come to; protobuf reads no more."""
+"""Largest record; protobuf reads no more."""
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
-"""How what zstd compressed begins. As a record it would be a field that there is not."""
+"""zstd's magic bytes. At the start of a record they would be an unknown field."""
 
 _LEVEL = 1
-"""The core waits while a record is compressed; more effort gains little."""
+"""Low, because the core waits while a record is compressed; more effort gains little."""
 
 _LENGTH = struct.Struct("<I")
 _FRAME = struct.Struct("<III")
 
 
 class JournalError(ValueError):
-    """A file that is no journal, or is damaged."""
+    """The file is not a journal, or is damaged."""
 
 
 class Torn(NamedTuple):
     """A file ends within a record: the process ended while it wrote.
 
-    `position`: where the record begins.
+    `position`: where the record starts.
     `length`: bytes of it that are there.
     """
 
@@ -57,7 +57,7 @@ class Torn(NamedTuple):
 
 
 class Framer:
-    """Frames records, and compresses those that become smaller; for one thread."""
+    """Frames records, and compresses those that shrink; for one thread."""
 
     def __init__(self) -> None:
         self._compressor = ZstdCompressor(level=_LEVEL)
@@ -72,7 +72,7 @@ class Framer:
 
 
 def frame(record: journal_pb2.JournalRecord) -> bytes:
-    """Frame a record for a file, as it is."""
+    """Frame a record for a file, uncompressed."""
     return _framed(record.SerializeToString(deterministic=True))
 
 
@@ -90,25 +90,25 @@ def read_records(
     """Read the records of a file, up to where it was cut off.
 
     `file` (binary file).
-    `torn`: told where and how the last record is cut off, if it is.
-    Raises JournalError where the file is no journal of this version, or is damaged.
+    `torn`: called with the position and length of a truncated last record.
+    Raises JournalError if the file is not a journal of a readable version, or is damaged.
     """
     header = file.read(len(HEADER))
     if header[: len(MAGIC)] != MAGIC or header[-1] not in READABLE or len(header) < len(HEADER):
-        # Not even the header is whole: nothing was lost with it.
+        # Even the header is incomplete: nothing was lost with it.
         if HEADER.startswith(header):
             _tell(torn, 0, len(header))
             return
         if header[: len(MAGIC)] == MAGIC:
             known = " and ".join(map(str, READABLE))
             raise JournalError(f"the journal has version {header[-1]}; {known} can be read")
-        raise JournalError("the file is no journal")
+        raise JournalError("the file is not a journal")
     position = len(HEADER)
     while head := file.read(_FRAME.size):
         if len(head) < _FRAME.size:
             _tell(torn, position, len(head))
             return
-        # A wrong length would look like a file that was cut off: so it has a checksum of its own.
+        # A wrong length would look like a truncated file, so it has its own checksum.
         length, length_checksum, checksum = _FRAME.unpack(head)
         if _length_checksum(length) != length_checksum:
             raise JournalError(f"a record is damaged, at byte {position}")
@@ -122,18 +122,18 @@ def read_records(
         try:
             yield journal_pb2.JournalRecord.FromString(_plain(body))
         except (DecodeError, ZstdError):
-            text = f"a record is none, though its checksum fits, at byte {position}"
+            text = f"a record is malformed, though its checksum fits, at byte {position}"
             raise JournalError(text) from None
         position += len(head) + length
 
 
 def _plain(body: bytes) -> bytes:
-    """Decompress a body, if it is compressed; never more than a record may come to."""
+    """Decompress a body if it is compressed, up to the largest record."""
     if body[: len(_ZSTD)] != _ZSTD:
         return body
     size = frame_content_size(body)
     if not 0 <= size <= RECORD_BYTES_MAX:
-        raise ZstdError(f"{size} bytes are no record")
+        raise ZstdError(f"{size} bytes are too many for a record")
     return ZstdDecompressor().decompress(body)
 
 

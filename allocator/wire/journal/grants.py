@@ -1,4 +1,4 @@
-"""What a cycle gave, as bytes and back."""
+"""A cycle's grants, as bytes and back."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import JournalError
 
 _ROWS = ("client", "agent", "special_grant", "special")
-"""Columns of numbers of rows, in four bytes each."""
+"""Columns of row numbers, in four bytes each."""
 
 _AMOUNTS = ("tasks", "special_amount")
 
 
 def write_grants(grants: Grants) -> journal_pb2.JournalGrants:
-    """Write grants; O(grants), without a step for each."""
+    """Write grants; O(grants), vectorised."""
     columns = {name: getattr(grants, name).astype("<i4").tobytes() for name in _ROWS}
     columns |= {name: getattr(grants, name).astype("<i8").tobytes() for name in _AMOUNTS}
     return journal_pb2.JournalGrants(
@@ -22,9 +22,9 @@ def write_grants(grants: Grants) -> journal_pb2.JournalGrants:
 
 
 def read_grants(message: journal_pb2.JournalGrants) -> Grants:
-    """Read grants, whether they fit a cycle or not.
+    """Read grants, without checking that they fit a cycle.
 
-    Raises JournalError where the bytes are no arrays of these sizes.
+    Raises JournalError if the bytes are not arrays of these sizes.
     """
     try:
         columns = {name: _numbers(getattr(message, name), "<i4") for name in _ROWS}

@@ -1,4 +1,4 @@
-"""A sidecar that says what it does, record by record, so that others can follow it."""
+"""A sidecar that records what it does, so that others can follow it."""
 
 from collections.abc import Callable
 
@@ -19,11 +19,11 @@ from allocator.wire.settings.operator_settings import OperatorEvent
 
 
 class Recorder:
-    """Does what the sidecar is told, and writes records of a stream.
+    """Passes calls to the sidecar, and writes them as records to a stream and to files.
 
-    Behind each request stands what was answered, be it nothing, so that a follower need not wait
-    for the next record. What is refused of operators changes nothing: files
-    hold it, the stream does not.
+    In the stream each request is followed by its answer, even an empty one, so that a follower need
+    not wait for the next record. Rejected operators' changes have no effect: files contain them,
+    the stream does not.
     """
 
     def __init__(
@@ -32,25 +32,25 @@ class Recorder:
         stream: Callable[[journal_pb2.JournalRecord], None],
         file: Callable[[journal_pb2.JournalRecord], None] = lambda _record: None,
     ) -> None:
-        """Write from now on what this sidecar is told.
+        """Start recording this sidecar.
 
-        `stream`: takes records for those who follow.
-        `file`: takes records for files, before what they tell is done: a file may begin with one,
-            and with the state of that moment.
+        `stream`: takes records for followers.
+        `file`: takes records for files, before they are applied: a file may start with one, and
+            with the state at that moment.
         """
         self.sidecar = sidecar
         self._stream = stream
         self._file = file
 
     def open(self) -> int:
-        """Begin a session; gives its number."""
+        """Open a session; return its number."""
         self._write(opened_record(self.sidecar.sessions_begun + 1))
         return self.sidecar.open()
 
     def receive(
         self, number: int, data: bytes, policy_error: str = "", first_plan: AdoptPlan | None = None
     ) -> list[Answer]:
-        """Take a message, as `Sidecar.receive`."""
+        """Handle a message, as `Sidecar.receive`."""
         self._write(request_record(number, data))
         counts = self.sidecar.counts
         failed, cycles = counts.policy_errors, counts.cycles
@@ -75,14 +75,14 @@ class Recorder:
         return answers
 
     def step(self, event: OperatorEvent) -> None:
-        """Apply what operators set, or a plan, as `Sidecar.step`; raises EventError as that."""
+        """Apply operators' changes, or a plan, as `Sidecar.step`; raises EventError likewise."""
         record = operator_record(event)
         self._file(record)
         self.sidecar.step(event)
         self._stream(record)
 
     def look(self) -> None:
-        """Bring up to date what scores are worked out from."""
+        """Refresh what scores are computed from."""
         self._write(looked_record())
         self.sidecar.allocator.preview()
 
@@ -91,7 +91,7 @@ class Recorder:
         self._stream(record)
 
     def _failure(self, number: int) -> str:
-        """The defect that ended a session, by its class."""
+        """The class name of the defect that ended a session."""
         session = self.sidecar.sessions.get(number)
         failure = None if session is None else session.failure
         return "" if failure is None else type(failure).__name__

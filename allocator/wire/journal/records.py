@@ -1,7 +1,7 @@
-"""What the records of a journal say; `framing` says how they stand in a file.
+"""The records of a journal; `framing` defines how they are stored in a file.
 
-A file begins with how the core was set up, and a checkpoint of what it knew; so it can be replayed
-without those before it.
+A file starts with the core's setup and a checkpoint of its state, so it can be replayed without the
+files before it.
 """
 
 import hashlib
@@ -36,10 +36,10 @@ _NUMBERS = struct.Struct("<QQ")
 _NUMBERS_SET = tuple(
     each.name for each in fields(Settings) if isinstance(each.default, int | float)
 )
-"""What is set and is no rule and no policy: the same fields in `Settings` and `JournalStart`."""
+"""Settings that are numbers: the same fields in `Settings` and `JournalStart`."""
 
 _LISTED = tuple(kind for kind in RULES if kind is not LIMIT)
-"""Rules that stand in `JournalStart` under their kind's name: limits are older than the others."""
+"""Rules stored in `JournalStart` under their kind's name; limits are older and have another."""
 
 
 def start_record(
@@ -51,7 +51,7 @@ def start_record(
     file: int = 1,
     records_before: int = 0,
 ) -> journal_pb2.JournalRecord:
-    """Say how the core is set up."""
+    """Record how the core is set up."""
     start = _write_settings(settings)
     start.MergeFrom(
         journal_pb2.JournalStart(
@@ -83,7 +83,7 @@ def _write_settings(settings: Settings) -> journal_pb2.JournalStart:
 
 def read_settings(start: journal_pb2.JournalStart) -> Settings:
     numbers: dict[str, Any] = {name: getattr(start, name) for name in _NUMBERS_SET}
-    numbers["prior_half_life_ms"] = max(start.prior_half_life_ms, 1)  # older journals have none
+    numbers["prior_half_life_ms"] = max(start.prior_half_life_ms, 1)  # older journals lack it
     settings = Settings(policy=read_policy(start.policy), **numbers)
     for limit in start.limits_of_roles:
         settings.put(SetLimit(limit.role, proto_types.read_quantities(limit.limits)))
@@ -97,22 +97,22 @@ def read_settings(start: journal_pb2.JournalStart) -> Settings:
 
 def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, SessionLimits]:
     limits = {each.name: getattr(start.limits, each.name) for each in fields(SessionLimits)}
-    limits["role_depth"] = limits["role_depth"] or limits["roles"]  # older journals know no bound
+    limits["role_depth"] = limits["role_depth"] or limits["roles"]  # older journals lack it
     return read_settings(start), SessionLimits(**limits)
 
 
 def opened_record(session: int) -> journal_pb2.JournalRecord:
-    """Say that a session began."""
+    """Record that a session began."""
     return journal_pb2.JournalRecord(session=session, opened=journal_pb2.JournalOpened())
 
 
 def request_record(session: int, data: bytes) -> journal_pb2.JournalRecord:
-    """Keep a message as it came."""
+    """Record a message as it came."""
     return journal_pb2.JournalRecord(session=session, request=data)
 
 
 def closed_record(session: int, error: WireError | None = None) -> journal_pb2.JournalRecord:
-    """Say that a session ended, and what its peer was told."""
+    """Record that a session ended, and the error sent to its peer."""
     closed = journal_pb2.JournalClosed()
     if error is not None:
         closed = journal_pb2.JournalClosed(
@@ -122,12 +122,12 @@ def closed_record(session: int, error: WireError | None = None) -> journal_pb2.J
 
 
 def read_closed(closed: journal_pb2.JournalClosed) -> WireError | None:
-    """Read what the peer of a session that ended was told; None: it left by itself."""
+    """Read the error sent to the peer of a session that ended; None: it left by itself."""
     return WireError(closed.code, closed.field, closed.message) if closed.code else None
 
 
 def looked_record() -> journal_pb2.JournalRecord:
-    """Say that an operator asked for scores."""
+    """Record that an operator asked for scores."""
     return journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
 
 
@@ -138,13 +138,12 @@ def answered_record(
     grants: Grants | None = None,
     failure: str = "",
 ) -> journal_pb2.JournalRecord:
-    """Keep a digest of the answers to the record before, for a replay to compare.
+    """Record a digest of the answers to the previous record, for a replay to compare.
 
-    With it stands why the policy could not decide a cycle of them, and the plan that came while
-    that cycle waited.
+    Also why the policy could not decide one of their cycles, and the plan that arrived while that
+    cycle waited.
 
-    `grants`, `failure`: what a follower needs beside that, see `JournalAnswered`; a file needs
-        neither.
+    `grants`, `failure`: what only a follower needs, see `JournalAnswered`.
     """
     digest = hashlib.blake2b(digest_size=8)
     for session, response in answers:
@@ -162,7 +161,7 @@ def answered_record(
 
 
 def for_file(record: journal_pb2.JournalRecord) -> journal_pb2.JournalRecord:
-    """Leave out of a record of a stream what files need not hold; the record itself stays."""
+    """Strip a stream's record of what files need not contain; returns a copy if it had any."""
     answered = record.answered
     if not answered.failure and not answered.HasField("grants"):
         return record
@@ -173,7 +172,7 @@ def for_file(record: journal_pb2.JournalRecord) -> journal_pb2.JournalRecord:
 
 
 def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
-    """Keep what an operator set, or a plan."""
+    """Record an operator's change, or a plan."""
     record = journal_pb2.JournalRecord()
     match event:
         case Settings():
@@ -186,7 +185,7 @@ def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
 
 
 def read_operator(record: journal_pb2.JournalRecord) -> OperatorEvent | None:
-    """Read what an operator set, or a plan; None: the record is of something else."""
+    """Read an operator's change, or a plan; None for other records."""
     what = record.WhichOneof("record") or ""
     if what == "settings":
         return read_settings(record.settings)
@@ -210,7 +209,7 @@ def write_plan(plan: Plan) -> journal_pb2.JournalPlan:
 
 
 def read_plan(plan: journal_pb2.JournalPlan) -> AdoptPlan:
-    """Read a plan. Raises JournalError where its bytes are no arrays of these sizes."""
+    """Read a plan. Raises JournalError if its bytes are not arrays of these sizes."""
     try:
         target = np.frombuffer(plan.target, "<f8")
         return AdoptPlan(
@@ -229,6 +228,6 @@ def read_plan(plan: journal_pb2.JournalPlan) -> AdoptPlan:
 
 
 def _rows(numbers: np.ndarray, columns: int) -> np.ndarray:
-    """Cut numbers into rows; without columns there are none. Raises ValueError."""
+    """Cut numbers into rows; none without columns. Raises ValueError."""
     rows = len(numbers) // columns if columns else 0
     return numbers.reshape(rows, columns)

@@ -1,4 +1,4 @@
-"""What a sidecar answered, computed again from its journal."""
+"""Recompute a sidecar's answers from its journal."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -30,17 +30,17 @@ class Replayed(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """What a replay came across.
+    """The results of a replay.
 
     `records`, `sessions`, `answers`, `cycles`, `decisions`: records that were replayed, sessions
-        that began in them, and what came of them.
-    `checked`, `differing`: records whose answers could be compared with what was answered then; and
-        that differed.
-    `checkpoints`, `checkpoints_differing`: files that went on from the one before and could be
-        compared with it; and that differed.
-    `repeated`, `missing`: records that stood in two files; and that stand in none.
-    `refused`: what operators set that was not possible; then it was refused, too.
-    `differences`: the first of those that differed, in words.
+        that began in them, and what resulted.
+    `checked`, `differing`: records whose answers could be compared with the recorded ones, and
+        those that differed.
+    `checkpoints`, `checkpoints_differing`: files that continued the previous one and could be
+        compared with it, and those that differed.
+    `repeated`, `missing`: records that were in two files, and records that are in none.
+    `refused`: operators' changes that were rejected, as they were at the time.
+    `differences`: the first differences, in words.
     """
 
     records: int = 0
@@ -59,7 +59,7 @@ class Found:
 
 
 DIFFERENCES_MAX = 20
-"""So many differences are told in words."""
+"""Most differences reported in words."""
 
 
 def replay(
@@ -67,13 +67,13 @@ def replay(
     build_policy: Callable[[PolicySpec], Policy],
     substitute: Policy | None = None,
 ) -> Iterator[Replayed]:
-    """Tell a new sidecar what a journal says, and give its answers.
+    """Replay a journal with a new sidecar, and yield its answers.
 
-    `records`: of one file, or of several that follow each other.
-    `build_policy`: the registry that the sidecar had.
-    `substitute`: what decided where a policy could not.
-    Raises JournalError where the first record does not say how the core was set up, or a checkpoint
-        is none.
+    `records`: of one file, or of several consecutive ones.
+    `build_policy`: the sidecar's registry.
+    `substitute`: decides if a policy fails.
+    Raises JournalError if the records do not start with the core's setup, or a checkpoint is
+        invalid.
     """
     player = Replay(build_policy, substitute)
     for record in records:
@@ -82,7 +82,7 @@ def replay(
 
 
 class Replay:
-    """A sidecar that is told what journals say, file by file, the older first."""
+    """A sidecar that replays journals, file by file, oldest first."""
 
     def __init__(
         self,
@@ -92,12 +92,12 @@ class Replay:
         check: bool = True,
         make: Callable[..., Allocator] = Allocator,
     ) -> None:
-        """Begin with nothing.
+        """Start empty.
 
-        `build_policy`: the registry that the sidecar had.
-        `substitute`: what decided where a policy could not.
-        `check`: whether to compare with what the journal says of answers and states.
-        `make`: makes allocators, as the class does.
+        `build_policy`: the sidecar's registry.
+        `substitute`: decides if a policy fails.
+        `check`: whether to compare with the recorded answers and states.
+        `make`: makes allocators; called like the class.
         """
         self.found = Found()
         self._make = make
@@ -107,8 +107,8 @@ class Replay:
         self._sidecar: Sidecar | None = None
         self._sidecar_id = ""
         self._file = 0
-        # While a file's head is being read, `_start` and `_pieces` hold what came of it so far.
-        self._done = 0  # records of this sidecar that are replayed, or lost
+        # While a file's head is being read, `_start` and `_pieces` hold the part read so far.
+        self._done = 0  # records of this sidecar that were replayed, or are lost
         self._repeated = 0
         self._start: journal_pb2.JournalStart | None = None
         self._pieces: list[bytes] = []
@@ -117,40 +117,40 @@ class Replay:
 
     @property
     def sidecar(self) -> Sidecar | None:
-        """As it is after the records so far; None: only a checkpoint can be gone on from."""
+        """The sidecar after the records so far; None if only a checkpoint can be continued from."""
         return self._sidecar
 
     @property
     def done(self) -> int:
-        """How many records of this sidecar are replayed, or lost; a request that waits is one."""
+        """Records of this sidecar that were replayed or are lost, including a waiting request."""
         return self._done
 
     def forget(self) -> None:
-        """Go on with nothing but a checkpoint."""
+        """Drop the state; continue from the next checkpoint."""
         self._sidecar, self._request, self._unchecked = None, None, []
 
     def take(self, record: journal_pb2.JournalRecord) -> list[Replayed]:
-        """Do what a record says was done; gives the answers.
+        """Apply a record; return the answers.
 
-        A request waits for the next record, which may say what only chance decided; after the last
-        one call `finish`.
+        A request waits for the next record, which may contain what cannot be recomputed; call
+        `finish` after the last one.
 
-        Raises JournalError where the record does not fit; go on with the next file, which has a
+        Raises JournalError if the record does not fit; continue with the next file, which has a
         checkpoint.
         """
         what = record.WhichOneof("record")
         answered = self.finish(record.answered)
         if what == "start":
-            # A file begins with its start, the pieces of a checkpoint, and the end of that.
+            # A file starts with its start record, the pieces of a checkpoint, and the end of that.
             self._start, self._pieces = record.start, []
         elif what == "checkpoint_piece":
             self._pieces.append(record.checkpoint_piece)
         elif what == "checkpoint_end":
             self._begin(read_mark(record.checkpoint_end))
         elif self._sidecar is None or self._start is not None:
-            raise JournalError("the journal does not say how it begins")
+            raise JournalError("the journal's head is missing or incomplete")
         elif self._repeated:
-            # The file before had this record, too.
+            # The previous file had this record too.
             self._repeated -= 1
             self.found.repeated += 1
         else:
@@ -158,40 +158,40 @@ class Replay:
         return answered
 
     def finish(self, answered: journal_pb2.JournalAnswered | None = None) -> list[Replayed]:
-        """Do the request that waits, if one does; gives the answers.
+        """Apply the waiting request, if any; return the answers.
 
-        What is known of how it was answered decides it again: why the substitute did, and which
-        plan came while it waited.
+        The recorded answer determines what cannot be recomputed: why the substitute decided, and
+        which plan arrived while the request waited.
         """
         record, self._request = self._request, None
         if record is None or self._sidecar is None:
             return []
         return self._do(self._sidecar, record, answered)
 
-    # How files begin.
+    # How files start.
 
     def _begin(self, end: Mark) -> None:
-        """Go on with the file whose head is complete, from here or from its checkpoint."""
+        """Continue with the file whose head is complete, from here or from its checkpoint."""
         start, pieces = self._start, self._pieces
         if start is None:
-            raise JournalError("the journal does not say how it begins")
+            raise JournalError("the journal's head is missing or incomplete")
         self._start, self._pieces = None, []
-        # Another sidecar's file has nothing to do with what was replayed so far.
+        # Another sidecar's file is unrelated to what was replayed so far.
         sidecar = self._sidecar if start.sidecar_id == self._sidecar_id else None
         if sidecar is not None and start.file <= self._file:
             message = f"file {start.file} comes after file {self._file}; give the older ones first"
             raise JournalError(message)
         self._file = start.file
         if sidecar is not None and start.records_before <= self._done:
-            # The file goes on without a gap. What was replayed already is passed over; if nothing
-            # was, both states are of the same moment, and must be equal.
+            # The file continues without a gap. Skip what was already replayed; if there is nothing
+            # to skip, both states are of the same moment, and must be equal.
             self._repeated = self._done - start.records_before
             if self._repeated or not self._check or self._is_same(sidecar, end):
                 return
         elif sidecar is not None:
-            # There is a gap, so only the checkpoint can be gone on from.
+            # There is a gap, so only the checkpoint can be continued from.
             self.found.missing += start.records_before - self._done
-        # Where something goes wrong from here on, nothing is left to go on from.
+        # If anything fails from here on, there is no state to continue from.
         self._sidecar, self._unchecked = None, []
         self._sidecar = self._restore(start, pieces, end)
         self._sidecar_id = start.sidecar_id
@@ -199,7 +199,7 @@ class Replay:
         self._repeated = 0
 
     def _is_same(self, sidecar: Sidecar, end: Mark) -> bool:
-        """Compare the state with the one that a file begins with."""
+        """Compare the state with the one that a file starts with."""
         self.found.checkpoints += 1
         if mark(to_columns(sidecar.kept())) == end:
             return True
@@ -221,21 +221,21 @@ class Replay:
         except CheckpointError as error:
             raise JournalError(str(error)) from None
         except ValueError as error:
-            raise JournalError(f"the settings at its beginning are not possible: {error}") from None
+            raise JournalError(f"its initial settings are invalid: {error}") from None
         return sidecar
 
-    # What happened.
+    # Applying records.
 
     def _replay(self, sidecar: Sidecar, record: journal_pb2.JournalRecord) -> list[Replayed]:
-        """Do again what a record says, or compare the last answers with what it says of them."""
+        """Apply a record, or compare the last answers with it."""
         self._done += 1
         self.found.records += 1
         if record.HasField("answered"):
             self._compare(record)
             return []
-        # The answers before should have been followed by a record of them.
+        # The previous answers should have been followed by their record.
         if self._unchecked and self._check:
-            self._differ("from then, when there was none")
+            self._differ("from the recording, which has none")
         if record.HasField("request"):
             self._request = record
             return []
@@ -255,7 +255,7 @@ class Replay:
             self.found.refused += 1
             answers = []
         except JournalError:
-            # The state cannot be relied on any more: wait for a file with a checkpoint.
+            # The state is no longer reliable: wait for a file with a checkpoint.
             self._sidecar = None
             raise
         self._count(counts, before, len(answers))
@@ -272,7 +272,7 @@ class Replay:
     def _compare(self, record: journal_pb2.JournalRecord) -> None:
         if not self._check:
             return
-        self.found.checked += bool(self._unchecked)  # where nothing was answered, that is no check
+        self.found.checked += bool(self._unchecked)  # an empty answer is no check
         if answered_record(self._unchecked).answered.digest != record.answered.digest:
             self._differ("from what was answered then")
         self._unchecked = []
@@ -289,7 +289,7 @@ class Replay:
 
 
 def _in_words(answers: list[Answer]) -> str:
-    """Say which answers are meant."""
+    """Describe answers."""
     said = []
     for session, response in answers:
         what = response.WhichOneof("message") or "nothing"
@@ -303,9 +303,9 @@ def _tell(
     record: journal_pb2.JournalRecord,
     answered: journal_pb2.JournalAnswered,
 ) -> list[Answer]:
-    """Do what a record says was done.
+    """Apply a record.
 
-    Raises EventError where it is what an operator set and is not possible.
+    Raises EventError if it is an operator's change that is not possible.
     """
     match record.WhichOneof("record"):
         case "opened":

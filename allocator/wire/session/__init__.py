@@ -1,4 +1,4 @@
 """The sidecar's side of a session, without sockets: messages in, messages out.
 
-Begin with `sidecar`.
+Start with `sidecar`.
 """

@@ -1,4 +1,4 @@
-"""The beginning of a session as the sidecar reads it: who calls, and the whole state in chunks."""
+"""The start of a session: the caller's hello, and the whole state in chunks."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ PROTOCOL_VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """Who calls, and how its master set up its allocator."""
+    """The caller, and its master's allocator options."""
 
     master_id: str
     instance_id: str
@@ -28,22 +28,22 @@ class Greeting:
     mesos_version: str = ""
     module_version: str = ""
     message_bytes_max: int = BYTES_MAX
-    """The largest message that the module reads."""
+    """The largest message that the module accepts."""
 
 
-# The beginning of a session.
+# The start of a session.
 
 
 def read_hello(message: pb.Hello) -> Greeting:
-    """Read who calls, and how its master set up its allocator.
+    """Read the caller, and its master's allocator options.
 
-    Raises WireError: VERSION where the module speaks another version, else VALUE.
+    Raises WireError: VERSION if the module's protocol version differs, else VALUE.
     """
     return read_options(message, read_caller(message))
 
 
 def read_caller(message: pb.Hello) -> Greeting:
-    """Read who calls, and nothing that may be long: it may not be welcome.
+    """Read only who calls, before anything long: the caller may be rejected.
 
     Raises WireError as `read_hello`.
     """
@@ -64,7 +64,7 @@ def read_caller(message: pb.Hello) -> Greeting:
 
 
 def read_options(message: pb.Hello, caller: Greeting) -> Greeting:
-    """Read how the caller's master set up its allocator. Raises WireError."""
+    """Read the allocator options of the caller's master. Raises WireError."""
     if not message.HasField("options"):
         reject("options", "is missing; say how the master set up its allocator")
     return replace(caller, options=part(message.options, _read_options, "options"))
@@ -92,9 +92,9 @@ def _read_options(message: pb.AllocatorOptions) -> Options:
 class SnapshotPart(NamedTuple):
     """A part of a chunk that is one event.
 
-    `field`: where it stands.
+    `field`: its place in the chunk.
     `read`: makes the event.
-    `name`: the event's field in a batch, of what strangers say; else empty.
+    `name`: the event's field in a batch, if it contains frameworks' or agents' input; else empty.
     """
 
     field: str
@@ -104,7 +104,7 @@ class SnapshotPart(NamedTuple):
 
 
 def parts_of(message: pb.SnapshotChunk) -> Iterator[SnapshotPart]:
-    """Give the parts of a chunk, in the order to apply them."""
+    """Yield the parts of a chunk, in the order to apply them."""
     if message.kinds or message.roles:
         yield SnapshotPart("", message, read_bindings)
     if message.weights:
@@ -121,7 +121,7 @@ def parts_of(message: pb.SnapshotChunk) -> Iterator[SnapshotPart]:
 
 
 def grouped(parts: Iterable[SnapshotPart]) -> Iterator[list[SnapshotPart]]:
-    """Put agents together that follow each other and have the same kinds; all else is by itself."""
+    """Group adjacent agents with the same kinds; all other parts stay single."""
 
     def alike(part: SnapshotPart) -> object:
         return agent_kinds(part.message) if part.name == "add_agent" else part
@@ -130,7 +130,7 @@ def grouped(parts: Iterable[SnapshotPart]) -> Iterator[list[SnapshotPart]]:
 
 
 def read_snapshot(message: pb.SnapshotChunk) -> Iterator[tuple[str, Event]]:
-    """Read a chunk as events, each with the field it came from, in the order to apply them."""
+    """Read a chunk as events, each with its field, in the order to apply them."""
     for place, said, read, _ in parts_of(message):
         yield place, part(said, read, place) if place else read(said)
 

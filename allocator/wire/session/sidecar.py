@@ -1,7 +1,7 @@
-"""The whole sidecar without sockets, threads and clock: any number of sessions, one allocator.
+"""The whole sidecar without sockets, threads or clock: any number of sessions, one allocator.
 
-What happens here depends on nothing but the calls and their order. The server makes them as things
-happen and writes them into the journal; a replay makes them again.
+Behaviour depends only on the calls and their order. The server makes the calls as things happen and
+writes them to the journal; a replay repeats them.
 """
 
 from collections.abc import Callable
@@ -22,18 +22,18 @@ from allocator.wire.session.sidecar_session import (
 from allocator.wire.settings.operator_settings import OperatorEvent
 
 Answer: TypeAlias = tuple[int, pb.SessionResponse]
-"""What to say, and in which session."""
+"""The session's number, and the response."""
 
 
 KeptState: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
-"""What the allocator keeps, which session has it, how many there were, and those that are open."""
+"""The allocator's state, the number of its session, the last number, and the open sessions."""
 
 
 class Sidecar:
     """Sessions by number, of which at most one has the allocator.
 
-    `allocator`: the session's; without a session an empty one, which keeps what operators set.
-    `welcome`: what modules are told.
+    `allocator`: the session's; without a session an empty one, which keeps operators' settings.
+    `welcome`: sent to modules.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class Sidecar:
         *,
         sessions_before: int = 0,
     ) -> None:
-        """Begin without a session.
+        """Start without a session.
 
-        `new_allocator`: makes an allocator that decides by the settings, and changes them.
-        `welcome`: what modules are told.
-        `sessions_before`: the first session has the number after this.
+        `new_allocator`: makes an allocator that uses, and changes, the given settings.
+        `welcome`: sent to modules.
+        `sessions_before`: the first session gets the next number.
         """
         self.allocator = new_allocator(settings)
         self.counts = Counts()
@@ -61,7 +61,7 @@ class Sidecar:
 
     @property
     def active(self) -> int:
-        """Number of the session that has the allocator; 0 where none has."""
+        """Number of the session that has the allocator; 0 if none has."""
         return self._active
 
     @property
@@ -75,7 +75,7 @@ class Sidecar:
         return self._last
 
     def open(self) -> int:
-        """Begin a session; gives its number."""
+        """Open a session; return its number."""
         self._last += 1
         number = self._last
         self.counts.sessions_opened += 1
@@ -89,17 +89,18 @@ class Sidecar:
         policy_error: str = "",
         first_plan: AdoptPlan | None = None,
     ) -> list[Answer]:
-        """Take a message; some of the answers may be for another session.
+        """Handle a message; some of the answers may be for another session.
 
-        A session that takes the sidecar over ends the one that had it. Where `policy_error` says
-        why, the substitute decides a cycle of this message; and `first_plan` is what it waited for.
+        A session that takes over the sidecar ends the previous one. `policy_error`: if given, the
+        substitute decides this message's cycle, for that reason. `first_plan`: the plan that the
+        cycle waited for.
         """
         if number not in self.sessions:
             return []
         self.allocator.overrule(policy_error)
         self.allocator.plan_source.foretell(first_plan)
         said = self.sessions[number].receive(data)
-        # What the session before is told comes first.
+        # The farewell to the previous session comes first.
         answers = [*self._parting, *((number, response) for response in said)]
         self._parting = []
         self._release(number)
@@ -114,11 +115,11 @@ class Sidecar:
         return [(number, response) for response in said]
 
     def step(self, event: OperatorEvent) -> None:
-        """Apply an event that comes between messages: what operators set, or a plan.
+        """Apply an event between messages: an operator's change, or a plan.
 
-        What operators set counts for this session and those to come.
+        Operators' changes last beyond this session.
 
-        Raises EventError where the event is not possible; then nothing has changed.
+        Raises EventError if the event is not possible; then nothing has changed.
         """
         if isinstance(event, Settings):
             self.allocator.reconfigure(event)
@@ -126,23 +127,23 @@ class Sidecar:
             self.allocator.step(event)
 
     def learn(self, demands: DemandMemory) -> None:
-        """Begin with what an earlier process learnt; only before the first session."""
+        """Start with what an earlier process learnt; only before the first session."""
         self.allocator.state.memory = demands
 
     def kept(self) -> KeptState:
-        """All that later answers depend on, to be kept in a checkpoint."""
+        """All state that later answers depend on, for a checkpoint."""
         sessions = {number: session.kept() for number, session in self.sessions.items()}
         return self.allocator.kept(), self._active, self._last, sessions
 
     def resume(self, root: Column) -> None:
-        """Go on from a checkpoint.
+        """Continue from a checkpoint.
 
-        Raises CheckpointError where it is none of this version; then nothing has changed.
+        Raises CheckpointError if it is invalid or of another version; then nothing has changed.
         """
         kept = restore(root, self.kept())
         try:
             core, holder, last, sessions = kept
-            # Make everything before anything is taken over, so that a failure changes nothing.
+            # Build everything before replacing anything, so that a failure changes nothing.
             allocator = self._new_allocator(core[2].settings)
             allocator.resume(core)
             resumed = {}
@@ -150,7 +151,7 @@ class Sidecar:
                 resumed[number] = self._new_session(number)
                 resumed[number].resume(session, allocator if number == holder else None)
         except (TypeError, ValueError, IndexError, AttributeError) as error:
-            raise CheckpointError(f"the checkpoint cannot be gone on from: {error}") from None
+            raise CheckpointError(f"the checkpoint cannot be restored: {error}") from None
         self.allocator, self._active, self._last = allocator, holder, last
         self.sessions = resumed
 
@@ -160,7 +161,7 @@ class Sidecar:
         )
 
     def _check(self, newcomer: Greeting) -> None:
-        """Raise a `WireError` where a caller may not have the allocator: another keeps it."""
+        """Raise a `WireError` if the holder of the allocator takes precedence over a caller."""
         its = self.session.greeting if self.session else None
         if its is not None and not supersedes(newcomer, its):
             message = (
@@ -170,12 +171,12 @@ class Sidecar:
             raise WireError(pb.ERROR_CODE_SUPERSEDED, "instance_started_us", message)
 
     def _admit(self, number: int, greeting: Greeting) -> Allocator:
-        """Give a session the allocator, or raise a `WireError` where another one keeps it."""
+        """Give a session the allocator, or raise a `WireError` if another one keeps it."""
         self._check(greeting)
         holder = self.session
         if holder and holder.greeting:
             self._supersede(holder, greeting)
-        # An empty allocator: the snapshot says everything.
+        # An empty allocator: the snapshot contains everything.
         self._active = number
         self._renew()
         return self.allocator
@@ -187,7 +188,7 @@ class Sidecar:
             f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
             "over; it is newer, or the same one calling again"
         )
-        # Kept until `receive` answers: this is called in the middle of the newcomer's message.
+        # Delivered by `receive`: this is called while it handles the newcomer's message.
         self._parting += [
             (self._active, response) for response in holder.close(WireError(code, "", message))
         ]
@@ -200,7 +201,7 @@ class Sidecar:
             self._renew()
 
     def _renew(self) -> None:
-        """Begin with empty books, under the same settings; what was learnt stays."""
+        """Start with empty books, the same settings, and what was learnt."""
         fresh = self._new_allocator(self.allocator.settings)
         fresh.remember(self.allocator)
         self.allocator = fresh

@@ -1,8 +1,8 @@
 """The sidecar's side of one session: messages in, messages out, nothing else.
 
-Whatever comes in, `SidecarSession.receive` answers it and never raises: a message that is wrong
-ends the session with an `Error` that says what was wrong, and so does a defect of our own. The
-module then begins again with a new stream and a new snapshot.
+`SidecarSession.receive` answers every input and never raises: an invalid message ends the session
+with an `Error` that says what was wrong, and so does a defect of our own. The module then starts
+again with a new stream and a new snapshot.
 """
 
 from collections import Counter, deque
@@ -56,15 +56,14 @@ from allocator.wire.session.session_start import (
 class Counts:
     """Totals over all sessions; they only grow.
 
-    `messages`: messages from modules, whatever they held.
-    `reclaims`: frameworks that the last cycle over all agents asked to leave agents, counted with
-        each.
-    `policy_errors`: cycles that the substitute served because the policy failed.
-    `policy_error`: what failed last.
-    `events`: by the name of the field in `Event`, such as ``release``.
+    `messages`: messages from modules, of any kind.
+    `reclaims`: requests to leave agents by the last cycle over all agents, per framework and agent.
+    `policy_errors`: cycles that the substitute decided because the policy failed.
+    `policy_error`: the latest failure.
+    `events`: by field name in `Event`, such as ``release``.
     `outcomes`: by reason, such as ``offered`` or ``filtered``.
-    `errors`: errors that were answered, by code, such as ``value``.
-    `mended`: values that were put right instead of refused, by field (`sanitizing.FIELDS`).
+    `errors`: errors sent, by code, such as ``value``.
+    `mended`: values repaired instead of rejected, by field (`sanitizing.FIELDS`).
     `sessions_closed`: by the code of the error that ended them, or ``left``.
     """
 
@@ -84,7 +83,7 @@ class Counts:
 
 
 class SessionState(Enum):
-    """What the session waits for."""
+    """What the session expects next."""
 
     AWAITING_HELLO = "hello"
     SNAPSHOT = "snapshot"
@@ -93,7 +92,7 @@ class SessionState(Enum):
 
 
 LAST_SNAPSHOT = "last snapshot"
-"""The chunk that completes a snapshot, as distinct from those before it."""
+"""The chunk that completes a snapshot, as opposed to those before it."""
 
 TRANSITIONS: Mapping[tuple[SessionState, str], SessionState] = MappingProxyType(
     {
@@ -103,7 +102,7 @@ TRANSITIONS: Mapping[tuple[SessionState, str], SessionState] = MappingProxyType(
         (SessionState.STREAMING, "events"): SessionState.STREAMING,
     }
 )
-"""What may be said when, and what comes after it. Everything else is an error."""
+"""The messages allowed in each state, and the next state. All others are errors."""
 
 _CODES = {
     "handle": pb.ERROR_CODE_HANDLE,
@@ -114,18 +113,18 @@ _CODES = {
 
 _ASIDES_MAX = 64
 _DEFECTS_MAX = 8
-"""So many of the latest are kept until somebody tells of them."""
+"""Most asides and defects kept until the host collects them."""
 
 KeptSession: TypeAlias = tuple[str, int, int, tuple[Any, ...] | None]
 """State, sequence, clock and greeting, as plain values."""
 
 
 def supersedes(newcomer: Greeting, holder: Greeting) -> bool:
-    """Whether a caller takes the sidecar over from the one that has it.
+    """Whether a caller takes over the sidecar from the current holder.
 
-    The instance that began to lead later wins, and so does the same instance that calls again.
-    Instances that began in the same microsecond are ordered by their ids, so that of two that both
-    call again and again one prevails.
+    The instance that began to lead later wins, and so does the same instance calling again. Ties of
+    start time, in microseconds, are broken by instance id, so that one of two that keep calling
+    prevails.
     """
     mine = (newcomer.instance_started_us, newcomer.instance_id)
     return mine >= (holder.instance_started_us, holder.instance_id)
@@ -134,16 +133,15 @@ def supersedes(newcomer: Greeting, holder: Greeting) -> bool:
 class SidecarSession:
     """One module's session.
 
-    `greeting`: who calls, once it said so.
-    `sequence`: the last batch that was applied.
-    `clock_ms`: the module's clock, as it was told last.
+    `greeting`: who calls, after the hello.
+    `sequence`: the last applied batch.
+    `clock_ms`: the module's clock, as last reported.
     `failure`: the defect of ours that ended the session.
-    `mended`: fields of which values were put right, and what was wrong the first time.
-    `asides`: the latest changes to what is set aside of somebody's words; whoever tells takes them
-        away.
+    `mended`: fields with repaired values, and what was wrong the first time.
+    `asides`: the latest changes to set-aside input; the host removes those that it reports.
     `asides_told`: how many there were.
-    `defects`: defects of ours at the words of a framework or an agent, as `asides`.
-    `figures`: what the module said of itself last; those of old say nothing.
+    `defects`: defects of ours in handling frameworks' or agents' input; removed like `asides`.
+    `figures`: the module's latest report about itself; older modules send none.
     """
 
     def __init__(
@@ -153,10 +151,10 @@ class SidecarSession:
         counts: Counts | None = None,
         check: Callable[[Greeting], None] = lambda _caller: None,
     ) -> None:
-        """Wait for a module to say hello.
+        """Wait for a module's hello.
 
-        `admit`: gives the session its allocator, or raises a `WireError` where the caller may not
-            have the sidecar.
+        `admit`: returns the session's allocator, or raises a `WireError` if the caller may not have
+            the sidecar.
         `counts`: counts what happens.
         `check`: raises a `WireError` where `admit` would, and changes nothing.
         """
@@ -177,12 +175,12 @@ class SidecarSession:
         self._allocator: Allocator | None = None
 
     def receive(self, data: bytes | pb.SessionRequest) -> list[pb.SessionResponse]:
-        """Answer one message; after the end of the session there is no answer."""
+        """Answer one message; a closed session does not answer."""
         if self.state is SessionState.CLOSED:
             return []
         self._counts.messages += 1
         try:
-            # Whatever goes wrong below ends this session, and only this one.
+            # Any failure below ends this session, and only this one.
             request = _parse(data) if isinstance(data, bytes) else data
             return self._take(request)
         except WireError as error:
@@ -195,7 +193,7 @@ class SidecarSession:
             return self.close(WireError(pb.ERROR_CODE_INTERNAL, "", message))
 
     def close(self, error: WireError | None = None) -> list[pb.SessionResponse]:
-        """End the session; with an error the module is told."""
+        """End the session; an error is sent to the module."""
         if self.state is SessionState.CLOSED:
             return []
         self.state = SessionState.CLOSED
@@ -209,15 +207,15 @@ class SidecarSession:
         return [pb.SessionResponse(error=error.to_message(self.sequence))]
 
     def kept(self) -> KeptSession:
-        """What a checkpoint keeps of the session."""
+        """The session's part of a checkpoint."""
         greeting = self.greeting
         who = tuple(getattr(greeting, each.name) for each in fields(Greeting)) if greeting else None
         return self.state.value, self.sequence, self.clock_ms, who
 
     def resume(self, kept: KeptSession, allocator: Allocator | None) -> None:
-        """Go on from a checkpoint; an allocator is for the session that has it.
+        """Continue from a checkpoint; the allocator is for the session that has it.
 
-        Raises TypeError, ValueError where the checkpoint says nothing that can be.
+        Raises TypeError or ValueError if the checkpoint is invalid.
         """
         state, self.sequence, self.clock_ms, who = kept
         self.state = SessionState(state)
@@ -226,7 +224,7 @@ class SidecarSession:
 
     def _take(self, request: pb.SessionRequest) -> list[pb.SessionResponse]:
         said: str = request.WhichOneof("message") or "nothing that this sidecar knows"
-        # The last chunk leads on to another state, so it counts as a message of its own sort.
+        # The last chunk leads to another state, so it counts as a separate kind of message.
         if said == "snapshot" and request.snapshot.last:
             said = LAST_SNAPSHOT
         after = TRANSITIONS.get((self.state, said))
@@ -239,12 +237,12 @@ class SidecarSession:
             answer = self._take_events(request.events)
         else:
             answer = self._take_snapshot(request.snapshot)
-        # Only when all went well.
+        # Only if everything succeeded.
         self.state = after
         return answer
 
     def _take_hello(self, hello: pb.Hello) -> list[pb.SessionResponse]:
-        # Whether the caller may have the sidecar comes first: what it says may take long to read.
+        # Check first whether the caller may have the sidecar: the rest may take long to read.
         self._note(mend_hello(hello))
         caller = read_caller(hello)
         self._check(caller)
@@ -282,7 +280,7 @@ class SidecarSession:
     def _take_events(self, batch: pb.EventBatch) -> list[pb.SessionResponse]:
         allocator, counts = self._allocator, self._counts
         assert allocator is not None
-        # A batch that is lost or doubled would leave the books wrong from here on.
+        # A lost or repeated batch would leave the books wrong from here on.
         if batch.sequence != self.sequence + 1:
             message = f"is {batch.sequence}; it must be {self.sequence + 1}, send a new snapshot"
             raise WireError(pb.ERROR_CODE_SEQUENCE, "sequence", message)
@@ -290,7 +288,7 @@ class SidecarSession:
             message = "is given though no cycle is asked for; ask for one, or leave it out"
             raise WireError(pb.ERROR_CODE_VALUE, "agents", message)
         agents = validation.handles(batch.agents, "agents")
-        # Time first, for events are of this time; then the events, in their order.
+        # Advance the clock first, as it applies to the events; then apply these in order.
         self._tell_time(batch.clock_ms)
         for run in runs(batch.events):
             if isinstance(run, MoveRun):
@@ -323,10 +321,10 @@ class SidecarSession:
         self._allocator.advance(clock_ms)
 
     def _move(self, allocator: Allocator, run: MoveRun, batch: pb.EventBatch) -> None:
-        """Apply moves together, and by themselves those events that must be, or are wrong."""
+        """Apply moves together, except events that must be applied separately, or are invalid."""
         moves = _read_moves(allocator, run)
         if moves is None:
-            # Something is wrong: each by itself says whose it is.
+            # One is invalid: apply them one by one, to find out which.
             for index in range(run.start, run.start + len(run)):
                 if len(run) == 1:
                     self._apply_alone(allocator, index, batch)
@@ -335,7 +333,7 @@ class SidecarSession:
             return
         applied = 0
         while True:
-            # All up to the next event that must come by itself.
+            # All up to the next event that must be applied separately.
             done = allocator.move(moves)
             until = int(moves.event[done]) if done < len(moves) else len(run)
             self._counts.events.update(run.names[applied:until])
@@ -352,9 +350,9 @@ class SidecarSession:
         self._counts.events[name] += 1
 
     def _apply(self, allocator: Allocator, run: Run, batch: pb.EventBatch) -> None:
-        """Apply a run as one event; where that is not possible, its events one by one.
+        """Apply a run as one event; if that is not possible, its events one by one.
 
-        So the error names the event that is wrong, and those before it have been applied.
+        So the error names the invalid event, and those before it have been applied.
         """
         if run.length == 1:
             self._apply_at(allocator, run.start, run.name, run.message)
@@ -365,10 +363,10 @@ class SidecarSession:
         self._counts.events[run.name] += run.length
 
     def _apply_together(self, allocator: Allocator, name: str, message: object) -> bool:
-        """Apply events as one; False where that is not possible: then nothing has changed."""
+        """Apply events as one; False if that is not possible: then nothing has changed."""
         try:
             self._apply_one(allocator, name, message)
-        except Exception:  # noqa: BLE001 - whatever it is, each by itself says whose it is.
+        except Exception:  # noqa: BLE001 - applied one by one, they show which one is invalid.
             return False
         return True
 
@@ -385,28 +383,28 @@ class SidecarSession:
             raise error.below(field) from None
 
     def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
-        """Apply an event, or a list of one sort, and note what it says of itself."""
+        """Apply an event, or a list of one type, and record what it sets aside."""
         told = set_aside_of(allocator, name, message)
         event = self._take_words(allocator, name, message)
         if told != (now := set_aside_of(allocator, name, message)) and now:
             self.asides.append(now)
             self.asides_told += 1
         if isinstance(event, Outcomes):
-            # Outcomes are counted by reason, for the metrics.
+            # Count outcomes by reason, for the metrics.
             for reason, count in enumerate(np.bincount(event.reason).tolist()):
                 if count:
                     self._counts.outcomes[Reason(reason).name.lower()] += count
 
     def _take_words(self, allocator: Allocator, name: str, message: object) -> Event:
-        """Apply an event as it is; where that is refused, mended; and else its bare facts.
+        """Apply an event as it is; if that is rejected, repaired; failing that, its bare facts.
 
-        An event that fails has changed nothing, so it can be tried again.
+        A rejected event has changed nothing, so it can be tried again.
         """
         try:
             return _read_and_step(allocator, name, message)
-        except Exception as error:  # noqa: BLE001 - what strangers say must not end the session.
+        except Exception as error:  # noqa: BLE001 - untrusted input must not end the session.
             wrong = error
-        # Mostly nothing is to be mended, so that is looked for only now.
+        # Usually there is nothing to repair, so look for it only now.
         if self._mend(allocator, name, message):
             try:
                 return _read_and_step(allocator, name, message)
@@ -420,7 +418,7 @@ class SidecarSession:
         return event
 
     def _mend(self, allocator: Allocator, name: str, message: object) -> bool:
-        """Put right what can be, in place; tells whether there was anything."""
+        """Repair what can be, in place; return whether there was anything."""
         depth = allocator.state.session_limits.role_depth
         each = message if isinstance(message, list) else [message]
         marks = [mark for one in each for mark in mend_event(name, one, depth)]
@@ -428,7 +426,7 @@ class SidecarSession:
         return bool(marks)
 
     def _note(self, marks: list[Mark]) -> None:
-        """Count what was put right."""
+        """Count repairs."""
         for mark in marks:
             self._counts.mended[mark.field] += 1
             self.mended.setdefault(mark.field, mark.text)
@@ -443,7 +441,7 @@ def _parse(data: bytes) -> pb.SessionRequest:
 
 
 def _read_moves(allocator: Allocator, run: MoveRun) -> Moves | None:
-    """Read moves; None where something is wrong with the values or the kinds of one of them."""
+    """Read moves; None if the values or kinds of one of them are invalid."""
     try:
         moves = run.read()
     except WireError:
@@ -452,7 +450,7 @@ def _read_moves(allocator: Allocator, run: MoveRun) -> Moves | None:
 
 
 def _read_and_step(allocator: Allocator, name: str, message: object) -> Event:
-    """Apply what a message says; one that is refused has changed nothing."""
+    """Apply a message; a rejected one has changed nothing."""
     readers = LIST_READERS if isinstance(message, list) else READERS
     event: Event = readers[name](message)
     _step(allocator, event)
@@ -460,11 +458,11 @@ def _read_and_step(allocator: Allocator, name: str, message: object) -> Event:
 
 
 def _step(allocator: Allocator, event: Event, field: str = "") -> None:
-    """Apply an event; what is wrong is named by the wire's fields."""
+    """Apply an event; errors use the wire's field names."""
     try:
         allocator.step(event)
     except EventError as error:
-        # The core's events wrap these columns once more than the wire does.
+        # The core's events nest these columns one level deeper than the wire.
         name = error.field.removeprefix("holdings.").removeprefix("used.")
         wrong = WireError(_CODES[error.kind], name, error.message)
         raise (wrong.below(field) if field else wrong) from None

@@ -1,4 +1,4 @@
-"""What operators set, as messages.
+"""Operators' settings as messages.
 
-Begin with `operator_settings`.
+Start with `operator_settings`.
 """

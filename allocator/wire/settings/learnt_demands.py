@@ -1,4 +1,4 @@
-"""What was learnt of demands, read and written: it outlives the process."""
+"""Learnt demands, read and written, so that they outlive the process."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import reject
 
 TOPICS = ("name", "principal", "user")
-"""Kinds of what learnt demands are remembered under."""
+"""Kinds of keys under which learnt demands are remembered."""
 
 
 class Learnt(NamedTuple):
-    """A copy of what is remembered of demands."""
+    """A copy of the remembered demands."""
 
     entries: Mapping[tuple[str, str, str], Remembered]
     elapsed_ms: int
@@ -21,12 +21,12 @@ class Learnt(NamedTuple):
 
 
 def copy_learnt(memory: DemandMemory) -> Learnt:
-    """Copy what is remembered; on the thread that teaches."""
+    """Copy the remembered demands; on the thread that updates them."""
     return Learnt(dict(memory.entries), memory.elapsed_ms)
 
 
 def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
-    """Write what is remembered, at this time since 1970."""
+    """Write the remembered demands; `now_ms` is since 1970."""
     return pb.KeptDemands(
         saved_at_ms=now_ms,
         demands=(
@@ -44,11 +44,11 @@ def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
 
 
 def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory:
-    """Read what is remembered; it is older by the time that has passed since.
+    """Read remembered demands, aged by the time that has passed since.
 
-    `now_ms` is since 1970. Of more than `most` those count that were taught last.
+    `now_ms` is since 1970. Of more than `most`, those learnt last are kept.
 
-    Raises WireError where one of them is none.
+    Raises WireError if one of them is invalid.
     """
     memory = DemandMemory()
     away_ms = max(now_ms - message.saved_at_ms, 0)
@@ -58,7 +58,7 @@ def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory
         amounts = proto_types.part(each.demand, proto_types.read_quantities, f"{place}.demand")
         positive = amounts and all(amounts.values()) and each.weight and each.age_ms >= 0
         if each.kind not in TOPICS or not positive:
-            reject(place, "is no demand that could be remembered")
+            reject(place, "is not a valid learnt demand")
         taught_ms = -(each.age_ms + away_ms)
         memory.entries[each.role, each.kind, each.who] = Remembered(amounts, each.weight, taught_ms)
     return memory

@@ -1,4 +1,4 @@
-"""Policies, rules and changes of operators, read and written: the nouns of settings.proto."""
+"""Operators' policies, rules and changes, read and written: the types of settings.proto."""
 
 from typing import Any, TypeAlias, assert_never
 
@@ -18,7 +18,7 @@ from allocator.v1 import settings_pb2
 from allocator.wire.codec import proto_types
 
 OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
-"""A change, or all settings at once; or a plan, which comes in between messages as they do."""
+"""A change, all settings at once, or a plan, which also arrives between messages."""
 
 
 def write_policy(spec: PolicySpec) -> settings_pb2.Policy:
@@ -37,7 +37,7 @@ def read_policy(message: settings_pb2.Policy) -> PolicySpec:
 
 
 def write_change(change: OperatorChange) -> Message:
-    """Write a change as files keep it: the request that asks for it, or the policy."""
+    """Write a change as files store it: the request that makes it, or the policy."""
     if isinstance(change, SetPolicy):
         return write_policy(change.spec)
     request = getattr(settings_pb2, f"Set{change.kind.title}Request")(remove=change.takes_back)
@@ -50,9 +50,9 @@ def write_change(change: OperatorChange) -> Message:
 
 
 def read_change(kind: SettingKind, message: Any) -> OperatorChange:  # noqa: ANN401
-    """Read a change of a kind: what `write_change` gives.
+    """Read a change of a kind: the inverse of `write_change`.
 
-    Raises WireError where an amount is none.
+    Raises WireError if an amount is invalid.
     """
     if kind.value is not Value.POLICY:
         return read_rule(kind, getattr(message, kind.name), removed=message.remove)
@@ -62,7 +62,7 @@ def read_change(kind: SettingKind, message: Any) -> OperatorChange:  # noqa: ANN
 
 
 def write_rule(rule: OperatorChange) -> Message:
-    """Write a rule, with an empty value where it is taken back."""
+    """Write a rule, with an empty value if it is removed."""
     kind, value = rule.kind, getattr(rule, rule.kind.field)
     message = _empty_rule(kind)
     for name in (*kind.scope.fields, *(flag.name for flag in kind.flags)):
@@ -76,7 +76,7 @@ def write_rule(rule: OperatorChange) -> Message:
         case Value.NOTHING:
             pass
         case Value.POLICY:
-            raise AssertionError(kind)  # is no rule
+            raise AssertionError(kind)  # not a rule
         case _:
             assert_never(kind.value)
     return message
@@ -88,7 +88,7 @@ def read_rule(
     *,
     removed: bool = False,
 ) -> OperatorChange:
-    """Read a rule, or that it is taken back; raises as `read_change` does."""
+    """Read a rule, or its removal; raises as `read_change`."""
     value: object
     match kind.value:
         case Value.AMOUNTS:
@@ -100,7 +100,7 @@ def read_rule(
         case Value.NOTHING:
             value = not removed
         case Value.POLICY:
-            raise AssertionError(kind)  # is no rule
+            raise AssertionError(kind)  # not a rule
         case _:
             assert_never(kind.value)
     if removed and kind.value is not Value.NOTHING:
@@ -113,7 +113,7 @@ def read_rule(
 
 
 def _empty_rule(kind: SettingKind) -> Message:
-    """Make the message of a kind's rules, such as Demand."""
+    """Make an empty message of a kind's rules, such as Demand."""
     request = getattr(settings_pb2, f"Set{kind.title}Request")()
     rule: Message = getattr(request, kind.name)
     return type(rule)()

@@ -1,8 +1,8 @@
-"""The overlay: what operators set, over the configuration. It outlives the process.
+"""The overlay: operators' changes on top of the configuration. It outlives the process.
 
-The configuration says how the sidecar begins. What an operator sets stands over it, thing by thing:
-the policy, and each rule by its patterns; a rule of the configuration that an operator took back
-stands here as taken back. So a changed configuration counts wherever no operator said otherwise.
+The sidecar starts with the configuration. Operators' changes override it one by one: the policy,
+and each rule by its patterns; the removal of a configured rule is itself an entry. So a changed
+configuration takes effect wherever no operator overrode it.
 """
 
 from collections.abc import Callable, Container
@@ -24,11 +24,11 @@ from allocator.wire.codec.validation import reject
 from allocator.wire.settings.operator_settings import read_change, write_change
 
 Key: TypeAlias = tuple[str, ...]
-"""What a change is about, as `OperatorChange.key` says."""
+"""What a change concerns: `OperatorChange.key`."""
 
 
 class KeptChange(NamedTuple):
-    """A change that an operator made."""
+    """An operator's change."""
 
     change: OperatorChange
     by: str
@@ -38,20 +38,20 @@ class KeptChange(NamedTuple):
 
 
 def configured(settings: Settings) -> set[Key]:
-    """What of these settings an operator can take back."""
+    """Keys of these settings that an operator can remove."""
     return {each.key for each in (*settings.rules(), *settings.standing(SHADOW))}
 
 
 class Overlay:
-    """What operators set, over the configuration; the latest of `changes` last."""
+    """Operators' changes on top of the configuration; the latest of `changes` last."""
 
     def __init__(self) -> None:
         self.changes: dict[Key, KeptChange] = {}
 
     def note(self, kept: KeptChange, configured: Container[Key]) -> None:
-        """Take a change that was made; one that takes back what is not configured leaves nothing.
+        """Record a change; the removal of something not configured leaves no entry.
 
-        `configured` has what the configuration says: its rules, and that a policy looks on.
+        `configured`: the configuration's keys: its rules, and whether it has a shadow policy.
         """
         key = kept.change.key
         self.changes.pop(key, None)
@@ -59,7 +59,7 @@ class Overlay:
             self.changes[key] = kept
 
     def without(self, kinds: Container[str]) -> "Overlay":
-        """Copy it, without some kinds of changes."""
+        """Copy it without some kinds of changes."""
         rest = Overlay()
         rest.changes = {key: kept for key, kept in self.changes.items() if key[0] not in kinds}
         return rest
@@ -67,10 +67,11 @@ class Overlay:
     def over(
         self, base: Settings, limits: SessionLimits, build: Callable[[PolicySpec], Policy]
     ) -> tuple[Settings, dict[Key, str]]:
-        """Put it over the settings of the configuration.
+        """Apply it to the settings of the configuration.
 
-        `build` makes a policy of its specification, or raises ValueError. Given back beside the
-        settings is what of it is not possible any more, and why; that is left out.
+        `build`: makes a policy from its specification, or raises ValueError.
+        Returns the settings, and the changes that are no longer possible, with the reason; these
+        are left out.
         """
         trial = Allocator(build, base.copied(), limits)
         refused, known = {}, configured(base)
@@ -95,9 +96,9 @@ def write_kept(kept: KeptChange) -> pb.KeptChange:
 
 
 def read_overlay(message: pb.KeptSettings) -> Overlay:
-    """Read what operators set.
+    """Read operators' changes.
 
-    Raises WireError where a change is none.
+    Raises WireError if one is invalid.
     """
     overlay = Overlay()
     for index, each in enumerate(message.changes):

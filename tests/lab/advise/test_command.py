@@ -188,7 +188,7 @@ def test_an_empty_file_is_no_day(tmp_path):
 
 def test_another_file_is_no_day(tmp_path):
     (tmp_path / "notes.txt").write_text("no journal at all, but text")
-    assert "the file is no journal" in refused(tmp_path / "notes.txt", "--out", tmp_path)
+    assert "the file is not a journal" in refused(tmp_path / "notes.txt", "--out", tmp_path)
 
 
 def test_a_directory_without_journals_is_no_day(tmp_path):

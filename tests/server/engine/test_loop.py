@@ -79,7 +79,7 @@ def test_a_mended_field_is_logged_once_in_a_session(loop):
         (1, "agent.unavailability.start_ms"),
         (2, "agent.unavailability.start_ms"),
     ]
-    assert found[0]["message"] == "is -5; 0 is taken"
+    assert found[0]["message"] == "is -5; 0 is used"
     assert loop.call(lambda: loop.counts.mended).result(60) == {"agent.unavailability.start_ms": 4}
 
 

@@ -177,7 +177,7 @@ BAD_EVENTS = [
     (
         'define { kinds { name: "x" type: 1 rest: true shared: true } }',
         "kinds[0].rest",
-        "is set beside what tells kinds apart",
+        "is set together with fields that distinguish kinds",
     ),
     ('weights { weights { role: "r" weight: nan } }', "weights[0].weight", "is nan"),
     ('weights { weights { role: "r" weight: inf } }', "weights[0].weight", "is inf"),

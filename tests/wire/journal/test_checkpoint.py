@@ -217,6 +217,6 @@ def test_a_policy_that_is_gone_is_told():
     sidecar.step(SetPolicy(PolicySpec("tsf")))
     sidecar.allocator.settings.policy = PolicySpec("gone")
     other = fresh()
-    with pytest.raises(CheckpointError, match=r"cannot be gone on from: .*no policy 'gone'"):
+    with pytest.raises(CheckpointError, match=r"cannot be restored: .*no policy 'gone'"):
         other.resume(to_columns(sidecar.kept()))
     assert other.allocator.settings.policy == POLICY

@@ -205,7 +205,7 @@ def test_grants_that_were_changed_are_reported_and_their_books_are_given_up(colu
     assert follower.sidecar is None
     assert re.search(reason, difference.reason), difference.reason
     assert (difference.record, difference.session) == (at - 3, 1)
-    with pytest.raises(JournalError, match="does not say how it begins"):
+    with pytest.raises(JournalError, match="head is missing or incomplete"):
         follower.take(records[at + 1])
 
 

@@ -82,7 +82,7 @@ def test_damage_is_noticed_wherever_it_is(place, change):
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"something else altogether, and longer", "the file is no journal"),
+        (b"something else altogether, and longer", "the file is not a journal"),
         (MAGIC + b"\x01", "the journal has version 1; 2 and 3 can be read"),
     ],
 )
@@ -135,12 +135,12 @@ def test_what_would_fill_the_memory_is_no_record():
     bomb = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 2**40) + b"\x01\x00\x00"
     silent = ZstdCompressor(write_content_size=False).compress(b"x" * 1000)
     for body in (bomb, silent, PACKED[12:-4]):
-        with pytest.raises(JournalError, match="is none, though its checksum fits"):
+        with pytest.raises(JournalError, match="is malformed, though its checksum fits"):
             read(with_checksums(body))
 
 
 def test_a_checksum_of_nonsense_does_not_make_it_a_record():
-    with pytest.raises(JournalError, match="is none, though its checksum fits"):
+    with pytest.raises(JournalError, match="is malformed, though its checksum fits"):
         read(with_checksums(b"\xff\xff\xff"))
 
 
@@ -211,16 +211,16 @@ def beginning(**before: int) -> list[journal_pb2.JournalRecord]:
 
 
 def test_a_replay_needs_a_beginning():
-    with pytest.raises(JournalError, match="does not say how it begins"):
+    with pytest.raises(JournalError, match="head is missing or incomplete"):
         list(replay(RECORDS, build))
-    with pytest.raises(JournalError, match="does not say how it begins"):
+    with pytest.raises(JournalError, match="head is missing or incomplete"):
         list(replay(beginning()[1:], build))
 
 
 def test_a_beginning_must_be_whole():
     """A file that was cut off within its checkpoint says nothing; the next one may."""
     first = opened_record(1)
-    with pytest.raises(JournalError, match="does not say how it begins"):
+    with pytest.raises(JournalError, match="head is missing or incomplete"):
         list(replay([*beginning()[:-1], first], build))
     assert list(replay([*beginning()[:-1], *beginning(), first], build)) == []
 

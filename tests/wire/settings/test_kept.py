@@ -126,7 +126,7 @@ def test_a_change_that_is_none_is_refused():
 @pytest.mark.parametrize("kind", ["name", "size"])
 def test_a_remembered_demand_that_is_none_is_refused(kind):
     message = pb.KeptDemands(demands=[pb.KeptDemand(kind=kind, weight=1)])
-    with pytest.raises(WireError, match="is no demand that could be remembered"):
+    with pytest.raises(WireError, match="is not a valid learnt demand"):
         read_learnt(message, 0, 10)
 
 
