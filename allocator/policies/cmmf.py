@@ -1,7 +1,7 @@
 """Constrained max-min fairness (CMMF): the offline optimum of the present constraint graph.
 
 Choosy serves the client with the fewest machines and comes within a bounded number of the optimum.
-Here the optimum is computed beside the cycles, and offers are steered towards it in one of two
+Here the optimum is computed outside the cycles, and offers are steered towards it in one of two
 ways.
 
 ``flow``: of all optimal allocations, take the one nearest to the current holdings, over groups of

@@ -2,7 +2,7 @@
 
 `pf` has one price per resource, that of the pooled cluster, and ignores which clients may use an
 agent. The optimum of [1]_, eq. 8, has prices per agent: a client gets resources only on the agents
-where its task is cheapest, and spends its weight. It is computed beside the cycles; an agent is
+where its task is cheapest, and spends its weight. It is computed outside the cycles; an agent is
 offered to the clients whose task is cheapest on such agents, furthest below target first.
 
 References

@@ -2,7 +2,7 @@
 
 `ps-dsf` ranks clients on each agent by their level there. This approximates the definition, but
 rarely meets it: the policy does not take back an early grant when another agent would have been
-better. Here the allocation is computed beside the cycles, and an agent is offered to the clients
+better. Here the allocation is computed outside the cycles, and an agent is offered to the clients
 that the allocation gives some of its group, furthest below target first.
 
 References

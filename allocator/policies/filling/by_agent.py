@@ -168,7 +168,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         # Agents that may still serve a client are ``live[:count]``.
         live = scene.agents.row.copy()
         count = len(live)
-        kept = 0  # the first so many of this round's agents go on to the next
+        kept = 0  # this many agents of the round, the first ones, go on to the next
         at = 0
         while count > 0 and charging.may_go_on(book):
             # The log doubles when full; the pointer must follow.
