@@ -1,4 +1,4 @@
-"""What stands between the emulated master and whatever decides.
+"""Connections from the emulated master to an allocator.
 
-Begin with `base`. `stream` and `sidecar_process` are the real protocol and the real sidecar.
+Begin with `base`. `stream` speaks the real protocol; `sidecar_process` runs a real sidecar.
 """

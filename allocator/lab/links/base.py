@@ -1,4 +1,4 @@
-"""What stands between the emulated master and whatever decides."""
+"""The interface between the emulated master and an allocator, and the in-process link."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from allocator.wire import ModuleFigures
 
 
 class LinkDownError(ConnectionError):
-    """The session is over; a new one begins with a snapshot."""
+    """The session has ended; a new one begins with a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How a session begins: the master's options, then the whole state.
+    """The beginning of a session: the master's options, then the whole state.
 
-    state: gives the events from nothing to what the ledger holds, of the number of kinds that are
-        kept apart (0: the other side does not say).
+    state: gives the events that build up the ledger's state, for a number of kinds that the
+        allocator distinguishes (0: not stated).
     sequence: number of the last batch that the state includes.
     """
 
@@ -36,8 +36,8 @@ class Batch:
     """Events, and what to decide about after them.
 
     sequence: one more than that of the batch before.
-    agents: where a cycle is run: which agents it is about; none named: all.
-    figures: how the master's module stands.
+    agents: the agents of the cycle, if one is run; none means all.
+    figures: state of the master's module.
     """
 
     sequence: int
@@ -48,29 +48,29 @@ class Batch:
 
 
 class Link(Protocol):
-    """A session with something that decides."""
+    """A session with an allocator."""
 
     def open(self, opening: Opening) -> None:
-        """Begin a new session; `LinkDownError` where that fails."""
+        """Begin a new session; raises LinkDownError if that fails."""
 
     def send(self, batch: Batch) -> None:
-        """Tell it what happened, without a cycle, and do not wait."""
+        """Send events without a cycle, and do not wait."""
 
     def settle(self) -> None:
-        """Wait until all that was told is applied."""
+        """Wait until everything sent is applied."""
 
     def exchange(self, batch: Batch) -> Decisions:
-        """Tell it what happened, and wait for what it decides."""
+        """Send events with a cycle, and wait for the decisions."""
 
     def close(self) -> None:
         """End the session."""
 
 
-# To an allocator in the same process, without wire or socket: for sweeps of many runs.
+# An allocator in the same process, without wire or socket: for sweeps of many runs.
 
 
 class PolicyFailedError(RuntimeError):
-    """The policy that is played failed: what the substitute decides says nothing of it."""
+    """The policy under test failed: what the substitute decided says nothing about it."""
 
     def __init__(self, name: str, failure: str) -> None:
         super().__init__(name, failure)
@@ -82,21 +82,21 @@ class PolicyFailedError(RuntimeError):
 
 
 class DirectLink:
-    """Drives an `Allocator` as the session's loop would.
+    """Drives an `Allocator` as the server's session loop does.
 
-    `exchange` raises a PolicyFailedError where the policy fails.
+    `exchange` raises PolicyFailedError if the policy fails.
 
-    allocator: that of the session; another one after each `open`.
+    allocator: that of the current session; each `open` makes a new one.
     """
 
     def __init__(self, build_policy: Callable[[PolicySpec], Policy], settings: Settings) -> None:
-        """Take what operators set; it outlives sessions."""
+        """Take the operators' settings, which outlive sessions."""
         self._build = build_policy
         self._settings = settings
         self.allocator = self._fresh()
 
     def open(self, opening: Opening) -> None:
-        """Begin with a fresh allocator, told all there is; what was learnt stays."""
+        """Give a fresh allocator the whole state; what the previous one learnt is kept."""
         before = self.allocator
         self.allocator = self._fresh()
         self.allocator.remember(before)
@@ -111,7 +111,7 @@ class DirectLink:
             self.allocator.step(message)
 
     def settle(self) -> None:
-        """Nothing is ever under way."""
+        """Return at once: nothing is ever in flight."""
 
     def exchange(self, batch: Batch) -> Decisions:
         self.send(batch)
@@ -122,7 +122,7 @@ class DirectLink:
         return decisions
 
     def close(self) -> None:
-        """Keep what operators set."""
+        """Keep the operators' settings."""
         self._settings = self.allocator.settings
 
     def _fresh(self) -> Allocator:

@@ -1,7 +1,7 @@
-"""A sidecar that somebody else runs, used for a while and given back as it was.
+"""Borrow a running sidecar, and restore its policy afterwards.
 
-Only the policy is set there, and only that is set back: nothing else is touched. What an operator
-sets meanwhile stays.
+Runs change nothing but the policy, and only that is restored. Settings that an operator changes
+meanwhile stay.
 """
 
 import time
@@ -25,15 +25,15 @@ _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 class SidecarBusyError(RuntimeError):
-    """A master has the sidecar: which, and what to do."""
+    """A master is using the sidecar; the message names it, and what to do."""
 
 
 class SidecarRefusedError(RuntimeError):
-    """The sidecar does not do what was asked: why, in its words."""
+    """The sidecar rejected a request; the message is the sidecar's."""
 
 
 class _Mark(NamedTuple):
-    """What tells one setting of the policy from another: whose it is, and of when."""
+    """Identifies one setting of the policy: who set it, where and when."""
 
     source: str
     place: str
@@ -45,9 +45,9 @@ _ours: dict[str, _Mark] = {}
 
 
 def set_policy(target: str, spec: PolicySpec) -> None:
-    """Have a running sidecar decide otherwise from its next cycle on.
+    """Set the policy of a running sidecar, from its next cycle on.
 
-    Raises LinkDownError where no sidecar answers, SidecarRefusedError where it does not want that.
+    Raises LinkDownError if no sidecar answers, SidecarRefusedError if it rejects the policy.
     """
     policy = settings_pb2.Policy(
         name=spec.name,
@@ -66,20 +66,22 @@ def set_policy(target: str, spec: PolicySpec) -> None:
 def borrowed(
     target: str, *, force: bool = False, note: Callable[[str], None] = lambda _text: None
 ) -> Iterator[int]:
-    """Use a sidecar, and set its policy back at the end, whatever happens in between.
+    """Use a sidecar, and restore its policy at the end, even after an error.
 
-    Sessions leave nothing behind by themselves: what a master told goes with its session, and the
-    policy is the only setting that runs change, by `set_policy`. Where none of them did, or an
-    operator set another policy meanwhile, nothing is set back.
+    Sessions leave nothing behind: a master's state goes with its session, and runs change only
+    the policy, by `set_policy`. If they did not, or an operator has set another policy since,
+    nothing is restored.
 
-    force: take the sidecar from the master that has it. That one calls again and again, and has it
+    force: take the sidecar from the master that uses it. That master keeps calling, and gets it
         back when our last session is over.
-    note: told in a line why nothing is set back.
+    note: called with one line that says why nothing is restored.
+
     Yields when our master began to lead, in microseconds: a real master is newer, so it wins,
         unless `force` is given.
-    Raises SidecarBusyError where a master has the sidecar, and `force` is not given.
-    Raises LinkDownError where no sidecar answers, SidecarRefusedError where it does not want us; at
-        the end with the policy that could not be set back.
+
+    Raises SidecarBusyError if a master uses the sidecar and `force` is not given.
+    Raises LinkDownError if no sidecar answers, SidecarRefusedError if it rejects a request; at
+        the end they name the policy that could not be restored.
     """
     _ours.pop(target, None)
     with _admin(target) as stub:
@@ -106,7 +108,7 @@ def _mark(stub: AdminServiceStub) -> _Mark:
 
 
 def _policy_of_operators(stub: AdminServiceStub) -> settings_pb2.Policy | None:
-    """Read the policy in force where an operator set it; None: it comes from the configuration."""
+    """Read the policy in force if an operator set it; None: the configuration did."""
     if _mark(stub).source != "operator":
         return None
     return stub.GetPolicy(pb.GetPolicyRequest(), timeout=ADMIN_S).policy
@@ -115,7 +117,7 @@ def _policy_of_operators(stub: AdminServiceStub) -> settings_pb2.Policy | None:
 def _set_back(
     target: str, before: settings_pb2.Policy | None, ours: _Mark, note: Callable[[str], None]
 ) -> None:
-    """Set it; what came from the configuration is not made an operator's, which outranks that."""
+    """Restore the policy; one from the configuration must not become an operator's setting."""
     try:
         with _admin(target) as stub:
             if _mark(stub) != ours:
@@ -142,7 +144,7 @@ def _told(error: grpc.RpcError) -> tuple[grpc.StatusCode, str]:
 
 @contextmanager
 def _admin(target: str) -> Iterator[AdminServiceStub]:
-    """Speak to a sidecar's operators' service."""
+    """Open a sidecar's admin service; map gRPC errors to ours."""
     with channel(target) as to_sidecar:
         try:
             yield AdminServiceStub(to_sidecar)

@@ -1,6 +1,6 @@
-"""Run a program that the kernel ends when whoever started it is gone, however that went.
+"""Run a program that the kernel kills when its parent ends, however that happens.
 
-``python -m allocator.lab.links.end_with_parent PID PROGRAM ...``, where PID is the starter's own.
+``python -m allocator.lab.links.end_with_parent PID PROGRAM ...``, where PID is the parent's.
 """
 
 import ctypes
@@ -13,18 +13,18 @@ PR_SET_PDEATHSIG = 1
 
 
 def ending_with_us(command: Sequence[str]) -> list[str]:
-    """Wrap a command line: its process ends when this one does, or the thread that starts it."""
+    """Wrap a command: its process ends with this process, or with the thread that starts it."""
     if sys.platform != "linux":
         return list(command)
     return [sys.executable, "-m", __name__, str(os.getpid()), *command]
 
 
 def main() -> None:
-    """Ask the kernel, then become the program."""
-    # SIGKILL: a sidecar that still compiles would put off a kinder signal for half a minute.
+    """Ask the kernel, then exec the program."""
+    # SIGKILL: a sidecar that is compiling defers a gentler signal for half a minute.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv[1]):
-        sys.exit("whoever wanted this process is gone")  # before the kernel was asked
+        sys.exit("the parent process is gone")  # it ended before prctl
     os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - a command line of our own, without a shell
 
 

@@ -1,4 +1,4 @@
-"""A real sidecar as a process of its own, for as long as somebody needs it."""
+"""A real sidecar as a separate process."""
 
 import contextlib
 import os
@@ -17,13 +17,13 @@ from grpc_health.v1 import health_pb2
 
 from allocator.lab.links.end_with_parent import ending_with_us
 
-# What the machine tells of a process, and lends it.
+# What the operating system tells about processes, and free ports.
 
 
 class ProcessFigures(NamedTuple):
-    """What a process takes.
+    """Resource usage of a process.
 
-    memory_mib, peak_mib: resident memory now, and the most that it was.
+    memory_mib, peak_mib: resident memory now, and its peak.
     """
 
     memory_mib: float
@@ -33,9 +33,9 @@ class ProcessFigures(NamedTuple):
 
 
 def figures_of(pid: int) -> ProcessFigures:
-    """Read what a process takes.
+    """Read the resource usage of a process.
 
-    Raises OSError, KeyError where there is no such process, or it has just ended.
+    Raises OSError or KeyError if there is no such process, or it has just ended.
     """
     process = Path(f"/proc/{pid}")
     text = (process / "status").read_text(encoding="ascii")
@@ -46,42 +46,41 @@ def figures_of(pid: int) -> ProcessFigures:
 
 
 def children_of(pid: int) -> list[int]:
-    """Processes that a process's first thread began, and that live or were not waited for.
+    """Child processes of a process's first thread, running or not yet reaped.
 
-    Raises OSError where there is no such process.
+    Raises OSError if there is no such process.
     """
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
     return [int(each) for each in text.split()]
 
 
 def name_of(pid: int) -> str:
-    """Return what `ps` calls a process. Raises OSError where there is none."""
+    """Return the command name that `ps` shows. Raises OSError if there is no such process."""
     return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
 
 
 def observer_of(pid: int) -> int | None:
-    """Return the process that answers questions for a sidecar; None where it is not there now."""
+    """Return the process that answers queries for a sidecar; None if there is none now."""
     with contextlib.suppress(OSError):
         return next((each for each in children_of(pid) if name_of(each) == "observer"), None)
     return None
 
 
 def lowest_free_descriptor(pid: int) -> int:
-    """Return the lowest number that no descriptor of a process has; a limit of that leaves none."""
+    """Return a process's lowest free descriptor number; as a limit, it leaves none to open."""
     taken = {int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()}
     return next(number for number in range(len(taken) + 1) if number not in taken)
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on now."""
+    """Return a loopback port that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         port: int = found.getsockname()[1]
         return port
 
 
-# A directory for as long as this process lives, whatever ends it.
-
-# Its standard input ends with us. Somebody may still write for a moment, so it tries again.
+# A directory that lives as long as this process, however it ends.
+# The sweeper's standard input closes with us. Other processes may still write; hence the retries.
 _SWEEPER = """
 import os, shutil, sys, time
 sys.stdin.read()
@@ -95,10 +94,10 @@ for _ in range(100):
 
 @contextmanager
 def scratch_directory(prefix: str) -> Iterator[Path]:
-    """Make a directory that is removed at the end, also where this process is killed."""
+    """Make a directory that is removed at the end, even if this process is killed."""
     with (
         tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as directory,
-        # In a session of its own: Ctrl-C on the terminal ends us, not whoever sweeps behind us.
+        # In a session of its own, so that Ctrl-C on the terminal does not end the sweeper.
         subprocess.Popen(  # noqa: S603 - our own interpreter and program
             [sys.executable, "-I", "-S", "-c", _SWEEPER, directory],
             stdin=subprocess.PIPE,
@@ -110,7 +109,7 @@ def scratch_directory(prefix: str) -> Iterator[Path]:
         yield Path(directory)
 
 
-# A real sidecar as a process of its own, for as long as somebody needs it.
+# The sidecar itself.
 
 START_S = 300.0
 STOP_S = 10.0
@@ -118,16 +117,16 @@ HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
 class SidecarFailedError(RuntimeError):
-    """The sidecar did not come up, or ended; with the end of its log."""
+    """The sidecar did not start, or ended; the message has the end of its log."""
 
 
 class SidecarProcess:
-    """`mesos-allocator serve` on a Unix socket below a directory.
+    """`mesos-allocator serve` on a Unix socket in a directory.
 
-    directory: where its socket and log go; the path must be short (a socket's has about 100
+    directory: for the socket and the log; its path must be short (a socket's has about 100
         characters).
     settings: options such as ``policy.name``.
-    start_s: how long it may take until it serves; the first start compiles.
+    start_s: how long it may take to start; the first start compiles.
     """
 
     def __init__(
@@ -149,12 +148,12 @@ class SidecarProcess:
     def start(self) -> None:
         try:
             self._start()
-        except BaseException:  # also Ctrl-C: nobody leaves a context that was not entered
+        except BaseException:  # Ctrl-C, too: `__exit__` is not called if `__enter__` fails
             self.kill()
             raise
 
     def _start(self) -> None:
-        # In a session of its own: Ctrl-C on the terminal is for us, who then end it in order.
+        # In a session of its own: Ctrl-C on the terminal reaches us, and we stop it in order.
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 self._command,
@@ -178,7 +177,7 @@ class SidecarProcess:
             self._process.wait()
 
     def stop(self) -> None:
-        """Ask the process to end, and wait for it."""
+        """Terminate the process, and wait for it."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
@@ -187,15 +186,15 @@ class SidecarProcess:
                 self.kill()
 
     def memory_mib(self) -> tuple[float, float]:
-        """Resident memory now, and the most that it was."""
+        """Resident memory now, and its peak."""
         assert self._process is not None, "the sidecar was not started"
         taken = figures_of(self._process.pid)
         return taken.memory_mib, taken.peak_mib
 
     def forget_peak(self) -> None:
-        """From now on `memory_mib` tells the most since now: a start takes more than what follows.
+        """Reset the peak of `memory_mib`, since starting takes more memory than running.
 
-        Only Linux knows how; where it may not be asked, the most since the start stays.
+        Linux only; elsewhere, or without permission, the peak since the start remains.
         """
         assert self._process is not None, "the sidecar was not started"
         with contextlib.suppress(OSError):
@@ -228,29 +227,29 @@ def channel(target: str) -> grpc.Channel:
     return with_operators_token(to_sidecar)
 
 
-# Tokens that masters and operators of this machine send, where a sidecar wants them.
+# Tokens of masters and operators on this machine, for sidecars that require them.
 
 SESSION_TOKEN_FILE = "MESOS_ALLOCATOR_SESSION_TOKEN_FILE"  # noqa: S105 - a name
 TOKEN_FILE = "MESOS_ALLOCATOR_TOKEN_FILE"  # noqa: S105
-"""Environment variables that name the file with a master's token, and with an operator's."""
+"""Environment variables that name the files with a master's and an operator's token."""
 
 
 def read_token(variable: str) -> str:
-    """Read the token in the file that a variable names; empty where it names none.
+    """Read the token from the file that a variable names; empty if it is not set.
 
-    Raises OSError where the file cannot be read.
+    Raises OSError if the file cannot be read.
     """
     path = os.environ.get(variable, "")
     return Path(path).read_text(encoding="utf-8").strip() if path else ""
 
 
 def with_operators_token(channel: grpc.Channel) -> grpc.Channel:
-    """Have an operator's token sent with each call, where there is one."""
+    """Send the operator's token with each call, if there is one."""
     token = read_token(TOKEN_FILE)
     return grpc.intercept_channel(channel, Bearer(token)) if token else channel
 
 
-# A token beside each call.
+# Interceptor that adds a token.
 
 _Call: TypeAlias = Any
 """gRPC's types of calls and requests differ from method to method."""

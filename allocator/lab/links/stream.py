@@ -17,7 +17,7 @@ from allocator.wire import Greeting, write_figures
 CONNECT_S = 1.0
 
 MESSAGE_BYTES_MAX = 8 * 2**20
-"""What the emulated master reads, as the real module does."""
+"""The largest message that the emulated master reads; the real module has the same limit."""
 
 STREAM_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -25,21 +25,21 @@ STREAM_OPTIONS = [
 ]
 
 UNANSWERED_MAX = 8
-"""Answers are read at the latest when so many are due: a sidecar does not wait for readers."""
+"""Read an answer when this many are due: a sidecar does not wait for slow readers."""
 
 _GOING_AWAY = (pb.ERROR_CODE_SHUTDOWN,)
-"""Ends of a session after which to call again; any other is somebody's defect, and raised."""
+"""Ends of a session after which to reconnect; any other is a defect and is raised."""
 
 
 class Caller:
-    """Who calls: one instance of a module over all its sessions."""
+    """The module's identity: one instance over all its sessions."""
 
     def __init__(self, started_us: int = 1) -> None:
         self._instance_id = uuid4().hex
         self._started_us = started_us
 
     def session(self, opening: Opening) -> ModuleSession:
-        """Make the client's machine for a new session."""
+        """Make the client's state machine for a new session."""
         return ModuleSession(
             Greeting(
                 master_id="emulated-master",
@@ -54,7 +54,7 @@ class Caller:
 
 
 def whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
-    """Put an answer together that came in parts."""
+    """Join the parts of an answer."""
     groups: tuple[Holdings, ...] = ()
     for part in parts:
         assert isinstance(part, Decisions), "a welcome in the middle of a session"
@@ -69,8 +69,8 @@ class StreamLink:
     """A session over gRPC with a sidecar process.
 
     target: ``host:port`` or ``unix:/path``.
-    started_us: when this master began to lead: the newer of two masters has the sidecar.
-    token: that it may take the sidecar; empty: none is sent.
+    started_us: when this master began to lead; the newer of two masters gets the sidecar.
+    token: authorizes sessions; none is sent if empty.
     """
 
     connect_s = CONNECT_S
@@ -85,14 +85,14 @@ class StreamLink:
         self._answers: Iterator[pb.SessionResponse] = iter(())
 
     def open(self, opening: Opening) -> None:
-        """Connect, say hello, send the snapshot."""
+        """Connect, then send hello and the snapshot."""
         self.close()
         self._channel = self._dial()
         try:
             grpc.channel_ready_future(self._channel).result(self.connect_s)
         except grpc.FutureTimeoutError:
             raise LinkDownError(f"no sidecar answers at {self._target}") from None
-        # gRPC takes requests from this queue on a thread of its own, until there is a None.
+        # gRPC takes requests from this queue on a thread of its own, until it gets None.
         self._requests = queue.SimpleQueue()
         self._answers = self._listen(
             SessionServiceStub(self._channel).Session(
@@ -106,7 +106,7 @@ class StreamLink:
             self._requests.put(each)
 
     def send(self, batch: Batch) -> None:
-        """Send the batch; the answer is read later."""
+        """Send the batch; its answer is read later."""
         self._requests.put(request(self._session, batch, cycle=False))
         if self._session.sequence - self._session.answered >= UNANSWERED_MAX:
             self._receive()
@@ -119,7 +119,7 @@ class StreamLink:
     def exchange(self, batch: Batch) -> Decisions:
         """Send the batch, and wait for the answer to it."""
         self._requests.put(request(self._session, batch, cycle=True))
-        # Answers to the batches before come first.
+        # Answers to earlier batches come first.
         while self._session.answered < batch.sequence - 1:
             self._receive()
         parts = [self._receive()]
@@ -138,7 +138,7 @@ class StreamLink:
         return grpc.insecure_channel(self._target, STREAM_OPTIONS)
 
     def _listen(self, call: Iterator[pb.SessionResponse]) -> Iterator[pb.SessionResponse]:
-        """Give the answers of a call as they come."""
+        """Give the answers of a call as they arrive; subclasses intercept them here."""
         return call
 
     def _receive(self) -> pb.Welcome | Decisions:

@@ -1,4 +1,4 @@
-"""Why no sidecar answers, as gRPC tells it: in words, and with what to do."""
+"""Turn gRPC's reason why no sidecar answers into a message with a remedy."""
 
 import getpass
 import os
@@ -11,17 +11,17 @@ _NO_HTTP2 = "Expected SETTINGS frame"
 def why_unavailable(
     target: str, details: str, *, start: str = "", trust: str = "", tls: str
 ) -> str:
-    """Say what is wrong, by what gRPC says of a call that was UNAVAILABLE.
+    """Explain an UNAVAILABLE error from its gRPC details.
 
-    start, trust, tls: what to do where no sidecar is there, where its certificate is not believed,
-        and where it wants TLS.
+    start, trust, tls: remedies if no sidecar is there, if its certificate is not trusted, and if
+        it requires TLS.
 
     Examples
     --------
     >>> why_unavailable("[::1]:5056", "last error: Socket closed", tls="it may want TLS")
     'the sidecar at [::1]:5056 closed the connection; it may want TLS'
     """
-    # gRPC tells the whole way down; what happened stands at its end.
+    # gRPC lists the whole chain of errors; the cause comes last.
     why = details.rpartition(": ")[2].rstrip(")")
     if refused := _NOT_BELIEVED.search(details):
         parts = f"the certificate of the sidecar at {target}: {refused[1]}", trust
@@ -44,5 +44,5 @@ def why_unavailable(
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # such as an id without a name
+    except (OSError, KeyError):  # such as a user id without a name
         return f"{os.getuid()}"

@@ -1,9 +1,9 @@
-"""A process whose wall clock can be set, while the machine's runs on.
+"""A process whose wall clock can be set independently of the machine's.
 
 ``python -m allocator.lab.links.wall_clock FILE WORD ...`` runs ``mesos-allocator WORD ...``.
-To what Python's clock says it adds the nanoseconds in FILE (int64), which `WallClock` writes. The
-monotonic clock stays, as where somebody sets a machine's time. So do gRPC's clock, and
-those of what is not written in Python, such as of the dates of certificates.
+Python's wall clock is shifted by the nanoseconds in FILE (int64), which `WallClock` writes. As
+when a machine's time is set, the monotonic clock is not affected. Neither are the clocks of gRPC
+and of native code, such as the one that checks the dates of certificates.
 """
 
 import importlib
@@ -19,20 +19,20 @@ _OFFSET = struct.Struct("<q")
 
 
 class WallClock:
-    """Sets the clock of the processes that read a file."""
+    """Sets the wall clock of the processes that follow a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.write_bytes(_OFFSET.pack(0))
 
     def set(self, ahead_s: float) -> None:
-        """Have it so far ahead of the machine's; behind, where negative."""
+        """Set the clock this far ahead of the machine's; behind if negative."""
         with self.path.open("r+b") as file:
             file.write(_OFFSET.pack(round(ahead_s * 1e9)))
 
 
 def follow(path: Path) -> None:
-    """From now on this process has the clock that a file sets."""
+    """Make this process use the clock of a file from now on."""
     _leave_grpc_alone()
     with path.open("rb") as file:
         offset = mmap.mmap(file.fileno(), _OFFSET.size, access=mmap.ACCESS_READ)
@@ -48,8 +48,8 @@ def follow(path: Path) -> None:
 def _leave_grpc_alone() -> None:
     """Let gRPC's modules keep the machine's clock.
 
-    Their core, which is not written in Python, is told until when to wait: it would wait for hours
-    where one clock is that far ahead of the other. Nobody who sets a real clock sets one of them.
+    They pass deadlines to gRPC's native core: if the clocks differed by hours, it would wait that
+    long. Setting a real clock shifts both.
     """
     machine = ModuleType(time.__name__)
     vars(machine).update(vars(time))
