@@ -1,4 +1,4 @@
-"""The module's side of the protocol: its sessions, and its events written to protobuf.
+"""The module's side of the protocol: sessions, and events as protobuf.
 
 Begin with `client_session`. It is the counterpart of `allocator.wire.session`.
 """

@@ -1,12 +1,12 @@
-"""The module's side of one session: what it may say when, and which answers it believes.
+"""The module's side of one session: what it may send when, and which answers it accepts.
 
-The session library in C++ follows this machine. Like the sidecar's side it does no I/O: its
-methods give the messages to send, `receive` takes the sidecar's.
+The C++ session library follows this state machine. Like the sidecar's side it does no I/O: its
+methods return the messages to send, and `receive` takes the sidecar's.
 
     hello -> Welcome -> snapshot -> batch -> Decisions -> batch -> Decisions -> ...
 
-Batches may be sent before the answers to earlier ones have come; answers come in order, a large
-one in several parts.
+Batches may be sent before earlier ones are answered. Answers come in order, large ones in several
+parts.
 """
 
 from collections import deque
@@ -41,13 +41,13 @@ from allocator.wire.codec.encode import BYTES_MAX
 from allocator.wire.codec.proto_types import write_kind
 from allocator.wire.codec.validation import WireError, code_name
 
-# The beginning of a session as a module writes it: who calls, and the whole state in chunks.
+# The beginning of a session as a module writes it: its greeting, and the whole state in chunks.
 #
-# A snapshot is a sequence of events: `pack_snapshot` lays it into chunks, the sidecar's
-# `read_snapshot` gives it back.
+# A snapshot is a sequence of events: `pack_snapshot` packs it into chunks, and the sidecar's
+# `read_snapshot` restores it.
 
 CHUNK_BYTES_MAX = 2**20
-"""A chunk is closed before it grows beyond this, a quarter of what gRPC reads by default."""
+"""Limit on the size of a chunk: a quarter of gRPC's default message limit."""
 
 
 def write_hello(greeting: Greeting) -> pb.Hello:
@@ -79,18 +79,18 @@ def pack_snapshot(
     paused: bool = False,
     bytes_max: int = CHUNK_BYTES_MAX,
 ) -> Iterator[pb.SnapshotChunk]:
-    """Lay events into chunks, in their order; the final one says that it is the last.
+    """Pack events into chunks, in order; the final one is marked as the last.
 
     events: `Define`, `SetWeights`, `SetQuota`, `AddFramework`, `AddAgent`, `Hold`, `AddFilters`,
-        `Exclude`, `SetWhitelist`; in this order they make the fewest chunks.
+        `Exclude`, `SetWhitelist`; this order makes the fewest chunks.
     sequence: number of the state: the first batch has the next one.
     clock_ms: the module's clock.
-    bytes_max: no chunk is larger, except for a single noun that is.
+    bytes_max: limit on a chunk, unless a single item is larger.
     """
     chunk, size, last_field = pb.SnapshotChunk(), 0, 0
     for piece in _pieces(events, bytes_max):
-        # A piece has one field. The sidecar reads a chunk field by field, in their order, so a
-        # piece that would have to be read before what is in the chunk begins another one.
+        # A piece has one field. The sidecar reads the fields of a chunk in their order, so a piece
+        # that must be read after a later field begins a new chunk.
         (descriptor, _), *more = piece.ListFields()
         field, single = descriptor.number, not descriptor.is_repeated
         assert not more
@@ -110,7 +110,7 @@ def pack_snapshot(
 
 
 def _pieces(events: Iterable[Event], bytes_max: int) -> Iterator[pb.SnapshotChunk]:
-    """Break events into chunks of one noun, or of as many rows as fit."""
+    """Split events into chunks of one item, or of as many rows as fit."""
     for event in events:
         match event:
             case Define():
@@ -136,7 +136,7 @@ def _pieces(events: Iterable[Event], bytes_max: int) -> Iterator[pb.SnapshotChun
 
 
 def _row_pieces(event: Hold | AddFilters | Exclude, bytes_max: int) -> Iterator[pb.SnapshotChunk]:
-    """Break columns into pieces that stay below the bound whatever the numbers are."""
+    """Split columns into pieces below the limit, whatever their numbers are."""
     match event:
         case Hold():
             table: Holdings | Exclude = event.holdings
@@ -164,7 +164,7 @@ def _write_rows(event: Hold | AddFilters | Exclude, rows: slice) -> pb.SnapshotC
 
 
 class ModuleState(Enum):
-    """What the module may do next."""
+    """The module's next step."""
 
     IDLE = "say hello"
     GREETING = "wait for the welcome"
@@ -174,7 +174,7 @@ class ModuleState(Enum):
 
 
 class SessionEndedError(Exception):
-    """The sidecar ended the session, and said why."""
+    """The sidecar ended the session; the message gives its reason."""
 
     def __init__(self, error: pb.Error) -> None:
         where = f"{error.field}: " if error.field else ""
@@ -183,16 +183,16 @@ class SessionEndedError(Exception):
 
 
 class BadSidecarError(Exception):
-    """The sidecar broke the protocol; the module ends the session."""
+    """The sidecar violated the protocol; the module ends the session."""
 
 
 class ModuleSession:
     """A module's session with a sidecar.
 
-    sequence: number of the last batch that was sent.
-    answered: number of the last batch that was answered: every event up to it is applied.
-    more: another part of the answer that began is due.
-    unsettled: decisions that came and have no outcome yet.
+    sequence: number of the last batch sent.
+    answered: number of the last batch answered: every event up to it is applied.
+    more: a further part of the current answer is due.
+    unsettled: decisions received that have no outcome yet.
     """
 
     def __init__(self, greeting: Greeting) -> None:
@@ -220,7 +220,7 @@ class ModuleSession:
             yield self.chunk(chunk)
 
     def chunk(self, chunk: pb.SnapshotChunk) -> pb.SessionRequest:
-        """Send a part of the state that is laid out already."""
+        """Send a chunk that is packed already."""
         self._expect(ModuleState.WELCOME)
         if chunk.last:
             self.sequence = self.answered = chunk.sequence
@@ -235,7 +235,7 @@ class ModuleSession:
         cycle: bool = False,
         agents: Iterable[int] = (),
     ) -> pb.SessionRequest:
-        """Send events, the next batch; no agents: the cycle is over all of them."""
+        """Send the next batch of events; without agents, a cycle covers all of them."""
         return self.batch_of(clock_ms, map(write_event, events), cycle=cycle, agents=agents)
 
     def batch_of(
@@ -255,16 +255,16 @@ class ModuleSession:
         return pb.SessionRequest(events=batch)
 
     def outcomes(self, reason: Ints, kind: Ints, amount: Ints) -> Outcomes:
-        """Say what became of the oldest decisions without an outcome; for the next batch.
+        """Report the outcomes of the oldest decisions without one; for the next batch.
 
         reason (N,): numbers of `Reason`.
         kind (K,)
-        amount (P, K): thousandths; what was offered, one row for each PARTIAL.
+        amount (P, K): thousandths offered, one row for each PARTIAL.
         """
         return Outcomes(self.settle(len(reason)), reason, kind, amount)
 
     def settle(self, count: int) -> int:
-        """Take the outcomes of the oldest decisions as said; gives the number of the first."""
+        """Mark the oldest decisions as reported; gives the number of the first."""
         if count > self.unsettled:
             raise ValueError(f"{count} outcomes for {self.unsettled} open decisions")
         first = self._next_decision - self.unsettled
@@ -272,10 +272,10 @@ class ModuleSession:
         return first
 
     def receive(self, data: bytes | pb.SessionResponse) -> pb.Welcome | Decisions:
-        """Take what the sidecar says; of an answer in parts (`more`), one.
+        """Take a message of the sidecar; one part, if the answer comes in parts (`more`).
 
-        Raises SessionEndedError the sidecar ended the session.
-        Raises BadSidecarError what it said is not possible. Either way the session is over.
+        Raises SessionEndedError if the sidecar ended the session.
+        Raises BadSidecarError if the message is invalid. Either way the session is over.
         """
         try:
             response = _parse(data) if isinstance(data, bytes) else data
@@ -316,8 +316,8 @@ class ModuleSession:
             raise BadSidecarError(
                 f"an answer to batch {batch.sequence}; {self.answered + 1} is due"
             )
-        # The numbers of batches, cycles and decisions must all go on without a gap: otherwise the
-        # two sides do not speak of the same things.
+        # Batches, cycles and decisions must be numbered without a gap; otherwise the two sides are
+        # out of step.
         asked = self._cycle_asked[0]
         decisions = read_decisions(batch)
         if batch.cycle != (self._cycles + 1 if asked else 0):

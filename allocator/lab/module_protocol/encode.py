@@ -1,6 +1,6 @@
-"""From what a module says to protobuf, and from the answer to decisions.
+"""From a module's events to protobuf, and from the answer to decisions.
 
-The inverse of `allocator.wire.codec.decode`: an event that is written and read is the event again.
+The inverse of `allocator.wire.codec.decode`: an event that is written and read back is the same.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ from allocator.wire.codec.validation import reject
 def write_event(event: Event) -> pb.Event:
     """Write an event of a module.
 
-    Raises KeyError where the event is none that a module sends.
+    Raises KeyError for an event that modules do not send.
     """
     field, write = _WRITERS[type(event)]
     return pb.Event(**{field: write(event)})
@@ -227,14 +227,14 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     SetPaused: ("pause", lambda event: pb.PauseUpdate(paused=event.paused)),
     Outcomes: ("outcomes", _write_outcomes),
 }
-"""Of each event: the field that it is of, and what writes it."""
+"""The field and the writer of each event."""
 
 
 # The answer.
 
 
 def _read_group(message: types.Holdings) -> Holdings:
-    # A group without kinds has rows, and they are answered: the gates judge them malformed.
+    # A group without kinds is accepted: it has rows, and the gates report them as malformed.
     if not message.framework:
         reject("framework", "is empty; leave out a group without decisions")
     return proto_types.read_holdings(message)
@@ -243,8 +243,8 @@ def _read_group(message: types.Holdings) -> Holdings:
 def read_decisions(message: pb.DecisionBatch) -> Decisions:
     """Read the answer to a batch, or a part of it, as a module does.
 
-    Raises WireError where the columns do not make rows, or an amount is out of range. Whether the
-        handles are bound is for the module's books to say.
+    Raises WireError if the columns do not make rows, or an amount is out of range. Whether the
+        handles are bound is for the module to check.
     """
     groups = tuple(proto_types.each(message.grants, _read_group, "grants"))
     asked = message.reclaims
