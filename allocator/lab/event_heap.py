@@ -1,7 +1,7 @@
-"""The event heap: what happens when, in simulated milliseconds.
+"""A queue of future actions, in simulated milliseconds.
 
-Actions at the same moment run in the order of their priority, then in the order in which they were
-planned; so a seed fixes the whole run.
+Actions due at the same moment run by priority, then in the order they were scheduled, so a seed
+determines the whole run.
 """
 
 import heapq
@@ -13,7 +13,7 @@ Action = Callable[[], object]
 
 
 class Priority(IntEnum):
-    """What comes first at the same moment."""
+    """Order of actions due at the same moment."""
 
     FACT = 0
     ANSWER = 1
@@ -22,7 +22,7 @@ class Priority(IntEnum):
 
 
 class EventHeap:
-    """Simulated time, and what is planned in it."""
+    """Simulated time and the actions scheduled in it."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self.now_ms = now_ms
@@ -34,11 +34,11 @@ class EventHeap:
 
     @property
     def next_ms(self) -> int | None:
-        """When the next action is; None where there is none."""
+        """Time of the next action; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def at(self, time_ms: int, action: Action, priority: Priority = Priority.FACT) -> None:
-        """Plan an action; what is planned for the past happens now."""
+        """Schedule an action; a time in the past means now."""
         when = max(time_ms, self.now_ms)
         heapq.heappush(self._heap, (when, priority, next(self._counter), action))
 
@@ -46,7 +46,7 @@ class EventHeap:
         self.at(self.now_ms + delay_ms, action, priority)
 
     def step(self) -> bool:
-        """Do the next action; False where there is none."""
+        """Run the next action; False if there is none."""
         if not self._heap:
             return False
         self.now_ms, _, _, action = heapq.heappop(self._heap)

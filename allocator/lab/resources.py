@@ -1,6 +1,6 @@
-"""Resources as Mesos has them, reserved, revocable, shared and more; their amounts and kinds.
+"""Resources as a Mesos master has them: reserved, revocable, shared and more.
 
-These are the objects of a master, with all that tells them apart there. Kinds say what of it
+A `Resource` carries everything that distinguishes it in a master; its `Kind` carries only what
 decisions need.
 """
 
@@ -12,12 +12,12 @@ from itertools import zip_longest
 from allocator.core import MILLI, AgentInfo, Kind
 
 Amount = tuple[int, ...]
-"""Thousandths by resource. A row may be shorter than there are resources: the others are 0."""
+"""Thousandths by resource row; entries missing at the end are 0."""
 
 AGENT_CAPABILITIES = frozenset({"MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT"})
 
 NAMES = {"cpus": "CPU", "mem": "memory", "gpus": "GPU"}
-"""Resources as tables and axes name them."""
+"""Display names in tables and on axes."""
 
 SHARED = "SHARED_RESOURCES"
 REVOCABLE = "REVOCABLE_RESOURCES"
@@ -29,7 +29,7 @@ class Reservation:
     """One of a stack of reservations.
 
     static: made by the agent's flags.
-    principal: who reserved it; empty where nobody says so.
+    principal: the one that reserved it; empty if unknown.
     """
 
     role: str
@@ -40,15 +40,15 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """All that must be equal for two amounts to be one object of a master.
+    """The identity of a resource: amounts of equal resources are added up.
 
-    scalar: false: ranges and sets, kept as counts.
-    reservations: the effective one last; empty where unreserved.
-    provider: id of the resource provider; empty where it is the agent's.
-    source: ``path``, ``mount``, ``block``, ``raw``; empty where it is no disk, or space on the
-        root's.
-    source_id: which path, or which disk.
-    persistence: id of the persistent volume; empty where it is none.
+    scalar: False for ranges and sets, which are kept as counts.
+    reservations: the effective one last; empty if unreserved.
+    provider: id of the resource provider; empty for the agent's own.
+    source: ``path``, ``mount``, ``block`` or ``raw``; empty for the root disk and anything that is
+        not a disk.
+    source_id: path or id of the disk.
+    persistence: id of the persistent volume; empty if it is none.
     """
 
     name: str
@@ -63,20 +63,20 @@ class Resource:
 
     @property
     def role(self) -> str:
-        """Whom it is reserved to; empty where it is nobody's."""
+        """The role it is reserved to; empty if unreserved."""
         return self.reservations[-1].role if self.reservations else ""
 
     @property
     def indivisible(self) -> bool:
-        """Whether nobody can have a part of it; a raw disk without an id is space."""
+        """Whether it is given whole or not at all; a raw disk without an id can be divided."""
         one_disk = self.source in {"block", "raw"} and bool(self.source_id)
         return bool(self.persistence) or self.source == "mount" or one_disk
 
 
 class ResourceTable:
-    """Resources by row, in the order in which they were met.
+    """Resources by row, in the order of their first appearance.
 
-    names: of the plain resources that everybody knows; they have the first rows.
+    names: plain resources, which get the first rows.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -90,7 +90,7 @@ class ResourceTable:
         return self.resources[row]
 
     def row(self, resource: Resource) -> int:
-        """Row of a resource, the next one where it was not met before."""
+        """Row of a resource; a new resource gets the next row."""
         if resource not in self._row:
             self._row[resource] = len(self.resources)
             self.resources.append(resource)
@@ -98,7 +98,7 @@ class ResourceTable:
 
 
 def lineage(role: str) -> list[str]:
-    """The role and those above it, outermost first.
+    """The role and its ancestors, outermost first.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def reserved(
 ) -> Resource:
     """The resource with one more reservation.
 
-    Where it is reserved already, the role must be one below the role it is reserved to.
+    If it is reserved already, the new role must be a descendant of the current one.
     """
     more = Reservation(role, static, principal, labels)
     return replace(resource, reservations=(*resource.reservations, more))
@@ -130,28 +130,28 @@ def unreserved(resource: Resource) -> Resource:
 
 
 def disk(source: str, source_id: str = "") -> Resource:
-    """A disk: ``path``, ``mount``, ``block`` or ``raw``, with what identifies the source."""
+    """A disk of a source: ``path``, ``mount``, ``block`` or ``raw``."""
     return Resource("disk", source=source, source_id=source_id)
 
 
 def volume(resource: Resource, persistence: str, *, shared: bool = False) -> Resource:
-    """A persistent volume on a disk without one."""
+    """A persistent volume on a disk that has none."""
     return replace(resource, persistence=persistence, shared=shared)
 
 
 def without_volume(resource: Resource) -> Resource:
-    """The disk that is left when its volume is destroyed."""
+    """The disk that remains when its volume is destroyed."""
     return replace(resource, persistence="", shared=False)
 
 
 def allocatable(resource: Resource, role: str) -> bool:
-    """Whether a framework of the role may have it: nobody's, the role's, or an ancestor's."""
+    """Whether a framework of the role may use it: unreserved, or reserved to it or an ancestor."""
     return not resource.reservations or resource.role in lineage(role)
 
 
 def understood(resource: Resource, capabilities: Iterable[str]) -> bool:
-    """Whether a framework with these capabilities may see it."""
-    # Asked for each resource of each offer: nothing is made for the usual ones.
+    """Whether a framework with these capabilities may be offered it."""
+    # Called for each resource of each offer: it allocates nothing in the usual case.
     return (
         (not resource.shared or SHARED in capabilities)
         and (not resource.revocable or REVOCABLE in capabilities)
@@ -160,15 +160,15 @@ def understood(resource: Resource, capabilities: Iterable[str]) -> bool:
 
 
 def in_quota(resource: Resource) -> bool:
-    """Whether it counts as what a role was given: a scalar, unreserved, not revocable."""
+    """Whether it counts towards a role's quota: scalar, unreserved and not revocable."""
     return resource.scalar and not resource.reservations and not resource.revocable
 
 
 def take(resource: Resource, there: int, wanted: int) -> int:
-    """How much of what is there can be taken where at most `wanted` is.
+    """How much of the amount `there` can be taken if at most `wanted` is wanted.
 
-    A disk that is one piece, and the copy of a shared volume, are whole or nothing; elements of
-    ranges and sets are.
+    Indivisible disks and shared volumes are taken whole or not at all; ranges and sets in whole
+    elements.
 
     Examples
     --------
@@ -186,8 +186,8 @@ def take(resource: Resource, there: int, wanted: int) -> int:
 
 
 def reaches(amount: Sequence[int], least: Sequence[int]) -> bool:
-    """Whether every entry of `amount` is at least the other's; neither has negative ones."""
-    # A loop: this is asked several times for each offer, and a generator takes twice as long.
+    """Whether every entry of `amount` is at least that of `least`; entries are not negative."""
+    # A loop, called several times for each offer: a generator takes twice as long.
     for has, needs in zip(amount, least, strict=False):
         if has < needs:
             return False
@@ -195,7 +195,7 @@ def reaches(amount: Sequence[int], least: Sequence[int]) -> bool:
 
 
 def add(row: list[int], amount: Sequence[int], sign: int = 1) -> None:
-    """Add an amount to a row, or take it away (sign -1), in place."""
+    """Add an amount to a row in place; a sign of -1 subtracts it."""
     if len(amount) > len(row):
         row.extend([0] * (len(amount) - len(row)))
     for kind, value in enumerate(amount):
@@ -207,12 +207,12 @@ def plus(one: Sequence[int], other: Sequence[int]) -> Amount:
 
 
 def minus(one: Sequence[int], other: Sequence[int]) -> Amount:
-    """Take one row from another, entry by entry."""
+    """Subtract one row from another, entry by entry."""
     return tuple(a - b for a, b in zip_longest(one, other, fillvalue=0))
 
 
 def least(one: Sequence[int], other: Sequence[int]) -> Amount:
-    """The smaller entries of two rows."""
+    """The entry-wise minimum of two rows."""
     return tuple(map(min, zip_longest(one, other, fillvalue=0)))
 
 
@@ -224,32 +224,32 @@ def same(one: Sequence[int], other: Sequence[int]) -> bool:
     return not any(minus(one, other))
 
 
-# The kinds of a master's resources, as the sidecar is told of them, and back.
+# Mapping between a master's resources and the kinds that the sidecar knows.
 #
-# A kind says what decisions need to know. However many objects a master has, they are of few kinds;
-# where they are of more kinds than the sidecar keeps apart, what is met beyond is the rest of its
-# name. Nobody takes the room from all others: whoever tells of resources has a share of it. Amounts
-# by kind become objects again only from what an agent really has.
+# A master has many resources but few kinds of them. Beyond the number of kinds that the sidecar
+# distinguishes, further kinds of a name are merged into the rest kind of that name. Each source of
+# resources has a share of the handles, so none can exhaust them. Amounts by kind are turned back
+# into resources from those that the agent really has.
 
 KINDS_USUAL = 512
-"""So many are told where the sidecar does not say how many it keeps apart."""
+"""Limit on kinds if the sidecar does not state one."""
 
 SPARE = 8
-"""One of so many handles is kept for names that are met late: plain kinds and rests have it."""
+"""Keep one in this many handles for names that appear late: only plain and rest kinds use it."""
 
 NAMED_EIGHTHS, RESERVED_EIGHTHS = 2, 5
-"""Parts of the whole: for names that are not Mesos's own, and for what is reserved."""
+"""Shares of all handles: for names that Mesos does not define, and for reserved resources."""
 
 FREE_OF_OWN = 2
-"""Nobody has more than one for so many as are still free of a part."""
+"""A source may bind one more kind while this many times its own number is still free."""
 
 OTHERS = Kind("(other resources)", rest=True)
-"""All names that are beyond their share."""
+"""All names beyond their share."""
 
 
 @dataclass(slots=True)
 class _Share:
-    """A part of the room, and how much of it each teller took."""
+    """A share of the handles, and how many of it each source has bound."""
 
     room: int
     told: Counter[str] = field(default_factory=Counter)
@@ -260,12 +260,12 @@ class _Share:
 
 
 def _mesos_own(kind: Kind) -> bool:
-    """Whether it has a name that agents have if nobody says anything else."""
+    """Whether its name is one of the default resources of a Mesos agent."""
     return kind.name == "ports" if not kind.scalar else kind.name in {"cpus", "mem", "disk", "gpus"}
 
 
 def kind_of(resource: Resource) -> Kind:
-    """What decisions need to know of a resource."""
+    """The properties of a resource that decisions need."""
     return Kind(
         name=resource.name,
         scalar=resource.scalar,
@@ -279,7 +279,7 @@ def kind_of(resource: Resource) -> Kind:
 
 
 def _counted_for(resource: Resource, teller: str) -> str:
-    """Whose share a resource is of: who reserved it, who told of it, or else its role."""
+    """Whose share a resource counts against: its principal, else its source, else its role."""
     last = resource.reservations[-1] if resource.reservations else None
     if last is not None and last.principal:
         return f"principal {last.principal}"
@@ -287,10 +287,10 @@ def _counted_for(resource: Resource, teller: str) -> str:
 
 
 class KindTable:
-    """Kinds by handle, as one session has bound them.
+    """Kinds by handle, as bound in one session.
 
-    names: the first so many of the table's resources, which are plain, get the first handles.
-    usual: the first so many kinds are the plain ones of the first resources.
+    names: this many resources at the start of the table are plain; they get the first handles.
+    usual: this many kinds at the start are those of the first plain resources.
     """
 
     def __init__(self, table: ResourceTable, names: int) -> None:
@@ -300,7 +300,7 @@ class KindTable:
         self.begin(KINDS_USUAL)
 
     def begin(self, kinds_max: int) -> None:
-        """Begin anew, for a sidecar that keeps so many kinds apart (0: it does not say)."""
+        """Start again for a sidecar that distinguishes `kinds_max` kinds (0: not stated)."""
         self._most = kinds_max or KINDS_USUAL
         self.kinds: list[Kind] = []
         self._handle: dict[Kind, int] = {}
@@ -315,21 +315,21 @@ class KindTable:
         return len(self.kinds)
 
     def handle(self, resource: Resource) -> int:
-        """Handle of a resource's kind, bound where it was not; -1 where there is no room for it.
+        """Handle of a resource's kind, bound on first use; -1 if there is no room.
 
-        Room is kept for a rest kind of each name that was met, so only resources of more names
-        than the sidecar keeps kinds have none: those it is not told of.
+        Room is kept for a rest kind of each name seen, so only resources with more names than the
+        sidecar has kinds get none; the sidecar is not told of those.
         """
         return self._find(self._table.row(resource))
 
     def tell(self, amount: Sequence[int], teller: str) -> None:
-        """Note who was the first to tell of resources; in a row of them, those above 0."""
+        """Note the first source of the resources whose entries are above 0."""
         for row in range(self._names, len(amount)):
             if amount[row]:
                 self._teller.setdefault(row, teller)
 
     def _find(self, row: int) -> int:
-        """Handle of the kind of a row; found once, then remembered."""
+        """Handle of the kind of a row; cached."""
         if row not in self._of_row:
             self._of_row[row] = self._bind(self._table[row], self._teller.get(row, ""))
         return self._of_row[row]
@@ -340,7 +340,7 @@ class KindTable:
         rest = Kind(kind.name, scalar=kind.scalar, rest=True)
         if kind in self._handle:
             return self._handle[kind]
-        # With a name that is not Mesos's own comes the rest of its name.
+        # A name that is not Mesos's own needs a rest kind, too.
         own = _mesos_own(kind)
         new = not own and rest not in self._handle and kind.name not in self._without_rest
         share = self._reserved if own else self._named
@@ -348,8 +348,8 @@ class KindTable:
         has_share = (own and not kind.depth) or share.has_room(who, 1 + new)
         if new and not has_share:
             rest = OTHERS
-        # For each name that was met without a rest kind, one place is kept free for it. Some more
-        # places are kept for plain kinds and rests.
+        # Keep one handle free for each name without a rest kind, and spare ones for plain kinds
+        # and rests.
         without_rest = self._without_rest | ({rest.name} if rest not in self._handle else set())
         room = self._most if kind.plain else self._most - self._most // SPARE
         if has_share and len(self.kinds) + len(without_rest) < room:
@@ -357,7 +357,7 @@ class KindTable:
             if not own or kind.depth:
                 share.told[who] += 1 + new
             return self._append(kind)
-        # No room for a kind of its own: it is part of the rest, which is bound if it is not yet.
+        # No room for a kind of its own: merge it into the rest kind, bound on first use.
         if rest in self._handle:
             return self._handle[rest]
         if len(self.kinds) + len(without_rest) > self._most:
@@ -371,7 +371,7 @@ class KindTable:
         return len(self.kinds) - 1
 
     def by_kind(self, amount: Sequence[int]) -> Amount:
-        # Only plain resources: their rows are their handles.
+        # Only plain resources: rows equal handles.
         if len(amount) <= self.usual:
             return tuple(amount)
         found = [(self._find(row), value) for row, value in enumerate(amount) if value]
@@ -382,15 +382,15 @@ class KindTable:
         return tuple(kinds)
 
     def chop(self, free: Sequence[int], wanted: Sequence[int]) -> Amount:
-        """Take amounts by kind from a row of objects that may be given.
+        """Choose resources from a row of free ones to make up amounts by kind.
 
-        Whole objects first, then parts of those that can be divided; what is of a rest kind is
-        given in whole objects.
+        Whole resources come first, then parts of those that can be divided; those of a rest kind
+        are only given whole.
         """
         left = list(wanted)
         taken = [0] * len(free)
         larger = []
-        # Objects that fit are taken whole; larger ones wait until these are taken.
+        # Take what fits whole first; larger ones come after.
         for row, amount in enumerate(free):
             kind = self._of_row.get(row, -1) if amount else -1
             if not 0 <= kind < len(wanted) or not wanted[kind]:
@@ -406,16 +406,16 @@ class KindTable:
         return tuple(taken)
 
 
-# Agents as they are described before they register.
+# Agents before they register.
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """An agent to be.
+    """An agent that is going to register.
 
-    capacity: thousandths; of what is nobody's in particular, by name.
-    special: thousandths; everything else: ports, reservations, disks, revocable resources.
-    region, zone: its fault domain; empty where it has none.
+    capacity: thousandths of plain resources, by name.
+    special: thousandths of the others: ports, reservations, disks, revocable resources.
+    region, zone: its fault domain; empty if it has none.
     """
 
     hostname: str
@@ -427,6 +427,6 @@ class AgentSpec:
     capabilities: frozenset[str] = AGENT_CAPABILITIES
 
     def info(self, agent_id: str) -> AgentInfo:
-        """What it is called and like, beside its resources."""
+        """Its description, without resources."""
         where = self.region, self.zone
         return AgentInfo(agent_id, self.hostname, dict(self.attributes), *where, self.capabilities)

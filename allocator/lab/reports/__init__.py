@@ -1,4 +1,4 @@
-"""From a run to numbers and pictures.
+"""From a run to figures and plots.
 
-Begin with `run_report`. It knows runs, and not where they come from.
+Begin with `run_report`. It knows what a run is, not which experiment it belongs to.
 """

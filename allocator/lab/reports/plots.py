@@ -1,4 +1,4 @@
-"""Pictures: the looks of policies and modes, and runs over time."""
+"""Plots: styles of policies and modes, and runs over time."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,9 +15,9 @@ from allocator.core import Floats
 from allocator.lab.resources import NAMES
 from allocator.policies import POLICIES
 
-# How policies and modes look in pictures: the same everywhere.
+# Styles of policies and modes, the same in all plots.
 #
-# The first eight colours are those of Okabe and Ito, which the colour-blind tell apart.
+# The first eight colours are those of Okabe and Ito, which colour-blind readers can distinguish.
 
 COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#b8a800"),
@@ -30,21 +30,21 @@ SETTINGS: dict[Any, Any] = {
     "font.size": 9,
     "axes.grid": True,
     "grid.alpha": 0.3,
-    # The same results give the same file, byte by byte.
+    # Makes the file a function of the results, byte for byte.
     "svg.hashsalt": "mesos-allocator",
     "svg.fonttype": "none",
 }
 
 
 def colour_of(policy: str) -> str:
-    """Give a policy's colour; one that is a plugin has always the same one, too."""
+    """Give a policy's colour; a plugin's is derived from its name."""
     known = list(POLICIES)
     place = known.index(policy) if policy in known else zlib.crc32(policy.encode())
     return COLOURS[place % len(COLOURS)]
 
 
 def line_of(name: str) -> dict[str, Any]:
-    """Give colour and line style to a run whose name begins with its policy and mode.
+    """Give colour and line style to a run whose name begins with policy and mode.
 
     Examples
     --------
@@ -63,14 +63,14 @@ def bar_of(name: str) -> dict[str, Any]:
     return {"color": look["color"], "hatch": "//" if look["linestyle"] == "--" else ""}
 
 
-# Allocated CPU and memory over time, runs beside each other.
+# Allocated CPU and memory over time, one plot beside another.
 
 Series = tuple[Floats, Floats]
 
 
 @contextmanager
 def beside(path: Path, size: tuple[float, float], names: Sequence[str]) -> Iterator[list[Axes]]:
-    """Draw a PNG with one picture for each name beside each other; `size` in inches is of all."""
+    """Draw one PNG with a plot for each name, side by side; `size` in inches is of the whole."""
     with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
         figure = Figure(figsize=size, layout="constrained")
         yield [figure.add_subplot(1, len(names), place + 1) for place in range(len(names))]
@@ -78,7 +78,7 @@ def beside(path: Path, size: tuple[float, float], names: Sequence[str]) -> Itera
 
 
 def finish(axes: Axes, what: str, low: float, high: float) -> None:
-    """Name the axes of a picture over time, in percent."""
+    """Label the axes of a plot of percentages over time."""
     axes.set(xlabel="time (s)", ylabel=what, ylim=(low, high), xlim=(0, None))
     axes.legend(loc="lower left", framealpha=0.85)
 
@@ -86,17 +86,18 @@ def finish(axes: Axes, what: str, low: float, high: float) -> None:
 SMOOTH_S = 31
 
 _ENDS = 0.04
-"""What part of a run at its beginning and its end may lie below the axis: filling, running out."""
+"""Fraction of a run at each end that may lie below the axis: filling up and running out."""
 
 
 def over_time(path: Path, title: str, runs: Mapping[str, Series], kinds: Sequence[str]) -> None:
     """Draw one picture: a column for each resource, a line for each run.
 
-    The strong lines are means over half a minute, the faint ones what was allocated each second.
-    The axis begins where the strong lines need it, the first and last moments of the runs aside.
+    Strong lines are means over half a minute, faint ones the values of each second. The axis
+    begins where the strong lines need it, except in the first and last moments of the runs.
 
     path: PNG to write.
-    runs (T,) (T, R): seconds; names begin with policy and mode, which say how the lines look.
+    runs (T,) (T, R): seconds, and allocated parts; names begin with policy and mode, which
+        determine the style.
     kinds: names of the R resources.
     """
     with beside(path, (5.2 * len(kinds), 3.4), kinds) as pictures:
@@ -114,7 +115,7 @@ def over_time(path: Path, title: str, runs: Mapping[str, Series], kinds: Sequenc
 
 
 def lowest_of(lines: Iterable[Floats]) -> int:
-    """Where a percent axis begins so that lines show their range: a multiple of ten."""
+    """Where a percentage axis begins so that lines show their range: a multiple of ten."""
     low = 100.0
     for line in lines:
         cut = int(len(line) * _ENDS)
@@ -123,7 +124,7 @@ def lowest_of(lines: Iterable[Floats]) -> int:
 
 
 def smooth(values: Floats) -> Floats:
-    """Means over `SMOOTH_S` values around each; over those that there are, at the ends."""
+    """Means over `SMOOTH_S` values around each; over fewer at the ends."""
     width = min(SMOOTH_S, len(values))
     kernel = np.ones(width)
     return np.convolve(values, kernel, "same") / np.convolve(np.ones(len(values)), kernel, "same")

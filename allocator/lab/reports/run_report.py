@@ -1,4 +1,4 @@
-"""From a run to the numbers that describe it; means of several with confidence intervals."""
+"""From a run to figures that describe it; means of several with confidence intervals."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean, and half the width of its confidence interval (NaN where there is one value)."""
+    """A mean, and half the width of its confidence interval (NaN for a single value)."""
 
     mean: float
     half: float
@@ -34,9 +34,9 @@ class Interval:
         return self.mean + self.half
 
     def outcome(self, margin: float = 0.0) -> str:
-        """Say what becomes of a claim: ``holds``, ``not shown`` or ``contrary``.
+        """Judge a claim: ``holds``, ``not shown`` or ``contrary``.
 
-        margin: 0: that the mean is above zero. Else: that it is between -margin and margin.
+        margin: 0 claims a mean above zero; otherwise a mean between -margin and margin.
         """
         if margin:
             holds = max(-self.low, self.high) < margin
@@ -52,7 +52,7 @@ class Interval:
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """Mean of independent values, with its interval; values that are not there (NaN) are left out.
+    """Mean of independent values, with its interval; NaNs are left out.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def interval(values: Sequence[float]) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class RoleLevel:
-    """Dominant share of a role while it has frameworks, 0 to 1: mean and least."""
+    """Dominant share of a role while it has frameworks, 0 to 1: mean and minimum."""
 
     mean: float
     least: float
@@ -85,8 +85,8 @@ class RoleLevel:
 class Fairness:
     """How even the dominant shares of roles were.
 
-    jain, jain_least: jain's index of the shares of the roles that are there: mean over the samples,
-        and the least. 1 where there were never two.
+    jain, jain_least: Jain's index over the shares of the roles present: mean and minimum over
+        the samples; 1 if there were never two roles.
     """
 
     roles: dict[str, RoleLevel]
@@ -95,9 +95,9 @@ class Fairness:
 
 
 def fairness(samples: RoleShares, from_ms: int, to_ms: int) -> Fairness:
-    """Say how even shares were between two moments.
+    """Measure how even shares were between two moments.
 
-    from_ms, to_ms: samples of this time count; where there are none in it, all up to `to_ms`.
+    from_ms, to_ms: samples from this time count; if there are none, all samples up to `to_ms`.
     """
     time_ms = np.array(samples.time_ms)
     counted = (time_ms >= from_ms) & (time_ms <= to_ms)
@@ -116,25 +116,25 @@ def fairness(samples: RoleShares, from_ms: int, to_ms: int) -> Fairness:
     return Fairness(levels, float(np.mean(jain or [1.0])), min(jain, default=1.0))
 
 
-# From a run to the numbers that describe it.
+# From a run to figures that describe it.
 
 STEP_S = 1.0
 
 WARM_MS = 60_000
-"""Fairness is looked at from here on, when the cluster has been filled."""
+"""Fairness is measured from here on, when the cluster is full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A run in numbers.
+    """Figures of a run.
 
-    makespan_s: from the beginning until the last job has left.
-    loaded_s: until the first queue had no further job; the means and deviations are over this time.
-    mean, deviation: of the allocated part of each resource, 0 to 1, weighted by time.
-    rejected: decisions that could not be offered as they were made, by reason.
-    latency_p50_ms, latency_p99_ms: wall time from asking for a cycle to having its decisions.
+    makespan_s: from the beginning until the last job left.
+    loaded_s: until the first queue had no further job; means and deviations cover this time.
+    mean, deviation: allocated part of each resource, 0 to 1, weighted by time.
+    rejected: decisions that could not be offered as made, by reason.
+    latency_p50_ms, latency_p99_ms: wall time from requesting a cycle to its decisions.
     wait_max_s: longest time from a framework's registration to its first offer.
-    job_s: for each role: mean time from a job's registration until it has left.
+    job_s: mean time of each role's jobs, from registration to leaving.
     fairness: of the roles, from `WARM_MS` on and while the load is full.
     """
 
@@ -192,7 +192,7 @@ def figures(played: Played, policy: str, mode: str, seed: int) -> Figures:
 
 
 def _job_s(played: Played) -> dict[str, float]:
-    """Mean time of a role's jobs: all have left, so it is a difference of two means."""
+    """Mean time of each role's jobs: all have left, so it is a difference of two means."""
     begun, left = played.progress.submitted_ms, played.progress.ended_ms
     return {
         role: float(np.mean(_of(left, role)) - np.mean(_of(begun, role))) / 1000
@@ -208,7 +208,7 @@ def shares(played: Played) -> tuple[Floats, Floats]:
     """Allocated part of each resource over time.
 
     Returns (T,): seconds from the beginning; each row holds until the next.
-    Returns (T, R): 0 to 1; 0 while there is nothing of a resource.
+    Returns (T, R): 0 to 1; 0 while the cluster has none of a resource.
     """
     record = played.record
     used = np.array(record.used, float)
@@ -218,7 +218,7 @@ def shares(played: Played) -> tuple[Floats, Floats]:
 
 
 def sampled(played: Played, step_s: float = STEP_S) -> tuple[Floats, Floats]:
-    """The same as `shares`, every `step_s` until the makespan."""
+    """The same as `shares`, sampled every `step_s` until the makespan."""
     time_s, part = shares(played)
     at_s = np.arange(0.0, played.makespan_ms / 1000 + step_s, step_s)
     row = np.searchsorted(time_s, at_s, side="right") - 1
@@ -226,7 +226,7 @@ def sampled(played: Played, step_s: float = STEP_S) -> tuple[Floats, Floats]:
 
 
 def _while_loaded(played: Played) -> tuple[Floats, Floats]:
-    """Parts allocated from each moment on, and for what fraction of the loaded time they held."""
+    """Allocated parts from each moment on, and the fraction of the loaded time each one held."""
     time_s, part = shares(played)
     end_s = played.loaded_ms / 1000
     lasted = np.diff(np.minimum(np.append(time_s, max(end_s, time_s[-1])), end_s))
@@ -235,7 +235,7 @@ def _while_loaded(played: Played) -> tuple[Floats, Floats]:
 
 
 def write_json(path: Path, rows: Sequence[Figures], also: Mapping[str, object]) -> None:
-    """Write all figures, and what else belongs to the run."""
+    """Write all figures, and further data about the run."""
     text = json_text({**also, "runs": [asdict(row) for row in rows]}, indent=2)
     path.write_text(text + "\n", encoding="utf-8")
 
@@ -245,7 +245,7 @@ def write_csv(path: Path, rows: Sequence[Figures]) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write a table whose columns are those of its first row."""
+    """Write a table with the columns of the first row."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
@@ -255,7 +255,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 def write_series(
     path: Path, series: Mapping[str, tuple[Floats, Floats]], kinds: Sequence[str]
 ) -> None:
-    """Write the allocated parts over time of every run, one line for each run and second."""
+    """Write the allocated parts of every run over time: one line per run and second."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["run", "time_s", *kinds])
