@@ -1,12 +1,12 @@
-"""The crew of hostile tenants: what may be said to a Mesos master so that it does harm, as data.
+"""Hostile tenants: everything that frameworks and agents may say to harm a Mesos master, as data.
 
-Every manner stands here once, in Mesos's own terms, and is played in the simulation of module and
-core, before a sidecar process (`torture`), and before a real master where one is at hand. Beside it
-stands an honest framework, which must be served as if nobody else were there.
+Each manner of attack is described once, in Mesos's own terms. It is played in the simulation of
+module and core, against a sidecar process (`torture`), and against a real master where one is
+available. An honest framework runs beside it and must be served as if it were alone.
 
     words     what frameworks and agents may say
     crew      the manners
-    tenants   how they are played by the emulated master
+    tenants   how the emulated master plays them
 """
 
 from allocator.lab.hostile.crew import CREW as CREW

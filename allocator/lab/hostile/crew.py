@@ -1,4 +1,4 @@
-"""The crew: every manner to be hostile, by what it is about."""
+"""The crew: every manner of attack, by subject."""
 
 import math
 from collections.abc import Iterable
@@ -51,14 +51,14 @@ ODD = (
     "%s%n%x", "../../etc/passwd", "a" * 300, "\N{LINE SEPARATOR}", "--help", "-", " ", "\t",
     'label="x",evil="y"} 1', "*", "?[!a]", "framework 1", "agent 1", "role 1",
 )  # fmt: skip
-"""Each of them may stand in any text of a framework's."""
+"""Texts that any string of a framework may contain."""
 
 ODD_ROLES = (
     "$(id)", "`id`", "<b>", '">', "{{7*7}}", "\x1b[31m", "nul\x00", "\udcff", "role:1", "role%201",
     "\N{RIGHT-TO-LEFT OVERRIDE}x", "\N{LINE SEPARATOR}x", "*x", "x*", "[a", "=", ",", ";", ":", "@",
     "a=b", "a,b", "a;b:1", "a|b", "%2F", "%", "#", "...", "~", "\\", "Honest", "HONEST",
 )  # fmt: skip
-"""Mesos refuses only blanks, ``.``, ``..``, ``*`` in a path, a leading ``-`` and empty parts."""
+"""Mesos rejects only blanks, ``.``, ``..``, ``*`` in a path, a leading ``-`` and empty parts."""
 
 
 def _in_all_texts(text: str) -> Info:
@@ -140,7 +140,7 @@ def _enormous() -> list[AgentWords]:
 
 
 def _disks(*sources: str, which: Iterable[str]) -> tuple[Disk, ...]:
-    """Disks of several sources in turn, each with a profile of its own."""
+    """Disks of several sources in turn, each with its own profile."""
     return tuple(
         Disk(source, text, f"profile-{number}")
         for number, (source, text) in enumerate(zip(cycle(sources), which, strict=False))
@@ -148,7 +148,7 @@ def _disks(*sources: str, which: Iterable[str]) -> tuple[Disk, ...]:
 
 
 CREW: tuple[Manner, ...] = (
-    # Labels: what the sidecar reads of a framework, and what it does not.
+    # Labels: those that the sidecar reads, and others.
     Manner(
         "demand-overflow",
         "a demand with an exponent of seven digits, which overflows a decimal",
@@ -156,17 +156,17 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "demand-nonsense",
-        f"{len(DEMANDS)} frameworks whose demands are no numbers, or odd ones",
+        f"{len(DEMANDS)} frameworks whose demands are not numbers, or are odd ones",
         lambda: _labelled(DEMAND_LABEL, *DEMANDS),
     ),
     Manner(
         "demand-invented",
-        "a demand for 1,000 resources that nobody has",
+        "a demand for 1,000 resources that no agent has",
         lambda: _labelled(DEMAND_LABEL, _invented(1_000)),
     ),
     Manner(
         "demand-invented-by-many",
-        "200 frameworks, each with a demand for 35 other resources that nobody has",
+        "200 frameworks, each with a demand for 35 other resources that no agent has",
         lambda: _labelled(
             DEMAND_LABEL,
             *(";".join(f"odd-{each}-{n}:1" for n in range(35)) for each in range(200)),
@@ -189,25 +189,25 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "constraint-nobody",
-        "200 constraints that no agent meets, each its own",
+        "200 constraints that no agent meets, all different",
         lambda: _labelled(CONSTRAINT_LABEL, *(f"no-{n}={n};host-{n}" for n in range(200))),
     ),
     Manner(
         "constraint-nonsense",
-        "constraints that cannot be read",
+        "constraints that cannot be parsed",
         lambda: _labelled(
             CONSTRAINT_LABEL, ";", "=", "!", "!=", "a=", "=a", "a=|", "a==b", "a=\n", "\x00", "(("
         ),
     ),
     Manner(
         "preference-of-many-hosts",
-        "preferences for 10,000 hosts, under a policy that plans by them",
+        "preferences for 10,000 hosts, under a policy that uses them",
         lambda: _labelled(PREFERENCE, ";".join(f"host-{n}:{n}" for n in range(10_000))),
         policy="quincy",
     ),
     Manner(
         "preference-nonsense",
-        "preferences that cannot be read, under a policy that plans by them",
+        "preferences that cannot be parsed, under a policy that uses them",
         lambda: _labelled(PREFERENCE, ":", ";", "a", "a:nan", "a:1e999999", "a:-1", "\x00:1"),
         policy="quincy",
     ),
@@ -223,7 +223,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "labels-odd",
-        "labels with empty keys, keys given twice, and ours in other letters",
+        "labels with empty keys, duplicate keys, and ours misspelt",
         lambda: [
             Info(
                 labels=(
@@ -237,27 +237,27 @@ CREW: tuple[Manner, ...] = (
     # Names: long, empty, odd.
     Manner(
         "names-odd",
-        f"{len(ODD)} frameworks whose texts are commands, escapes, markup, no UTF-8",
+        f"{len(ODD)} frameworks whose texts are commands, escapes, markup or not UTF-8",
         lambda: map(_in_all_texts, ODD),
     ),
     Manner(
         "names-long",
-        "name, user and principal of 1 MiB each",
+        "a name, a user and a principal of 1 MiB each",
         lambda: [Info(name="n" * 2**20, user="u" * 2**20, principal="p" * 2**20)],
     ),
     Manner(
         "names-empty",
-        "name, user and principal are empty",
+        "an empty name, user and principal",
         lambda: [Info(name="", user="", principal="")],
     ),
     Manner(
         "names-alike",
-        "1,000 frameworks of one name",
+        "1,000 frameworks with the same name",
         lambda: [Info(name="honest") for _ in range(1_000)],
     ),
     Manner(
         "capabilities",
-        "all capabilities, none, and those of an old framework with several roles",
+        "all capabilities, none, and several roles without MULTI_ROLE",
         lambda: [
             Info(capabilities=("REVOCABLE_RESOURCES", "GPU_RESOURCES", "SHARED_RESOURCES",
                                "RESERVATION_REFINEMENT", "REGION_AWARE")),
@@ -269,42 +269,42 @@ CREW: tuple[Manner, ...] = (
     # Roles: long, deep, many.
     Manner(
         "roles-many",
-        "a framework of 10,000 roles",
+        "a framework with 10,000 roles",
         lambda: [Info(roles=tuple(f"r{n}" for n in range(10_000)))],
     ),
     Manner(
         "roles-more-than-fit",
-        "7 frameworks of 10,000 roles each, together more than a sidecar keeps",
+        "7 frameworks with 10,000 roles each, more than a sidecar keeps",
         lambda: [Info(roles=tuple(f"r{each}-{n}" for n in range(10_000))) for each in range(7)],
     ),
     Manner(
         "role-deep",
-        "a role of 200,000 parts",
+        "a role with 200,000 path components",
         lambda: [Info(roles=("a" + "/a" * 199_999,))],
     ),
     Manner(
         "roles-deep",
-        "200 roles of 100 parts each, none below another",
+        "200 unrelated roles with 100 path components each",
         lambda: [Info(roles=tuple(f"r{n}" + f"/{n}" * 99 for n in range(200)))],
     ),
     Manner(
         "roles-wide",
-        "a tree of 1,000 roles, of which each framework has its own leaf",
+        "a tree with 1,000 leaf roles, one framework in each",
         lambda: [Info(roles=(f"w/{a}/{b}/{c}",)) for a, b, c in product(range(10), repeat=3)],
     ),
     Manner(
         "role-long",
-        "a role of one part with 200,000 letters",
+        "a role whose only path component has 200,000 letters",
         lambda: [Info(roles=("r" * 200_000,))],
     ),
     Manner(
         "roles-odd",
-        f"{len(ODD_ROLES)} roles with odd letters",
+        f"{len(ODD_ROLES)} roles with odd characters",
         lambda: [Info(roles=ODD_ROLES)],
     ),
     Manner(
         "roles-reserved",
-        "a framework of 1,000 roles that reserves for each in which it is offered anything",
+        "a framework with 1,000 roles that makes reservations for each role with an offer",
         lambda: [Info(roles=tuple(f"r{n}" for n in range(1_000)), principal="greedy")],
         reserves=1_000,
     ),
@@ -315,7 +315,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "roles-suppressed",
-        "a framework of 2,000 roles, all of them suppressed from the beginning",
+        "a framework with 2,000 roles, all suppressed from the beginning",
         lambda: [
             Info(roles=(every := tuple(f"s{n}" for n in range(2_000))), suppressed=every),
         ],
@@ -323,49 +323,49 @@ CREW: tuple[Manner, ...] = (
     # `offer_filters`, and offer constraints.
     Manner(
         "filter-deep",
-        "a key of 100,000 parts, which is no role of the framework",
+        "a key with 100,000 path components, not a role of the framework",
         lambda: [Info(minimum={"a" + "/a" * 99_999: LITTLE})],
     ),
     Manner(
         "filter-odd-keys",
-        "keys that are no roles: empty, with empty parts, blank",
+        "keys that are not roles: empty, blank, with empty path components",
         lambda: [Info(minimum=dict.fromkeys(("", "/", "a//b", "/a", "a/", "*", " ", "."), LITTLE))],
     ),
     Manner(
         "filter-foreign-keys",
-        "10,000 keys that are no roles of the framework",
+        "10,000 keys that are not roles of the framework",
         lambda: [Info(minimum={f"foreign-{n}": LITTLE for n in range(10_000)})],
     ),
     Manner(
         "filter-of-others",
-        "keys that are roles of others, with minimums that nothing reaches",
+        "keys that are roles of other frameworks, with unreachable minimums",
         lambda: [Info(minimum={"honest": ({"cpus": 1e9},), "hostile": LITTLE})],
     ),
     Manner(
         "filter-empty-names",
-        "minimums of a resource whose name is empty",
+        "minimums of a resource with an empty name",
         lambda: [Info(minimum={"hostile": ({"": 1.0}, {"": 0.0, "cpus": 1.0}, {})})],
     ),
     Manner(
         "filter-odd-names",
-        "minimums of resources whose names are no UTF-8, or odd",
+        "minimums of resources whose names are odd or not UTF-8",
         lambda: [
             Info(minimum={"hostile": ({"\udcff": 1.0}, {"a\x00\n": 1.0}, {"x" * 9_999: 1.0})})
         ],
     ),
     Manner(
         "filter-alternatives",
-        "5,000 minimums of which any will do",
+        "5,000 alternative minimums",
         lambda: [Info(minimum={"hostile": tuple({"cpus": 1.0 + n} for n in range(5_000))})],
     ),
     Manner(
         "filter-names",
-        "a minimum of 10,000 resources that nobody has",
+        "a minimum of 10,000 resources that no agent has",
         lambda: [Info(minimum={"hostile": ({f"invented-{n}": 1.0 for n in range(10_000)},)})],
     ),
     Manner(
         "filter-roles",
-        "1,000 roles with a minimum each, of 20 alternatives",
+        "1,000 roles with 20 alternative minimums each",
         lambda: [
             Info(
                 roles=(every := tuple(f"r{n}" for n in range(1_000))),
@@ -375,7 +375,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "filter-amounts",
-        "minimums of amounts that are none, or too much",
+        "minimums whose amounts are not numbers, negative or too large",
         lambda: [
             Info(
                 minimum={"hostile": tuple({"cpus": each} for each in (NAN, INF, -1.0, 1e308, 0.0))}
@@ -384,22 +384,22 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "constraints-everywhere",
-        "offer constraints that bar a framework of 1,000 roles from every agent",
+        "offer constraints that exclude a framework with 1,000 roles from every agent",
         lambda: [Info(roles=tuple(f"r{n}" for n in range(1_000)), excludes=True)],
     ),
-    # Calls: what is said again and again.
+    # Calls, repeated.
     Manner(
-        "request-invented", "each time a REQUEST of 1,000 other resources", _one, turn=_requests
+        "request-invented", "a REQUEST of 1,000 new resources an interval", _one, turn=_requests
     ),
     Manner(
         "request-many",
-        "five REQUESTs an interval, of 60 needs with 60 resources each",
+        "5 REQUESTs an interval, each of 60 needs with 60 resources",
         _one,
         turn=_many_requests,
     ),
     Manner(
         "request-odd",
-        "REQUESTs of nothing, of empty and odd names, of no numbers",
+        "REQUESTs of nothing, of empty and odd names, of amounts that are not numbers",
         _one,
         turn=_odd_requests,
     ),
@@ -419,7 +419,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "revive-foreign",
-        "roles revived and suppressed that it is not in",
+        "a framework that revives and suppresses roles it is not in",
         _one,
         turn=lambda _interval: [
             (0, call)
@@ -429,36 +429,36 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "update-roles",
-        "50 updates an interval, each with 20 other roles",
+        "50 updates an interval, each with 20 new roles",
         _one,
         turn=_changing_roles,
     ),
     Manner(
         "update-labels",
-        "100 updates an interval, each with another demand and constraint",
+        "100 updates an interval, each with a new demand and constraint",
         _one,
         turn=_changing_labels,
     ),
     Manner(
         "update-constraints",
-        "500 roles barred from every agent and let back, 20 times an interval",
+        "500 roles excluded from every agent and readmitted, 20 times an interval",
         lambda: [Info(roles=BARRED)],
         turn=_changing_constraints,
     ),
     Manner(
         "coming-and-going",
-        "100 frameworks come each interval, and leave in the next",
+        "100 frameworks that subscribe each interval and leave in the next",
         turn=_coming_and_going,
     ),
     Manner(
         "decline-odd",
-        "offers declined for inf, nan, negative and enormous times, and for next to none",
+        "offers declined for infinite, NaN, negative, enormous and tiny durations",
         _one,
         refuse_s=(INF, NAN, -1.0, -INF, 1e308, 1e-308, 0.0),
     ),
     Manner(
         "decline-for-a-year",
-        "5 frameworks of 200 roles each, which decline all of 300 small agents for a year",
+        "5 frameworks with 200 roles each that decline 300 small agents for a year",
         lambda: [Info(roles=tuple(f"{each}/{role}" for role in MANY)) for each in range(5)],
         agents=lambda: [
             AgentWords(hostname=f"small-{n}", resources={"cpus": 1.0, "mem": 1024.0})
@@ -468,14 +468,14 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "reserve-labelled",
-        "reservations made one by one, each with a label of its own",
+        "400 thousandths of a CPU reserved one by one, each with its own label",
         lambda: [Info(roles=("hostile",), capabilities=("RESERVATION_REFINEMENT",))],
         reserves=400,
         refuse_s=(0.0,),
     ),
     Manner(
         "reserve-volumes",
-        "2,000 persistent volumes, made of what is offered, each with an id of its own",
+        "2,000 persistent volumes made from offers, each with its own id",
         lambda: [Info(capabilities=("RESERVATION_REFINEMENT",))],
         volumes=2_000,
         refuse_s=(0.0,),
@@ -483,26 +483,26 @@ CREW: tuple[Manner, ...] = (
     # Agents.
     Manner(
         "agents-enormous",
-        "1,500 agents with 2^53 of a resource each, which together no int64 holds",
+        "1,500 agents with 2^53 of a resource each, whose sum overflows an int64",
         agents=_enormous,
     ),
     Manner(
         "agents-enormous-and-owed",
-        "the same agents, and two tenants that suppress the roles to which something is guaranteed",
+        "the same agents, and two tenants that suppress roles with a guarantee",
         lambda: [Info(roles=(role,), suppressed=(role,)) for role in OWED],
         agents=_enormous,
         guarantees={role: {"cpus": 1.0, "mem": 512.0} for role in OWED},
     ),
     Manner(
         "agents-tiny",
-        "100 agents with next to nothing",
+        "100 agents with almost no resources",
         agents=lambda: [
             AgentWords(hostname=f"tiny-{n}", resources={"cpus": 0.001}) for n in range(100)
         ],
     ),
     Manner(
         "agent-invented-kinds",
-        "an agent with 2,000 resources of names that nobody else has",
+        "an agent with 2,000 resources of unique names",
         agents=lambda: [AgentWords(resources={f"invented-{n}": 1.0 for n in range(2_000)})],
     ),
     Manner(
@@ -512,7 +512,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "agents-invent-kinds",
-        "6 agents with 2,000 resources each of names that nobody else has",
+        "6 agents with 2,000 resources of unique names each",
         agents=lambda: [
             AgentWords(resources={f"invented-{each}-{n}": 1.0 for n in range(2_000)})
             for each in range(6)
@@ -520,7 +520,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "agents-reserve-to-many",
-        "6 agents that reserve CPUs to 2,000 roles each, none twice",
+        "6 agents that reserve CPUs to 2,000 roles each, all different",
         agents=lambda: [
             AgentWords(reserved={f"reserved-{each}-{n}": 1.0 for n in range(2_000)})
             for each in range(6)
@@ -528,13 +528,13 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "agent-odd-kinds",
-        "an agent with resources of odd names",
+        "an agent with resources with odd names",
         agents=lambda: [AgentWords(resources=dict.fromkeys(ODD, 1.0) | {"cpus": 1.0})],
     ),
     Manner(
         "agent-ranges",
-        "an agent of 10,000 single ports, and one whose ranges are reversed, overlap or end at"
-        " 2^63, beside 20 frameworks that are offered so many CPUs with a port each",
+        "an agent with 10,000 single ports, one whose ranges are reversed, overlap or end at 2^63,"
+        " and 20 frameworks that ask for a port with each tenth of a CPU",
         lambda: [Info(labels=((DEMAND_LABEL, "cpus:0.1;ports:1"),)) for _ in range(20)],
         agents=lambda: [
             AgentWords(ranges={"ports": SINGLE_PORTS}),
@@ -552,7 +552,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "agent-disks",
-        "agents of 500 disks each: directories, and mounts, blocks and raw disks with odd roots"
+        "agents with 500 disks each: directories, and mounts, blocks and raw disks with odd roots"
         " and ids",
         agents=lambda: [
             AgentWords(disks=_disks("PATH", which=(f"disks/{n}" for n in range(500)))),
@@ -566,7 +566,7 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "agent-attributes",
-        "an agent of 5,000 attributes, some with empty names, some twice, one of 1 MiB",
+        "an agent with 5,000 attributes, some with empty or duplicate names, one of 1 MiB",
         agents=lambda: [
             AgentWords(
                 attributes=(
@@ -586,14 +586,14 @@ CREW: tuple[Manner, ...] = (
     ),
     Manner(
         "agents-of-one-host",
-        "300 agents of one host name",
+        "300 agents with the same host name",
         agents=lambda: [AgentWords(hostname="host-0") for _ in range(300)],
     ),
     Manner(
         "agent-reregisters",
-        "an agent comes back 20 times an interval, each time with other attributes",
+        "an agent that reregisters 20 times an interval, each time with new attributes",
         agents=lambda: [AgentWords()],
         turn=_changing,
     ),
 )  # fmt: skip
-"""All of them."""
+"""All manners."""

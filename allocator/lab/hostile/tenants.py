@@ -1,8 +1,8 @@
-"""The tenants of a manner in an emulated master: as raw as the protocol lets them be.
+"""Tenants of a manner in an emulated master, with as little sanitizing as possible.
 
-A module bounds what it is told before it tells the sidecar. Here it is not bounded, so that the
-sidecar's own defence is tried: only what no message can say is left out, and a role of 200,000
-parts, of which each ancestor has a name, too.
+A real module limits what it is told before it passes it on. Here only that is left out which no
+message can carry, to try the sidecar's own limits. Deep roles are cut, too, as each of their
+ancestors has a name of its own.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ _CPUS, _DISK = Resource("cpus"), Resource("disk")
 
 
 class Tenant:
-    """One framework: it declines what it is offered, or makes reservations or volumes of it."""
+    """One framework: it declines its offers, or makes reservations or volumes from them."""
 
     def __init__(self, identity: Identity, manner: Manner) -> None:
         self.identity = identity
@@ -51,7 +51,7 @@ class Tenant:
         self._master = master
 
     def offered(self, offers: list[Offer]) -> None:
-        """Give offers back."""
+        """Decline offers, with conversions if any are due."""
         for offer in offers:
             refuse_ms = refusal_ms(self._refuse_s[next(self._answers) % len(self._refuse_s)])
             conversions = self._reservations(offer) + self._made_volumes(offer)
@@ -61,10 +61,10 @@ class Tenant:
                 self._master.decline([offer], refuse_ms)
 
     def lost(self, tasks: list[Task]) -> None:
-        """It has none."""
+        """Do nothing: it runs no tasks."""
 
     def _reservations(self, offer: Offer) -> list[Conversion]:
-        """Reservations of a thousandth of a CPU, each with a label of its own."""
+        """Reservations of a thousandth of a CPU, each with its own label."""
         there = self._master.resources_of(offer.amount).get(_CPUS, 0)
         several = min(self._reserves, there, RESERVED_AT_ONCE)
         self._reserves -= several
@@ -75,7 +75,7 @@ class Tenant:
         ]
 
     def _made_volumes(self, offer: Offer) -> list[Conversion]:
-        """Persistent volumes of a thousandth of a MiB, each with an id of its own."""
+        """Persistent volumes of a thousandth of a MiB, each with its own id."""
         there = self._master.resources_of(offer.amount).get(_DISK, 0)
         several = min(self._volumes, there, VOLUMES_AT_ONCE)
         self._volumes -= several
@@ -89,10 +89,10 @@ class Tenant:
 class Tenants:
     """All tenants of a manner, in one master.
 
-    below: a role that all of theirs are put below, as an operator's ACL would have it: so however
-        many roles they have, beside others they are one. Empty: they are what they say.
-    most: thousandths of a resource that an agent has at most. A sidecar counts no more than a
-        module says, so where books are compared the master must not have more.
+    below: a parent role for all their roles, as an operator's ACL would impose: however many
+        roles they have, they are one beside other top-level roles. Empty: none.
+    most: limit in thousandths on each resource of an agent. The sidecar caps amounts as a module
+        does, so the master must not have more where the two ledgers are compared.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Tenants:
             self._say(number, call)
 
     def depart(self) -> None:
-        """Let all of them go, wherever the master is in its life."""
+        """Remove all of them, whatever state the master is in."""
         for tenant in self._tenants:
             self._leave(tenant)
         for agent, agent_id in self._machines:
@@ -151,7 +151,7 @@ class Tenants:
                 self._exclude(tenant, excluded=call.info.excludes)
             case Request():
                 self._master.request(tenant, *map(_quantities, call.needs))
-            # A master refuses roles that are not the framework's.
+            # A master rejects roles that are not the framework's.
             case Suppress() if own >= (roles := self._paths(call.roles)):
                 self._master.suppress(tenant, sorted(roles))
             case Revive() if own >= (roles := self._paths(call.roles)):
@@ -166,7 +166,7 @@ class Tenants:
             self._exclude(tenant, excluded=True)
 
     def _exclude(self, tenant: Tenant, *, excluded: bool) -> None:
-        """Bar a framework from every agent, or no more from any; only what is new is told."""
+        """Exclude a framework from every agent, or readmit it; send only what changes."""
         handle, ledger = self._master.member(tenant).handle, self._master.ledger
         before = ledger.excluded[handle]
         places = product(sorted(ledger.frameworks[handle].roles), sorted(ledger.agents))
@@ -188,7 +188,7 @@ class Tenants:
             self._master.remove_agent(agent)
 
     def _identity(self, info: Info) -> Identity:
-        """What a framework says, as the emulated master takes it."""
+        """A framework's description, as the emulated master takes it."""
         roles = tuple(dict.fromkeys(map(self._path, info.roles[:1] if info.old else info.roles)))
         return Identity(
             name=clean(info.name),
@@ -221,7 +221,7 @@ def _quantities(amounts: Amounts) -> dict[str, int]:
 
 
 def _numbers(spans: Spans) -> int:
-    """How many numbers are in ranges, which may overlap or end before they begin."""
+    """How many numbers are in ranges, which may overlap or be reversed."""
     numbers, seen = 0, -1
     for first, last in sorted(spans):
         numbers += max(0, last - max(first - 1, seen))
@@ -230,7 +230,7 @@ def _numbers(spans: Spans) -> int:
 
 
 def _spec(words: AgentWords, most: int) -> AgentSpec:
-    """What an agent registers with, as the emulated master takes it."""
+    """An agent's registration, as the emulated master takes it."""
     special = {
         Resource(clean(name)): thousandths(each, most) for name, each in words.resources.items()
     }

@@ -1,7 +1,7 @@
 """What frameworks and agents may say to a Mesos master, in Mesos's own terms.
 
-Amounts are plain numbers here, as in Mesos: whole CPUs and MiB. A byte that is no UTF-8 stands in a
-text as Python's ``surrogateescape`` has it.
+Amounts are plain numbers as in Mesos: CPUs and MiB. Bytes that are not UTF-8 are encoded in texts
+by Python's ``surrogateescape``.
 """
 
 import math
@@ -15,7 +15,7 @@ Amounts: TypeAlias = Mapping[str, float]
 """By resource name."""
 
 Spans: TypeAlias = Sequence[tuple[int, int]]
-"""First and last numbers of ranges, in any order, as they are said."""
+"""First and last numbers of ranges, in the order sent."""
 
 REFUSE_USUAL_S = 5.0
 YEAR_S = 365.0 * 24 * 3600
@@ -25,12 +25,12 @@ YEAR_S = 365.0 * 24 * 3600
 class Info:
     """A `FrameworkInfo`.
 
-    suppressed: those of the roles in which it begins suppressed.
-    capabilities: beside MULTI_ROLE, which all have that are not `old`.
-    labels: a list in Mesos: a key may come twice.
-    minimum: its `offer_filters` by role: the amounts that an offer must reach, any one of them.
-    excludes: its offer constraints bar all of its roles from every agent.
-    old: without MULTI_ROLE, so with the first of the roles alone.
+    suppressed: roles that are suppressed from the beginning.
+    capabilities: in addition to MULTI_ROLE, which all frameworks have that are not `old`.
+    labels: a list, as in Mesos: keys may repeat.
+    minimum: its `offer_filters` by role: alternative amounts, one of which an offer must reach.
+    excludes: its offer constraints exclude all of its roles from every agent.
+    old: without MULTI_ROLE, so only with the first of its roles.
     """
 
     name: str = "hostile"
@@ -47,7 +47,7 @@ class Info:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A disk of an agent's beside its root: 1 MiB of it, so that many fit anywhere.
+    """A disk of an agent besides its root disk, of 1 MiB, so that many fit anywhere.
 
     source: ``PATH``, ``MOUNT``, ``BLOCK`` or ``RAW``.
     which: the root of the first two, the id of the others.
@@ -63,7 +63,7 @@ class AgentWords:
     """What an agent registers with.
 
     reserved: CPUs by the role that the agent's flags reserve them to.
-    ranges, sets: resources of these types by name; a set has its items.
+    ranges, sets: resources of these types by name.
     """
 
     hostname: str = "hostile"
@@ -79,47 +79,47 @@ class AgentWords:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Another framework subscribes (SUBSCRIBE); it has the next number."""
+    """Another framework subscribes (SUBSCRIBE); it gets the next number."""
 
     info: Info
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The framework is torn down (TEARDOWN)."""
+    """A framework is torn down (TEARDOWN)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The framework is something else from now on (UPDATE_FRAMEWORK)."""
+    """A framework changes its description (UPDATE_FRAMEWORK)."""
 
     info: Info
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What it needs (REQUEST)."""
+    """A framework states its needs (REQUEST)."""
 
     needs: tuple[Amounts, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Suppress:
-    """No offers in these roles; none named: in all (SUPPRESS)."""
+    """Stop offers in these roles; in all roles if none is named (SUPPRESS)."""
 
     roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Revive:
-    """Offers again in these roles; none named: in all (REVIVE)."""
+    """Resume offers in these roles; in all roles if none is named (REVIVE)."""
 
     roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Reregister:
-    """An agent comes back as something else; its number is that among the manner's."""
+    """An agent reregisters with a new description."""
 
     words: AgentWords
 
@@ -127,7 +127,7 @@ class Reregister:
 Call: TypeAlias = Join | Leave | Update | Request | Suppress | Revive | Reregister
 
 Said: TypeAlias = Sequence[tuple[int, Call]]
-"""Who says what: the number of a framework of the manner, or of an agent of it."""
+"""Pairs of a call and the number of the manner's framework or agent that makes it."""
 
 
 def _nobody() -> tuple[()]:
@@ -140,18 +140,18 @@ def _nothing(_interval: int) -> Said:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """One way to be hostile.
+    """One manner of attack.
 
-    name, does: what it is called, and one line of what it does.
+    name, does: its name, and a description of one line.
     frameworks, agents: those that register at the beginning.
-    turn: what is said in the interval of this number, from 0.
-    refuse_s: the filters that offers are declined with, one after the other.
-    reserves: so many CPUs of the first offers are reserved one thousandth at a time, each with
-        another label, before the rest is declined; 0: offers are declined.
-    volumes: so many persistent volumes are made of the first offers in the same way, of a
-        thousandth of a MiB of disk each.
-    guarantees: by role, what an operator has guaranteed to it before they come.
-    policy, mode: of those that the sidecar has, such as read what is said.
+    turn: the calls of an interval, by its number from 0.
+    refuse_s: durations of the filters on declined offers, used in turn.
+    reserves: reserve this many thousandths of a CPU one by one, each with another label, before
+        declining the rest.
+    volumes: make this many persistent volumes in the same way, of a thousandth of a MiB of disk
+        each.
+    guarantees: quota guarantees by role, set before they register.
+    policy, mode: those of the sidecar that are affected by what is said.
     """
 
     name: str
@@ -168,19 +168,19 @@ class Manner:
 
 
 def clean(text: str) -> str:
-    """What a text is once each byte that is no UTF-8 was replaced, as a module does."""
+    """Replace bytes that are not UTF-8, as a module does."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def thousandths(amount: float, most: int = AMOUNT_MAX) -> int:
-    """An amount as the protocol has it, cut to what it takes; nothing where it makes no sense."""
+    """An amount for the protocol, cut to its range; 0 if it is negative or not a number."""
     if math.isnan(amount) or amount <= 0:
         return 0
     return most if amount * 1000 >= most else round(amount * 1000)
 
 
 def refusal_ms(seconds: float) -> int:
-    """What a module makes of `Filters.refuse_seconds`.
+    """Convert `Filters.refuse_seconds` as a module does.
 
     Examples
     --------
