@@ -1,4 +1,4 @@
-"""Models of frameworks: what they do with offers.
+"""Models of frameworks: how they respond to offers.
 
-Begin with `base`: what a framework is told, and may answer. Of a master they know `Master` alone.
+Begin with `base`, the interface. Of a master they know only the protocol `Master`.
 """

@@ -1,7 +1,7 @@
-"""Simulated frameworks: what they are told, and what they may answer.
+"""Interfaces of simulated frameworks and of the master they talk to.
 
-A framework is a set of reactions. It never sees the ledger: it knows its offers and its tasks, as a
-scheduler that talks to Mesos does.
+A framework is a set of callbacks. Like a Mesos scheduler it never sees the ledger, only its offers
+and tasks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from allocator.lab.event_heap import EventHeap
 from allocator.lab.resources import Amount, Resource
 
 REFUSE_DEFAULT_MS = 5_000
-"""Mesos's `Filters.refuse_seconds` where a framework sends none."""
+"""Mesos's default of `Filters.refuse_seconds`."""
 
 Quantities = dict[str, int]
 """Thousandths by resource name."""
@@ -22,16 +22,16 @@ Quantities = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a framework says of itself when it subscribes.
+    """What a framework states when it subscribes.
 
-    demand: thousandths; needs of one task, put on the label that the sidecar reads; empty: not
-        said.
-    allowed: for each attribute named here, the values that an agent may have.
-    capabilities: beside MULTI_ROLE.
-    minimum: thousandths; by role: what an offer must reach at least, any one of them; nothing: any
+    demand: thousandths that one task needs, sent in the label that the sidecar reads; empty: none
+        is sent.
+    allowed: values that an agent may have, for each attribute named.
+    capabilities: in addition to MULTI_ROLE.
+    minimum: thousandths by role: alternative amounts, one of which an offer must reach; empty: any
         offer will do.
     several_roles: whether it has the capability MULTI_ROLE; without it `roles` is one.
-    more_labels: beside those of its demand and of what it allows.
+    more_labels: in addition to those of `demand` and `allowed`.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Identity:
 
     @property
     def announced(self) -> frozenset[str]:
-        """Its capabilities, as it tells the master."""
+        """Its capabilities, as the master sees them."""
         return self.capabilities | ({"MULTI_ROLE"} if self.several_roles else set())
 
     def labels(self) -> dict[str, str]:
@@ -85,7 +85,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """An operation: what of an offer is turned into what (reserve, create, grow, ...)."""
+    """An operation on an offer, such as reserve or create: the resources before and after."""
 
     consumed: Mapping[Resource, int]
     converted: Mapping[Resource, int]
@@ -97,19 +97,19 @@ class Master(Protocol):
     event_heap: EventHeap
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
-        """Thousandths by name as a row of the plain resources."""
+        """Convert thousandths by name into a row of the plain resources."""
 
     def resources_of(self, amount: Amount) -> dict[Resource, int]:
-        """A row by resource, without zeros."""
+        """Convert a row into amounts by resource, without zeros."""
 
     def row(self, amounts: Mapping[Resource, int]) -> Amount:
-        """Thousandths by resource as a row."""
+        """Convert thousandths by resource into a row."""
 
     def path(self, role: int) -> str:
         """Path of a role."""
 
     def attributes(self, agent: int) -> Mapping[str, str]:
-        """The attributes of an agent, as each of its offers shows them."""
+        """Attributes of an agent, which each of its offers carries."""
 
     def accept(
         self,
@@ -118,19 +118,19 @@ class Master(Protocol):
         refuse_ms: int,
         conversions: Sequence[Conversion] = (),
     ) -> list[Task]:
-        """Carry operations out, then launch one task for each amount; the rest is declined."""
+        """Apply the conversions, launch one task for each amount, and decline the rest."""
 
     def decline(self, offers: Sequence[Offer], refuse_ms: int) -> None:
-        """Give offers back."""
+        """Return offers unused."""
 
     def end(self, task: Task) -> None:
-        """A task ends; its resources come back."""
+        """End a task and recover its resources."""
 
     def suppress(self, framework: "Framework", roles: Sequence[str] = ()) -> None:
-        """No more offers in these roles; none named: in all."""
+        """Stop offers in these roles; in all roles if none is named."""
 
     def revive(self, framework: "Framework", roles: Sequence[str] = ()) -> None:
-        """Offers again in these roles, and none of the filters; none named: in all."""
+        """Resume offers in these roles, without filters; in all roles if none is named."""
 
     def unsubscribe(self, framework: "Framework") -> None:
         """Leave for good."""
@@ -138,33 +138,33 @@ class Master(Protocol):
     def answer_inverse_offer(
         self, framework: "Framework", agent: int, *, accept: bool, refuse_ms: int
     ) -> None:
-        """Say whether it leaves an agent."""
+        """Accept or decline an inverse offer for an agent."""
 
 
 class Framework(Protocol):
-    """The reactions of a framework."""
+    """Callbacks of a framework."""
 
     identity: Identity
 
     def subscribed(self, master: Master) -> None:
-        """It is registered, for the first time or again."""
+        """Called when it is registered, for the first time or again."""
 
     def offered(self, offers: list[Offer]) -> None:
-        """Offers of one cycle, those that are still live; each must be answered."""
+        """Called with the live offers of one cycle; each must be answered."""
 
     def lost(self, tasks: list[Task]) -> None:
-        """These tasks are gone, with their agent."""
+        """Called when tasks are lost with their agent."""
 
 
 @runtime_checkable
 class Leaver(Protocol):
-    """A framework that takes inverse offers."""
+    """A framework that responds to inverse offers."""
 
     def asked_to_leave(self, agent: int) -> None:
-        """An agent is wanted for others; it is to be answered."""
+        """Called with an inverse offer for an agent; it must be answered."""
 
 
 def fit(available: Amount, need: Amount) -> int:
-    """How many times the need fits; at least one resource must be needed."""
+    """How many times the need fits; it must be positive for at least one resource."""
     both = zip_longest(available, need, fillvalue=0)
     return min(a // n for a, n in both if n > 0)

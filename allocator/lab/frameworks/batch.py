@@ -1,4 +1,4 @@
-"""A job as a framework: tasks of several sizes, gangs, whole offers, and an end by cancellation."""
+"""Batch jobs as frameworks: tasks of several sizes, gangs, whole offers, and cancellation."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class Work:
     """Tasks of one size.
 
     need: thousandths
-    durations_ms: one for each task, in the order in which they are launched.
+    durations_ms: one for each task, in launch order.
     """
 
     need: Quantities
@@ -48,12 +48,12 @@ class Wanted:
 class Manner:
     """How a job deals with its offers.
 
-    gang: so many tasks begin together or not at all; those that a gang has lost, too.
-    holds_ms: how long offers are kept while a gang is not complete.
-    greedy: it keeps the whole of each offer that it takes, runs as many tasks in it as fit, and
-        gives it back when it has nothing left to run there.
-    refuse_ms: filter on what it cannot use.
-    cancelled_after_ms: it leaves so long after it came, whatever runs.
+    gang: launch this many tasks together or not at all, also when tasks were lost.
+    holds_ms: how long to hold offers while a gang is incomplete.
+    greedy: take offers whole, run as many tasks in each as fit, and return it when no task is left
+        to run there.
+    refuse_ms: filter on unused resources.
+    cancelled_after_ms: leave at this age, even if tasks run.
     """
 
     gang: int = 1
@@ -64,7 +64,7 @@ class Manner:
 
 
 class Run(NamedTuple):
-    """A task of the job that runs; its number is that in the order in which tasks were wanted."""
+    """A running task of the job; numbers follow the order in which tasks were wanted."""
 
     number: int
     task: Wanted
@@ -73,10 +73,10 @@ class Run(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A task of Mesos: it runs one task of the job, or, where whole offers are kept, several.
+    """A Mesos task: it runs one task of the job, or several if offers are taken whole.
 
     size: what one of them needs.
-    lanes: how many it began with.
+    lanes: how many it started with.
     """
 
     size: Amount
@@ -85,16 +85,16 @@ class Place:
 
 
 Launch = tuple[Amount, Amount, int]
-"""Of a task of Mesos: the size of what runs in it, what it takes, and how many may run in it."""
+"""A Mesos task to launch: size of the tasks inside, total amount, limit on tasks inside."""
 
 
 class BatchJob:
     """A job that leaves after its last task, or when it is cancelled.
 
-    It suppresses offers while nothing waits. Tasks that are lost with their agent run again.
+    It suppresses offers while no task waits. Tasks lost with their agent run again.
 
     left: called once when the framework has left; with whether it was cancelled.
-    started: called once when its first task begins.
+    started: called once when the first task starts.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class BatchJob:
         self._work = work
         self._left = left
         self._started: Callable[[], None] | None = started
-        # By size, the next one in front; each with its number.
+        # Numbered tasks by size, in order.
         self._waiting: dict[Amount, deque[tuple[int, Wanted]]] = {}
         self._number = count()
         self._unfinished = sum(len(each.durations_ms) for each in work)
@@ -120,11 +120,11 @@ class BatchJob:
 
     @property
     def waits(self) -> bool:
-        """Whether tasks that are wanted have not begun."""
+        """Whether tasks wait to be launched."""
         return bool(self._waiting)
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master, and plan the cancellation."""
+        """Remember the master, and schedule the cancellation."""
         self._master = master
         for each in self._work:
             tasks = map(Wanted, repeat(each.need), repeat(0), each.durations_ms)
@@ -135,7 +135,7 @@ class BatchJob:
             master.event_heap.after(after_ms, partial(self._leave, cancelled=True))
 
     def offered(self, offers: list[Offer]) -> None:
-        """Launch what fits and waits; decline the rest, or hold it for a gang."""
+        """Launch waiting tasks that fit; decline the rest, or hold it for a gang."""
         if self.manner.gang > 1 and self.waits:
             self._hold(offers)
         else:
@@ -144,7 +144,7 @@ class BatchJob:
             self._master.suppress(self)
 
     def lost(self, tasks: list[Task]) -> None:
-        """Run them again, from their beginning."""
+        """Queue them again, to run from the beginning."""
         had_none = not self.waits
         for task in tasks:
             place = self.running.pop(task)
@@ -153,7 +153,7 @@ class BatchJob:
         if had_none and self.waits:
             self._master.revive(self)
 
-    # Tasks one by one.
+    # Single tasks.
 
     def _take(self, offers: list[Offer]) -> None:
         useless = []
@@ -167,10 +167,10 @@ class BatchJob:
             self._master.decline(useless, self.manner.refuse_ms)
 
     def _fitting(self, offer: Offer) -> list[Launch]:
-        """Each task that fits, in the order in which they are wanted."""
+        """Each task that fits, in the order in which they were wanted."""
         free, launches = offer.amount, []
         taken = dict.fromkeys(self._waiting, 0)
-        # Tasks of one size stand in one queue: one that does not fit says it of all of them.
+        # Tasks of one size share a queue: if one does not fit, none of them does.
         fronts = [(queue[0][0], size) for size, queue in self._waiting.items()]
         heapify(fronts)
         while fronts:
@@ -185,7 +185,7 @@ class BatchJob:
         return launches
 
     def _whole(self, offer: Offer) -> list[Launch]:
-        """The whole offer, for as many tasks of the first size as fit."""
+        """The whole offer, for as many tasks as fit of the first size that fits."""
         sizes = sorted(self._waiting, key=lambda size: self._waiting[size][0][0])
         fitting = ((size, fit(offer.amount, size)) for size in sizes)
         return [(size, offer.amount, lanes) for size, lanes in fitting if lanes][:1]
@@ -193,7 +193,7 @@ class BatchJob:
     # Gangs.
 
     def _hold(self, offers: list[Offer]) -> None:
-        """Keep the offers, and launch the gangs that are complete."""
+        """Hold the offers, and launch complete gangs."""
         self._held = [offer for offer in self._held if offer.live] + offers
         ((size, queue),) = self._waiting.items()
         while queue and self._begin_gang(size, len(queue) % self.manner.gang or self.manner.gang):
@@ -220,13 +220,13 @@ class BatchJob:
         return True
 
     def _give_up(self, offers: list[Offer]) -> None:
-        """Decline offers that were kept long enough."""
+        """Decline offers that were held long enough."""
         over = [offer for offer in offers if offer.live and offer in self._held]
         if over and not self._gone:
             self._held = [offer for offer in self._held if offer not in over]
             self._master.decline(over, self.manner.refuse_ms)
 
-    # How tasks run.
+    # Running tasks.
 
     def _launch(self, offer: Offer, launches: Sequence[Launch]) -> None:
         amounts = [amount for _, amount, _ in launches]
@@ -241,7 +241,7 @@ class BatchJob:
                 self._begin(task, place)
 
     def _begin(self, task: Task, place: Place) -> None:
-        """Begin the next task of a place's size."""
+        """Start the next task of a place's size."""
         queue, heap = self._waiting[place.size], self._master.event_heap
         run = Run(*queue.popleft(), heap.now_ms)
         if not queue:
@@ -266,7 +266,7 @@ class BatchJob:
             self._leave(cancelled=False)
 
     def _finished(self, task: Task, place: Place, run: Run) -> None:
-        """Take note that a task of the job has ended, which was part of one of Mesos."""
+        """Hook: a task of the job, part of a Mesos task, has ended."""
 
     def _leave(self, *, cancelled: bool) -> None:
         if not self._gone:
@@ -276,11 +276,11 @@ class BatchJob:
 
 
 class TaskQueue(BatchJob):
-    """So many equal tasks, each of which gives back what it used. Asked to leave an agent it does.
+    """Equal tasks, each of which returns its resources. It leaves an agent when asked to.
 
     need: thousandths
-    durations_ms: one for each task, in the order in which they are launched.
-    refuse_ms: filter on what it cannot use.
+    durations_ms: one for each task, in launch order.
+    refuse_ms: filter on unused resources.
     left: called once when the framework has left.
     """
 
@@ -297,7 +297,7 @@ class TaskQueue(BatchJob):
         super().__init__(identity, work, Manner(refuse_ms=refuse_ms), lambda _cancelled: left())
 
     def asked_to_leave(self, agent: int) -> None:
-        """Kill what runs there, to be run again elsewhere."""
+        """Kill its tasks there, and queue them again."""
         self._master.answer_inverse_offer(self, agent, accept=True, refuse_ms=0)
         tasks = [task for task in self.running if task.agent == agent]
         for task in tasks:
@@ -307,15 +307,15 @@ class TaskQueue(BatchJob):
 
 
 class RecordedFramework(BatchJob):
-    """Wants again what it ran before, each task at its moment, in one role.
+    """A framework that repeats recorded tasks in one role, each at its time.
 
-    A task that is lost with its agent is wanted once more, behind the others.
+    A task lost with its agent is queued again, behind the others.
 
-    ran: called with each task that ended, what it held, and when it had begun.
+    ran: called with each task that ended, what it held, and when it started.
     left: called once when the framework has left.
-    refuse_ms: filter on what it cannot use.
-    keeps_whole: it keeps the whole of each offer in which a task fits, until no task is left to run
-        there; all its tasks have one size.
+    refuse_ms: filter on unused resources.
+    keeps_whole: take offers whole if a task fits, until no task is left to run there; all tasks
+        then have one size.
     """
 
     def __init__(
@@ -335,19 +335,19 @@ class RecordedFramework(BatchJob):
         self._unfinished = len(tasks)
 
     def unended(self) -> list[tuple[Wanted, int]]:
-        """List the tasks that wait, and those that run with when they began; -1: not yet."""
+        """List waiting and running tasks with their start times; -1: not started."""
         waiting = [(task, -1) for queue in self._waiting.values() for _, task in queue]
         return waiting + [run[1:] for place in self.running.values() for run in place.running]
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master, and plan when each task is wanted."""
+        """Remember the master, and schedule when each task is wanted."""
         super().subscribed(master)
         now_ms = master.event_heap.now_ms
         for task in self._tasks:
             master.event_heap.at(max(task.wanted_ms, now_ms), partial(self._want, task))
 
     def lost(self, tasks: list[Task]) -> None:
-        """Run them again, from their beginning."""
+        """Queue them again, to run from the beginning."""
         for begun in tasks:
             for run in self.running.pop(begun).running:
                 self._want(run.task)
@@ -360,7 +360,7 @@ class RecordedFramework(BatchJob):
             self._master.revive(self)
 
     def _finished(self, task: Task, place: Place, run: Run) -> None:
-        """Tell what it held: of an offer that was kept whole an equal part."""
+        """Report what it held: an equal part of an offer taken whole."""
         held = run.task.need
         if self.manner.greedy:
             whole = self._master.resources_of(task.amount)

@@ -27,7 +27,7 @@ from allocator.lab.frameworks.base import (
 )
 from allocator.lab.resources import Amount, Resource
 
-# What an operator sets about Spark on Mesos, and what follows from it [1].
+# Spark's settings on Mesos, and what follows from them [1].
 
 OVERHEAD_PART = 0.1
 OVERHEAD_LEAST_MIB = 384
@@ -35,12 +35,12 @@ OVERHEAD_LEAST_MIB = 384
 
 @dataclass(frozen=True, slots=True)
 class DynamicAllocation:
-    """How Spark asks for executors and gives them up (``spark.dynamicAllocation.*``).
+    """When Spark requests and releases executors (``spark.dynamicAllocation.*``).
 
-    least, most: ``minExecutors``, with which it begins, and ``maxExecutors``.
-    backlog_ms: ``schedulerBacklogTimeout``: tasks wait so long before more are asked for: one, then
-        two, then four more, and so on.
-    idle_ms: ``executorIdleTimeout``: then an executor is given up.
+    least, most: ``minExecutors``, also the initial number, and ``maxExecutors``.
+    backlog_ms: ``schedulerBacklogTimeout``: while tasks wait, more executors are requested at this
+        interval: one, then two, then four more, and so on.
+    idle_ms: ``executorIdleTimeout``: an executor idle for this long is released.
     """
 
     least: int = 0
@@ -53,18 +53,18 @@ class DynamicAllocation:
 class SparkSettings:
     """Settings of a job, with Spark's defaults.
 
-    executor_cores: ``spark.executor.cores``; None: an executor takes all the cores of its offer.
+    executor_cores: ``spark.executor.cores``; None: an executor takes all cores of its offer.
     executor_memory_mib: ``spark.executor.memory``.
     memory_overhead_mib: ``spark.mesos.executor.memoryOverhead``; None: a tenth of the memory, and
         at least 384.
-    cores_max: ``spark.cores.max``; None: all that it is offered.
-    gpus_max: ``spark.mesos.gpus.max``. An executor takes all the GPUs of its offer up to that, and
-        starts without one where there is none.
-    constraints: ``spark.mesos.constraints``: values that an attribute may have; none: it must be
-        there.
+    cores_max: ``spark.cores.max``; None: no limit.
+    gpus_max: ``spark.mesos.gpus.max``. An executor takes all GPUs of its offer up to this limit,
+        and also starts without any.
+    constraints: ``spark.mesos.constraints``: allowed values of an attribute; none: it must be
+        present.
     fixed_port: whether a port is set (``spark.blockManager.port``): then one executor an agent.
     reject_ms, reject_unmet_ms, reject_at_maximum_ms: ``spark.mesos.rejectOfferDuration``, and the
-        two ``For...`` that it is the default of.
+        two ``For...`` settings that default to it.
     dynamic: ``spark.dynamicAllocation.enabled``.
     mesos_executor_cores: thousandths; ``spark.mesos.mesosExecutor.cores``, in fine-grained mode.
     shutdown_timeout_ms: ``spark.mesos.coarse.shutdownTimeout``.
@@ -86,7 +86,7 @@ class SparkSettings:
 
     @property
     def memory(self) -> int:
-        """What an executor takes of the agent's memory, in thousandths of a MiB."""
+        """Memory of an executor with its overhead, in thousandths of a MiB."""
         overhead = self.memory_overhead_mib
         if overhead is None:
             overhead = max(int(OVERHEAD_PART * self.executor_memory_mib), OVERHEAD_LEAST_MIB)
@@ -94,49 +94,49 @@ class SparkSettings:
 
     @property
     def maximum(self) -> int | None:
-        """Cores that the job takes at most: a whole number of the smallest executors."""
+        """Limit on the job's cores: a multiple of an executor's cores."""
         if self.cores_max is None:
             return None
         return self.cores_max - self.cores_max % (self.executor_cores or 1)
 
     @property
     def executor(self) -> Quantities:
-        """The demand vector that an operator would state for the job, if it has one."""
+        """Demand vector of one executor; empty if its cores are not fixed."""
         if self.executor_cores is None:
             return {}
         return {"cpus": self.executor_cores * MILLI, "mem": self.memory}
 
     @property
     def refuse_unmet_ms(self) -> int:
-        """How long an agent whose attributes do not match is refused."""
+        """Filter duration for an agent whose attributes do not match."""
         return self.reject_ms if self.reject_unmet_ms is None else self.reject_unmet_ms
 
     @property
     def refuse_at_maximum_ms(self) -> int:
-        """How long offers are refused once the job has all its cores."""
+        """Filter duration once the job has all its cores."""
         return self.reject_ms if self.reject_at_maximum_ms is None else self.reject_at_maximum_ms
 
     def accepts(self, attributes: Mapping[str, str]) -> bool:
-        """Whether an agent's attributes meet the constraints; all of them are texts here."""
+        """Whether an agent's attributes, all of type text, meet the constraints."""
         return all(
             name in attributes and (not values or attributes[name] in values)
             for name, values in self.constraints.items()
         )
 
     def identity(self, name: str, role: str) -> Identity:
-        """How Spark registers: in one role, with no label, and for GPUs where it may take some."""
+        """Spark's registration: one role, no label, and GPU_RESOURCES if it may take GPUs."""
         gpus = frozenset({"GPU_RESOURCES"}) if self.gpus_max else frozenset()
         return Identity(name, (role,), capabilities=gpus, several_roles=False)
 
 
-# The work of a Spark job: stages of tasks, each of which begins when the one before is done.
+# Work of a Spark job: stages of tasks, each of which begins when the previous one is done.
 
 
 class Stages:
-    """Tasks that wait, and how many run.
+    """Waiting tasks, and the number of running ones.
 
-    waiting: durations in ms of the tasks of this stage that nobody took yet, the next one last.
-    done: all tasks of all stages are.
+    waiting: durations in ms of this stage's tasks that are not started, the next one last.
+    done: all tasks of all stages are done.
     """
 
     def __init__(self, stages_ms: Sequence[Sequence[int]]) -> None:
@@ -152,17 +152,17 @@ class Stages:
         return len(self.waiting) + self.running
 
     def take(self) -> int:
-        """Begin the next task that waits; gives its duration in ms."""
+        """Start the next task; gives its duration in ms."""
         self.running += 1
         return self.waiting.pop()
 
     def finish(self) -> bool:
-        """A task is done; True where that ends its stage."""
+        """Mark a task as done; True if that ends its stage."""
         self.running -= 1
         return self._next()
 
     def lose(self, durations_ms: Sequence[int]) -> None:
-        """Tasks are gone with what ran them, and wait again."""
+        """Queue lost tasks again."""
         self.running -= len(durations_ms)
         self.waiting += durations_ms
 
@@ -176,13 +176,13 @@ class Stages:
         return True
 
 
-# What Spark reads in an offer, and what it takes of it.
+# How Spark reads and uses an offer.
 
 
 class OpenOffer:
-    """What is left of an offer while executors are placed on it.
+    """The rest of an offer while executors are placed on it.
 
-    Amounts of one name add up, whatever role they are reserved to, as Spark adds them.
+    Like Spark it adds up amounts of one name, whatever role they are reserved to.
     """
 
     def __init__(self, master: Master, offer: Offer) -> None:
@@ -192,14 +192,14 @@ class OpenOffer:
         self.taken: list[Amount] = []
 
     def amount(self, name: str) -> int:
-        """What is left of a resource, in thousandths."""
+        """The rest of a resource, in thousandths."""
         return sum(amount for each, amount in self._left.items() if each.name == name)
 
     def whole(self, name: str) -> int:
         return self.amount(name) // MILLI
 
     def take(self, **wanted: int) -> None:
-        """Take amounts by name, in thousandths, from the first resources that have some."""
+        """Take amounts by name, in thousandths, from the first resources of that name."""
         taken: dict[Resource, int] = {}
         for name, amount in wanted.items():
             missing = amount
@@ -231,27 +231,26 @@ def open_matching(
 
 # Spark on Mesos in coarse-grained mode [2].
 #
-# Each job is a framework of its own. Offers are split by the constraints; those that do not match
-# are declined for ``rejectOfferDurationForUnmetConstraints``. On the others executors are placed
-# one by one, round-robin, while any fits. What is offered beyond is declined: for
-# ``rejectOfferDurationForReachedMaxCores`` where the job has all its cores, else with Mesos's
-# default of 5 s, and so is everything while the job has as many executors as dynamic allocation
-# asks for, or is stopping. An executor that ends makes the driver revive its offers, also those of
-# a job that is stopping: so every filter is gone, and a round of offers is made for nothing. Spark
-# never suppresses offers.
+# Each job is a framework of its own. Offers whose agents do not meet the constraints are declined
+# for ``rejectOfferDurationForUnmetConstraints``. On the others executors are placed one by one,
+# round-robin, while any fits. The rest is declined: for ``rejectOfferDurationForReachedMaxCores``
+# if the job has all its cores, else for Mesos's default of 5 s. So is everything while the job has
+# as many executors as dynamic allocation wants, or is stopping. When an executor ends, the driver
+# revives its offers, even if the job is stopping: that removes every filter, and causes a useless
+# round of offers. Spark never suppresses offers.
 #
-# Left out, for nothing here needs it: data locality (``spark.locality.wait``), and agents on which
-# executors fail.
+# Not modelled, as nothing here needs it: data locality (``spark.locality.wait``), and agents on
+# which executors fail.
 
 UNBOUNDED = 2**31
 
 
 @dataclass(slots=True, eq=False)
 class Executor:
-    """An executor that runs.
+    """A running executor.
 
-    idle: tasks that it could run more at once; 0 before it has started.
-    running: duration in ms of each task that it runs, by a number of its own.
+    idle: free task slots; 0 before it has started.
+    running: duration in ms of each running task, by ticket.
     idle_since_ms: since when it runs nothing.
     ending: it was asked to stop.
     """
@@ -266,11 +265,11 @@ class Executor:
 
 
 class ExecutorPool(Framework):
-    """What drivers in coarse-grained mode have in common: executors that pull tasks.
+    """The common part of coarse-grained drivers: executors that pull tasks.
 
     stages_ms: durations of the tasks of each stage, on one core.
     start_ms: from the launch of an executor until it takes tasks.
-    stop_ms: how long executors take to stop, drawn from in turn.
+    stop_ms: how long executors take to stop, used in turn.
     left: called once when the framework has left.
     """
 
@@ -306,7 +305,7 @@ class ExecutorPool(Framework):
             self._pull(executor)
 
     def _pull(self, executor: Executor) -> None:
-        """Let the executor take tasks until it is full, or the job is over."""
+        """Let the executor take tasks until it is full or none wait; stop when the job is done."""
         while executor.idle and self.stages.waiting and not executor.ending:
             duration_ms = self.stages.take()
             executor.idle -= 1
@@ -329,16 +328,16 @@ class ExecutorPool(Framework):
             self._pull(each)
 
     def _forget(self, tasks: Sequence[Task]) -> None:
-        """Give back to the queue what ran on executors that are gone."""
+        """Queue the tasks of lost executors again."""
         for task in tasks:
             self.stages.lose(list(self.executors.pop(task).running.values()))
 
     def _stop(self) -> None:
-        """The job is done: end the executors."""
+        """Stop the executors: the job is done."""
         raise NotImplementedError
 
     def _end_in_turn(self, executor: Executor, number: int) -> None:
-        """Ask an executor to stop; it takes its time, which is that of this number."""
+        """Ask an executor to stop; the number selects how long it takes."""
         delay_ms = self._stop_ms[number % len(self._stop_ms)]
         self._master.event_heap.after(delay_ms, partial(self._ended_itself, executor))
 
@@ -349,7 +348,7 @@ class ExecutorPool(Framework):
             self._executor_ended()
 
     def _executor_ended(self) -> None:
-        """The driver hears of it."""
+        """Hook: the driver learns that an executor ended."""
         raise NotImplementedError
 
     def _leave(self) -> None:
@@ -380,15 +379,15 @@ class CoarseSpark(ExecutorPool):
         self.settings = settings
         dynamic = settings.dynamic
         self.target = dynamic.least if dynamic else UNBOUNDED
-        """Executors that the job wants at most."""
+        """Limit on the executors that the job wants."""
         self._more = 1
         self._started: Callable[[], None] | None = started
         self._ended = count()
 
-    # What the master tells.
+    # Callbacks from the master.
 
     def subscribed(self, master: Master) -> None:
-        """Remember the master; begin to ask for executors. A job without tasks is over."""
+        """Remember the master; start dynamic allocation. A job without tasks stops at once."""
         super().subscribed(master)
         if self.stages.done:
             self.stopping = True
@@ -397,7 +396,7 @@ class CoarseSpark(ExecutorPool):
             self._master.event_heap.after(self.settings.dynamic.backlog_ms, self._adjust)
 
     def offered(self, offers: list[Offer]) -> None:
-        """Launch executors round-robin over the offers that match; decline the others."""
+        """Launch executors round-robin over matching offers; decline the others."""
         if self.stopping or len(self.executors) >= self.target:
             self._master.decline(offers, REFUSE_DEFAULT_MS)
             return
@@ -420,13 +419,13 @@ class CoarseSpark(ExecutorPool):
             self._master.decline(useless, refuse_ms)
 
     def lost(self, tasks: list[Task]) -> None:
-        """Executors are gone with their agent: run their tasks again."""
+        """Run the tasks of executors lost with their agent again."""
         self._forget(tasks)
         self._executor_ended()
         for executor in list(self.executors.values()):
             self._pull(executor)
 
-    # How executors are placed.
+    # Placement.
 
     def _cores(self) -> int:
         return sum(executor.cores for executor in self.executors.values())
@@ -454,7 +453,7 @@ class CoarseSpark(ExecutorPool):
         return planned
 
     def _cores_on(self, offer: OpenOffer, left: int) -> int:
-        """Cores of an executor on what is left of an offer; 0 where none can be started."""
+        """Cores of an executor on the rest of an offer; 0 if none can start there."""
         there = offer.whole("cpus")
         fixed = self.settings.executor_cores
         cores = min(there, left) if fixed is None else fixed
@@ -467,10 +466,10 @@ class CoarseSpark(ExecutorPool):
             return False
         return bool(plan) or any(task.agent == offer.offer.agent for task in self.executors)
 
-    # How executors come and go.
+    # Dynamic allocation and shutdown.
 
     def _adjust(self) -> None:
-        """Ask for more executors while tasks wait, for fewer when they do not; end idle ones."""
+        """Want more executors while tasks wait, fewer when none do; end idle ones."""
         dynamic = self.settings.dynamic
         assert dynamic is not None
         if self.stopping:
@@ -495,13 +494,13 @@ class CoarseSpark(ExecutorPool):
         self._end_in_turn(executor, next(self._ended))
 
     def _executor_ended(self) -> None:
-        """The driver hears of it: it wants offers again, whatever it refused before."""
+        """Revive offers: Spark's driver then removes every filter."""
         self._master.revive(self)
         if self.stopping and not self.executors:
             self._leave()
 
     def _stop(self) -> None:
-        """The job is done: end the executors, and wait for them, but not for ever."""
+        """End the executors, and wait for them until the shutdown timeout."""
         for executor in list(self.executors.values()):
             self._end(executor)
         wait_ms = self.settings.shutdown_timeout_ms if self.executors else 0
@@ -510,15 +509,14 @@ class CoarseSpark(ExecutorPool):
 
 # Spark on Mesos in fine-grained mode [3], which both versions call deprecated.
 #
-# Each Spark task is a Mesos task of one core. The first on an agent brings an executor along, which
-# has the memory and a core of its own (``spark.mesos.mesosExecutor.cores``) and stays to the end of
-# the job; later ones take a core and no memory. So the job accepts an offer of one core and nothing
-# else where it has an executor, and nowhere else.
+# Each Spark task is a Mesos task with one core. The first on an agent also starts an executor that
+# has the memory and its own cores (``spark.mesos.mesosExecutor.cores``) and stays until the job
+# ends; later tasks take a core and no memory. So an offer of one core and nothing else is accepted
+# only on an agent with an executor.
 #
-# Tasks are placed round-robin over the offers. What is left of an offer that was used is refused
-# for a second, any other offer for Mesos's default of 5 s, or, where the constraints do not match,
-# for ``rejectOfferDurationForUnmetConstraints``. When a stage begins, the driver revives its
-# offers.
+# Tasks are placed round-robin over the offers. The rest of a used offer is refused for a second,
+# any other offer for Mesos's default of 5 s, or for ``rejectOfferDurationForUnmetConstraints`` if
+# the constraints do not match. When a stage begins, the driver revives its offers.
 
 REFUSE_REST_MS = 1_000
 TASK_CORES = 1
@@ -552,7 +550,7 @@ class FineSpark:
             master.event_heap.after(0, self._leave)
 
     def offered(self, offers: list[Offer]) -> None:
-        """Launch tasks round-robin over what can be used; decline the rest."""
+        """Launch tasks round-robin over usable offers; decline the rest."""
         opened = open_matching(self._master, self.settings, offers)
         usable = [each for each in opened if self._is_enough(each)]
         self._place(usable)
@@ -564,7 +562,7 @@ class FineSpark:
             self._master.decline(useless, REFUSE_DEFAULT_MS)
 
     def lost(self, tasks: list[Task]) -> None:
-        """What ran on an agent is gone: run it again."""
+        """Run lost tasks again."""
         for task in tasks:
             if task in self.tasks:
                 self.stages.lose([self.tasks.pop(task)])
@@ -573,7 +571,7 @@ class FineSpark:
         self._master.revive(self)
 
     def _is_enough(self, offer: OpenOffer) -> bool:
-        """Whether there is room for a task, and for an executor where there is none yet."""
+        """Whether there is room for a task, and for an executor if the agent has none."""
         cores = offer.amount("cpus")
         if offer.offer.agent in self.executors:
             return cores >= TASK_CORES * MILLI
@@ -581,7 +579,7 @@ class FineSpark:
         return cores >= least and offer.amount("mem") >= self.settings.memory
 
     def _place(self, usable: list[OpenOffer]) -> None:
-        """Take room for the tasks that wait, one on each offer in turn."""
+        """Take room for waiting tasks, one on each offer in turn."""
         waiting, again = len(self.stages.waiting), True
         while again:
             again = False
@@ -596,7 +594,7 @@ class FineSpark:
                     waiting, again = waiting - 1, True
 
     def _launch(self, offer: OpenOffer) -> None:
-        """Launch what an offer has room for, the executor first."""
+        """Launch the tasks placed on an offer, the executor first."""
         launched = self._master.accept(offer.offer, offer.taken, REFUSE_REST_MS)
         agent = offer.offer.agent
         if agent not in self.executors:
@@ -618,6 +616,6 @@ class FineSpark:
             self._master.revive(self)
 
     def _leave(self) -> None:
-        """The executors end with the framework."""
+        """Unsubscribe; the executors end with the framework."""
         self._master.unsubscribe(self)
         self._left()

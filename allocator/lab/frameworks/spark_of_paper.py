@@ -1,13 +1,13 @@
-"""Spark on Mesos in coarse-grained mode, as far as the experiment of Kesidis et al. needs it.
+"""Spark on Mesos in coarse-grained mode, as the experiment of Kesidis et al. needs it.
 
-`spark` is the whole of it. Here executors have one size and do not revive offers as they end. A job
-takes offers in whole executors, one at a time round-robin over the offers at hand, up to
+A simplification of `spark`: executors have one size, and offers are not revived when they end. A
+job takes offers in whole executors, one at a time round-robin over its offers, up to
 ``spark.cores.max``, and keeps every executor to its end. Then the driver asks the executors to stop
-and waits for them (``spark.mesos.coarse.shutdownTimeout``, 10 s), so they go one by one; then it
+and waits for them (``spark.mesos.coarse.shutdownTimeout``, 10 s), so they stop one by one; then it
 leaves.
 
-Offers that it cannot use are declined with Mesos's default filter of 5 s; once the maximum is
-reached, with ``spark.mesos.rejectOfferDurationForReachedMaxCores``, 120 s.
+Offers that it cannot use are declined with Mesos's default filter of 5 s; at the maximum, with
+``spark.mesos.rejectOfferDurationForReachedMaxCores``, 120 s.
 
 References
 ----------
@@ -36,17 +36,17 @@ REFUSE_AT_MAXIMUM_MS = 120_000
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What drivers do with offers and executors where Spark, its settings or its age differ.
+    """Driver behaviour that depends on Spark, its settings or its version.
 
-    refuse_ms: filter on what is declined before the job has all its executors.
-    hoard_ms: so long an offer that is not used is kept before it is declined.
-    launches_max: executors that are launched in one round of offers at most.
-    one_per_agent: one executor an agent, which takes all the CPUs of its offer: Spark 1.6, and
-        later versions without ``spark.executor.cores``.
-    whole_offers: whatever of an offer no further executor fits into is held by the last one, to the
-        end of the job: a framework that is "configured to accept all resources offered to it".
-    release_idle: an executor without work stops when no task of the stage is left to begin, not at
-        the end of the job.
+    refuse_ms: filter on declined offers before the job has all its executors.
+    hoard_ms: how long an unused offer is held before it is declined.
+    launches_max: limit on executors launched in one round of offers.
+    one_per_agent: one executor an agent, which takes all CPUs of its offer: Spark 1.6, and later
+        versions without ``spark.executor.cores``.
+    whole_offers: the last executor on an offer also holds its rest until the job ends, as a
+        framework "configured to accept all resources offered to it".
+    release_idle: an idle executor stops when the stage has no task left to start, not at the end
+        of the job.
     """
 
     refuse_ms: int = REFUSE_DEFAULT_MS
@@ -61,11 +61,11 @@ class Habits:
 class Job:
     """One run of a Spark application.
 
-    executor: thousandths; what one executor takes of an agent.
+    executor: thousandths that one executor takes of an agent.
     slots: Spark tasks that an executor runs at once (its cores).
-    stages_ms: durations of the tasks of each stage; a stage begins when the one before is complete.
+    stages_ms: durations of the tasks of each stage; a stage begins when the previous one is done.
     start_ms: from the launch of an executor until it takes tasks.
-    stop_ms: how long executors take to stop after the job, drawn from in turn; none: at once.
+    stop_ms: how long executors take to stop after the job, used in turn; none: at once.
     """
 
     executor: Quantities
@@ -92,7 +92,7 @@ class SparkJob(ExecutorPool):
         self._amount: Amount = master.amount(self.job.executor)
 
     def offered(self, offers: list[Offer]) -> None:
-        """Launch executors round-robin over the offers; decline what is not needed."""
+        """Launch executors round-robin over the offers; decline the others."""
         if self.stopping or self._has_enough():
             self._decline(offers)
             return
@@ -114,7 +114,7 @@ class SparkJob(ExecutorPool):
             self._decline(useless)
 
     def lost(self, tasks: list[Task]) -> None:
-        """Give back to the queue what ran on executors that are gone."""
+        """Queue the tasks of lost executors again."""
         self._forget(tasks)
         for executor in self.executors.values():
             self._pull(executor)
@@ -122,7 +122,7 @@ class SparkJob(ExecutorPool):
             self._executor_ended()
 
     def _decline(self, offers: Sequence[Offer]) -> None:
-        """Give back offers that were not taken back meanwhile."""
+        """Decline the offers that are still live."""
         live = [offer for offer in offers if offer.live]
         full = len(self.executors) >= self.job.executors_max and not self.stopping
         if live:
@@ -130,11 +130,11 @@ class SparkJob(ExecutorPool):
             self._master.decline(live, refuse_ms)
 
     def _has_enough(self) -> bool:
-        """Whether more executors would find no work: only who releases them looks at that."""
+        """Whether more executors would be idle; checked only by jobs that release idle ones."""
         return self.job.habits.release_idle and not self.stages.waiting
 
     def _round_robin(self, offers: Sequence[Offer]) -> list[int]:
-        """How many executors to launch on each offer: one after the other on all of them."""
+        """How many executors to launch on each offer: round-robin over all of them."""
         habits = self.job.habits
         room = [fit(offer.amount, self._amount) for offer in offers]
         if habits.one_per_agent:
@@ -156,14 +156,14 @@ class SparkJob(ExecutorPool):
         return launches
 
     def _pull(self, executor: Executor) -> None:
-        """Let the executor take tasks; one that finds none may be released."""
+        """Let the executor take tasks; release it if it finds none."""
         super()._pull(executor)
         idle = not executor.running and not self.stages.waiting
         if self.job.habits.release_idle and idle and self.stages.running:
             self._release(executor)
 
     def _stop(self) -> None:
-        """All stages are done: stop the executors."""
+        """Stop the executors: all stages are done."""
         for number, executor in enumerate(self.executors.values()):
             self._end_in_turn(executor, number)
 
@@ -173,16 +173,16 @@ class SparkJob(ExecutorPool):
         self._end_in_turn(executor, len(self.executors))
 
     def _executor_ended(self) -> None:
-        """The last one takes the driver with it."""
+        """Leave after the last executor."""
         if not self.executors:
             self._leave()
 
 
 def executors_of(offered: Amount, need: Amount, count: int, job: Job) -> list[tuple[Amount, int]]:
-    """What each of so many executors on an offer takes, and how many tasks it runs at once."""
+    """Amount and task slots of each of `count` executors on an offer."""
     habits = job.habits
     if habits.one_per_agent:
-        # The first resource is the CPUs.
+        # The first resource is CPUs.
         cpus = offered[0]
         slots = job.slots * (cpus // need[0])
         return [(offered if habits.whole_offers else (cpus, *need[1:]), slots)]
