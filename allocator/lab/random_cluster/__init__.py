@@ -1,6 +1,6 @@
-"""A random cluster in which everything that Mesos knows of occurs, and occurs together.
+"""A random cluster that combines every feature of Mesos.
 
-Begin with `scenario`. `checks` says what must hold whatever comes.
+Begin with `scenario`. `checks` holds the invariants.
 """
 
 from allocator.lab.random_cluster.scenario import RandomScenario as RandomScenario

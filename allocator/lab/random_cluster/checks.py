@@ -1,4 +1,4 @@
-"""The books of both sides compared number by number, and what must be true of offers."""
+"""Comparison of both sides' books number by number, and invariants of offers."""
 
 import json
 from collections import Counter
@@ -17,20 +17,19 @@ from allocator.v1 import admin_pb2, admin_pb2_grpc
 
 # The emulated master's books and a sidecar's.
 #
-# The master has objects, the sidecar was told of kinds: so the master's amounts are added up by
-# kind.
+# The master keeps resources, the sidecar kinds, so the master's amounts are summed by kind.
 
 Books = dict[str, object]
 """Facts by name: ``agent 7``, ``held 1 2 7`` (framework, role, agent), ``filters 1 2 7``, ..."""
 
 
 def of_ledger(ledger: Ledger, now_ms: int) -> Books:
-    """Write down what the ledger says."""
+    """Read the facts of a ledger."""
     return dict(_of_ledger(ledger, now_ms))
 
 
 def of_sidecar(target: str) -> Books:
-    """Write down what a running sidecar says of its agents and holdings."""
+    """Read a running sidecar's facts about agents and holdings."""
     with channel(target) as to_sidecar:
         pieces = admin_pb2_grpc.AdminServiceStub(to_sidecar).Dump(admin_pb2.DumpRequest())
         try:
@@ -41,10 +40,10 @@ def of_sidecar(target: str) -> Books:
 
 
 def differences(ours: Books, theirs: Books, *, offered: bool = True) -> list[str]:
-    """Say in what two books differ, where both speak of it.
+    """List the differences between two books in the facts that both have.
 
-    offered: whether to tell offered from used: after a new session a sidecar takes for used what
-        was offered in the one before.
+    offered: whether to distinguish offered from used: after a new session a sidecar counts as
+        used what was offered in the previous one.
     """
     spoken = {name.partition(" ")[0] for name in theirs} | {"agent", "held", "offered"}
     names = {name for name in ours if name.partition(" ")[0] in spoken} | theirs.keys()
@@ -56,7 +55,7 @@ def differences(ours: Books, theirs: Books, *, offered: bool = True) -> list[str
 
 
 def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
-    """The facts of the master's ledger, by kind; under the same names as those of a state."""
+    """The facts of the master's ledger, by kind; named like those of a state."""
     by_kind = ledger.kinds.by_kind
     for kind, each in enumerate(ledger.kinds.kinds):
         yield f"kind {kind}", each
@@ -101,7 +100,7 @@ def _of_dump(dump: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def essential(refusals: Iterable[OfferFilter]) -> list[tuple[object, ...]]:
-    """Filters without those that another one makes superfluous: larger, and in force as long."""
+    """Filters without those covered by another one that is larger and lasts as long."""
     told = (OfferFilter(short(f.amount), f.expires_ms) for f in refusals)
     different = {(f.amount, f.expires_ms): f for f in told}.values()
     return sorted(
@@ -115,12 +114,12 @@ def essential(refusals: Iterable[OfferFilter]) -> list[tuple[object, ...]]:
 
 
 def short(row: Sequence[int]) -> Amount:
-    """A row without the zeros at its end."""
+    """A row without trailing zeros."""
     width = max((kind + 1 for kind, value in enumerate(row) if value), default=0)
     return tuple(row[:width])
 
 
-# What must be true of offers, whoever decided on them: looked at without the help of the gates.
+# Invariants of offers, whatever decided on them, checked without the gates.
 
 SORTS: Mapping[str, Callable[[Resource], bool]] = {
     "reserved": lambda each: len(each.reservations) == 1,
@@ -134,13 +133,13 @@ SORTS: Mapping[str, Callable[[Resource], bool]] = {
     "provided": lambda each: bool(each.provider),
     "ports": lambda each: not each.scalar,
 }
-"""Sorts of resources that are offered by rules of their own."""
+"""Sorts of resources that have offer rules of their own."""
 
 
 class Inspector:
-    """Looks at the offers of each batch of decisions, and writes down what is wrong.
+    """Checks the offers of each batch of decisions, and records violations.
 
-    seen: how many offers had something of each of the `SORTS`.
+    seen: how many offers contained each of the `SORTS`.
     """
 
     def __init__(self, master: EmulatedMaster) -> None:
@@ -149,7 +148,7 @@ class Inspector:
         self._master, self._ledger = master, master.ledger
 
     def __call__(self, offers: Sequence[Offer]) -> None:
-        """Look at the offers of one batch; the books have them already."""
+        """Check the offers of one batch; the books include them already."""
         for offer in offers:
             self.wrong += self._barred(offer)
             for each, amount in self._parts(offer):
@@ -159,7 +158,7 @@ class Inspector:
         self.wrong += self._beyond_limits(offers)
 
     def _barred(self, offer: Offer) -> Iterator[str]:
-        """Say why the framework should not be offered anything in the role on the agent."""
+        """Yield reasons why the framework must not get offers in this role on this agent."""
         ledger = self._ledger
         framework, agent = ledger.frameworks[offer.framework], ledger.agents[offer.agent]
         who = f"framework {offer.framework} in role {ledger.path[offer.role]}"
@@ -183,7 +182,7 @@ class Inspector:
         now_ms = self._master.event_heap.now_ms
         for filtered in ledger.filters[offer.framework].get(place, ()):
             if filtered.expires_ms >= now_ms and filtered.covers(offer.amount):
-                yield f"{what}: refused until {filtered.expires_ms} ms, and it is {now_ms} ms"
+                yield f"{what}: refused until {filtered.expires_ms} ms; now is {now_ms} ms"
 
     def _parts(self, offer: Offer) -> Iterator[tuple[Resource, int]]:
         for row, amount in enumerate(offer.amount):
@@ -191,7 +190,7 @@ class Inspector:
                 yield self._ledger.table[row], amount
 
     def _wrong(self, offer: Offer, each: Resource, amount: int) -> Iterator[str]:
-        """Say what is wrong with one resource of an offer."""
+        """Yield what is wrong with one resource of an offer."""
         path = self._ledger.path[offer.role] + "/"
         agent = self._ledger.agents[offer.agent]
         row = self._ledger.table.row(each)
@@ -201,15 +200,15 @@ class Inspector:
         if each.reservations and not path.startswith(each.role + "/"):
             yield f"{what}: it is reserved to others"
         if each.revocable and "REVOCABLE_RESOURCES" not in has:
-            yield f"{what}: the framework takes nothing revocable"
+            yield f"{what}: the framework cannot use revocable resources"
         if each.shared and "SHARED_RESOURCES" not in has:
-            yield f"{what}: the framework shares nothing"
+            yield f"{what}: the framework cannot use shared resources"
         if len(each.reservations) > 1 and "RESERVATION_REFINEMENT" not in has:
-            yield f"{what}: the framework knows no refined reservation"
+            yield f"{what}: the framework cannot use refined reservations"
         if (each.indivisible or each.shared) and amount != capacity:
-            yield f"{what}: it is one piece of {capacity}"
+            yield f"{what}: it is indivisible, {capacity} in size"
         if not each.scalar and amount % MILLI:
-            yield f"{what}: only whole ones can be offered"
+            yield f"{what}: only whole elements can be offered"
         if not each.shared and held > capacity:
             yield f"{what}: {held} of {capacity} are held"
 
@@ -222,7 +221,7 @@ class Inspector:
                 yield f"{count} copies of {each} on agent {agent} in one cycle"
 
     def _beyond_limits(self, offers: Sequence[Offer]) -> Iterator[str]:
-        """Add up what the subtree of each role with a limit has, where this batch gave it more."""
+        """Check the consumption of each role with a limit whose subtree this batch gave more."""
         for role, quota in self._ledger.quotas.items():
             given = {
                 each.name
@@ -240,7 +239,7 @@ class Inspector:
         return (self._ledger.path[handle] + "/").startswith(role + "/")
 
     def _consumed(self, role: str, name: str) -> int:
-        """What is reserved for the subtree of a role, and what it holds of all else."""
+        """Consumption of a role's subtree: its reservations, and its other allocations."""
         total = 0
         for row, each in enumerate(self._ledger.table.resources):
             if each.name != name or not each.scalar:

@@ -1,4 +1,4 @@
-"""The scenario: so many agents and frameworks, for so long, and what happens to them."""
+"""The scenario: agents, frameworks, a duration, and random events."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -38,15 +38,15 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class RandomScenario:
-    """A scenario in which everything occurs; one seed fixes it all.
+    """A scenario in which everything occurs; the seed determines it.
 
-    size: agents, and frameworks at a time.
-    duration_ms: in the middle another master is elected.
-    event_ms: from one thing that happens to the next, on average.
-    silent: whether the sidecar is silent now and then, so that the master's fallback offers agents.
-    happened: what happened, by name, and how often.
-    inspector: once it has begun.
-    also: called when it has.
+    size: number of agents, and of frameworks at a time.
+    duration_ms: another master is elected half-way.
+    event_ms: mean interval between events.
+    silent: whether the sidecar is silent at times, so that the master's fallback makes offers.
+    happened: events by name, and how often they happened.
+    inspector: set when the run begins.
+    also: called when it has begun.
     """
 
     seed: int
@@ -62,17 +62,17 @@ class RandomScenario:
 
     @property
     def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
-        """Those that are there from the beginning."""
+        """Agents present from the beginning."""
         population = Population(np.random.default_rng((self.seed, 1)))
         return tuple((0, population.agent(number)) for number in range(self.size))
 
     @property
     def jobs(self) -> int:
-        """The end of the run is the only thing that is waited for."""
+        """One: the end of the run is all that the player waits for."""
         return 1
 
     def begin(self, stage: Stage) -> None:
-        """Plan frameworks, what happens to them, and the end."""
+        """Schedule frameworks, events and the end."""
         stage.master.recovery = RECOVERY
         self.inspector = Inspector(stage.master)
         stage.master.inspect(self.inspector)
@@ -81,13 +81,13 @@ class RandomScenario:
 
 
 EVENTS: dict[str, Callable[["_Life"], None]] = {}
-"""What may happen, by name."""
+"""Events that may happen, by name."""
 
 _E = TypeVar("_E", bound=Callable[..., None])
 
 
 def happens(to: Callable[["_Life"], object] | None = None) -> Callable[[_E], _E]:
-    """Make a function one of `EVENTS`; `to` draws whom it happens to, where there is anybody."""
+    """Add a function to `EVENTS`; `to` draws its target, and the event is skipped without one."""
 
     def made(event: _E) -> _E:
         def drawn(life: "_Life") -> None:
@@ -102,10 +102,10 @@ def happens(to: Callable[["_Life"], object] | None = None) -> Callable[[_E], _E]
 
 
 class _Life:
-    """Makes things happen, any one as likely as the other.
+    """Triggers events, all equally likely.
 
-    tenants: frameworks that are registered.
-    away: those of them that are not connected.
+    tenants: registered frameworks.
+    away: those that are disconnected.
     hosts: how many agents there were so far.
     """
 
@@ -120,7 +120,7 @@ class _Life:
         self._names = sorted(name for name in EVENTS if scenario.silent or name != "silence")
 
     def begin(self) -> None:
-        """Plan frameworks, what happens to them, and the end."""
+        """Schedule frameworks, events and the end."""
         for _ in range(self._scenario.size):
             self._stage.at(self._some_ms(1_000), self._subscribe)
         self._stage.at(self._some_ms(self._scenario.event_ms), self._happen)
@@ -134,7 +134,7 @@ class _Life:
         EVENTS[name](self)
 
     def _fail_over(self) -> None:
-        """Another master is elected; some agents never come back."""
+        """Elect another master; some agents never reregister."""
         self._away.clear()
         agents_ms = {
             agent: self._some_ms(RETURN_MS_MAX)
@@ -149,14 +149,14 @@ class _Life:
         self._stage.exhausted()
         self._stage.ended("")
 
-    # Whom it hits, and when it is over.
+    # Targets of events, and durations of faults.
 
     def agent(self) -> int:
         agents = sorted(self._master.ledger.agents)
         return self._one_of(agents) if agents else 0
 
     def tenant(self) -> RandomFramework | None:
-        """Any framework that is connected."""
+        """Any connected framework."""
         here = [
             tenant
             for tenant in self._tenants
@@ -176,7 +176,7 @@ class _Life:
         return int(self._chance.integers(1, most + 1))
 
     def _later(self, action: Callable[[], object]) -> None:
-        """Plan the end of a fault."""
+        """Schedule the end of a fault."""
         self._master.event_heap.after(self._some_ms(AWAY_MS_MAX), action)
 
     def _if_still_there(self, agent: int, action: Callable[[], object]) -> None:
@@ -192,11 +192,11 @@ class _Life:
     def _one_of(self, items: Sequence[_T]) -> _T:
         return one_of(self._chance, items)
 
-    # What may happen to agents.
+    # Events of agents.
 
     @happens(agent)
     def lose_agent(self, agent: int) -> None:
-        """An agent is lost, with offers and tasks; another one comes."""
+        """Lose an agent with its offers and tasks; another one registers later."""
         self._master.remove_agent(agent)
         self._hosts += 1
         spec = self._population.agent(self._hosts)
@@ -204,23 +204,23 @@ class _Life:
 
     @happens(agent)
     def drain_agent(self, agent: int) -> None:
-        """An agent is deactivated, and activated again."""
+        """Deactivate an agent, and activate it again."""
         self._master.activate_agent(agent, active=False)
         self._if_still_there(agent, lambda: self._master.activate_agent(agent, active=True))
 
     @happens(agent)
     def resize_agent(self, agent: int) -> None:
-        """An agent has more, or less than is held."""
+        """Change an agent's capacity, perhaps below what is held."""
         self._master.resize_agent(agent, self._population.capacity())
 
     @happens(agent)
     def oversubscribe(self, agent: int) -> None:
-        """The estimate of what is unused changes."""
+        """Change the estimate of revocable resources."""
         self._master.oversubscribe(agent, self._population.estimate())
 
     @happens(agent)
     def add_provider(self, agent: int) -> None:
-        """A resource provider comes late, once an agent."""
+        """Add a resource provider to an agent that has none."""
         provided = self._population.provided(agent)
         has = self._master.resources_of(tuple(self._master.ledger.agents[agent].capacity))
         if not any(each.provider for each in has):
@@ -228,7 +228,7 @@ class _Life:
 
     @happens(agent)
     def reregister_agent(self, agent: int) -> None:
-        """An agent drops out, and comes back as another one: in rack, size, region, version."""
+        """Reregister an agent with another rack, size, region and version."""
         row = self._master.ledger.agents[agent]
         self._master.activate_agent(agent, active=False)
         spec = replace(self._population.agent(self._hosts), hostname=row.info.hostname)
@@ -236,7 +236,7 @@ class _Life:
 
     @happens(agent)
     def silence(self, agent: int) -> None:
-        """The sidecar says nothing for a moment; the master's fallback offers an agent."""
+        """Silence the sidecar for a moment; the master's fallback offers an agent."""
         frameworks = self._master.ledger.frameworks
         clients = [
             (one, role) for one in sorted(frameworks) for role in sorted(frameworks[one].roles)
@@ -244,11 +244,11 @@ class _Life:
         order = self._chance.permutation(len(clients))
         self._master.fall_back(agent, [clients[place] for place in order.tolist()])
 
-    # What may happen to frameworks.
+    # Events of frameworks.
 
     @happens(tenant)
     def fail_framework_over(self, tenant: RandomFramework) -> None:
-        """A framework drops out; another process of it subscribes, perhaps as something else."""
+        """Disconnect a framework; a new instance subscribes, perhaps with a new description."""
         self._away.add(tenant)
         self._master.disconnect(tenant)
         self._later(lambda: self._return(tenant))
@@ -262,7 +262,7 @@ class _Life:
 
     @happens(tenant)
     def change_framework(self, tenant: RandomFramework) -> None:
-        """A framework takes other roles, minima and capabilities while it is connected."""
+        """Change a connected framework's roles, minimums and capabilities."""
         self._change(tenant)
         self._master.reconnect(tenant)
 
@@ -272,14 +272,14 @@ class _Life:
 
     @happens(tenant)
     def replace_framework(self, tenant: RandomFramework) -> None:
-        """A framework leaves, another one comes."""
+        """Remove a framework; another one subscribes later."""
         self._tenants.remove(tenant)
         tenant.leave()
         self._later(self._subscribe)
 
     @happens()
     def exclude(self) -> None:
-        """A framework's offer constraints bar an agent, or do so no more."""
+        """Exclude an agent by a framework's offer constraints, or readmit it."""
         tenant, agent = self.tenant(), self.agent()
         if tenant is not None and agent:
             handle = self._master.member(tenant).handle
@@ -289,7 +289,7 @@ class _Life:
 
     @happens()
     def request(self) -> None:
-        """A framework says what a task needs."""
+        """Send a framework's REQUEST with the needs of a task."""
         tenant = self.tenant()
         if tenant is not None and self._stage.tell_demand:
             demand = self._population.demand(tenant.identity.capabilities)
@@ -297,7 +297,7 @@ class _Life:
 
     @happens()
     def answer_inverse_offer(self) -> None:
-        """A framework that holds something on an agent under maintenance answers."""
+        """Answer for a framework that holds something on an agent with planned maintenance."""
         tenant, ledger = self.tenant(), self._master.ledger
         if tenant is None:
             return
@@ -308,16 +308,16 @@ class _Life:
             agent = self._one_of(agents)
             self._master.answer_inverse_offer(tenant, agent, accept=accept, refuse_ms=5_000)
 
-    # What operators may do.
+    # Events of operators.
 
     @happens()
     def set_quota(self) -> None:
-        """A top-level role gets a quota, or another one: perhaps below what it has."""
+        """Set a top-level role's quota, perhaps below what it has."""
         guarantees: Quantities = {}
         limits: Quantities = {}
         total = self._master.ledger.by_name(tuple(self._master.ledger.total))
         for name in QUOTA_NAMES:
-            # Agents may say to have more than any quota can be.
+            # Agents may claim more than any quota can be.
             most = min(total[name], AMOUNT_MAX)
             if self._chance.random() < 0.5:
                 guarantees[name] = int(most * self._chance.random() * 0.3)
@@ -328,25 +328,25 @@ class _Life:
 
     @happens()
     def limit_nested_role(self) -> None:
-        """A role below another one gets a limit of its own, or loses it."""
+        """Set or remove the limit of a nested role."""
         limits = {"cpus": self._some_ms(20) * MILLI}
         quota = Quota(limits=limits) if self._chance.random() < 0.6 else Quota()
         self._master.set_quota(self._one_of(NESTED_ROLES), quota)
 
     @happens()
     def remove_quota(self) -> None:
-        """A quota is removed."""
+        """Remove a quota."""
         self._master.set_quota(self._one_of(TOP_ROLES), Quota())
 
     @happens()
     def set_weights(self) -> None:
-        """Weights change, of roles that are there and of others."""
+        """Change weights, also of unknown roles."""
         weight = float(self._chance.integers(1, 9)) / 2
         self._master.set_weights({self._one_of((*ROLES, "nobody")): weight})
 
     @happens()
     def restrict(self) -> None:
-        """Only some hosts may be offered for a while."""
+        """Restrict offers to some hosts for a while."""
         hosts = [row.info.hostname for row in self._master.ledger.agents.values()]
         some = [host for host in hosts if self._chance.random() < 0.7]
         self._master.set_whitelist(some)
@@ -354,14 +354,14 @@ class _Life:
 
     @happens(agent)
     def maintain(self, agent: int) -> None:
-        """An agent is to be maintained, or the maintenance is called off."""
+        """Schedule an agent's maintenance, or cancel it."""
         begin_ms = self._master.event_heap.now_ms + self._some_ms(60_000)
         planned = self._master.ledger.agents[agent].unavailable_ms is None
         self._master.maintain(agent, (begin_ms, 60_000) if planned else None)
 
     @happens(agent)
     def operate(self, agent: int) -> None:
-        """Free resources are reserved, or a reservation of nobody's is taken back."""
+        """Reserve free resources, or remove a dynamic reservation from free ones."""
         free = self._master.resources_of(self._master.ledger.available(agent))
         turnable = [each for each in free if not each.revocable and not each.persistence]
         if turnable:

@@ -1,4 +1,4 @@
-"""Random agents and frameworks, with whatever Mesos lets them have and do."""
+"""Random agents and frameworks that use everything Mesos offers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class Population:
         self._frameworks = 0
 
     def agent(self, number: int) -> AgentSpec:
-        """An agent of a host of its own; every fourth has GPUs, some are of old."""
+        """An agent on a host of its own; every fourth has GPUs, some are of an old version."""
         some = self.chance.integers
         old = self.chance.random() < 0.1
         return AgentSpec(
@@ -69,7 +69,7 @@ class Population:
         )
 
     def capacity(self, *, gpus: bool = False) -> Quantities:
-        """What an agent has that is nobody's in particular."""
+        """Plain resources of an agent."""
         some = self.chance.integers
         capacity = {
             "cpus": int(some(1, 17)) * MILLI,
@@ -81,7 +81,7 @@ class Population:
         return capacity
 
     def _special(self, number: int) -> dict[Resource, int]:
-        """Ports, static reservations, disks that are one piece, revocable resources."""
+        """Ports, static reservations, disks, revocable resources."""
         some = self.chance.integers
         special = {PORTS: int(some(0, 12)) * MILLI}
         if self.chance.random() < 0.5:
@@ -98,7 +98,7 @@ class Population:
         return {each: amount for each, amount in special.items() if amount}
 
     def estimate(self) -> dict[Resource, int]:
-        """What of the resources in use may be used once more."""
+        """Revocable resources: an estimate of those allocated but unused."""
         some = self.chance.integers
         return {
             Resource("cpus", revocable=True): int(some(0, 6)) * MILLI,
@@ -106,7 +106,7 @@ class Population:
         }
 
     def provided(self, number: int) -> dict[Resource, int]:
-        """Disks of a resource provider: space, and pieces that have ids."""
+        """Disks of a resource provider: space, and indivisible ones with ids."""
         some = self.chance.integers
         provider = f"provider-{number}"
         space = Resource("disk", provider=provider)
@@ -118,7 +118,7 @@ class Population:
         return {space: int(some(100, 2_000)) * MILLI, pool: 500 * MILLI, **pieces}
 
     def framework(self, *, tell_demand: bool) -> Identity:
-        """A framework in some roles, with some capabilities, constraints and minima."""
+        """A framework with random roles, capabilities, constraints and minimums."""
         self._frameworks += 1
         several = self.chance.random() < 0.85
         capabilities = frozenset(each for each in CAPABILITIES if self.chance.random() < 0.5)
@@ -149,7 +149,7 @@ class Population:
         return tuple(sorted({self.one_of(ROLES) for _ in range(count)}))
 
     def minimum(self, roles: Sequence[str]) -> dict[str, tuple[Quantities, ...]]:
-        """Minima of a framework's own, for some of its roles."""
+        """Minimums of a framework, for some of its roles."""
         return {role: self.one_of(MINIMA) for role in roles if self.chance.random() < 0.2}
 
     def one_of(self, items: Sequence[_T]) -> _T:
@@ -160,7 +160,7 @@ def one_of(chance: np.random.Generator, items: Sequence[_T]) -> _T:
     return items[int(chance.integers(len(items)))]
 
 
-# Which operations a framework may ask for, given what it is offered.
+# Operations that a framework may ask for, given an offer.
 
 VOLUMES = ("v0", "v1", "v2")
 PRINCIPALS = ("", "ops", "batch")
@@ -168,7 +168,7 @@ PRINCIPALS = ("", "ops", "batch")
 
 @dataclass(frozen=True, slots=True)
 class OperationSampler:
-    """What could be done with an offer.
+    """Draws operations that are possible with an offer.
 
     role: of the offer.
     """
@@ -178,7 +178,7 @@ class OperationSampler:
     capabilities: frozenset[str]
 
     def draw(self, there: dict[Resource, int]) -> Conversion | None:
-        """One operation of some sort, on any resource that allows it; None where there is none."""
+        """Draw one operation on a resource that allows it; None if there is no such resource."""
         possible, turned = one_of(
             self.chance,
             (
@@ -195,7 +195,7 @@ class OperationSampler:
         return turned(one_of(self.chance, some), there) if some else None
 
     def _reservable(self, each: Resource, _amount: int) -> bool:
-        """What is nobody's, or can be refined: reserved to an ancestor."""
+        """Whether it is unreserved, or reserved to an ancestor and can be refined."""
         above = lineage(self.role)[:-1] if REFINEMENT in self.capabilities else []
         free = not each.reservations or each.role in above
         return free and not each.revocable and not each.persistence
@@ -237,7 +237,7 @@ class OperationSampler:
         return Conversion({one: there[one]}, {one: there[one] - less, without_volume(one): less})
 
     def _part(self, resource: Resource, there: int) -> int:
-        """Some of it, or all; whole where it can only be whole."""
+        """A random part of it; all if it is indivisible."""
         if resource.indivisible or self.chance.random() < 0.3:
             return there
         step = 1 if resource.scalar else MILLI
@@ -254,7 +254,7 @@ def _is_volume(each: Resource, _amount: int) -> bool:
 
 
 def _elastic(resource: Resource) -> bool:
-    """Whether a volume can grow and shrink: it lies on a disk that can be divided."""
+    """Whether a volume can grow and shrink: it is on a divisible disk and not shared."""
     return bool(resource.persistence) and not resource.source and not resource.shared
 
 
@@ -263,7 +263,7 @@ LIFE_MS_MAX = 15_000
 
 
 class RandomFramework:
-    """Accepts all, part or nothing of its offers, reserves and creates, suppresses and revives."""
+    """Accepts or declines offers at random, reserves and creates, suppresses and revives."""
 
     def __init__(self, identity: Identity, chance: np.random.Generator) -> None:
         self.identity = identity
@@ -274,7 +274,7 @@ class RandomFramework:
         self._master = master
 
     def offered(self, offers: list[Offer]) -> None:
-        """Answer each offer in some way; an answer may take others back."""
+        """Answer each offer; an answer may rescind other offers."""
         for offer in offers:
             if not offer.live:
                 continue
@@ -291,14 +291,14 @@ class RandomFramework:
             self._master.revive(self, self._some_roles())
 
     def lost(self, tasks: list[Task]) -> None:
-        """Nothing runs again."""
+        """Do nothing: tasks are not run again."""
 
     def leave(self) -> None:
         self.gone = True
         self._master.unsubscribe(self)
 
     def _use(self, offer: Offer) -> None:
-        """Carry out an operation or two, and launch up to two tasks with what is left."""
+        """Apply an operation or none, and launch up to two tasks with the rest."""
         path = self._master.path(offer.role)
         wishes = OperationSampler(self.chance, path, self.identity.capabilities)
         conversions: list[Conversion] = []
@@ -342,13 +342,13 @@ class RandomFramework:
             self._master.end(task)
 
     def _revive(self, roles: tuple[str, ...]) -> None:
-        """Revive, in those of the roles that it still has."""
+        """Revive those of the roles that it still has."""
         still = tuple(role for role in roles if role in self.identity.roles)
         if not self.gone and (still or not roles):
             self._master.revive(self, still)
 
     def _some_roles(self) -> tuple[str, ...]:
-        """Some of its roles; none named means all of them."""
+        """Some of its roles; none means all of them."""
         return tuple(role for role in self.identity.roles if self.chance.random() < 0.4)
 
     def _refuse_ms(self) -> int:
