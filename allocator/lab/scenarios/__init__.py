@@ -1,4 +1,4 @@
-"""Scenarios of an operator's own: a TOML file, read strictly, and what is drawn from it.
+"""Operators' own scenarios: a TOML file, read strictly, and the workload drawn from it.
 
-Begin with `schema`: what a file may say.
+Begin with `schema`, the format of the file.
 """

@@ -24,13 +24,13 @@ from allocator.lab.scenarios.schema import (
 from allocator.lab.workloads.constraint_model import ConstraintModel
 from allocator.lab.workloads.spark_experiment import lognormal_ms, stops_ms
 
-# How long tasks take, drawn by law and mean.
+# Task durations.
 
 
 def draw_ms(duration: Duration, count: int, rng: np.random.Generator) -> list[int]:
-    """Draw durations in ms; none is shorter than 1.
+    """Draw durations in ms, at least 1 each.
 
-    The mean is `mean_s` under every law. Pareto: the shortest is ``mean * (alpha - 1) / alpha``.
+    The mean is `mean_s` under every law. Pareto's minimum is ``mean * (alpha - 1) / alpha``.
     """
     mean = duration.mean_s * 1000
     match duration.law:
@@ -52,18 +52,18 @@ GPUS = "gpus"
 
 
 class Left(Protocol):
-    """Takes note that a framework has left, perhaps because it was cancelled."""
+    """Called when a framework has left."""
 
     def __call__(self, cancelled: bool = False) -> None:
-        """It has."""
+        """Say whether it was cancelled."""
 
 
 @dataclass(slots=True)
 class Job:
-    """A framework to be, and what became of it.
+    """A framework to run, and what became of it.
 
-    make: given what to call when it has left, and when its first task begins.
-    submitted_ms, started_ms, ended_ms: when it registered, when its first task began, when it left.
+    make: builds it, given callbacks for when it has left and when its first task starts.
+    submitted_ms, started_ms, ended_ms: when it registered, started its first task, and left.
     """
 
     group: str
@@ -77,7 +77,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Jobs that follow each other; the first comes at `arrives_ms`."""
+    """Consecutive jobs; the first arrives at `arrives_ms`."""
 
     arrives_ms: int
     gaps_ms: tuple[int, ...]
@@ -95,7 +95,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A workload that is fixed: everything that a run of it draws was drawn.
+    """A workload with all random values drawn.
 
     kinds: names of the resources.
     """
@@ -106,13 +106,13 @@ class Drawn:
 
     @property
     def jobs(self) -> list[Job]:
-        """All of them, queue by queue."""
+        """All jobs, queue by queue."""
         return [job for queue in self.queues for job in queue.jobs]
 
 
 def draw(scenario: ScenarioFile, seed: int) -> Drawn:
-    """Draw a scenario's workload; the same seed gives the same one."""
-    # A stream for each part: what is added to one group changes no other group.
+    """Draw a scenario's workload; a seed determines it."""
+    # One random stream for each part: an addition to one group changes no other group.
     parts = iter(np.random.SeedSequence(seed).spawn(2 + len(scenario.groups)))
     rng = np.random.default_rng(next(parts))
     meets = _meets(scenario, rng)
@@ -149,7 +149,7 @@ def _attribute(constraint: int) -> str:
 
 
 def _agents(groups: Sequence[Agents], meets: Bools, rng: np.random.Generator) -> Iterator[Coming]:
-    """Yield the agents; where there are random constraints, each is of a random type."""
+    """Yield the agents; with random constraints, each gets a random type."""
     for group in groups:
         for number in range(group.count):
             met = np.flatnonzero(meets[rng.integers(len(meets))]).tolist()
@@ -167,7 +167,7 @@ def _queues(
     rng: np.random.Generator,
     jobs: Callable[[Frameworks | Spark, np.random.Generator, str], tuple[Job, ...]],
 ) -> Iterator[Queue]:
-    """Yield the queues of a group; with one job each, they are simply jobs that arrive."""
+    """Yield the queues of a group; with one job each, they are just jobs that arrive."""
     arrives_s = group.arrives_s
     for number in range(group.count):
         name = group.name if group.count == 1 else f"{group.name}-{number + 1}"
@@ -211,7 +211,7 @@ def _batch_jobs(
         identity = Identity(
             _name(queue, number, group.jobs),
             (group.role,),
-            # Of several sizes none is the demand of a task.
+            # Tasks of several sizes have no single demand.
             dict(work[0].need) if group.states_demand and len(work) == 1 else {},
             allowed,
             frozenset({GPU_CAPABILITY} if gpus else ()),
@@ -221,7 +221,7 @@ def _batch_jobs(
 
 
 def _work(group: Frameworks, rng: np.random.Generator) -> tuple[Work, ...]:
-    """The tasks of a job, by size; sizes that no task of it has are left out."""
+    """The tasks of a job, by size; sizes without tasks are left out."""
     needs = [group.task] if group.task else [size.need for size in group.sizes]
     shares = [size.share for size in group.sizes] or [1.0]
     counts = rng.multinomial(group.tasks, np.array(shares) / sum(shares))

@@ -1,4 +1,4 @@
-"""One run of a scenario under a policy, and what is measured of it."""
+"""One run of a scenario under a policy, and its measurements."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -25,7 +25,7 @@ WAIT_PERCENTILE = 95
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a run is of: a policy in a mode, and a seed."""
+    """Parameters of a run: a policy in a mode, and a seed."""
 
     policy: str
     mode: str
@@ -36,10 +36,10 @@ class Cell:
 class GroupResult:
     """What became of the jobs of one group.
 
-    wait_mean_s, wait_p95_s: from a job's registration to its first task; to the end of the run
-        where there is none.
-    stay_mean_s: from registration to leaving, of those that left and were not cancelled; NaN: none
-        did.
+    wait_mean_s, wait_p95_s: from a job's registration to its first task, or to the end of the run
+        if it has none.
+    stay_mean_s: from registration to leaving, of jobs that left and were not cancelled; NaN if
+        there are none.
     """
 
     group: str
@@ -55,14 +55,14 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What is measured of a run.
+    """Measurements of a run.
 
     end_s: when the last job had left, or the time was over.
     finished: whether every job had left.
-    used: part of each resource in use, by name, mean over the run.
-    role_share: dominant share that each role holds, mean over the run.
-    fairness: jain's index of the roles' dominant shares, each over its weight, while all roles have
-        jobs there; NaN: never.
+    used: mean part of each resource in use over the run, by name.
+    role_share: mean dominant share of each role over the run.
+    fairness: Jain's index of the roles' dominant shares divided by their weights, while all roles
+        have jobs; NaN if they never do.
     time_s, part (T,) (T, R): part of each resource in use over time.
     """
 
@@ -84,7 +84,7 @@ class RunResult:
 
 
 def run(scenario: ScenarioFile, cell: Cell) -> RunResult:
-    """Draw the workload of a seed, and play it on an allocator in this process."""
+    """Draw the workload of a seed, and play it with an in-process allocator."""
     world = World(scenario, draw(scenario, cell.seed))
     settings = Settings(policy=PolicySpec(cell.policy, mode=cell.mode), seed=cell.seed)
     played = play(
@@ -101,20 +101,20 @@ def run(scenario: ScenarioFile, cell: Cell) -> RunResult:
 
 
 class World:
-    """A drawn workload as a scenario that is played, with what is noted on the way."""
+    """A drawn workload as a playable scenario, with a record of its jobs."""
 
     def __init__(self, scenario: ScenarioFile, drawn: Drawn) -> None:
         self._scenario = scenario
         self.drawn = drawn
         self.kinds = drawn.kinds
-        self.agents: tuple[tuple[int, AgentSpec], ...] = ()  # they are added in `begin`
+        self.agents: tuple[tuple[int, AgentSpec], ...] = ()  # `begin` adds them
         self.all_jobs = drawn.jobs
         self.jobs = len(self.all_jobs)
         self.weights = {role.path: role.weight for role in scenario.roles}
         self.roles = sorted({job.role for job in self.all_jobs})
 
     def begin(self, stage: Stage) -> None:
-        """Plan what agents, operators and jobs do."""
+        """Schedule the actions of agents, operators and jobs."""
         master = stage.master
         if self.weights:
             master.set_weights(self.weights)
@@ -136,7 +136,7 @@ class World:
 
 
 def _framework(stage: Stage, job: Job, left: Callable[[], None]) -> Framework:
-    """Make a job's framework, which notes what becomes of the job."""
+    """Make a job's framework, which records the job's times."""
     heap = stage.master.event_heap
 
     def started() -> None:

@@ -1,4 +1,4 @@
-"""What a scenario file may say, and how it is read: strictly, or with all that is wrong with it.
+"""The format of scenario files, and a strict reader that reports all errors at once.
 
 Times are in seconds, amounts in Mesos's form (``cpus:2;mem:2048``).
 """
@@ -23,7 +23,7 @@ Positive: TypeAlias = Annotated[float, Field(ge=0.001, le=1e7)]
 
 
 def _amounts(text: str) -> str:
-    """Check the form of amounts; at least one must be there."""
+    """Check the form of amounts; there must be at least one."""
     if not parse_quantities(text):
         raise ValueError("must name at least one amount, as in 'cpus:2;mem:2048'")
     return text
@@ -33,18 +33,18 @@ Amounts: TypeAlias = Annotated[str, AfterValidator(_amounts)]
 
 
 class _Section(BaseModel):
-    """A table of the file: no key is passed over, no value is converted."""
+    """A table of the file: unknown keys are errors, and no value is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def _refuse(key: str, message: str) -> None:
-    """Say that a key is wrong, seen together with the others of its table."""
+    """Report a key that is wrong in combination with others of its table."""
     raise PydanticCustomError("section", "{message}", {"key": key, "message": message})
 
 
 class Duration(_Section):
-    """How long tasks take."""
+    """Durations of tasks."""
 
     law: Law = "exponential"
     mean_s: Positive
@@ -56,12 +56,12 @@ class Duration(_Section):
     def _only_what_the_law_has(self) -> "Duration":
         for key, its in (("alpha", "pareto"), ("phases", "erlang"), ("variation", "lognormal")):
             if key in self.model_fields_set and self.law != its:
-                _refuse(key, f"is of the law {its!r}, and the law is {self.law!r}; leave it out")
+                _refuse(key, f"belongs to the law {its!r}, not {self.law!r}; leave it out")
         return self
 
 
 class Agents(_Section):
-    """So many equal agents."""
+    """A number of equal agents."""
 
     name: Text
     capacity: Amounts
@@ -73,7 +73,7 @@ class Agents(_Section):
 
 
 class Role(_Section):
-    """What operators set for a role."""
+    """Settings of a role."""
 
     path: Text
     weight: Annotated[float, Field(gt=0.0, le=1e6)] = 1.0
@@ -89,7 +89,7 @@ class Size(_Section):
 
 
 class _Queues(_Section):
-    """What all kinds of frameworks have: queues of jobs, each job a framework of its own."""
+    """Common to all kinds of frameworks: queues of jobs, each job a framework of its own."""
 
     name: Text
     role: Text
@@ -123,23 +123,23 @@ class Frameworks(_Queues):
             _refuse("task", "give either task or sizes")
         if self.sizes and abs(sum(size.share for size in self.sizes) - 1) > 1e-6:
             total = sum(size.share for size in self.sizes)
-            _refuse("sizes", f"the shares must add up to 1, and are {total:g} together")
+            _refuse("sizes", f"the shares must add up to 1, not {total:g}")
         if self.gang > 1 and self.tasks % self.gang:
-            _refuse("gang", f"{self.tasks} tasks are no whole number of gangs of {self.gang}")
+            _refuse("gang", f"{self.tasks} tasks cannot be divided into gangs of {self.gang}")
         if self.gang > 1 and (self.sizes or self.greedy):
-            _refuse("gang", "a gang has one size, and takes no whole offers; leave the others out")
+            _refuse("gang", "a gang cannot have sizes or be greedy; leave these out")
         return self
 
     @property
     def needs(self) -> list[tuple[str, str]]:
-        """What its tasks need, each with the key that says it."""
+        """Needs of its tasks, with the keys that state them."""
         if self.task:
             return [("task", self.task)]
         return [(f"sizes.{place}.need", size.need) for place, size in enumerate(self.sizes)]
 
     @property
     def uses_gpus(self) -> bool:
-        """Whether any of its tasks does."""
+        """Whether any of its tasks uses GPUs."""
         return any(GPUS in parse_quantities(need) for _, need in self.needs)
 
 
@@ -175,7 +175,7 @@ class Spark(_Queues):
 
     @property
     def settings(self) -> SparkSettings:
-        """The same as Spark knows it."""
+        """The settings as `SparkSettings`."""
         return SparkSettings(
             executor_cores=self.executor_cores,
             executor_memory_mib=self.executor_memory_mib,
@@ -187,7 +187,7 @@ class Spark(_Queues):
 
     @property
     def needs(self) -> list[tuple[str, str]]:
-        """What an executor needs at least, with the key that says it."""
+        """Minimum needs of an executor, with the key that states them."""
         least = {"cpus": MILLI * (self.executor_cores or 1), "mem": self.settings.memory}
         key = "executor_cores" if self.executor_cores else "executor_memory_mib"
         return [(key, format_quantities(least))]
@@ -198,7 +198,7 @@ class Spark(_Queues):
 
 
 class Constraints(_Section):
-    """Random constraints: types of agents meet some, frameworks that are `constrained` ask."""
+    """Random constraints: each type of agent meets some; `constrained` frameworks ask for some."""
 
     constraints: Annotated[int, Field(ge=1, le=100)] = 21
     per_job: Annotated[float, Field(gt=0.0, le=100.0)] = 1.8
@@ -212,9 +212,9 @@ class ScenarioFile(_Section):
     """A whole file.
 
     about: what it shows, in a sentence.
-    until_s: when a run ends, though jobs are left.
-    sample_s: how often what roles hold is looked at.
-    filter_gpus: mesos's option: agents with GPUs are only for frameworks that can use them.
+    until_s: when a run ends, even if jobs are left.
+    sample_s: interval at which roles' holdings are sampled.
+    filter_gpus: Mesos's option: agents with GPUs are only offered to frameworks that can use them.
     """
 
     about: Text
@@ -252,7 +252,7 @@ class ScenarioFile(_Section):
         return self
 
     def _problem_of(self, group: "Frameworks | Spark") -> tuple[str, str] | None:
-        """Say why a group would wait for ever, even alone: which key, and the mend."""
+        """Explain why a group could never start, even alone: the key and a remedy."""
         allowed = [each for each in self.agents if _accepts(group.allowed, each)]
         if not allowed:
             return "allowed", f"{group.allowed!r} matches none of the agents; correct it"
@@ -278,11 +278,11 @@ class ScenarioFile(_Section):
 GPUS = "gpus"
 
 DRAWN = "constraint-"
-"""How attributes begin that agents are given by chance."""
+"""Prefix of attributes that agents get at random."""
 
 
 def _accepts(allowed: Mapping[str, list[str]], agents: Agents) -> bool:
-    """Whether agents have the attributes that are asked for; those that are drawn are not known."""
+    """Whether agents have the attributes asked for; random ones are not known yet."""
     return all(
         name in agents.attributes and (not values or agents.attributes[name] in values)
         for name, values in allowed.items()
@@ -297,33 +297,33 @@ def _tasks(need: Mapping[str, int], capacity: str) -> int:
 
 
 def _tasks_within(need: Mapping[str, int], limit: str) -> int:
-    """How many tasks a limit leaves room for; it bounds what it names."""
+    """How many tasks fit within a limit; resources it does not name are unlimited."""
     most = parse_quantities(limit)
     bounded = ((name, need.get(name, 0)) for name in most)
     return min((most[name] // amount for name, amount in bounded if amount), default=1)
 
 
-# From a scenario file to what it says, or to all that is wrong with it.
+# Reading a scenario file, and reporting its errors.
 
 SHOWN_MAX = 80
 """Characters of a wrong value that are shown."""
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be played; the text has a line for each thing that is wrong."""
+    """A scenario that cannot be played; the message has one line per error."""
 
 
 BYTES_MAX = 2**24
-"""A larger file is no scenario."""
+"""Limit on the size of a file."""
 
 
 def read(path: Path) -> ScenarioFile:
     """Read a scenario.
 
-    Raises ScenarioError naming the file, each wrong field with its value, and what would be right.
+    Raises ScenarioError naming the file, each wrong field with its value, and the remedy.
     """
     try:
-        with path.open("rb") as file:  # perhaps a pipe's, and of any length
+        with path.open("rb") as file:  # may be a pipe, without a size
             text = file.read(BYTES_MAX + 1)
         if len(text) > BYTES_MAX:
             raise ScenarioError(f"{path}: has more than {BYTES_MAX} bytes; is it a scenario?")
@@ -337,7 +337,7 @@ def read(path: Path) -> ScenarioFile:
 
 
 def check(data: Mapping[str, Any], origin: str) -> ScenarioFile:
-    """Check what a file says; `origin` is named in the errors."""
+    """Check the content of a file; `origin` is named in the errors."""
     try:
         return ScenarioFile.model_validate(data)
     except ValidationError as error:
@@ -351,7 +351,7 @@ def _problem(detail: ErrorDetails) -> str:
         parts = str(detail["ctx"]["key"]).split(".")
         key += [int(part) if part.isdecimal() else part for part in parts]
     value = detail["input"]
-    # Of what is wrong with a table as a whole the value is the table: its key says enough.
+    # For an error of a whole table the value is the table: the key says enough.
     shown = "" if isinstance(value, BaseModel | dict) else f" = {_short(value)}"
     return f"{_dotted(key)}{shown}: {_message(detail, key)}"
 
@@ -386,7 +386,7 @@ RIGHT = {
     "dict_type": "must be a table",
     "model_type": "must be a table",
 }
-"""What would be right, by what pydantic finds."""
+"""Messages by pydantic's type of error."""
 
 
 def _message(detail: ErrorDetails, key: list[str | int]) -> str:
@@ -397,7 +397,7 @@ def _message(detail: ErrorDetails, key: list[str | int]) -> str:
 
 
 def _nearest(key: list[str | int]) -> str:
-    """The key that was probably meant."""
+    """Suggest the key that was probably meant."""
     model: Any = ScenarioFile
     for part in key[:-1]:
         if isinstance(part, str) and part in model.model_fields:
@@ -407,7 +407,7 @@ def _nearest(key: list[str | int]) -> str:
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
-    """The table that a field holds, be it in a list or optional."""
+    """The table that a field holds, perhaps in a list or optional."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     inner = (_model_in(each) for each in get_args(annotation))

@@ -1,4 +1,4 @@
-"""From the runs of a sweep to tables, files and a picture."""
+"""From the runs of a sweep to tables, files and a plot."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +17,7 @@ Row = dict[str, str | int | float | bool]
 Key = tuple[str, str]
 
 COLUMNS = ("end_s", "finished", "jobs", "ended", "tasks", "offers", "declines", "fairness")
-"""What is one number of a run."""
+"""Scalar results of a run."""
 
 
 def run_rows(results: Sequence[RunResult]) -> list[Row]:
@@ -36,7 +36,7 @@ def group_rows(results: Sequence[RunResult]) -> list[Row]:
 
 
 def write(out: Path, results: Sequence[RunResult]) -> list[Path]:
-    """Write runs and groups as CSV and Parquet, and the picture; gives the files."""
+    """Write runs and groups as CSV and Parquet, and the plot; gives the files."""
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for name, rows in (("runs", run_rows(results)), ("groups", group_rows(results))):
@@ -49,7 +49,7 @@ def write(out: Path, results: Sequence[RunResult]) -> list[Path]:
 
 
 def by_policy(results: Sequence[RunResult]) -> Mapping[Key, list[RunResult]]:
-    """The runs of each policy and mode, in the order in which they were asked for."""
+    """The runs of each policy and mode, in the order requested."""
     found: dict[Key, list[RunResult]] = {}
     for each in results:
         found.setdefault((each.cell.policy, each.cell.mode), []).append(each)
@@ -57,7 +57,7 @@ def by_policy(results: Sequence[RunResult]) -> Mapping[Key, list[RunResult]]:
 
 
 def policy_table(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows: what each policy came to, means over the seeds with intervals."""
+    """Columns and rows: results of each policy, means over the seeds with intervals."""
     kinds = results[0].kinds
     columns = ["policy", "mode", ">ended", ">end (s)"]
     columns += [f">{NAMES.get(kind, kind)} used (%)" for kind in kinds]
@@ -74,7 +74,7 @@ def policy_table(results: Sequence[RunResult]) -> tuple[list[str], list[list[str
 
 
 def group_table(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows: what became of each group under each policy."""
+    """Columns and rows: results of each group under each policy."""
     columns = ["group", "role", "policy", "mode", ">ended", ">never began"]
     columns += [">wait (s)", ">wait, p95 (s)", ">stay (s)", ">role's share (%)"]
     rows = []
@@ -99,7 +99,7 @@ def _mean(runs: Sequence[RunResult], measure: Callable[[RunResult], float]) -> s
 
 
 def draw(path: Path, results: Sequence[RunResult]) -> None:
-    """Draw what was in use over time in the first seed, a column for each resource."""
+    """Draw use over time for the first seed: a column for each resource."""
     kinds = results[0].kinds
     first = {key: runs[0] for key, runs in by_policy(results).items()}
     with beside(path, (5.2 * len(kinds), 3.4), kinds) as pictures:

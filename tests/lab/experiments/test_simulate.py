@@ -65,7 +65,7 @@ def small(path):
         ({"agents": []}, "agents = []: must have at least one entry"),
         ({"group": {"tasks": 0}}, "frameworks[0].tasks = 0: must be 1 or more"),
         ({"group": {"gangs": 2}}, "frameworks[0].gangs = 2: unknown key; did you mean 'gang'?"),
-        ({"group": {"gang": 3}}, "frameworks[0].gang: 4 tasks are no whole number of gangs of 3"),
+        ({"group": {"gang": 3}}, "frameworks[0].gang: 4 tasks cannot be divided into gangs of 3"),
         ({"group": {"task": "cpus=1"}}, "frameworks[0].task = 'cpus=1': "),
         (
             {"group": {"task": "cpus:5"}},
@@ -101,7 +101,7 @@ def small(path):
         ),
         (
             {"group": {"duration": {"law": "erlang", "mean_s": 1.0, "alpha": 2.0}}},
-            "frameworks[0].duration.alpha: is of the law 'pareto', and the law is 'erlang'",
+            "frameworks[0].duration.alpha: belongs to the law 'pareto', not 'erlang'",
         ),
         ({"group": {"constrained": True}}, "frameworks[0].constrained: asks for random constr"),
         (
