@@ -1,4 +1,4 @@
-"""The emulated master: its books, its gates, its end of the session, and what Mesos does to it.
+"""The emulated master: its ledger, its gates, its end of the session, and events from Mesos.
 
 Begin with `emulated`; `ledger` has its exact books, which the sidecar never sees.
 """

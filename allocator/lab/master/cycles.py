@@ -1,8 +1,8 @@
-"""When the sidecar is asked to decide, and what is done with its decisions.
+"""When the master requests cycles, and how it applies their decisions.
 
-A cycle over all agents is run every allocation interval, and one more after whatever makes Mesos's
-own allocator run one: an agent or a framework that comes, a framework that is active again or
-revives, an agent whose resources change. What happens at the same moment makes one cycle.
+A cycle over all agents is run every allocation interval, and another after each event that makes
+Mesos's own allocator run one: a new agent or framework, a framework that is reactivated or revives,
+an agent whose resources change. Events at the same moment share one cycle.
 """
 
 from collections import defaultdict
@@ -22,10 +22,9 @@ from allocator.lab.master.session import Outbox, Record, Session
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long things take, in simulated time.
+    """Delays in simulated time.
 
-    decision_ms: from a cycle to the arrival of its decisions. What happens in between may outdate
-        them.
+    decision_ms: from a cycle to the arrival of its decisions; events in between may outdate them.
     answer_ms: from an offer to the framework's answer.
     """
 
@@ -37,8 +36,8 @@ class Timing:
 class RegisteredFramework:
     """A subscribed framework.
 
-    waiting: no offer has been made to it yet.
-    roles: all that it ever subscribed to: it may still hold something in each.
+    waiting: it has not had an offer yet.
+    roles: all that it ever subscribed to; it may still hold something in each.
     offers, tasks: live ones, oldest first.
     """
 
@@ -67,9 +66,9 @@ class RegisteredFramework:
 
 @dataclass
 class Cycles:
-    """Asks for cycles, judges decisions, makes offers.
+    """Requests cycles, judges decisions, makes offers.
 
-    members: the master's, by handle.
+    members: the master's frameworks, by handle.
     """
 
     event_heap: EventHeap
@@ -82,12 +81,12 @@ class Cycles:
     interval_ms: int
 
     def __post_init__(self) -> None:
-        # Agents whose cycle is to run at the end of this moment; None: all of them.
+        # Agents to run a cycle for at the end of this moment; None: all.
         self._triggered: set[int] | None = set()
-        # Inverse offers that are not answered yet: framework and agent.
+        # Unanswered inverse offers, as pairs of framework and agent.
         self.inverse: set[tuple[int, int]] = set()
         self.look: Callable[[Sequence[Offer]], None] = lambda _offers: None
-        # Frameworks whose words are not taken as they are: their decisions may be refused.
+        # Hostile frameworks: the sidecar adjusts what they say, so their decisions may be rejected.
         self.excused: set[int] = set()
 
     def begin(self) -> None:
@@ -96,8 +95,8 @@ class Cycles:
         self.event_heap.after(0, self._tick, Priority.CYCLE)
 
     def trigger(self, agent: int | None = None) -> None:
-        """Have a cycle run after what happens at this moment: for one agent, or for all."""
-        # The first trigger of this moment schedules the cycle; the others only add to it.
+        """Run a cycle after the events of this moment: for one agent, or for all."""
+        # The first trigger of a moment schedules the cycle; later ones extend it.
         if self._triggered == set():
             self.event_heap.after(0, self._run_triggered, Priority.CYCLE)
         if agent is None or self._triggered is None:
@@ -107,7 +106,7 @@ class Cycles:
 
     def _tick(self) -> None:
         self.event_heap.after(self.interval_ms, self._tick, Priority.CYCLE)
-        # A cycle over all agents: what was triggered is part of it.
+        # A cycle over all agents covers those triggered.
         self._triggered = set()
         self._run(())
 
@@ -123,8 +122,7 @@ class Cycles:
         decisions = self.session.exchange(self.event_heap.now_ms, agents)
         if not len(decisions) and not len(decisions.reclaims.framework):
             return
-        # Decisions may take time; they are judged against the books of the moment of their
-        # arrival.
+        # Decisions may take time; they are judged against the books at their arrival.
         take = partial(self._take, decisions, self.session.sequence, self.session.number)
         if self.timing.decision_ms:
             self.event_heap.after(self.timing.decision_ms, take)
@@ -132,12 +130,12 @@ class Cycles:
             take()
 
     def _take(self, decisions: Decisions, sequence: int, session: int) -> None:
-        """Judge decisions, report what becomes of them, and make the offers."""
-        # They are of a session that is over.
+        """Judge decisions, report their outcomes, and make the offers."""
+        # The session that they belong to is over.
         if session != self.session.number:
             return
         offers: dict[int, list[Offer]] = defaultdict(list)
-        # Nothing happened since the cycle was asked for: then every decision should stand.
+        # If nothing happened since the request, every decision should be valid.
         steady = sequence == self.session.sequence and not len(self.outbox)
         quotas = QuotaBook(self.ledger)
         for number, decision in enumerate(_one_by_one(decisions)):
@@ -147,7 +145,7 @@ class Cycles:
             if steady and not self._is_excused(decision):
                 self.record.steady[verdict.reason] += 1
             self.outbox.outcome(decisions.first_decision + number, verdict)
-            # Booked at once, so that the next decision is judged with it.
+            # Booked at once: the next decision is judged with it.
             if verdict.amount:
                 self.ledger.offer(framework, (role, agent), verdict.amount)
                 quotas.charge(self.ledger.path[role], verdict.amount)
@@ -159,16 +157,16 @@ class Cycles:
             self._reclaim(*row)
 
     def _is_excused(self, decision: Decision) -> bool:
-        """Whether the sidecar could not know better.
+        """Whether the sidecar could not have known better.
 
-        Of the rest of a name nobody there knows who may have which part, nor what of it counts
-        against which quota; and who is excused said what the sidecar does not take.
+        It does not know which roles may use which part of a rest kind, nor which quota each part
+        counts against; and it does not take everything that a hostile framework says at face value.
         """
         rest = any(kind.rest for kind in self.ledger.kinds.kinds)
         return rest or decision.framework in self.excused
 
     def _reclaim(self, framework: int, agent: int) -> None:
-        """Make an inverse offer, where the rules of maintenance let us."""
+        """Make an inverse offer if the agent is scheduled for maintenance."""
         agents, member = self.ledger.agents, self.members.get(framework)
         if member is None or agent not in agents or agents[agent].unavailable_ms is None:
             return
@@ -185,7 +183,7 @@ class Cycles:
     def _ask_to_leave(
         self, member: RegisteredFramework, leave: Callable[[int], None], agent: int
     ) -> None:
-        """Deliver an inverse offer, where both are there still."""
+        """Deliver an inverse offer if agent and framework are still there."""
         if agent in self.ledger.agents and self.members.get(member.handle) is member:
             leave(agent)
         else:
@@ -194,9 +192,9 @@ class Cycles:
     def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
         """Offer an agent to the first client that may have it, without asking the sidecar.
 
-        So the module does while the sidecar is silent. It tells it afterwards, as of any use.
+        The module does so while the sidecar is silent, and reports the holdings to it later.
 
-        clients: frameworks and their roles, in the order in which they are tried.
+        clients: frameworks and their roles, in the order to try them.
         """
         free = self.ledger.kinds.by_kind(self.ledger.available(agent))
         for framework, role in clients:
@@ -222,7 +220,7 @@ class Cycles:
 
 
 def _one_by_one(decisions: Decisions) -> Iterator[Decision]:
-    """Give the decisions row by row, through the groups, as they are numbered."""
+    """Yield the decisions row by row in the order of their numbers."""
     for group in decisions.groups:
         kinds = tuple(group.kind.tolist())
         columns = (group.framework, group.role, group.agent, group.amount)
@@ -231,7 +229,7 @@ def _one_by_one(decisions: Decisions) -> Iterator[Decision]:
 
 
 def _deliver(member: RegisteredFramework, offers: list[Offer]) -> None:
-    """Let a framework answer those offers that were not rescinded meanwhile."""
+    """Deliver the offers that were not rescinded meanwhile."""
     live = [offer for offer in offers if offer.live]
     if live:
         member.framework.offered(live)

@@ -1,16 +1,15 @@
-"""The emulated master: it speaks the module's protocol to something that decides.
+"""The emulated master: it speaks the module's protocol to an allocator.
 
-What Mesos's master does is done here in the same order, event by event: the bracket of an accept
-(operations, release of the rest with its filter, transition), declines, ends of
-tasks, frameworks that come, go, drop out and fail over, agents that come, go and change, operators'
-calls, another master after this one. Time is simulated: a cycle for all agents each allocation
-interval, one more where Mesos has an event trigger it, and the next action as soon as the decisions
-are there.
+It performs Mesos's operations in the same order, event by event: accepts (operations, release of
+the rest with its filter, transition), declines, ends of tasks, frameworks and agents that come, go,
+change and fail over, operators' calls, and failover to another master. Time is simulated: a cycle
+over all agents each allocation interval, another where Mesos triggers one, and the next action as
+soon as the decisions arrive.
 
-It is the module's double: snapshots with filters, gates and outcomes in the same order, rows that
-wait, a pause that is sent only while the master recovers, and a fallback whose offers are sent as
-holdings. That decides only where it is told to (`fall_back`), and simply: while no sidecar is
-there, simulated time stands still.
+It also does what the module does: snapshots with filters, gates and outcomes in the same order,
+rows that wait, a pause that is sent only while the master recovers, and a fallback whose offers are
+sent as holdings. The fallback is simple and runs only on request (`fall_back`): simulated time
+stops while there is no sidecar.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -86,9 +85,9 @@ from allocator.lab.resources import (
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How a master that was elected holds back while quotas are to be kept.
+    """How long a newly elected master holds offers back while there are guarantees.
 
-    agent_factor: until so many of the agents are back that the master before had.
+    agent_factor: until this fraction of the previous master's agents has reregistered,
     timeout_ms: but no longer than this.
     """
 
@@ -99,8 +98,8 @@ class Recovery:
 class EmulatedMaster:
     """A Mesos master with its agents and frameworks.
 
-    link: to what decides.
-    kinds: names of the resources of its agents.
+    link: to the allocator.
+    kinds: names of the agents' resources.
     weights: of roles, by path.
     """
 
@@ -156,9 +155,9 @@ class EmulatedMaster:
         self.session.close()
 
     def step(self, until_ms: int | None = None) -> bool:
-        """Do the next thing; False where there is none up to and including `until_ms`.
+        """Do the next action; False if there is none up to and including `until_ms`.
 
-        What has happened is sent before time goes on, so that both sides count from one moment.
+        Pending events are sent before time advances, so that both sides count from the same moment.
         """
         next_ms = self.event_heap.next_ms
         if next_ms is None or (until_ms is not None and next_ms > until_ms):
@@ -172,11 +171,11 @@ class EmulatedMaster:
             self.session.send(self.event_heap.now_ms)
 
     def settle(self) -> None:
-        """Tell the sidecar everything, and wait until it is applied."""
+        """Send all pending events, and wait until they are applied."""
         self.session.settle(self.event_heap.now_ms)
 
     def _opening(self, sequence: int) -> Opening:
-        """What a session begins with; its state is made when the sidecar has said its limits."""
+        """The opening of a session; its state is built once the sidecar has stated its limits."""
         identities = {handle: m.framework.identity for handle, m in self.members.items()}
         now_ms = self.event_heap.now_ms
 
@@ -204,15 +203,15 @@ class EmulatedMaster:
         return self.roles.path[role]
 
     def attributes(self, agent: int) -> Mapping[str, str]:
-        """The attributes of an agent, as each of its offers shows them."""
+        """Attributes of an agent, which each of its offers carries."""
         return self.ledger.agents[agent].info.attributes
 
     def inspect(self, look: Callable[[Sequence[Offer]], None]) -> None:
-        """Have somebody look at the offers of each batch of decisions once they are booked."""
+        """Call `look` with the offers of each batch of decisions once they are booked."""
         self._cycles.look = look
 
     def excuse(self, framework: Framework, *, excused: bool = True) -> None:
-        """Do not hold it against the sidecar what it decides for this framework."""
+        """Do not count rejected decisions for this framework as the sidecar's defects."""
         handle = self._handle[framework]
         (self._cycles.excused.add if excused else self._cycles.excused.discard)(handle)
 
@@ -224,11 +223,11 @@ class EmulatedMaster:
         return self._handle.get(framework) in self.ledger.frameworks
 
     def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
-        """The sidecar is silent for a moment, and the master itself offers an agent."""
+        """Make an offer of the agent without the sidecar, as if it were silent."""
         self._cycles.fall_back(agent, clients)
 
     def rescind(self, agents: Iterable[int], refuse_ms: int = -1) -> None:
-        """Take back every offer of these agents."""
+        """Rescind every offer of these agents."""
         there = set(agents)
         for member in self.members.values():
             offers = [offer for offer in member.offers if offer.agent in there]
@@ -237,18 +236,18 @@ class EmulatedMaster:
     def _give_back(
         self, member: RegisteredFramework, offers: list[Offer], refuse_ms: int = -1
     ) -> None:
-        """Take offers back that the master rescinds: without a filter, as a rule."""
+        """Rescind offers, usually without a filter."""
         member.void_offers(offers)
         for offer in offers:
             self._release_offer(offer, offer.amount, refuse_ms)
 
     def _release_offer(self, offer: Offer, amount: Amount, refuse_ms: int) -> None:
-        """Give back part of an offer, and keep a filter where one is asked for."""
+        """Release part of an offer, and add a filter if requested."""
         place = (offer.role, offer.agent)
         self.ledger.release(offer.framework, place, amount, used=False)
         self.outbox.release((offer.framework, offer.role, offer.agent, amount), refuse_ms=refuse_ms)
         row = self.ledger.frameworks[offer.framework]
-        # A filter is in force at the next cycle at least, as in Mesos.
+        # As in Mesos, a filter lasts until the next cycle at least.
         if refuse_ms > 0 and row.active and offer.role in row.roles:
             now_ms = self.event_heap.now_ms
             expires_ms = now_ms + max(refuse_ms - 1, self.options.allocation_interval_ms)
@@ -277,7 +276,7 @@ class EmulatedMaster:
         self.ledger.add_agent(agent, row)
         self.outbox.add(agent_event(agent, row, self.outbox.sparse(row.capacity)))
         self._note_use()
-        # With enough agents back, offers begin again.
+        # Enough agents are back: resume offers.
         recovery = self.ledger.recovery
         if recovery is not None and len(self.ledger.agents) >= recovery[0]:
             self._end_recovery()
@@ -289,9 +288,8 @@ class EmulatedMaster:
             self.outbox.add(SetPaused(paused=False))
 
     def remove_agent(self, agent: int) -> None:
-        """An agent is lost, and what was on it goes with it."""
-        # The sidecar and the books forget the agent first; frameworks are told at the end, for
-        # their answers may change anything.
+        """Lose an agent and everything on it."""
+        # Tell frameworks last, since they may react: by then ledger and outbox are up to date.
         self.outbox.add(RemoveAgent(agent))
         self.ledger.remove_agent(agent)
         self._note_use()
@@ -308,37 +306,37 @@ class EmulatedMaster:
             member.framework.lost(tasks)
 
     def activate_agent(self, agent: int, *, active: bool) -> None:
-        """Offer an agent again, or no more (it drains, or dropped out); offers are taken back."""
+        """Activate an agent, or deactivate it and rescind its offers (draining or disconnected)."""
         self.ledger.agents[agent].active = active
         self.outbox.add(ActivateAgent(agent, active))
         if not active:
             self.rescind([agent])
 
     def resize_agent(self, agent: int, capacity: Mapping[str, int]) -> None:
-        """An agent has more or less of what is nobody's in particular."""
+        """Change an agent's plain resources."""
         row = self.ledger.agents[agent]
         special = row.capacity[len(self.ledger.zero) :]
         self._set_capacity(agent, (*self.ledger.amount(capacity), *special))
 
     def oversubscribe(self, agent: int, amounts: Mapping[Resource, int]) -> None:
-        """An agent's estimate changes: it has so much of these revocable resources now."""
-        # The revocable resources that it had go, the others stay.
+        """Replace an agent's revocable resources by a new estimate."""
+        # Remove the previous revocable resources; keep the others.
         before = self.ledger.agents[agent].capacity
         has = self.resources_of(tuple(before))
         revocable = {each: amount for each, amount in has.items() if each.revocable}
         self._set_capacity(agent, minus(plus(before, self.row(amounts)), self.row(revocable)))
 
     def add_provider(self, agent: int, amounts: Mapping[Resource, int]) -> None:
-        """A resource provider of the agent registers, with resources that it alone has."""
+        """Register a resource provider of the agent, which adds its resources."""
         amount = plus(self.ledger.agents[agent].capacity, self.row(amounts))
         self._resize(agent, amount)
 
     def reregister_agent(self, agent: int, spec: AgentSpec) -> None:
-        """An agent that is known comes back; what was reserved or created on it is still there."""
+        """Reregister a known agent; its reservations and volumes remain."""
         row = self.ledger.agents[agent]
         special = row.capacity[len(self.ledger.zero) :]
         capacity = (*self.ledger.amount(spec.capacity), *special)
-        # With other attributes, what was refused may be wanted.
+        # Filters apply to an agent with the old attributes.
         if spec.attributes != row.info.attributes:
             self.ledger.drop_filters(agent)
         self.ledger.resize_agent(agent, capacity)
@@ -347,14 +345,14 @@ class EmulatedMaster:
         there = self.outbox.sparse(capacity)
         self.outbox.add(UpdateAgent(agent, info.hostname, info.attributes, *where, knows, there))
         self._note_use()
-        # As Mesos does: offers were made of what the agent had before.
+        # As in Mesos: offers are of the old resources.
         self.rescind([agent])
         if not row.active:
             self.activate_agent(agent, active=True)
         self._cycles.trigger(agent)
 
     def _set_capacity(self, agent: int, amount: Amount) -> None:
-        """The total changes first; then the agent's offers are taken back."""
+        """Change the total first, then rescind the agent's offers, as Mesos does."""
         self._resize(agent, amount)
         self.rescind([agent])
         self._cycles.trigger(agent)
@@ -381,7 +379,7 @@ class EmulatedMaster:
         return handle
 
     def _introduce(self, member: RegisteredFramework, *, active: bool) -> None:
-        """Let the books and the sidecar know a framework."""
+        """Add a framework to the ledger, and tell the sidecar."""
         identity = member.framework.identity
         roles = tuple(self.roles.handle[path] for path in identity.roles)
         row = FrameworkRow(member.framework_id, self.session.sequence + 1, set(roles))
@@ -394,41 +392,40 @@ class EmulatedMaster:
             self._cycles.trigger()
 
     def _describe(self, row: FrameworkRow, identity: Identity) -> None:
-        """Note what decides where a framework may go, and what it must be offered."""
+        """Copy what limits the framework's offers into its row."""
         row.capabilities = identity.announced
         row.allowed = identity.allowed
-        # One for what is no role of anybody's has nothing to be about.
+        # Mesos ignores minimums of unknown roles.
         handle = self.roles.handle
         row.minimum = {handle[path]: n for path, n in identity.minimum.items() if path in handle}
 
     def disconnect(self, framework: Framework) -> None:
-        """The connection breaks: no offers, those that are out come back, tasks go on."""
+        """Disconnect: offers stop and are rescinded, tasks keep running."""
         member = self.member(framework)
         self.ledger.deactivate_framework(member.handle)
         self.outbox.add(ActivateFramework(member.handle, active=False))
         self._give_back(member, list(member.offers))
 
     def reconnect(self, framework: Framework) -> None:
-        """The framework subscribes again, perhaps in other roles, as another process."""
+        """Resubscribe a framework, perhaps a new instance with other roles."""
         member = self.member(framework)
         row = self.ledger.frameworks[member.handle]
         identity = framework.identity
-        # Roles that it comes to are bound. Those that it left stay in `member.roles`, for it may
-        # still hold something there.
+        # Bind new roles. Keep old ones in `member.roles`: it may still hold something in them.
         before = set(member.roles)
         more = tuple(path for path in identity.roles if path not in before)
         self.roles.name(more)
         member.roles += more
         roles = tuple(self.roles.handle[path] for path in identity.roles)
         suppressed = tuple(sorted(row.suppressed & set(roles)))
-        # Exclusions in roles that it left are taken back before the roles change.
+        # Remove exclusions in roles that it left before the roles change.
         left = {place for place in self.ledger.excluded[member.handle] if place[0] not in roles}
         self.exclude([(member.handle, *place) for place in sorted(left)], excluded=False)
         self.ledger.change_roles(member.handle, roles, suppressed)
         self._describe(row, identity)
         info = framework_info(identity, row)
         self.outbox.add(UpdateFramework(member.handle, info, roles, suppressed))
-        # Offers in roles that it left come back.
+        # Rescind offers in roles that it left.
         offers = [offer for offer in member.offers if offer.role not in row.roles]
         self._give_back(member, offers)
         if not row.active:
@@ -437,9 +434,9 @@ class EmulatedMaster:
             self._cycles.trigger()
 
     def unsubscribe(self, framework: Framework) -> None:
-        """The framework leaves; all that it held comes back."""
+        """Remove a framework; everything it held is recovered."""
         member = self.member(framework)
-        # As in Mesos: offers come back first, then tasks end, then the framework goes.
+        # As in Mesos: rescind offers, end tasks, then remove the framework.
         if self.ledger.frameworks[member.handle].active:
             self.disconnect(framework)
         for task in list(member.tasks):
@@ -451,14 +448,14 @@ class EmulatedMaster:
         self._framework_handles.give_back(member.handle)
 
     def suppress(self, framework: Framework, roles: Sequence[str] = ()) -> None:
-        """Make no more offers to a framework in some of its roles."""
+        """Stop offers to a framework in some of its roles."""
         if self.knows(framework):
             named = self._named(framework, roles)
             self.ledger.suppress(*named)
             self.outbox.add(Suppress(*named))
 
     def revive(self, framework: Framework, roles: Sequence[str] = ()) -> None:
-        """Make offers to a framework again in some of its roles."""
+        """Resume offers to a framework in some of its roles."""
         if self.knows(framework):
             named = self._named(framework, roles)
             self.ledger.revive(*named)
@@ -468,22 +465,22 @@ class EmulatedMaster:
     def answer_inverse_offer(
         self, framework: Framework, agent: int, *, accept: bool, refuse_ms: int
     ) -> None:
-        """A framework says whether it can do without an agent."""
+        """Accept or decline an inverse offer for a framework."""
         status = "ACCEPT" if accept else "DECLINE"
         self._cycles.inverse.discard((self._handle[framework], agent))
         self.outbox.add(InverseOffer(self._handle[framework], agent, status, refuse_ms))
 
     def request(self, framework: Framework, *needs: Quantities) -> None:
-        """A framework says what tasks need (Mesos's REQUEST)."""
+        """Pass on what a framework's tasks need (Mesos's REQUEST)."""
         self.outbox.add(Request(self._handle[framework], needs))
 
     def _named(self, framework: Framework, roles: Sequence[str]) -> tuple[int, tuple[int, ...]]:
-        """Handles of the framework and of the roles; none named means all of its own."""
+        """Handles of the framework and of the roles; none means all its roles."""
         handle = self._handle[framework]
         own = sorted(self.ledger.frameworks[handle].roles)
         return handle, tuple(self.roles.handle[path] for path in roles) or tuple(own)
 
-    # Offers: accepted, with operations or without, declined; tasks that end.
+    # Offers accepted, with or without operations, or declined; ends of tasks.
 
     def accept(
         self,
@@ -492,26 +489,26 @@ class EmulatedMaster:
         refuse_ms: int,
         conversions: Sequence[Conversion] = (),
     ) -> list[Task]:
-        """Carry operations out, launch one task for each amount; the rest is declined.
+        """Apply the conversions, launch one task for each amount, and decline the rest.
 
-        What came of an operation and is not used comes back without a filter.
+        Unused results of conversions are released without a filter.
         """
         member = self.members[offer.framework]
         member.void_offers([offer])
         place = (offer.role, offer.agent)
-        # Operations first: tasks may use what comes of them.
+        # Conversions first: tasks may use their results.
         converted, made = self._convert(offer, conversions)
         launched: list[int] = list(self.ledger.zero)
         for amount in amounts:
             add(launched, amount)
         used = tuple(launched)
         rest = minus(plus(converted, self._copies(offer, converted, used)), used)
-        # What is left of the operations' results was never refused, so it gets no filter.
+        # Unused results of conversions were never refused, so they get no filter.
         unused = least(rest, made)
         for back, filter_ms in ((unused, -1), (minus(rest, unused), refuse_ms)):
             if any(back):
                 self._release_offer(offer, back, filter_ms)
-        # The order is Mesos's: the rest is released, then the tasks' resources come into use.
+        # In Mesos's order: release the rest, then transition the tasks' resources.
         if any(used):
             self.ledger.use(offer.framework, place, used)
             self.outbox.transition((offer.framework, offer.role, offer.agent, used))
@@ -522,18 +519,18 @@ class EmulatedMaster:
         return tasks
 
     def _convert(self, offer: Offer, conversions: Sequence[Conversion]) -> tuple[Amount, Amount]:
-        """Carry operations out: what the offer is then, and what of it was not in it before."""
+        """Apply conversions: gives the amount of the offer after them, and what they added."""
         now = offer.amount
         for conversion in conversions:
             before, after = self.row(conversion.consumed), self.row(conversion.converted)
-            # An operation that is not possible is left out; the others go on.
+            # As in Mesos, an impossible operation is skipped.
             if (
                 reaches(now, before)
                 and self._may_create(offer.agent, now, conversion)
                 and self._may_consume(offer, before)
             ):
                 now = plus(minus(now, before), after)
-        # Only the difference between the beginning and the end is booked and told.
+        # Book and send only the difference between beginning and end.
         gone, made = _positive(minus(offer.amount, now)), _positive(minus(now, offer.amount))
         if any(gone) or any(made):
             self.ledger.kinds.tell(made, f"framework {offer.framework}")
@@ -546,21 +543,20 @@ class EmulatedMaster:
         return now, made
 
     def _may_create(self, agent: int, now: Amount, conversion: Conversion) -> bool:
-        """Not two volumes of one name on an agent."""
+        """Whether it creates no second volume with the same id on an agent."""
         capacity = tuple(self.ledger.agents[agent].capacity)
         there = self.resources_of(capacity) | self.resources_of(now)
         fresh = conversion.converted.keys() - conversion.consumed.keys()
         return not any(each.persistence and each in there for each in fresh)
 
     def _may_consume(self, offer: Offer, consumed: Amount) -> bool:
-        """Take a shared volume that is to go back from others; not where it is in use."""
+        """Rescind other offers of shared volumes that it consumes; False if tasks use them."""
         volumes = [
             row for row, value in enumerate(consumed) if value and self.ledger.table[row].shared
         ]
         if not volumes:
             return True
-        # Other frameworks' offers with the volume are rescinded; tasks that use it stand in the
-        # way.
+        # Rescind other frameworks' offers with the volumes; tasks that use them cannot be removed.
         for member in self.members.values():
             others = [
                 each
@@ -572,7 +568,7 @@ class EmulatedMaster:
         return all(held[row] == consumed[row] for row in volumes)
 
     def _copies(self, offer: Offer, there: Amount, used: Amount) -> Amount:
-        """More copies of shared volumes, where the tasks together use more than were offered."""
+        """Hold more copies of shared volumes if the tasks together use more than were offered."""
         more = _positive(minus(used, there))
         if any(more):
             if not all(each.shared for each in self.resources_of(more)):
@@ -584,14 +580,14 @@ class EmulatedMaster:
         return more
 
     def decline(self, offers: Sequence[Offer], refuse_ms: int) -> None:
-        """Take offers back that a framework declines."""
+        """Release offers that a framework declines."""
         for offer in offers:
             self.members[offer.framework].void_offers([offer])
             self._release_offer(offer, offer.amount, refuse_ms)
         self.record.declines += len(offers)
 
     def end(self, task: Task) -> None:
-        """A task ends; where its agent is not back after a failover, it is never heard of."""
+        """End a task; it is ignored if its agent is not back after a failover."""
         self.members[task.framework].void_tasks([task])
         if task.agent in self.ledger.agents:
             self.ledger.release(task.framework, (task.role, task.agent), task.amount, used=True)
@@ -599,7 +595,7 @@ class EmulatedMaster:
             self._note_use()
 
     def exclude(self, places: Iterable[tuple[int, int, int]], *, excluded: bool) -> None:
-        """Keep frameworks in roles off agents, or let them there again (offer constraints)."""
+        """Exclude frameworks in roles from agents, or readmit them (offer constraints)."""
         places = list(places)
         if not places:
             return
@@ -608,26 +604,26 @@ class EmulatedMaster:
             pairs.add((role, agent)) if excluded else pairs.discard((role, agent))
         self.outbox.add(exclusions(places, excluded=excluded))
 
-    # Another master is elected: it knows quotas and weights, the rest comes back bit by bit. Agents
-    # tell what runs on them; of frameworks that did not subscribe yet the master then knows that
-    # they exist, or not even that.
+    # Failover: the new master knows quotas and weights; the rest comes back step by step. Agents
+    # report their tasks; of a framework that has not resubscribed the master may then know its
+    # description, or only that it holds resources.
 
     def fail_over(
         self, agents_ms: Mapping[int, int], frameworks_ms: Sequence[tuple[Framework, int]]
     ) -> None:
-        """Begin anew.
+        """Elect another master.
 
-        agents_ms: after how long each agent comes back; those that are not named never do.
-        frameworks_ms (Framework, int): the same of frameworks; every one must be named.
+        agents_ms: delay until each agent reregisters; agents not named never do.
+        frameworks_ms (Framework, int): the same for frameworks; every one must be named.
         """
-        # Offers end with the master that made them; tasks go on.
+        # Offers end with their master; tasks keep running.
         for member in self.members.values():
             member.void_offers(list(member.offers))
         agents = dict(self.ledger.agents)
         self.ledger.forget()
         self._begin_recovery(len(agents))
         self.session.open()
-        # Agents and frameworks come back one by one; the tasks of agents that never do are lost.
+        # Agents and frameworks return one by one; tasks of agents that never do are lost.
         for agent, row in agents.items():
             if agent in agents_ms:
                 self.event_heap.after(agents_ms[agent], partial(self._return_agent, agent, row))
@@ -637,7 +633,7 @@ class EmulatedMaster:
             self.event_heap.after(delay_ms, partial(self.return_framework, framework))
 
     def _begin_recovery(self, agents: int) -> None:
-        """Hold back, where there are guarantees to keep, until enough agents are known."""
+        """Hold offers back until enough agents are known, if there are quotas."""
         expected = int(agents * self.recovery.agent_factor)
         if self.ledger.quotas and expected:
             timeout_ms = self.recovery.timeout_ms
@@ -646,12 +642,12 @@ class EmulatedMaster:
             self.event_heap.after(timeout_ms, partial(self._give_up, recovery))
 
     def _give_up(self, recovery: tuple[int, int]) -> None:
-        # Not if it ended before, or another failover began another one.
+        # Unless it has ended, or another failover has begun a new one.
         if self.ledger.recovery is recovery:
             self._end_recovery()
 
     def _never_returns(self, agent: int) -> None:
-        """An agent does not come back: its tasks are lost."""
+        """Lose an agent that never reregisters, with its tasks."""
         self._agent_handles.give_back(agent)
         for member in self.members.values():
             tasks = member.tasks_on(agent)
@@ -660,7 +656,7 @@ class EmulatedMaster:
                 member.framework.lost(tasks)
 
     def _return_agent(self, agent: int, row: AgentRow) -> None:
-        """An agent registers again, and says what runs on it."""
+        """Reregister an agent, which reports its tasks."""
         row.held = list(self.ledger.zero)
         self._register(agent, row)
         running: list[Row] = []
@@ -675,14 +671,14 @@ class EmulatedMaster:
                 unknown.append(member)
         if running:
             self.outbox.add(Hold(self.outbox.holdings(running)))
-        # An agent knows the FrameworkInfo of some of them: whose handle is even, say.
+        # Agents know the FrameworkInfo of some frameworks only; arbitrarily, of even handles.
         for member in unknown:
             if member.handle % 2 == 0:
                 self._introduce(member, active=False)
         self._note_use()
 
     def return_framework(self, framework: Framework) -> None:
-        """A framework subscribes again; an agent may have made it known before."""
+        """Resubscribe a framework; an agent may have reported it before."""
         if framework not in self._handle:
             return
         if self.knows(framework):
@@ -693,7 +689,7 @@ class EmulatedMaster:
     # What operators do.
 
     def set_quota(self, role: str, quota: Quota) -> None:
-        """Give a role a quota, another one, or none; then offers are taken back."""
+        """Set or remove a role's quota; then rescind all offers."""
         self.ledger.quotas.pop(role, None)
         if quota:
             self.ledger.quotas[role] = quota
@@ -701,18 +697,18 @@ class EmulatedMaster:
         self.rescind(self.ledger.agents)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Give roles other weights; then offers are taken back."""
+        """Change weights of roles; then rescind all offers."""
         self.weights.update(weights)
         self.outbox.add(SetWeights(dict(weights)))
         self.rescind(self.ledger.agents)
 
     def set_whitelist(self, hostnames: Iterable[str] | None) -> None:
-        """Let only agents of these hosts be offered, or all."""
+        """Restrict offers to agents of these hosts; None: no restriction."""
         self.ledger.whitelist = None if hostnames is None else frozenset(hostnames)
         self.outbox.add(SetWhitelist(self.ledger.whitelist))
 
     def maintain(self, agent: int, window_ms: tuple[int, int] | None) -> None:
-        """Plan maintenance of an agent (beginning, duration), or call it off."""
+        """Schedule maintenance of an agent (beginning, duration), or cancel it."""
         self.rescind([agent])
         self.ledger.agents[agent].unavailable_ms = window_ms
         start_ms, duration_ms = window_ms or (-1, 0)
@@ -720,13 +716,13 @@ class EmulatedMaster:
         self._cycles.trigger(agent)
 
     def operate(self, agent: int, conversion: Conversion) -> bool:
-        """Turn free resources of an agent into others; whether there was enough.
+        """Convert free resources of an agent; False if there are not enough.
 
-        Offers of the agent are taken back, and what was offered is not offered to the same
-        framework again at once.
+        The agent's offers are rescinded with a short filter, so that the same framework does not
+        get them again at once.
         """
         consumed, converted = self.row(conversion.consumed), self.row(conversion.converted)
-        # What is on offer must be free before it can be turned into something else.
+        # Offered resources must be free before they can be converted.
         self.rescind([agent], REFUSE_DEFAULT_MS)
         if not reaches(self.ledger.agents[agent].available(), consumed):
             return False

@@ -1,7 +1,7 @@
-"""The gates that a decision passes before an offer is made of it, and the quotas behind them.
+"""The gates that a decision passes before it becomes an offer, and the quotas among them.
 
-They are the module's (`mesos-module/DESIGN.md`): evaluated against the books as they are when the
-decision arrives, so that no answer, however late or wrong, can over-commit an agent.
+They are the module's (`mesos-module/DESIGN.md`): evaluated against the books at the decision's
+arrival, so that no answer, however late or wrong, can over-commit an agent.
 """
 
 from collections import Counter
@@ -22,19 +22,17 @@ from allocator.lab.resources import (
 
 # Quotas over the decisions of one batch: limits, and headroom for guarantees.
 #
-# They are the module's rules. What a role consumes is what is reserved for its subtree, held or
-# not, and what its subtree holds of unreserved scalars that are not revocable. A role may have, of
-# what is free, its own unsatisfied guarantee and what the unsatisfied guarantees of all roles leave
-# over; and where no other role's is unsatisfied, all. Guarantees are of top-level roles; limits may
-# be of any.
+# The rules are the module's. A role consumes what is reserved for its subtree, allocated or not,
+# and the unreserved, non-revocable scalars allocated to its subtree. Of free resources it may have
+# its own unsatisfied guarantee and what the unsatisfied guarantees of all roles leave over; or all,
+# if no other role's guarantee is unsatisfied. Guarantees belong to top-level roles, limits to any.
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """What is left of an amount.
+    """The part of an amount that quotas permit.
 
-    by_limit, by_headroom: whether a limit, or another role's guarantee, leaves less than the
-        amount.
+    by_limit, by_headroom: whether a limit, or another role's guarantee, reduced it.
     """
 
     amount: Amount
@@ -43,7 +41,7 @@ class Bounded:
 
 
 class QuotaBook:
-    """What the roles consume, counted once and then charged with each offer."""
+    """Consumption of roles, counted once and then charged with each offer."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -54,7 +52,7 @@ class QuotaBook:
             self._count()
 
     def _count(self) -> None:
-        """Count what is reserved and what is held, and how much is free of what counts."""
+        """Count reservations and holdings, and the free amounts that quotas apply to."""
         resources = self._ledger.table.resources
         for each, amount in zip(resources, self._ledger.total, strict=False):
             if in_quota(each):
@@ -66,7 +64,7 @@ class QuotaBook:
             self.charge(self._ledger.path[handle], holding.both())
 
     def charge(self, path: str, amount: Amount) -> None:
-        """Count what a role is given; where nobody has a quota nothing is counted."""
+        """Charge an amount to a role; without quotas nothing is counted."""
         if not self._quotas:
             return
         roles = list(self._above(path))
@@ -78,7 +76,7 @@ class QuotaBook:
                     self.consumed[role][name] += value
 
     def bounded(self, path: str, amount: Amount) -> Bounded:
-        """Take an amount down to what the role may have."""
+        """Reduce an amount to what the role may have."""
         if not self._quotas:
             return Bounded(amount)
         table = self._ledger.table
@@ -86,12 +84,12 @@ class QuotaBook:
         wanted: Counter[str] = Counter()
         for row in counted:
             wanted[table[row].name] += amount[row]
-        # How much the role may still have of each name, by limits and by headroom.
+        # How much the role may still have of each name.
         limit = {name: self._limit(path, name) for name in wanted}
         headroom = {name: self._headroom(path, name) for name in wanted}
         most = {name: min(limit[name], headroom[name]) for name in wanted}
-        # Take that much from the objects, one after the other. What is indivisible is left out
-        # when it is too large, and the next one may fit.
+        # Take that much from the resources in turn. Skip an indivisible one that is too
+        # large: the next may fit.
         left = list(amount)
         for row in counted:
             name = table[row].name
@@ -104,7 +102,7 @@ class QuotaBook:
         )
 
     def _limit(self, path: str, name: str) -> float:
-        """What all limits from the top down to the role leave."""
+        """What the limits of the role and its ancestors leave."""
         rooms = [
             max(0, self._quotas[role].limits[name] - self.consumed[role][name])
             for role in self._above(path)
@@ -113,7 +111,7 @@ class QuotaBook:
         return min(rooms, default=float("inf"))
 
     def _headroom(self, path: str, name: str) -> float:
-        """What guarantees leave; without bound where none but the role's own is unsatisfied."""
+        """What guarantees leave; infinite if no other role's is unsatisfied."""
         required = sum(self._unsatisfied(role, name) for role in self._quotas)
         own = self._unsatisfied(lineage(path)[0], name)
         if required <= own:
@@ -121,13 +119,13 @@ class QuotaBook:
         return own + max(0, self._free[name] - required)
 
     def _unsatisfied(self, role: str, name: str) -> int:
-        """How much a role at the top still lacks of its guarantee."""
+        """How much a top-level role lacks of its guarantee."""
         if role not in self._quotas or "/" in role:
             return 0
         return max(0, self._quotas[role].guarantees.get(name, 0) - self.consumed[role][name])
 
     def _above(self, path: str) -> Iterator[str]:
-        """The roles with a quota among the role and those above it."""
+        """Those of the role and its ancestors that have a quota."""
         return (role for role in lineage(path) if role in self._quotas)
 
 
@@ -140,10 +138,10 @@ HIERARCHICAL_ROLE = "HIERARCHICAL_ROLE"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One row of what the sidecar decided.
+    """One row of the sidecar's decisions.
 
     framework, role, agent: handles.
-    kinds: which kinds the amounts are of.
+    kinds: handles of the amounts' kinds.
     amounts: thousandths
     """
 
@@ -156,9 +154,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What comes of a decision.
+    """The outcome of a decision.
 
-    amount: what is to be offered, by resource; empty where nothing is.
+    amount: to be offered, by resource; empty if nothing is.
     """
 
     reason: Reason
@@ -172,28 +170,28 @@ def judge(
     now_ms: int,
     quotas: QuotaBook | None = None,
 ) -> Verdict:
-    """Pass a decision through the gates; the books are not touched.
+    """Pass a decision through the gates; the books are not changed.
 
-    sequence: the batch that the decision answers: handles bound since then name something else.
-    quotas: charged with the decisions of the batch before this one; else counted anew.
+    sequence: the batch that the decision answers: handles bound since then are stale.
+    quotas: charged with earlier decisions of the batch; None: counted afresh.
     """
-    # Is it about what the sidecar meant?
+    # Do the handles still mean what the sidecar meant?
     reason = _named(ledger, decision, sequence)
-    # No two of its kinds are the same: where there are fewer, one was never bound.
+    # Kinds are distinct, so more of them than are bound include an unknown one.
     if reason is None and len(decision.kinds) > len(ledger.kinds):
         reason = Reason.MALFORMED
-    # May the two meet at all?
+    # May the framework get offers of the agent at all?
     reason = reason or _who(ledger, decision) or _where(ledger, decision)
     if reason is not None:
         return Verdict(reason)
-    # What of it is still free, and may be given to this framework? Never more than was decided.
+    # How much of it is free and may be given to this framework? Never more than was decided.
     wanted = _wanted(ledger, decision)
     if wanted is None:
         return Verdict(Reason.MALFORMED)
     taken = ledger.kinds.chop(_pool(ledger, decision), wanted)
     if not any(taken):
         return Verdict(Reason.NOTHING_AVAILABLE)
-    # Quotas may take some of it away; what is left must reach the minimum.
+    # Quotas may reduce it; the rest must reach the minimum.
     bounded = (quotas or QuotaBook(ledger)).bounded(_path(ledger, decision), taken)
     given = bounded.amount
     if not offerable(ledger, decision, given):
@@ -209,18 +207,18 @@ def judge(
 
 
 def allows(framework: FrameworkRow, agent: AgentRow) -> bool:
-    """Whether the agent has one of the allowed values of each attribute that is constrained."""
+    """Whether the agent has an allowed value of each constrained attribute."""
     return all(
         agent.info.attributes.get(name) in values for name, values in framework.allowed.items()
     )
 
 
 def offerable(ledger: Ledger, decision: Decision, amount: Amount) -> bool:
-    """Whether the amount reaches one of the framework's minima, or of the master's."""
+    """Whether the amount reaches one of the framework's minimums, or of the master's."""
     own = ledger.frameworks[decision.framework].minimum.get(decision.role)
     minimum = ledger.minimum if own is None else own
     if not minimum or not any(amount):
-        return any(amount)  # nothing is never enough, whatever the minimum
+        return any(amount)  # an empty amount is never offered
     there = ledger.by_name(amount)
     return any(all(there[name] >= some for name, some in least.items()) for least in minimum)
 
@@ -230,7 +228,7 @@ def _path(ledger: Ledger, decision: Decision) -> str:
 
 
 def _pool(ledger: Ledger, decision: Decision) -> Amount:
-    """What is free, can be allocated to the role, and is of a form the framework understands."""
+    """Free resources that can be allocated to the role and that the framework understands."""
     path = _path(ledger, decision)
     capabilities = ledger.frameworks[decision.framework].capabilities
     free = ledger.available(decision.agent)
@@ -241,7 +239,7 @@ def _pool(ledger: Ledger, decision: Decision) -> Amount:
 
 
 def _named(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
-    """Say which of the handles means nothing, or something else by now; None where none does."""
+    """Say which handle is unknown or stale; None if all are valid."""
     framework = ledger.frameworks.get(decision.framework)
     agent = ledger.agents.get(decision.agent)
     if framework is None:
@@ -250,13 +248,13 @@ def _named(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
         return Reason.BAD_ROLE
     if agent is None:
         return Reason.UNKNOWN_AGENT
-    # A handle that was bound after the decision's batch meant what was bound before.
+    # The decision refers to an earlier binding of a handle that was bound after its batch.
     stale = max(framework.bound_sequence, agent.bound_sequence) > sequence
     return Reason.STALE if stale else None
 
 
 def _who(ledger: Ledger, decision: Decision) -> Reason | None:
-    """Say why the framework cannot be offered anything in the role; None where it can."""
+    """Say why the framework cannot get offers in the role; None if it can."""
     if ledger.holds_back:
         return Reason.PAUSED
     framework = ledger.frameworks[decision.framework]
@@ -268,7 +266,7 @@ def _who(ledger: Ledger, decision: Decision) -> Reason | None:
 
 
 def _where(ledger: Ledger, decision: Decision) -> Reason | None:
-    """Say why the agent cannot be offered to the framework; None where it can."""
+    """Say why the agent cannot be offered to the framework; None if it can."""
     agent = ledger.agents[decision.agent]
     if not agent.active or not _listed(ledger, agent):
         return Reason.INACTIVE_AGENT
@@ -285,7 +283,7 @@ def _listed(ledger: Ledger, agent: AgentRow) -> bool:
 
 
 def _capable(ledger: Ledger, framework: FrameworkRow, agent: AgentRow, path: str) -> bool:
-    """Whether the two can meet: for each of these the one that asks for it, and who has it."""
+    """Whether the capabilities of framework and agent permit offers."""
     region = agent.info.region
     remote = bool(ledger.region and region and region != ledger.region)
     has, knows = framework.capabilities, agent.info.capabilities
@@ -302,7 +300,7 @@ def _gpus(ledger: Ledger, agent: AgentRow) -> int:
 
 
 def _wanted(ledger: Ledger, decision: Decision) -> Amount | None:
-    """What is decided, by kind; None where it makes no sense."""
+    """The amounts decided, by kind; None if they are malformed."""
     if len(decision.kinds) != len(decision.amounts):
         return None
     wanted = [0] * len(ledger.kinds)

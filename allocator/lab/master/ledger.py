@@ -1,8 +1,8 @@
 """The emulated master's own books, exact and independent of the sidecar's.
 
-The ledger plays the module's part (`DESIGN.md`): it holds what every agent has, what is offered and
-what is used, in int64 thousandths, object by object. `allocator.lab.master.gates` judges decisions
-by it.
+The ledger plays the module's part (`DESIGN.md`): it records the capacity of every agent, and what
+is offered and used, in int64 thousandths, resource by resource. `allocator.lab.master.gates` judges
+decisions by it.
 """
 
 import heapq
@@ -37,11 +37,10 @@ class LedgerError(ValueError):
 
 @dataclass(slots=True)
 class AgentRow:
-    """An agent as the ledger keeps it.
+    """An agent in the ledger.
 
-    bound_sequence: number of the batch that binds the handle to it.
-    capacity, held: thousandths; by resource. More may be held than the capacity after the capacity
-        shrank.
+    bound_sequence: number of the batch that binds its handle.
+    capacity, held: thousandths; by resource. After the capacity shrank, more may be held.
     unavailable_ms: beginning and duration of its maintenance.
     """
 
@@ -53,19 +52,19 @@ class AgentRow:
     unavailable_ms: tuple[int, int] | None = None
 
     def available(self) -> list[int]:
-        """What nobody holds; never negative."""
+        """Resources that are not held; never negative."""
         both = zip_longest(self.capacity, self.held, fillvalue=0)
         return [c - h if c > h else 0 for c, h in both]
 
 
 @dataclass(slots=True)
 class FrameworkRow:
-    """A framework as the ledger keeps it.
+    """A framework in the ledger.
 
-    bound_sequence: number of the batch that binds the handle to it.
-    allowed: for each attribute named here, the values that an agent may have.
-    minimum: thousandths; by role: what an offer must reach at least, any one of them; nothing: any
-        offer will do. For a role that is not named it is the master's minimum.
+    bound_sequence: number of the batch that binds its handle.
+    allowed: values that an agent may have, for each attribute named.
+    minimum: thousandths by role: alternative amounts, one of which an offer must reach; empty: any
+        offer will do. The master's minimum applies to roles that are not named.
     """
 
     framework_id: str
@@ -95,7 +94,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class OfferFilter:
-    """Nothing that it covers is offered up to and including `expires_ms`."""
+    """A refusal of any offer that it covers, up to and including `expires_ms`."""
 
     amount: Amount
     expires_ms: int
@@ -107,7 +106,7 @@ class OfferFilter:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a role is to have at least and at most, in thousandths by name."""
+    """A role's guarantees and limits, in thousandths by name."""
 
     guarantees: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -119,18 +118,18 @@ class Quota:
 class Ledger:
     """Capacity, offers and use of a cluster.
 
-    names: of the plain resources; the position is the resource's row.
-    minimum: thousandths; an offer must reach all amounts of one of these; none given: anything that
-        is not empty.
-    filter_gpus: whether agents with GPUs are only for frameworks with the capability.
-    region: the master's; empty where it has none.
-    table: what the rows of the amounts are.
-    kinds: what the sidecar is told of them.
+    names: of the plain resources, in the order of their rows.
+    minimum: thousandths; alternative amounts, one of which an offer must reach; empty: any offer
+        will do that is not empty.
+    filter_gpus: whether agents with GPUs are only offered to frameworks with the capability.
+    region: the master's; empty if it has none.
+    table: resources by row.
+    kinds: mapping of resources to the sidecar's kinds.
     path: of roles, by handle.
     quotas: of roles, by path.
     whitelist: hosts whose agents may be offered; None: all.
-    recovery: after a failover: nothing is offered until there are so many agents, or until that
-        time.
+    recovery: after a failover: the number of agents, and the time, until which offers are held
+        back.
     """
 
     def __init__(
@@ -166,11 +165,11 @@ class Ledger:
 
     @property
     def holds_back(self) -> bool:
-        """Whether nothing may be offered at all."""
+        """Whether all offers are held back."""
         return self.recovery is not None
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
-        """Thousandths by name as a row; a name that the ledger does not know is an error."""
+        """Convert thousandths by name into a row; raises LedgerError for an unknown name."""
         plain = self.table.resources[: len(self.zero)]
         unknown = set(quantities) - {resource.name for resource in plain}
         if unknown:
@@ -178,7 +177,7 @@ class Ledger:
         return tuple(quantities.get(resource.name, 0) for resource in plain)
 
     def row(self, amounts: Mapping[Resource, int]) -> Amount:
-        """Thousandths by resource as a row; resources that were not met before get one."""
+        """Convert thousandths by resource into a row; new resources get rows."""
         by_row = {self.table.row(resource): amount for resource, amount in amounts.items()}
         width = max(by_row, default=-1) + 1
         return tuple(by_row.get(row, 0) for row in range(max(width, len(self.zero))))
@@ -191,12 +190,12 @@ class Ledger:
         return names
 
     def available(self, agent: int) -> Amount:
-        """What may be offered of an agent: a shared volume however many hold it."""
+        """What may be offered of an agent; a shared volume even if it is held."""
         row = self.agents[agent]
         free = padded(row.available(), len(self.zero))
         if len(row.capacity) <= len(self.zero):
             return free
-        # Of a shared volume the capacity counts, however much is held.
+        # A shared volume is offered by its capacity, however much is held.
         capacity = padded(row.capacity, len(free))
         return tuple(
             there if there and self.table[each].shared else value
@@ -212,23 +211,23 @@ class Ledger:
     # Agents.
 
     def add_agent(self, agent: int, row: AgentRow) -> None:
-        """Bind a free handle to an agent of which nothing is held."""
+        """Bind a free handle to an agent without holdings."""
         if agent in self.agents or any(row.held):
             raise LedgerError(f"agent {agent} is bound already, or does not start empty")
         self.agents[agent] = row
         add(self.total, row.capacity)
 
     def resize_agent(self, agent: int, capacity: Amount) -> None:
-        """Give the agent another capacity; what is held stays held."""
+        """Change the agent's capacity; holdings stay."""
         row = self.agents[agent]
         add(self.total, row.capacity, -1)
         row.capacity = list(capacity)
         add(self.total, row.capacity)
 
     def remove_agent(self, agent: int) -> None:
-        """Forget the agent, with all that is held on it."""
+        """Remove the agent and everything held on it."""
         add(self.total, self.agents.pop(agent).capacity, -1)
-        # Holdings, filters and exclusions on it go as well.
+        # Its holdings, filters and exclusions go as well.
         for places in self.holdings.values():
             for place in [place for place in places if place[1] == agent]:
                 add(self.used, places.pop(place).used, -1)
@@ -237,14 +236,14 @@ class Ledger:
             excluded -= {place for place in excluded if place[1] == agent}
 
     def drop_filters(self, agent: int) -> None:
-        """Forget what was refused on an agent: it is gone, or it is another one now."""
+        """Drop the filters on an agent that is removed or has changed."""
         for filters in self.filters.values():
             _drop(filters, lambda place: place[1] == agent)
 
     # Frameworks.
 
     def add_framework(self, framework: int, row: FrameworkRow) -> None:
-        """Bind a free handle to a framework; what it was known to hold stays its own."""
+        """Bind a free handle to a framework; holdings recovered for it stay."""
         if framework in self.frameworks:
             raise LedgerError(f"framework {framework} is bound already")
         self.frameworks[framework] = row
@@ -253,7 +252,7 @@ class Ledger:
         self.excluded[framework] = set()
 
     def remove_framework(self, framework: int) -> None:
-        """Forget the framework; what it held is free again."""
+        """Remove the framework; its holdings become free."""
         del self.frameworks[framework], self.filters[framework], self.excluded[framework]
         for (_, agent), holding in self.holdings.pop(framework).items():
             add(self.agents[agent].held, holding.offered, -1)
@@ -261,27 +260,27 @@ class Ledger:
             add(self.used, holding.used, -1)
 
     def deactivate_framework(self, framework: int) -> None:
-        """Make no more offers to it. Its filters are dropped."""
+        """Stop offers to it, and drop its filters."""
         self.frameworks[framework].active = False
         self.filters[framework].clear()
 
     def suppress(self, framework: int, roles: Iterable[int] = ()) -> None:
-        """Make no offers in these roles (none named: all)."""
+        """Stop offers in these roles; in all roles if none is named."""
         row = self.frameworks[framework]
         row.suppressed |= set(roles) or row.roles
 
     def revive(self, framework: int, roles: Iterable[int] = ()) -> None:
-        """Make offers again in these roles (none named: all). Their filters are dropped."""
+        """Resume offers in these roles, in all if none is named, and drop their filters."""
         row = self.frameworks[framework]
         named = set(roles) or row.roles
         row.suppressed -= named
         _drop(self.filters[framework], lambda place: place[0] in named)
 
     def change_roles(self, framework: int, roles: Iterable[int], suppressed: Iterable[int]) -> None:
-        """Subscribe to other roles: those that go lose their filters, as those that awake do."""
+        """Change the subscribed roles; drop filters of roles that were left or unsuppressed."""
         row = self.frameworks[framework]
         asleep = set(suppressed)
-        # Roles that it left, and roles in which offers begin again.
+        # Roles that it left, and roles in which offers resume.
         dropped = (row.roles - set(roles)) | (row.suppressed - asleep)
         row.roles, row.suppressed = set(roles), asleep
         _drop(self.filters[framework], lambda place: place[0] in dropped)
@@ -294,12 +293,12 @@ class Ledger:
         self.hold(framework, place, amount)
 
     def recover(self, framework: int, place: RoleAgent, amount: Amount) -> None:
-        """Book what runs on an agent that comes back; the framework may be unknown yet."""
+        """Book what runs on a returning agent; the framework may be unknown yet."""
         self.hold(framework, place, amount)
         self.use(framework, place, amount)
 
     def hold(self, framework: int, place: RoleAgent, amount: Amount) -> None:
-        """Book an amount as offered, without asking whether it is free."""
+        """Book an amount as offered, without checking that it is free."""
         places = self.holdings.setdefault(framework, {})
         holding = places.setdefault(place, Holding(list(self.zero), list(self.zero)))
         add(self.agents[place[1]].held, amount)
@@ -308,7 +307,7 @@ class Ledger:
     def convert(
         self, framework: int, place: RoleAgent, consumed: Amount, converted: Amount
     ) -> None:
-        """Turn offered resources into others; the agent then has the others."""
+        """Convert offered resources, and the agent's capacity with them."""
         holding = self.holdings[framework][place]
         _take(holding.offered, consumed)
         add(holding.offered, converted)
@@ -318,10 +317,10 @@ class Ledger:
         self._turn(row, consumed, converted)
 
     def convert_free(self, agent: int, consumed: Amount, converted: Amount) -> None:
-        """Turn resources that nobody holds into others."""
+        """Convert free resources."""
         row = self.agents[agent]
         if not reaches(row.available(), consumed):
-            raise LedgerError(f"{consumed} is more than nobody holds on agent {agent}")
+            raise LedgerError(f"{consumed} is more than is free on agent {agent}")
         self._turn(row, consumed, converted)
 
     def _turn(self, row: AgentRow, consumed: Amount, converted: Amount) -> None:
@@ -337,7 +336,7 @@ class Ledger:
         add(self.used, amount)
 
     def release(self, framework: int, place: RoleAgent, amount: Amount, *, used: bool) -> None:
-        """Resources come back, from use or from an offer."""
+        """Release resources, from use or from an offer."""
         places = self.holdings[framework]
         holding = places[place]
         _take(holding.used if used else holding.offered, amount)
@@ -352,11 +351,11 @@ class Ledger:
         heapq.heappush(self._expiries, (added.expires_ms, framework, place))
 
     def expire(self, now_ms: int) -> None:
-        """Drop the filters that are not in force any more."""
+        """Drop expired filters."""
         while self._expiries and self._expiries[0][0] < now_ms:
             _, framework, place = heapq.heappop(self._expiries)
             filters = self.filters.get(framework, {})
-            # The entry may be older than the filters of the place: look at what they say.
+            # The entry may be outdated: check the filters themselves.
             left = [f for f in filters.get(place, ()) if f.expires_ms >= now_ms]
             if left:
                 filters[place] = left
@@ -364,15 +363,15 @@ class Ledger:
                 filters.pop(place, None)
 
     def forget(self) -> None:
-        """Begin anew, as a new master does: it knows quotas and weights, and nothing else."""
+        """Clear everything but quotas, as for a new master."""
         for table in (self.agents, self.frameworks, self.holdings, self.filters, self.excluded):
             table.clear()
         self._expiries.clear()
         self.used, self.total = list(self.zero), list(self.zero)
 
     def check(self) -> None:
-        """Verify that the books add up; AssertionError where they do not."""
-        # Add everything up from the holdings, and compare it with the running sums.
+        """Verify that the books add up; raises AssertionError if not."""
+        # Sum up the holdings, and compare with the running totals.
         held: dict[int, Amount] = dict.fromkeys(self.agents, ())
         used: Amount = ()
         for _, _, agent, holding in self.rows():
@@ -396,7 +395,7 @@ def _drop(filters: dict[RoleAgent, list[OfferFilter]], which: Callable[[RoleAgen
 
 
 def _take(row: list[int], amount: Amount) -> None:
-    """Take an amount from a row that must have as much."""
+    """Subtract an amount that the row must contain."""
     if not reaches(row, amount) or min(amount, default=0) < 0:
-        raise LedgerError(f"{amount} cannot be taken of {tuple(row)}")
+        raise LedgerError(f"{amount} cannot be taken from {tuple(row)}")
     add(row, amount, -1)

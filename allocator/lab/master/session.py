@@ -1,4 +1,4 @@
-"""The master's end of the session: events on their way, roles, snapshot, record, batches."""
+"""The master's end of the session: pending events, roles, snapshot, record, batches."""
 
 import heapq
 import time
@@ -35,21 +35,20 @@ from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger
 from allocator.lab.resources import Amount, KindTable, lineage, minus, padded
 from allocator.wire import ModuleFigures
 
-# Events on their way to the sidecar, in the order in which Mesos causes them.
+# Events for the sidecar, in the order in which Mesos causes them.
 #
-# As in the module, releases and uses of offers wait, as rows of one event, until something else is
-# sent; then uses are sent before releases. Rows of resources are sent by kind, and kinds are
-# defined before they are used.
+# As in the module, releases and uses of offers are collected as rows of one event until another
+# event is sent; uses are then sent before releases. Amounts are sent by kind, and kinds are defined
+# before they are used.
 
 Row = tuple[int, int, int, Amount]
 """Framework, role, agent, amount by resource."""
 
 
 class Outbox:
-    """What is pending for the sidecar.
+    """Events pending for the sidecar.
 
-    kinds: the first of them, the plain ones, are columns of every event; of the others those that
-        occur.
+    kinds: plain kinds at their beginning are columns of every event; others only if they occur.
     """
 
     def __init__(self, kinds: KindTable) -> None:
@@ -66,13 +65,13 @@ class Outbox:
         return len(self._messages) + pending
 
     def begin(self) -> None:
-        """A session begins: the snapshot defined all kinds that are bound."""
+        """Begin a session: the snapshot defined all kinds that are bound."""
         self._defined = len(self._kinds)
 
     def by_kind(self, amount: Sequence[int]) -> Amount:
-        """A row of resources by kind; kinds that are new are defined."""
+        """Convert a row of resources to kinds, and define new ones."""
         by_kind = self._kinds.by_kind(amount)
-        # A kind is defined before the first event that names it.
+        # A kind must be defined before the first event that uses it.
         fresh = self._kinds.kinds[self._defined :]
         if fresh:
             self.add(Define(kinds=dict(enumerate(fresh, self._defined))))
@@ -80,11 +79,11 @@ class Outbox:
         return by_kind
 
     def sparse(self, amount: Sequence[int]) -> dict[int, int]:
-        """A row of resources by kind, without zeros."""
+        """Convert a row of resources to kinds, without zeros."""
         return {kind: value for kind, value in enumerate(self.by_kind(amount)) if value}
 
     def change(self, gone: Amount, made: Amount) -> tuple[dict[int, int], dict[int, int]]:
-        """What there is less and more of by kind where some resources became others."""
+        """The amounts by kind that a conversion removes and adds, net."""
         gone, made = self.by_kind(gone), self.by_kind(made)
         net = enumerate(minus(made, gone))
         changes = {kind: value for kind, value in net if value}
@@ -97,13 +96,13 @@ class Outbox:
         return holdings([(*row[:3], self.by_kind(row[3])) for row in rows], self._kinds.usual)
 
     def add(self, event: Event) -> None:
-        """Queue an event that stands alone."""
+        """Queue a separate event."""
         self._close()
         self._messages.append(event)
 
     def release(self, row: Row, *, refuse_ms: int = -1, used: bool = False) -> None:
         by_kind = (*row[:3], self.by_kind(row[3]))
-        # Outcomes that wait belong before this release: they go first.
+        # Earlier outcomes must be sent before this release.
         if self._verdicts:
             self._close()
         self._releases.append((by_kind, refuse_ms, used))
@@ -117,7 +116,7 @@ class Outbox:
     def outcome(self, decision: int, verdict: Verdict) -> None:
         by_kind = self.by_kind(verdict.amount) if verdict.reason == Reason.PARTIAL else ()
         following = self._first_decision + len(self._verdicts)
-        # One event is about consecutive decisions, with nothing in between.
+        # One event holds consecutive decisions, with nothing in between.
         if self._releases or self._transitions or decision != following:
             self._close()
         if not self._verdicts:
@@ -125,13 +124,13 @@ class Outbox:
         self._verdicts.append((verdict.reason, by_kind))
 
     def drain(self) -> list[Event]:
-        """Hand out everything queued, and forget it."""
+        """Return everything queued, and clear the queue."""
         self._close()
         messages, self._messages = self._messages, []
         return messages
 
     def _close(self) -> None:
-        """Turn the rows that wait into events."""
+        """Turn collected rows into events."""
         # Uses before releases, as the module sends them.
         if self._transitions:
             self._messages.append(Transition(holdings(self._transitions, self._kinds.usual)))
@@ -155,7 +154,7 @@ class Outbox:
 
 
 def holdings(rows: list[Row], kinds: int) -> Holdings:
-    """Rows by kind as columns: of the first so many kinds, and of others that occur."""
+    """Rows by kind as columns: those of the first `kinds` kinds, and others that occur."""
     place = np.array([row[:3] for row in rows], np.int64).reshape(len(rows), 3)
     return Holdings(
         place[:, 0], place[:, 1], place[:, 2], *columns([row[3] for row in rows], kinds)
@@ -163,8 +162,8 @@ def holdings(rows: list[Row], kinds: int) -> Holdings:
 
 
 def columns(amounts: list[Amount], kinds: int) -> tuple[Ints, Ints]:
-    """Kinds (K,) and amounts (N, K): of the first so many kinds, and of others that occur."""
-    # Rows may be of different lengths: fill them up with zeros.
+    """Kinds (K,) and amounts (N, K): the first `kinds` kinds, and others that occur."""
+    # Rows may differ in length: pad them with zeros.
     width = max(kinds, *map(len, amounts), 0)
     table = np.array([padded(amount, width) for amount in amounts], np.int64)
     table = table.reshape(len(amounts), width)
@@ -172,25 +171,25 @@ def columns(amounts: list[Amount], kinds: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(some), table[:, some]
 
 
-# Handles of roles, kept for a session at least, and while something names them.
+# Handles of roles, kept for at least a session, and while they are in use.
 
 
 class Handles:
-    """Free and taken handles of one sort."""
+    """Allocates and frees handles of one sort."""
 
     def __init__(self, first: int = 1) -> None:
         self._next = first
         self._free: list[int] = []
 
     def take(self) -> int:
-        """The lowest free handle."""
+        """Take the lowest free handle."""
         if self._free:
             return heapq.heappop(self._free)
         self._next += 1
         return self._next - 1
 
     def give_back(self, handle: int) -> None:
-        """Let the handle be bound again."""
+        """Free a handle."""
         heapq.heappush(self._free, handle)
 
 
@@ -208,10 +207,10 @@ class Roles:
         self._outbox = outbox
 
     def name(self, paths: Iterable[str]) -> tuple[int, ...]:
-        """Handles of the paths, bound where they were not; they are named once more."""
+        """Handles of the paths, bound on first use; each call counts as one reference."""
         paths = tuple(paths)
         fresh = {}
-        # A role is bound after its ancestors; all of them are defined in one event.
+        # A role is bound after its ancestors; all are defined in one event.
         for path in _with_ancestors(paths):
             if path not in self.handle:
                 fresh[self._bind(path)] = path
@@ -221,14 +220,14 @@ class Roles:
         return tuple(self.handle[path] for path in paths)
 
     def forget(self, paths: Iterable[str]) -> None:
-        """The paths are named once less; those that nothing names go with the session."""
+        """Drop one reference to each path; unreferenced ones are unbound with the next session."""
         for path in _with_ancestors(tuple(paths)):
             self._names[path] -= 1
 
     def begin(self) -> None:
-        """Begin a session, with the roles that something names."""
+        """Begin a session, with referenced roles only."""
         for path in [path for path in self.handle if not self._names[path]]:
-            # Within a session a handle keeps its role, so it is given back only here.
+            # Within a session a handle keeps its role, so it is freed only here.
             handle = self.handle.pop(path)
             del self.path[handle], self._names[path]
             self._handles.give_back(handle)
@@ -241,7 +240,7 @@ class Roles:
 
 
 def _with_ancestors(paths: tuple[str, ...]) -> list[str]:
-    """Every path after its ancestors; one that several share comes once for each."""
+    """Every path after its ancestors; shared ancestors are repeated for each."""
     found = []
     for path in paths:
         found += lineage(path)
@@ -252,7 +251,7 @@ def _with_ancestors(paths: tuple[str, ...]) -> list[str]:
 
 
 def agent_event(agent: int, row: AgentRow, capacity: Mapping[int, int]) -> AddAgent:
-    """An agent as it is announced, with its capacity by kind."""
+    """The announcement of an agent, with its capacity by kind."""
     start_ms, duration_ms = row.unavailable_ms or (-1, 0)
     return AddAgent(agent, row.info, capacity, row.active, start_ms, duration_ms)
 
@@ -275,15 +274,15 @@ def snapshot(
     weights: Mapping[str, float],
     now_ms: int,
 ) -> tuple[Event, ...]:
-    """Everything, in an order in which nothing is named before it is bound."""
-    # Roles after those above them.
+    """All events, ordered so that everything is bound before it is used."""
+    # Parent roles come first.
     paths = dict(sorted(ledger.path.items(), key=lambda item: item[1].count("/")))
     kinds = ledger.kinds
     events: list[Event] = []
     if weights:
         events.append(SetWeights(dict(weights)))
     events += [SetQuota(path, q.guarantees, q.limits) for path, q in ledger.quotas.items()]
-    # Frameworks and agents, then what is between them: holdings, filters, exclusions.
+    # Frameworks and agents, then holdings, filters and exclusions between them.
     for framework, row in ledger.frameworks.items():
         info = framework_info(identities[framework], row)
         suppressed = tuple(sorted(row.suppressed))
@@ -319,24 +318,22 @@ def snapshot(
 
 
 def exclusions(places: list[tuple[int, int, int]], *, excluded: bool = True) -> Exclude:
-    """Pairs (framework, role, agent) that may not meet, or may again."""
+    """Triples of framework, role and agent to exclude or readmit."""
     table = np.array(places, np.int64).reshape(len(places), 3)
     return Exclude(table[:, 0], table[:, 1], table[:, 2], np.full(len(places), excluded))
 
 
-# What a master writes down as it goes.
+# The record of a run.
 
 
 @dataclass(slots=True)
 class Record:
-    """Everything that a run writes down as it goes.
+    """Everything recorded during a run.
 
-    time_ms, used, total: the used and total amounts from each moment on at which one of them
-        changed.
-    latency_s: wall time from the sending of each batch that asks for a cycle to the last of its
-        decisions.
-    outcomes: what became of all decisions.
-    steady: of those between whose cycle and whose arrival nothing happened: there is no excuse.
+    time_ms, used, total: used and total amounts from each moment at which one of them changed.
+    latency_s: wall time from sending each batch with a cycle to the last of its decisions.
+    outcomes: outcomes of all decisions.
+    steady: outcomes of decisions before whose arrival nothing happened: they should all be valid.
     waits_ms: from a framework's subscription to its first offer.
     fallbacks: offers that the master made without the sidecar.
     inverse_offers: how often a framework was asked to leave an agent.
@@ -360,7 +357,7 @@ class Record:
     inverse_offers: int = 0
 
     def note_use(self, now_ms: int, used: Sequence[int], total: Sequence[int]) -> None:
-        """Write down what is used from now on, if it is something else than before."""
+        """Record what is used from now on, if it has changed."""
         row, whole = tuple(used), tuple(total)
         if self.time_ms and self.used[-1] == row and self.total[-1] == whole:
             return
@@ -373,12 +370,12 @@ class Record:
 
     @property
     def rejected(self) -> Counter[Reason]:
-        """Decisions of which no offer was made as they said, by reason."""
+        """Decisions that were not offered exactly as made, by reason."""
         return _without_offered(self.outcomes)
 
     @property
     def defects(self) -> Counter[Reason]:
-        """The same of those that are steady: the sidecar was wrong."""
+        """Those among the steady decisions: defects of the sidecar."""
         return _without_offered(self.steady)
 
 
@@ -391,14 +388,14 @@ def _without_offered(outcomes: Counter[Reason]) -> Counter[Reason]:
 PAUSE_S = 0.1
 
 FIGURES_MS = 5000
-"""How long it takes at least until the module says again how it stands."""
+"""Minimum interval between the module's reports of its figures."""
 
 
 class Session:
-    """One module's sessions, one after the other.
+    """The consecutive sessions of one module.
 
-    opening: makes the opening of a session, from the sequence number that it is to begin with.
-    patience_s: how long to go on trying to open a session, in wall time.
+    opening: makes the opening of a session that begins with a sequence number.
+    patience_s: how long to retry opening a session, in wall time.
     """
 
     def __init__(
@@ -419,9 +416,9 @@ class Session:
         self.patience_s = patience_s
 
     def open(self) -> None:
-        """Begin a session, trying until patience ends. What is queued is part of the snapshot."""
+        """Begin a session, retrying until patience runs out."""
         deadline_s = time.monotonic() + self.patience_s
-        # What is queued is in the books already, and so in the snapshot.
+        # Pending events are in the books, and so in the snapshot.
         self._outbox.drain()
         self.number += 1
         while True:
@@ -435,7 +432,7 @@ class Session:
                 return
 
     def send(self, clock_ms: int) -> None:
-        """Send what is queued, and do not wait; where the session breaks, begin another."""
+        """Send pending events, and do not wait; if the session breaks, begin another."""
         batch = self._batch(clock_ms)
         try:
             self._link.send(batch)
@@ -443,7 +440,7 @@ class Session:
             self._begin_again()
 
     def settle(self, clock_ms: int) -> None:
-        """Send what is queued, and wait until all is applied."""
+        """Send pending events, and wait until they are applied."""
         self.send(clock_ms)
         try:
             self._link.settle()
@@ -451,9 +448,9 @@ class Session:
             self._begin_again()
 
     def exchange(self, clock_ms: int, agents: tuple[int, ...] = ()) -> Decisions:
-        """Send what is queued and run a cycle; where the session breaks, begin another.
+        """Send pending events and run a cycle; if the session breaks, begin another.
 
-        agents: which agents the cycle is about; empty: all.
+        agents: the agents of the cycle; empty: all.
         """
         while True:
             batch = self._batch(clock_ms, agents)
@@ -461,7 +458,7 @@ class Session:
             try:
                 decisions = self._link.exchange(batch)
             except LinkDownError:
-                # What the batch said is part of the snapshot; ask again for the cycle alone.
+                # The batch's events are in the new snapshot; request only the cycle again.
                 self._begin_again()
                 continue
             self._record.latency_s.append(time.perf_counter() - begin_s)
@@ -475,7 +472,7 @@ class Session:
         return Batch(self.sequence, clock_ms, messages, agents, self._figures(clock_ms))
 
     def _figures(self, clock_ms: int) -> ModuleFigures | None:
-        """Say now and then how the module stands."""
+        """Figures of the module, if they are due."""
         if clock_ms < self._told_ms + FIGURES_MS:
             return None
         self._told_ms = clock_ms
