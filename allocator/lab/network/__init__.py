@@ -1,7 +1,7 @@
-"""A cluster whose tasks read data: disks, racks and links that transfers share, and schedulers.
+"""A cluster whose tasks read data: disks, racks, shared links, and schedulers.
 
-`topology` says which links there are and moves data over them, `workflow` which tasks a job has and
-what they read, `cluster` runs them. `schedulers` decide what runs where.
+`topology` describes the links and moves data over them, `workflow` describes the tasks of a job and
+their inputs, `cluster` runs them. `schedulers` decide what runs where.
 
 References
 ----------

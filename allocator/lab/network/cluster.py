@@ -1,8 +1,8 @@
-"""Jobs on a cluster: tasks are begun where a scheduler says, read their input, compute and end.
+"""Jobs on a cluster: tasks start where a scheduler says, read their input, compute and end.
 
-A task that begins takes `START_S` until it reads. It computes when all its input is there; then its
-output is on the computer where it ran. One that is killed begins anew (sections 2.2, 3.3, 4.3 and
-5.1 of the paper).
+A task reads `START_S` after its start, and computes when all its input has arrived; its output then
+is on the computer where it ran. A killed task starts over (sections 2.2, 3.3, 4.3 and 5.1 of the
+paper).
 """
 
 import heapq
@@ -24,9 +24,9 @@ def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints
     """Divide computers equally among jobs, none of which gets more than it wants.
 
     wanted (J,): tasks that run or wait.
-    least (J,): what a job has in any case, no more than it wants; all together no more than there
-        are.
-    Returns (J,): adds up to the smaller of the computers and of what all want. What cannot be
+    least (J,): minimum of each job, no more than it wants; the sum is at most `computers`.
+
+    Returns (J,): adds up to the smaller of the computers and the sum of `wanted`. What cannot be
         divided equally goes to the first jobs.
 
     Examples
@@ -57,7 +57,7 @@ def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints
     return share
 
 
-# What the schedulers see: which computers run what, and which tasks wait.
+# What schedulers see: what each computer runs, and which tasks wait.
 
 
 @dataclass(eq=False, slots=True)
@@ -66,8 +66,8 @@ class Slots:
 
     on: the task that each computer runs.
     root: the job whose root a computer runs; -1: none.
-    running: each job's tasks that run, in the order in which they were begun.
-    waiting (J,): how many tasks of each job wait.
+    running: running tasks of each job, in the order of their starts.
+    waiting (J,): number of waiting tasks of each job.
     """
 
     topology: Topology
@@ -91,7 +91,7 @@ class Slots:
 
     @property
     def held(self) -> Ints:
-        """How many tasks of each job run, (J,)."""
+        """Number of running tasks of each job, (J,)."""
         return np.array([len(tasks) for tasks in self.running], np.int64)
 
 
@@ -103,11 +103,10 @@ def empty_slots(topology: Topology, jobs: int) -> Slots:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a scheduler wants.
+    """The actions of a scheduler.
 
-    kill: tasks that are stopped and lose their work; first of all.
-    start (Task, int): tasks and the computers on which they are begun then; also ones that have
-        been killed.
+    kill: tasks to stop first; they lose their work.
+    start (Task, int): tasks to start then, also killed ones, and their computers.
     """
 
     kill: list[Task] = field(default_factory=list)
@@ -119,19 +118,19 @@ class Scheduler(Protocol):
 
     @property
     def looks_again_s(self) -> float:
-        """How often it wants to decide although nothing has happened; infinite: never."""
+        """Interval at which to decide even without events; infinite: never."""
 
     def ready(self, tasks: Sequence[Task]) -> None:
-        """Take note of tasks that are new, or that wait again because they were killed."""
+        """Note tasks that are new, or that wait again because they were killed."""
 
     def begun(self, task: Task) -> None:
-        """Take note that a task has been begun."""
+        """Note that a task was started."""
 
     def place_root(self, slots: Slots, now_s: float) -> int:
-        """Choose a computer that runs no root for the root of a job; what runs there is killed."""
+        """Choose a computer without a root for the root of a job; its task is killed."""
 
     def decide(self, slots: Slots, now_s: float) -> Decision:
-        """Say what is to be killed and begun; it happens at once."""
+        """Say what to kill and start now."""
 
 
 # A run.
@@ -144,8 +143,7 @@ JOB_START_S = 7.0
 """From the start of a job until its first tasks are ready."""
 
 DECIDE_S = 0.5
-"""Between two decisions, at least: what happens meanwhile is decided on together.
-
+"""Minimum time between two decisions: events in between are decided on together.
 The paper's scheduler decides at every event; with 0 this one does, too."""
 
 USE_EVERY_S = 20.0
@@ -153,13 +151,13 @@ USE_EVERY_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to.
+    """Results of a run.
 
     job_s (J,): from the start of each job to its end.
-    makespan_s: until the last job has ended.
+    makespan_s: until the last job ended.
     moved_gb (3,): by `topology.Distance`.
-    killed: how many times a task was killed.
-    use (T, J): tasks of each job that run, every `USE_EVERY_S`.
+    killed: number of kills.
+    use (T, J): number of running tasks of each job, every `USE_EVERY_S`.
     """
 
     job_s: Floats
@@ -182,9 +180,9 @@ class ClusterRun:
         decide_s: float = DECIDE_S,
         apart_s: float = 0.0,
     ) -> None:
-        """Begin with an idle cluster; so many jobs run at once, in their order.
+        """Begin with an idle cluster that runs `concurrency` jobs at once, in order.
 
-        The first ones start with so much time between them, others when one before has ended.
+        The first jobs start `apart_s` apart, each later one when a job ends.
         """
         self.slots = empty_slots(topology, len(jobs))
         self.transfers = Transfers(topology.capacity())
@@ -222,10 +220,10 @@ class ClusterRun:
         )
 
     def step(self) -> None:
-        """Go on to the next moment at which something happens.
+        """Advance to the next event.
 
-        Raises RuntimeError where nothing can happen any more, and jobs have not ended: the
-            scheduler leaves tasks waiting for ever.
+        Raises RuntimeError if there is none although jobs have not ended: the scheduler leaves
+            tasks waiting.
         """
         happens = self._events[0][0] if self._events else np.inf
         now = min(happens, self.transfers.next_end_s(), self._decides_at)
@@ -242,7 +240,7 @@ class ClusterRun:
         if self._decides_at <= now:
             self._decide()
 
-    # What happens.
+    # Events.
 
     def _at(self, time_s: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._events, (time_s, next(self._counter), action))
@@ -260,7 +258,7 @@ class ClusterRun:
         self._at(self.now_s + JOB_START_S, lambda: self._submit(job))
 
     def _submit(self, job: int) -> None:
-        """Let tasks that have become ready wait."""
+        """Queue tasks that have become ready."""
         progress, new = self._jobs[job], list[Task]()
         for stage, part, read in progress.newly_ready():
             compute_s = float(progress.plan.compute_s[stage][part])
@@ -287,7 +285,7 @@ class ClusterRun:
         self._at(self.now_s + START_S, lambda: self._read(task, attempt))
 
     def _read(self, task: Task, attempt: int) -> None:
-        """Let an attempt begin to read, unless it was killed before."""
+        """Let an attempt start reading, unless it was killed."""
         if task.attempt != attempt or task.state is not TaskState.RUNNING:
             return
         task.reads_left = 0
@@ -302,7 +300,7 @@ class ClusterRun:
             self._at(self.now_s + task.compute_s, lambda: self._end(task, attempt))
 
     def _end(self, task: Task, attempt: int) -> None:
-        """Let an attempt end, unless it was killed before."""
+        """End an attempt, unless it was killed."""
         if task.attempt != attempt or task.state is not TaskState.RUNNING:
             return
         self._leave(task, TaskState.DONE)
@@ -328,7 +326,7 @@ class ClusterRun:
         self.slots.on[task.computer] = None
         del self.slots.running[task.job][task]
 
-    # What is decided.
+    # Decisions.
 
     def _wake(self) -> None:
         self._decides_at = min(self._decides_at, max(self.now_s, self._decided_at + self._decide_s))
@@ -340,6 +338,6 @@ class ClusterRun:
             self._kill(task)
         for task, computer in decision.start:
             self._begin(task, computer)
-        # What was killed waits, and has been decided on.
+        # Killed tasks wait, but have been decided on already.
         again = self._scheduler.looks_again_s if self.slots.waiting.any() else np.inf
         self._decides_at = self.now_s + again

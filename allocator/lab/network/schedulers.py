@@ -1,9 +1,8 @@
-"""Quincy's schedulers: those with queues, G, GF, GFP, GFH and GFPH, and those with a flow.
+"""Quincy's schedulers: the queue-based G, GF, GFP, GFH and GFPH, and the flow-based ones.
 
-With queues a task waits in those of the computers and racks that it prefers, and in that of the
-whole cluster. A computer that is free takes the first ready task of its own queue, else of its
-rack's, else of the cluster's. With fairness, tasks of a job that has its share are not ready
-(section 3 of the paper).
+With queues a task waits in those of its preferred computers and racks, and in the cluster's. A free
+computer takes the first ready task of its own queue, else of its rack's, else of the cluster's.
+With fairness, tasks of a job that has its share are not ready (section 3 of the paper).
 
 References
 ----------
@@ -24,28 +23,28 @@ from allocator.solvers.flow.min_cost_flow import Solution, solve
 from allocator.solvers.flow.quincy_network import Cluster, QuincyNetwork, Tasks, build
 
 MARGIN = 5
-"""Hysteresis: how many tasks below its share a job is unblocked at once; not published."""
+"""Hysteresis: a job this many tasks below its share is unblocked at once; not published."""
 
 DELAY_S = 10.0
-"""Hysteresis: after how long below its share a job is unblocked anyway; not published."""
+"""Hysteresis: a job below its share for this long is unblocked anyway; not published."""
 
 _STICKY_LOOKS_AGAIN_S = 1.0
 
 
 class Queue:
-    """Tasks in the order in which they came, for each job apart."""
+    """Tasks in the order of arrival, separately for each job."""
 
     def __init__(self) -> None:
         self._by_job: dict[int, deque[tuple[int, Task]]] = {}
 
     def add(self, ticket: int, task: Task) -> None:
-        """Put a task at the end; tickets grow."""
+        """Append a task; tickets must increase."""
         self._by_job.setdefault(task.job, deque()).append((ticket, task))
 
     def first(self, blocked: set[int], tickets: dict[Task, int]) -> Task | None:
         """Find the first task whose job is not blocked.
 
-        tickets: the valid ticket of each task that waits; what else is in the queue is dropped.
+        tickets: the valid ticket of each waiting task; entries with other tickets are dropped.
         """
         best, found = np.inf, None
         for job, tasks in list(self._by_job.items()):
@@ -62,8 +61,9 @@ class QueueScheduler:
     """Greedy scheduling from queues.
 
     fair: F: a job that runs its share is blocked.
-    preempts: P: tasks above the share are killed, the most recently begun first.
-    sticky: H: a blocked job stays so until it is `MARGIN` tasks below its share, or for `DELAY_S`.
+    preempts: P: tasks above the share are killed, the most recently started first.
+    sticky: H: a job stays blocked until it is `MARGIN` tasks below its share, or below it for
+        `DELAY_S`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class QueueScheduler:
         self._of_computer: dict[int, Queue] = {}
         self._of_rack: dict[int, Queue] = {}
         self._of_all = Queue()
-        # Jobs that are blocked, and since when they run less than their share (hysteresis).
+        # Blocked jobs, and since when jobs have been below their shares (hysteresis).
         self._blocked: set[int] = set()
         self._below_since: dict[int, float] = {}
 
@@ -99,12 +99,12 @@ class QueueScheduler:
         self._tickets.pop(task, None)
 
     def place_root(self, slots: Slots, now_s: float) -> int:
-        """Any computer that runs no root."""
+        """Choose any computer that runs no root."""
         usable = [computer for computer, job in enumerate(slots.root) if job < 0]
         return int(self._rng.choice(usable))
 
     def decide(self, slots: Slots, now_s: float) -> Decision:
-        """Kill what is above the shares, then fill free computers."""
+        """Kill tasks above the shares, then fill free computers."""
         decision, held = Decision(), slots.held
         shares = fair_shares(held + slots.waiting, slots.for_tasks)
         self._unblock(held, shares, now_s)
@@ -115,7 +115,7 @@ class QueueScheduler:
                 decision.kill.extend(over)
                 free += [task.computer for task in over]
                 held[job] = shares[job]
-        # Own tasks of all free computers first: so would they be matched if tasks came one by one.
+        # Own queues of all free computers first, as if tasks arrived one by one.
         free.sort()
         for level in range(3):
             left = []
@@ -147,7 +147,7 @@ class QueueScheduler:
         self._below_since.pop(job, None)
 
     def _unblock(self, held: Ints, shares: Ints, now_s: float) -> None:
-        """Bring up to date which jobs get nothing now."""
+        """Update which jobs are blocked."""
         if not self.fair:
             return
         for job in np.flatnonzero(held >= shares).tolist():
@@ -159,22 +159,22 @@ class QueueScheduler:
                 self._blocked.discard(job)
 
 
-# Those with a flow: Q, QF, QP, QFP and QFPX.
+# The flow-based schedulers: Q, QF, QP, QFP and QFPX.
 #
-# At each decision all tasks that wait (and, with preemption, those that run) are sent through
-# Quincy's network at the least cost: data that crosses switches, time that was waited, work that
-# would be lost. The capacities at the jobs' nodes keep fair shares (section 4 of the paper, and its
+# At each decision all waiting tasks (with preemption, the running ones, too) are sent through
+# Quincy's network at minimum cost: data that crosses switches, waiting time, work that would be
+# lost. The capacities at the jobs' nodes enforce fair shares (section 4 of the paper, and its
 # appendix).
 
 
-# Tasks as columns, by their numbers: what a network of thousands of them is built from quickly.
+# Tasks as columns, by number, to build networks of thousands of them quickly.
 
 
 _FIRST = 256
 
 
 class Triples:
-    """Task, place and cost, in three columns that grow."""
+    """Task, place and cost, in three growing columns."""
 
     def __init__(self) -> None:
         self._columns = np.zeros((3, 0), np.int64)
@@ -184,7 +184,7 @@ class Triples:
         self._new.append((number, place, cost))
 
     def columns(self) -> Ints:
-        """All of them, (3, P)."""
+        """All triples, (3, P)."""
         if self._new:
             new = np.array(self._new, np.int64).T
             self._columns = np.concatenate([self._columns, new], axis=1)
@@ -193,7 +193,7 @@ class Triples:
 
 
 class TaskTable:
-    """What there is to know about each task, by its number.
+    """The properties of each task, by its number.
 
     waits (N,)
     job, computer (N,): the computer is -1 for tasks that do not run.
@@ -203,7 +203,7 @@ class TaskTable:
     """
 
     def __init__(self, cost: Callable[[Crossing], int]) -> None:
-        """Begin without tasks; the function says what moving data costs."""
+        """Begin without tasks; the function gives the cost of moving data."""
         self._cost = cost
         self.tasks: list[Task] = []
         self.computers, self.racks = Triples(), Triples()
@@ -213,7 +213,7 @@ class TaskTable:
         self.since_s, self.waited_s, self.ran_s = (np.zeros(_FIRST) for _ in range(3))
 
     def wait(self, tasks: Sequence[Task]) -> None:
-        """Take note of tasks that wait: new ones, in the order of their numbers, or killed ones."""
+        """Note waiting tasks: new ones, in the order of their numbers, or killed ones."""
         for task in tasks:
             if task.number == len(self.tasks):
                 self._add(task)
@@ -269,9 +269,9 @@ _FLOW_LOOKS_AGAIN_S = 5.0
 class FlowScheduler:
     """Scheduling by a minimum-cost flow.
 
-    fair: F: each job runs its fair share, no more and no less.
-    preempts: P: tasks that run may be killed or moved.
-    core_cost: `CORE_COST`, or another.
+    fair: F: each job runs exactly its fair share.
+    preempts: P: running tasks may be killed or moved.
+    core_cost: cost of a GB through the core switch.
     """
 
     looks_again_s = _FLOW_LOOKS_AGAIN_S
@@ -279,7 +279,7 @@ class FlowScheduler:
     def __init__(
         self, *, fair: bool = False, preempts: bool = False, core_cost: float = CORE_COST
     ) -> None:
-        """Begin with nothing that waits."""
+        """Begin without tasks."""
         self.fair, self.preempts, self.core_cost = fair, preempts, core_cost
         self._table = TaskTable(self._data_cost)
         self._before: tuple[QuincyNetwork, Solution] | None = None
@@ -293,8 +293,8 @@ class FlowScheduler:
     def place_root(self, slots: Slots, now_s: float) -> int:
         """A free computer, or the one whose task has run for the shortest time.
 
-        The paper lets the network choose. Where a job's root takes the place of another's that has
-        ended, as in its experiments, there is a free computer.
+        The paper lets the network choose. In its experiments a job's root replaces that of a job
+        that has ended, so there is a free computer.
         """
         usable = [computer for computer, job in enumerate(slots.root) if job < 0]
 
@@ -305,7 +305,7 @@ class FlowScheduler:
         return min(usable, key=lost_s)
 
     def decide(self, slots: Slots, now_s: float) -> Decision:
-        """Solve the network, and say what is different in its solution."""
+        """Solve the network, and return what its solution changes."""
         runs = [task for tasks in slots.running for task in tasks] if self.preempts else []
         network = build(self._tasks(runs, now_s), self._cluster(slots))
         numbers = network.tasks.number
@@ -324,12 +324,12 @@ class FlowScheduler:
         return decision
 
     def _data_cost(self, crossing: Crossing) -> int:
-        """What moving data costs, in thousandths."""
+        """The cost of moving data, in thousandths."""
         cost = RACK_COST * crossing.rack_gb + self.core_cost * crossing.core_gb
         return round(_FINE * cost)
 
     def _tasks(self, runs: Sequence[Task], now_s: float) -> Tasks:
-        """Tasks that are decided on: those that wait and those given, which run."""
+        """The tasks to decide on: the waiting ones, and `runs`."""
         table = self._table
         numbers = np.flatnonzero(table.waits)
         running = np.array(sorted(task.number for task in runs), np.int64)
@@ -338,7 +338,7 @@ class FlowScheduler:
         row_of[numbers] = np.arange(len(numbers))
         waited = table.waited_s[numbers]
         waited += np.where(table.waits[numbers], now_s - table.since_s[numbers], 0.0)
-        # Computers that are preferred; for what runs its own, and what killing it would lose.
+        # Preferred computers; for a running task its own, minus the work lost by killing it.
         pairs = table.computers.columns()
         pairs = pairs[:, (row_of[pairs[0]] >= 0) & (table.computer[pairs[0]] != pairs[1])]
         ran = table.ran_s[running] + now_s - table.since_s[running]
@@ -348,7 +348,7 @@ class FlowScheduler:
         return Tasks(
             numbers,
             table.job[numbers],
-            # Where it costs the same to run and to wait, tasks run.
+            # At equal cost tasks run rather than wait.
             (_FINE * WAIT_COST * waited).astype(np.int64) + 1,
             table.anywhere[numbers],
             np.concatenate([row_of[pairs[0]], row_of[running]]),
@@ -360,7 +360,7 @@ class FlowScheduler:
         )
 
     def _cluster(self, slots: Slots) -> Cluster:
-        """Computers that can be given out, and how many each job gets of them."""
+        """The usable computers, and how many of them each job gets."""
         usable = np.array(slots.root) < 0
         held, fixed = slots.held, np.zeros(len(slots.waiting), np.int64)
         if not self.preempts:
@@ -372,7 +372,7 @@ class FlowScheduler:
         elif wanted.sum() <= slots.for_tasks:
             least = most = wanted
         else:
-            # One each; as far as there are computers, where what runs may not be killed.
+            # One each, as far as there are computers if running tasks may not be killed.
             lacking = np.minimum(wanted, 1) > fixed
             lacking &= np.cumsum(lacking) <= usable.sum()
             least, most = fixed + lacking, wanted

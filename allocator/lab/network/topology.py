@@ -1,4 +1,4 @@
-"""Computers in racks, the links between them, and what is moved over these as they let it."""
+"""Computers in racks, the links between them, and transfers over these."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from allocator.core import Floats, Ints
 from allocator.solvers.fluid.link_sharing import NO_LINK, fair_rates
 
 PATH_LINKS_MAX = 6
-"""The longest way: a disk, two network cards, two uplinks, the core."""
+"""The longest path: a disk, two network cards, two uplinks, the core."""
 
 
 class Distance(IntEnum):
-    """How far data comes."""
+    """Where data comes from."""
 
     LOCAL = 0
     RACK = 1
@@ -26,14 +26,14 @@ class Distance(IntEnum):
 class Topology:
     """Racks with a switch each, and a core switch between them.
 
-    Links are full duplex: what goes out does not slow down what comes in. A rack's own switch is
-    never full, as it has a port for each computer.
+    Links are full duplex. A rack's own switch is never a bottleneck, as it has a port for each
+    computer.
 
     rack_of (M,): the rack of each computer, from 0.
-    disk_gb_s: what the disks of a computer give, in GB a second.
-    card_gb_s: what a computer's network card sends, and what it receives.
-    uplink_gb_s: what a rack sends to the core switch, and what it receives from there.
-    core_gb_s: what the core switch carries in all.
+    disk_gb_s: rate of a computer's disks, in GB a second.
+    card_gb_s: rate of a computer's network card in each direction.
+    uplink_gb_s: rate of a rack's uplink to the core switch in each direction.
+    core_gb_s: total rate of the core switch.
     """
 
     rack_of: Ints
@@ -51,10 +51,10 @@ class Topology:
         return int(self.rack_of.max(initial=-1)) + 1
 
     def capacity(self) -> Floats:
-        """What each link carries, (L,), in GB a second.
+        """The rate of each link, (L,), in GB a second.
 
-        The links are the computers' disks, their ways out and in, the racks' ways up and down, and
-        the core.
+        The links are the computers' disks, outgoing and incoming sides, the racks' uplinks in both
+        directions, and the core.
         """
         count = [self.computers] * 3 + [self.racks] * 2 + [1]
         each = [self.disk_gb_s, self.card_gb_s, self.card_gb_s]
@@ -62,16 +62,16 @@ class Topology:
         return np.repeat(np.array(each, np.float64), count)
 
     def path(self, source: int, target: int) -> tuple[int, ...]:
-        """The links from the disk of one computer to another."""
+        """The links from the disk of one computer to another computer."""
         if source == target:
             return (source,)
         out, to = self.computers + source, 2 * self.computers + target
         return (source, out, *self._between(self.rack_of[source], self.rack_of[target]), to)
 
     def path_from_rack(self, rack: int, target: int) -> tuple[int, ...]:
-        """The links for data that comes from many computers of a rack, a little from each.
+        """The links for data from many computers of a rack, a little from each.
 
-        Their disks and cards are left out: each gives so little that others do not notice.
+        Their disks and cards are left out, as their loads are negligible.
         """
         to = 2 * self.computers + target
         return (*self._between(rack, self.rack_of[target]), to)
@@ -84,7 +84,7 @@ class Topology:
 
 
 def even_racks(computers: int, racks: int) -> Ints:
-    """Put computers into racks of nearly the same size.
+    """Divide computers into racks of nearly the same size.
 
     Examples
     --------
@@ -94,9 +94,9 @@ def even_racks(computers: int, racks: int) -> Ints:
     return (np.arange(computers) * racks // computers).astype(np.int64)
 
 
-# Transfers on their way, each as fast as the links that it shares let it be.
+# Current transfers, at the rates that shared links permit.
 
-_BYTE_GB = 1e-9  # with less left than that, a transfer has ended
+_BYTE_GB = 1e-9  # a transfer with less left has ended
 
 
 _ROW = np.dtype(
@@ -105,16 +105,15 @@ _ROW = np.dtype(
 
 
 class Transfers:
-    """What is being moved.
+    """Transfers in progress.
 
-    Rates are worked out anew when a transfer begins or ends, and hold until the next one does.
+    Rates are recomputed when a transfer begins or ends, and constant in between.
 
-    moved_gb (3,): what has been moved, by `Distance`; the parts of transfers that were cancelled
-        among it.
+    moved_gb (3,): data moved, by `Distance`, including parts of cancelled transfers.
     """
 
     def __init__(self, capacity: Floats) -> None:
-        """Begin with idle links of these capacities, in GB a second."""
+        """Begin with idle links of these rates, in GB a second."""
         self.now_s = 0.0
         self.moved_gb = np.zeros(len(Distance))
         self._capacity = capacity
@@ -131,10 +130,10 @@ class Transfers:
         return self._rows[: self._count]
 
     def start(self, owner: int, path: Sequence[int], distance: Distance, gb: float) -> None:
-        """Begin to move so much.
+        """Begin a transfer.
 
-        owner: by which `advance` and `cancel` name it; several transfers may have the same.
-        path: links, one at least.
+        owner: identifies it in `advance` and `cancel`; several transfers may share it.
+        path: links, at least one.
         """
         row = self._count
         if row == len(self._rows):
@@ -148,7 +147,7 @@ class Transfers:
         self._keep(self._there["owner"] != owner)
 
     def next_end_s(self) -> float:
-        """When the next transfer ends; infinite where there is none."""
+        """When the next transfer ends; infinite if there is none."""
         if not self._count:
             return np.inf
         self._share()
@@ -159,14 +158,14 @@ class Transfers:
             return self.now_s + float((left / self._rate).min())
 
     def advance(self, now_s: float) -> list[int]:
-        """Go on to a moment, no later than the next end; gives the owners of what ended."""
+        """Advance to a time, at most that of the next end; gives owners of ended transfers."""
         passed, self.now_s = now_s - self.now_s, now_s
         if not self._count:
             return []
         self._share()
         left, distance = self._there["left_gb"], self._there["distance"]
         if passed > 0:
-            # Infinite rates are those of links that are never full: all is there at once.
+            # A path of unlimited links has an infinite rate: its transfer ends at once.
             step = np.minimum(self._rate * passed, left)
             left -= step
             self.moved_gb += np.bincount(distance, step, len(Distance))

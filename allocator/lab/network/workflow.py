@@ -1,7 +1,7 @@
-"""Jobs as stages of tasks: which of these are ready, and what each reads from how far.
+"""Jobs as stages of tasks: which tasks are ready, and from where each reads.
 
-A task reads partitions of the job's input, and what tasks of earlier stages wrote to the disks of
-the computers that they ran on (sections 2.1, 2.3 and 5.1 of the paper, and its appendix).
+A task reads partitions of the job's input, and the output of earlier tasks from the disks of the
+computers where they ran (sections 2.1, 2.3 and 5.1 of the paper, and its appendix).
 """
 
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from allocator.core import Floats, Ints
 from allocator.lab.network.topology import Distance, Topology
 
-# What a task reads, and how much of it crosses which switch from where it runs.
+# A task's input, and how much of it crosses which switch from where it runs.
 
 
 PREFERRED_PART = 0.1
-"""A computer, or rack, that holds more of a task's input than this part is preferred."""
+"""A computer or rack that holds more than this part of a task's input is preferred."""
 
 
 class Crossing(NamedTuple):
-    """GB that come through the rack's switch only, and those that come through the core switch."""
+    """GB that cross only the rack's switch, and GB that cross the core switch."""
 
     rack_gb: float
     core_gb: float
@@ -39,7 +39,7 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """Where a task's input lies.
+    """Where a task's input is.
 
     at (H,): computers, each once.
     gb (H,)
@@ -56,7 +56,7 @@ class Input:
         return float(self.gb.sum())
 
     def crossing(self, computer: int) -> Crossing:
-        """What crosses which switch, if the task runs there."""
+        """What crosses which switch if the task runs there."""
         in_rack = float(self.by_rack[self.topology.rack_of[computer]])
         here = float(self.gb[self.at == computer].sum())
         return Crossing(in_rack - here, max(float(self.by_rack.sum()) - in_rack, 0.0))
@@ -80,10 +80,10 @@ class Input:
         return np.flatnonzero(self.by_rack > PREFERRED_PART * self.total_gb)
 
     def reads(self, computer: int) -> Iterator[Read]:
-        """What is transferred, if the task runs there.
+        """The transfers if the task runs there.
 
-        What comes from a preferred computer, or from its own, is a transfer of its own; the rest is
-        one for each rack.
+        Data from a preferred computer, or from its own, is a separate transfer; the rest is one
+        transfer for each rack.
         """
         topology, home = self.topology, self.topology.rack_of[computer]
         alone = (self.gb > PREFERRED_PART * self.total_gb) | (self.at == computer)
@@ -100,9 +100,9 @@ class Input:
 
 
 def make_input(topology: Topology, at: Ints, gb: Floats) -> Input:
-    """Add up what lies on the same computer.
+    """Add up what is on the same computer.
 
-    at (H,): computers; one may be there more than once.
+    at (H,): computers, perhaps repeated.
     gb (H,)
     """
     held: Floats = np.bincount(at, gb, topology.computers).astype(np.float64)
@@ -114,7 +114,7 @@ def make_input(topology: Topology, at: Ints, gb: Floats) -> Input:
 # Jobs as stages of tasks.
 
 JOB_INPUT = -1
-"""In a `Need`: not a stage, but the job's own input."""
+"""In a `Need`: the job's own input instead of a stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ class Need:
     """Something that each task of a stage reads.
 
     stage: the stage that wrote it, or `JOB_INPUT`.
-    gb: what a task reads of it.
-    from_all: an equal part from each task of that stage; else task n reads what task n wrote, or
+    gb: amount per task.
+    from_all: an equal part from each task of that stage; else task n reads the output of task n, or
         partition n.
     """
 
@@ -136,8 +136,8 @@ class Need:
 class Stage:
     """Tasks that do the same.
 
-    compute_s: how long a task takes when it has read its input; a mean.
-    spread: times are drawn evenly from the mean up and down by this part of it.
+    compute_s: mean time that a task takes once it has read its input.
+    spread: times are uniform within this fraction of the mean on either side.
     """
 
     tasks: int
@@ -150,10 +150,11 @@ class Stage:
 class JobKind:
     """What a job does.
 
-    stages: A stage needs earlier ones only.
+    stages: a stage needs earlier ones only.
     partitions: of its input.
-    holders: on how many computers the input lies; 0: on as many as there are partitions, if so many
-        there are. They are of one rack where that is given.
+    holders: number of computers that hold the input; 0: one for each partition, as far as there
+        are so many computers.
+    one_rack: all holders are in one rack.
     network_bound: as the paper classifies it.
     """
 
@@ -167,7 +168,7 @@ class JobKind:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A job with all that is left to chance drawn.
+    """A job with all its random values drawn.
 
     partition_at (P,): the computer of each partition.
     compute_s (N,): for each stage, the time of each of its tasks.
@@ -179,7 +180,7 @@ class JobPlan:
 
 
 def draw_job(kind: JobKind, topology: Topology, rng: np.random.Generator) -> JobPlan:
-    """Draw where the input lies and how long tasks take."""
+    """Draw where the input is and how long tasks take."""
     usable = np.arange(topology.computers)
     if kind.one_rack:
         usable = np.flatnonzero(topology.rack_of == rng.integers(topology.racks))
@@ -193,7 +194,7 @@ def draw_job(kind: JobKind, topology: Topology, rng: np.random.Generator) -> Job
 
 
 class TaskState(Enum):
-    """What a task does."""
+    """State of a task."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -202,14 +203,14 @@ class TaskState(Enum):
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """A task that is ready, or was.
+    """A task that is ready, running or done.
 
     number: in the order in which tasks became ready.
     job: the job's row.
-    since_s: when it came into this state.
-    waited_s, ran_s: sums over all spells before this one.
+    since_s: when it entered its state.
+    waited_s, ran_s: sums over all earlier spells.
     computer: where it runs or ran; -1 before.
-    attempt: how often it was begun.
+    attempt: how often it was started.
     reads_left: transfers that its attempt still waits for.
     """
 
@@ -230,10 +231,10 @@ class Task:
 
 @dataclass(eq=False, slots=True)
 class Progress:
-    """How far a job is.
+    """The progress of a job.
 
-    wrote_at (N,): for each stage, where each task ran that is done; -1 for others.
-    open_tasks: for each stage, how many tasks are not done.
+    wrote_at (N,): for each stage, where each finished task ran; -1 for others.
+    open_tasks: for each stage, the number of unfinished tasks.
     """
 
     plan: JobPlan
@@ -253,12 +254,12 @@ class Progress:
         return not any(self.open_tasks)
 
     def done(self, stage: int, part: int, computer: int) -> None:
-        """Take note that a task is done, and where it wrote."""
+        """Note that a task is done, and where it wrote."""
         self.wrote_at[stage][part] = computer
         self.open_tasks[stage] -= 1
 
     def newly_ready(self) -> list[tuple[int, int, Input]]:
-        """Stage, part and input of all tasks that have become ready; each is given once."""
+        """Stage, part and input of all tasks that have become ready, each reported once."""
         result = []
         for number, stage in enumerate(self.plan.kind.stages):
             if self._given_out[number].all():
