@@ -1,4 +1,4 @@
-"""Experiments: scenarios played against sidecars, a few at a time.
+"""Experiments: scenarios played with sidecars, several at a time.
 
-Begin with `runs`: one run under one policy. `spread` plays many at once.
+Begin with `runs`: one run under one policy. `spread` distributes calls over processes.
 """

@@ -1,11 +1,11 @@
-"""What section V of the paper claims, over many seeds.
+"""The claims of section V of the paper, over many seeds.
 
-Each seed is a workload; all policies play the same ones, so differences are taken seed by seed and
-their mean is given with a 95 % confidence interval (Student's t). A claim that one thing is larger
-holds where the whole interval is above zero; a claim that two things are about equal, where the
-whole interval is inside the margin. Otherwise it was not shown, or the contrary was.
+Each seed is a workload that all policies play, so differences are taken seed by seed and their mean
+is given with a 95 % confidence interval (Student's t). A claim that one thing is larger holds if
+the whole interval is above zero; a claim that two things are about equal, if the whole interval is
+inside the margin. Otherwise it was not shown, or the contrary was.
 
-The allocator runs in the same process here; what it decides does not depend on how it is reached.
+The allocator runs in this process; its decisions do not depend on how it is reached.
 
 References
 ----------
@@ -40,20 +40,20 @@ from allocator.lab.workloads.spark_experiment import (
 from allocator.policies import build
 
 MARGIN = 2.0
-"""Makespans that differ by less, in percent, count as about equal."""
+"""Makespans that differ by less than this many percent count as about equal."""
 
 EARLY_S = (20, 40)
 LATE_S = (60, 360)
-"""Where agents register one by one, at 0, 10 and 20 s: just filled, and the five minutes after."""
+"""If agents register one by one, at 0, 10 and 20 s: just filled, and the five minutes after."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """An experiment but for its seed. Two settings are equal only where they are the same.
+    """An experiment without its seed, compared by identity.
 
     jobs: of each queue.
-    selection: how the policies choose agents; empty: as they do by default.
-    flat: frameworks compete directly, not roles first.
+    selection: how policies choose agents; empty: their default.
+    flat: frameworks compete directly, without roles.
     answer_ms: from an offer to the driver's answer.
     interval_ms: from one full allocation cycle to the next.
     """
@@ -92,7 +92,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What is compared of a run.
+    """The measurements of a run that claims compare.
 
     variance: of the allocated part over time, mean of CPU and memory.
     memory_early, memory_late: allocated part of the memory in `EARLY_S` and `LATE_S`, percent.
@@ -106,13 +106,13 @@ class Measures:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that is said of the runs of one seed.
+    """A statement about the runs of one seed.
 
-    text, about: the claim, and what of it is measured here.
-    cases: which runs it takes.
-    measure: A number in `unit`; the claim is about its mean.
-    margin: 0: the mean is above zero. Else: the mean is between -margin and margin.
-    reason: where the claim is known not to hold here: why.
+    text, about: the claim, and the variant measured here.
+    cases: the runs it needs.
+    measure: a number in `unit`; the claim is about its mean.
+    margin: 0 claims a mean above zero; otherwise a mean between -margin and margin.
+    reason: why the claim does not hold here, if that is known.
     """
 
     text: str
@@ -126,7 +126,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came out for a claim.
+    """The result for a claim.
 
     mean, low, high: of the measure over all seeds: mean and ends of the confidence interval.
     outcome: ``holds``, ``not shown`` or ``contrary``.
@@ -141,17 +141,17 @@ class Verdict:
 
 
 def earlier(later: Measures, sooner: Measures) -> float:
-    """By how many percent of the first run's makespan the second one's is shorter."""
+    """By how many percent of the first run's makespan the second's is shorter."""
     return (later.makespan_s - sooner.makespan_s) / later.makespan_s * 100
 
 
 def steadier(rough: Measures, calm: Measures) -> float:
-    """By how many percent of the first run's variance the second one's is smaller."""
+    """By how many percent of the first run's variance the second's is smaller."""
     return (rough.variance - calm.variance) / rough.variance * 100
 
 
 def recovered(run: Measures) -> float:
-    """By how many points the allocated memory has grown since the agents were first filled."""
+    """By how many points the allocated memory has grown since agents were first filled."""
     return run.memory_late - run.memory_early
 
 
@@ -161,18 +161,18 @@ def fuller(less: Measures, more: Measures) -> float:
 
 
 EXECUTORS = (
-    "characterised, more is allocated, but in more and shorter-lived executors, each of which "
-    "needs seconds to start and is idle at the end of its job. Where executors start at once, "
+    "in characterised mode more is allocated, but to more and shorter-lived executors, each of "
+    "which takes seconds to start and is idle at the end of its job. If executors start at once, "
     "PS-DSF ends the batch earlier; for DRF no difference is shown: see the next line"
 )
 LOCKED_IN = (
-    "; and what V-F says of BF-DRF is true of DRF: an agent once filled with a bad mixture stays "
-    "so, for what comes free goes to whoever gave it back"
+    "; and what V-F says of BF-DRF also applies to DRF: an agent once filled with a bad mixture "
+    "stays so, as released resources go back to the framework that released them"
 )
 COINCIDENCE = (
     "it stays at its first packing until executors of both groups happen to end within one "
-    "allocation interval on different agents; best fit then puts them right. In some seeds that "
-    "happens within the five minutes"
+    "allocation interval on different agents; best fit then improves the packing. In some seeds "
+    "that happens within the five minutes"
 )
 TEXTS = {"drf": "DRF", "tsf": "TSF", "ps-dsf": "PS-DSF", "bf-drf": "BF-DRF", "rps-dsf": "rPS-DSF"}
 
@@ -228,12 +228,12 @@ CLAIMS = (*_by_policy(), *_by_mode(), *_one_by_one())
 
 
 def run_case(which: tuple[Case, int], scale: float = 1.0) -> Measures:
-    """Play a case with a seed, and part of its jobs."""
+    """Play a case with a seed and a fraction of its jobs."""
     return watch_case(which, scale)[0]
 
 
 def watch_case(which: tuple[Case, int], scale: float = 1.0) -> tuple[Measures, Floats]:
-    """Play a case, and give what was allocated of CPU and memory each second, too, (T, 2)."""
+    """Play a case; also gives the allocated CPU and memory each second, (T, 2)."""
     case, seed = which
     setting = case.setting
     scenario = setting.experiment(seed, scale)
@@ -250,7 +250,7 @@ def watch_case(which: tuple[Case, int], scale: float = 1.0) -> tuple[Measures, F
 
 
 def measures_of(numbers: Figures, part: Floats, kinds: Sequence[str]) -> Measures:
-    """Take what claims compare from a run's figures and its allocated parts, second by second."""
+    """Take what claims compare from a run's figures and its allocated parts per second."""
     memory = part[:, kinds.index("mem")] * 100
     return Measures(
         makespan_s=numbers.makespan_s,
@@ -272,12 +272,12 @@ def check_claims(
     spread: Callable[[Callable[[Any], Measures], Sequence[Any]], Iterable[Measures]] = map,
     watch: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[Verdict]:
-    """Play all that the claims need, and judge them.
+    """Play all runs that the claims need, and judge the claims.
 
     seeds: at least two.
-    scale: part of the jobs.
-    spread: calls a function with each of the arguments, here or elsewhere; results in order.
-    watch: told how many runs of how many are done.
+    scale: fraction of the jobs.
+    spread: maps a function over arguments, perhaps in other processes; results in order.
+    watch: called with the number of finished runs and the total.
     """
     cases = list(dict.fromkeys(case for claim in claims for case in claim.cases))
     wanted = [(case, seed) for seed in seeds for case in cases]
@@ -291,7 +291,7 @@ def check_claims(
 def judge_claim(
     claim: Claim, seeds: Sequence[int], measured: Mapping[tuple[Case, int], Measures]
 ) -> Verdict:
-    """Take the differences seed by seed, and see whether the claim holds."""
+    """Take the differences seed by seed, and judge the claim."""
     values = [claim.measure(*(measured[case, seed] for case in claim.cases)) for seed in seeds]
     by = interval(values)
     return Verdict(claim, tuple(values), by.mean, by.low, by.high, by.outcome(claim.margin))
@@ -299,7 +299,7 @@ def judge_claim(
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one run of each case says of a claim: no proof, for there is no interval.
+    """What one run of each case says about a claim; no proof, as there is no interval.
 
     value: the claim's measure.
     """
@@ -310,7 +310,7 @@ class Seen:
 
 
 def look_once(measured: Mapping[Case, Measures], claims: Sequence[Claim] = CLAIMS) -> list[Seen]:
-    """Hold the claims against one run of each case; those whose cases were not played are left out.
+    """Compare claims with one run of each case; skip claims with cases that were not played.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""What it costs not to know what Spark's executors need.
+"""The cost of not knowing what Spark's executors need.
 
-The same jobs are played with nothing known (all that is free is offered, as Mesos's own allocator
-does), with the demand learnt by each framework for itself, with what frameworks before it were
-seen to need, and with the demand told by an operator's rules. Spark itself cannot tell it.
+The same jobs are played without demands (all free resources are offered, as Mesos's own allocator
+does), with demands learnt by each framework, with those remembered from earlier frameworks, and
+with those set by an operator's rules. Spark itself cannot state them.
 """
 
 from collections.abc import Iterable
@@ -26,9 +26,10 @@ class SourceRun:
     """One run.
 
     source: one of `SOURCES`.
-    confirmed, refuted, probes: remembered demands that a framework's first acceptance agreed with
-        or not; and times that a framework was offered all that is free because it had got nothing
-        for long.
+    confirmed, refuted: remembered demands that a framework's first acceptance agreed with, or
+        contradicted.
+    probes: times that a framework was offered all free resources because it had got nothing for
+        long.
     """
 
     source: str
@@ -41,11 +42,11 @@ class SourceRun:
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """What several runs of one source come to.
+    """Means of several runs with one source.
 
-    offers, declines, executors: A job. In fine-grained mode tasks count as executors do.
+    offers, declines, executors: per job. In fine-grained mode tasks count as executors.
     wait_max_s: longest time from the registration of any job to its first offer.
-    confirmed, refuted, probes: A run, see `SourceRun`.
+    confirmed, refuted, probes: per run, see `SourceRun`.
     """
 
     source: str
@@ -60,7 +61,7 @@ class Average:
 
 
 def settings_for(source: str, policy: str, mode: str, seed: int) -> Settings:
-    """Set a sidecar up so that it knows demands from one source alone."""
+    """Make settings with which a sidecar knows demands from one source only."""
     spec = PolicySpec(policy, mode="oblivious" if source == "oblivious" else CHARACTERISED)
     settings = Settings(policy=spec, seed=seed)
     if source != "remembered":
@@ -78,8 +79,8 @@ def play_source(
     """Play the jobs with one source of demands.
 
     source: one of `SOURCES`.
-    mode: how Spark is set up, one of `MODES` of `spark_experiment`. What no size is set for cannot
-        be told.
+    mode: Spark's configuration, one of `MODES` of `spark_experiment`. Demands can only be told if
+        executors have a fixed size.
     jobs: of each of four queues, two a role.
     """
     scenario = spark_jobs(seed, mode, jobs=jobs)

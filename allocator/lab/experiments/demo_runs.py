@@ -1,4 +1,4 @@
-"""What the demo plays, and which runs belong into one picture."""
+"""The runs of the demo, and how they are combined in plots."""
 
 import os
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ OPENB_PODS = 8_152
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Runs to draw beside each other.
+    """Runs to draw in one plot.
 
     runs: names of runs.
     """
@@ -64,13 +64,13 @@ PICTURES = (
         ("bf-drf characterised staged", "rps-dsf characterised staged"),
     ),
 )
-"""As the figures of section V are composed."""
+"""The figures of section V."""
 
 
 def pictures(trace: str, source: str, played: Sequence[str]) -> list[Picture]:
-    """Say what to draw: of section V the paper's figures, else one picture for each mode.
+    """List the plots to draw: for section V the paper's figures, else one for each mode.
 
-    trace, source: what was played, and where it came from.
+    trace, source: what was played, and its origin.
     played: names of the runs.
     """
     if trace == SECTION_V:
@@ -86,7 +86,7 @@ def pictures(trace: str, source: str, played: Sequence[str]) -> list[Picture]:
 def section_v(policies: Sequence[str], modes: Sequence[str], seed: int, scale: float) -> list[Run]:
     """List the runs of the Spark-on-Mesos experiment.
 
-    scale: part of the fifty jobs of each queue (twenty where agents register one by one).
+    scale: fraction of the fifty jobs of each queue (twenty if agents register one by one).
     """
     whole = experiment(seed, jobs=max(1, round(50 * scale)))
     jobs = max(1, round(STAGED_JOBS * scale))
@@ -108,12 +108,12 @@ def on_trace(
 
 
 def trace_directory() -> Path:
-    """Where the traces are, if they are anywhere: MESOS_ALLOCATOR_TRACES names the directory."""
+    """The directory of the traces, set by MESOS_ALLOCATOR_TRACES."""
     return Path(os.environ.get("MESOS_ALLOCATOR_TRACES", "traces"))
 
 
 def swim(seed: int, agents: int, hour: int, scale: float) -> tuple[Replay, str]:
-    """An hour of the SWIM sample, or of its stand-in; and which of the two it is."""
+    """An hour of the SWIM sample, or a synthetic substitute; and which of the two."""
     path = trace_directory() / SWIM_FILE
     if path.is_file():
         jobs, source = read_swim(path, hour), f"{path.name}, hour {hour}"
@@ -124,7 +124,7 @@ def swim(seed: int, agents: int, hour: int, scale: float) -> tuple[Replay, str]:
 
 
 def openb(seed: int, agents: int, scale: float) -> tuple[Replay, str]:
-    """The openb cluster, or its stand-in; and which of the two it is."""
+    """The openb cluster, or a synthetic substitute; and which of the two."""
     nodes_path, pods_path = trace_directory() / NODES_FILE, trace_directory() / PODS_FILE
     if nodes_path.is_file() and pods_path.is_file():
         nodes, pods = read_nodes(nodes_path), read_pods(pods_path)
@@ -133,7 +133,7 @@ def openb(seed: int, agents: int, scale: float) -> tuple[Replay, str]:
         nodes = traces.openb_nodes(OPENB_AGENTS)
         pods = traces.openb_pods(seed, OPENB_PODS)
         source = f"synthetic ({nodes_path} or {pods_path} is not there)"
-    # Every n-th node and pod, so that what is left is mixed as the whole.
+    # Every n-th node and pod, so that the mixture stays the same.
     nodes = nodes[:: max(1, round(len(nodes) / agents))]
     pods = pods[:: max(1, round(1 / scale))]
     return traces.openb(nodes, pods), source

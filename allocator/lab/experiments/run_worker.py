@@ -1,7 +1,7 @@
-"""A process that plays runs, one after the other, on a sidecar of its own.
+"""A process that plays runs, one after another, on a sidecar of its own.
 
-``python -m allocator.lab.experiments.run_worker FD TARGET``, where FD is a connection to whoever
-wants the runs played. When that one is gone, however it went, so is this process.
+``python -m allocator.lab.experiments.run_worker FD TARGET``, where FD is a connection to
+the parent. This process ends when the parent does, however that happens.
 """
 
 import os
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _read(connection: "Connection[Note, Run]", runs: "queue.SimpleQueue[Run]") -> None:
-    """Take runs; where nobody is left to give any, end at once, also in the middle of a run."""
+    """Take runs; when the parent is gone, exit at once, even in the middle of a run."""
     try:
         while True:
             runs.put(connection.recv())
@@ -38,7 +38,7 @@ def _play(connection: "Connection[Note, Run]", run: Run, target: str) -> Note:
 
     try:
         return result_of(run, play_on(run, target, watch))
-    except Exception:  # noqa: BLE001 - whoever wanted it is told.
+    except Exception:  # noqa: BLE001 - the parent reports it.
         return traceback.format_exc()
 
 

@@ -1,4 +1,4 @@
-"""One run of a scenario on a real sidecar under one policy, and what is kept of it."""
+"""One run of a scenario on a real sidecar under one policy, and its result."""
 
 import subprocess
 import sys
@@ -44,10 +44,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a run.
+    """The result of a run.
 
     time_s, part (T,) (T, R): allocated part of each resource, every second.
-    memory_mib: the most that the sidecar had resident during the run; 0 where it is not ours.
+    memory_mib: peak resident memory of the sidecar during the run; 0 if it was not started here.
     """
 
     name: str
@@ -65,9 +65,9 @@ def play_on(
     *,
     started_us: int = 1,
 ) -> Played:
-    """Play a run on a sidecar that serves at `target`.
+    """Play a run on the sidecar at `target`.
 
-    started_us: when our master began to lead: the newer of two has the sidecar.
+    started_us: when our master began to lead; the newer of two masters gets the sidecar.
     """
     set_policy(target, run.policy)
     tell_demand = run.policy.mode == CHARACTERISED
@@ -76,28 +76,28 @@ def play_on(
 
 
 def result_of(run: Run, played: Played) -> Result:
-    """Keep of a run what is small."""
+    """Reduce a run to its result."""
     numbers = figures(played, run.policy.name, run.policy.mode, run.seed)
     kinds = played.master.ledger.names
     return Result(run.name, numbers, kinds, *sampled(played))
 
 
-# Runs of scenarios against real sidecars, a few at a time, each in a process of its own.
+# Runs of scenarios against real sidecars, several at a time, each in a process of its own.
 #
-# A sidecar serves one master. So every worker has a sidecar of its own, plays its runs on it one
-# after the other, and switches the policy in between as an operator would.
+# A sidecar serves one master, so every worker has its own sidecar, plays its runs on it one after
+# another, and switches the policy in between as an operator would.
 #
-# Whatever ends this process, nothing is left of it: workers notice that their connection is closed,
-# the kernel ends the sidecars, and `scratch_directory` has its files swept away.
+# However this process ends, nothing is left behind: workers notice that their connection is closed,
+# the kernel kills the sidecars, and `scratch_directory` has its files removed.
 
 Watch = Callable[[str, int], None]
 
 Note: TypeAlias = int | Result | str
-"""What a worker says: how many jobs have ended; what came of the run; or why nothing did."""
+"""A worker's message: number of ended jobs, the result, or the reason of a failure."""
 
 
 class WorkerFailedError(RuntimeError):
-    """A run could not be played in its worker: which, and why."""
+    """A run failed in its worker; the message names it and the reason."""
 
 
 def play_all(
@@ -109,19 +109,19 @@ def play_all(
     started_us: int = 1,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Generator[Result, None, None]:
-    """Play all runs, and give the results as they come.
+    """Play all runs, and yield the results as they arrive.
 
-    target: A sidecar that runs already; then one run follows the other.
+    target: a running sidecar, which plays one run after another.
     workers: how many sidecars to start otherwise.
-    watch: told now and then the name of a run and how many of its jobs have ended.
-    started_us: when our masters began to lead, on a sidecar that runs already.
+    watch: called from time to time with the name of a run and the number of its ended jobs.
+    started_us: when our masters began to lead, on a running sidecar.
     settings: options of the sidecars to start, such as ``policy.plugins``.
     Raises WorkerFailedError.
     """
     if target is not None:
         for number, run in enumerate(runs):
             told = partial(_tell, watch, run.name)
-            # Each is newer than the one before, so that none has to wait until that one is gone.
+            # Each master is newer than the one before, so none has to wait for that one to go.
             yield result_of(run, play_on(run, target, told, started_us=started_us + number))
         return
     with ExitStack() as until_end:
@@ -138,9 +138,9 @@ def _tell(watch: Watch, name: str, progress: Progress) -> None:
 
 
 class _Worker:
-    """A worker process with its sidecar, for as long as the context lasts.
+    """A worker process with its sidecar, as a context manager.
 
-    run: what it plays.
+    run: the current run.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
@@ -161,7 +161,7 @@ class _Worker:
                         *(str(its.fileno()), self._sidecar.target),
                     ],
                     pass_fds=[its.fileno()],
-                    # Ctrl-C on the terminal is for us, who then end the workers.
+                    # Ctrl-C on the terminal reaches us, and we end the workers.
                     start_new_session=True,
                 )
             undo.callback(process.wait)
@@ -173,13 +173,13 @@ class _Worker:
         self._until_end.close()
 
     def play(self, run: Run) -> None:
-        """Begin with a run; notes come over the connection."""
+        """Start a run; notes arrive over the connection."""
         self.run = run
         self._sidecar.forget_peak()
         self.connection.send(run)
 
     def hear(self) -> int | Result:
-        """Take a note: jobs that have ended, or the result."""
+        """Take a note: number of ended jobs, or the result."""
         assert self.run is not None
         try:
             note: Note = self.connection.recv()

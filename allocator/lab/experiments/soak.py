@@ -1,4 +1,4 @@
-"""Soak a real sidecar: a random cluster with faults, and the books compared as it goes."""
+"""Soak a real sidecar: a random cluster with faults, and periodic comparison of the books."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,18 +19,18 @@ EVERY_MS = 5_000
 
 
 class Soak:
-    """A soak on a sidecar that serves at `target`.
+    """A soak on the sidecar at `target`.
 
     Attributes
     ----------
     compared : int
         How often the books were compared.
     wrong : list of str
-        Where they differed.
+        Their differences.
     now_ms : int
-        How far the emulated clock has come.
+        The emulated time.
     record : Record or None
-        What the master counted; None before it has begun.
+        The master's record; None before the soak has begun.
     """
 
     def __init__(self, target: str, scenario: RandomScenario) -> None:
@@ -58,10 +58,11 @@ class Soak:
     ) -> None:
         """Play it to its end.
 
-        policy: set at first; None: that of the sidecar stays.
-        started_us: when our master began to lead: the newer of two has the sidecar.
-        watch: told now and then how far it is.
-        Raises LinkDownError where no sidecar answers.
+        policy: set first; None: the sidecar keeps its own.
+        started_us: when our master began to lead; the newer of two masters gets the sidecar.
+        watch: called from time to time with the progress.
+
+        Raises LinkDownError if no sidecar answers.
         """
         if policy is not None:
             set_policy(self._target, policy)

@@ -1,7 +1,7 @@
-"""Calls spread over processes: those of this machine, or of an existing cluster.
+"""Calls distributed over processes: of this machine, or of an existing cluster.
 
-What a call gives depends on its arguments alone, so neither the number of processes nor the order
-in which they are done changes a result.
+The result of a call depends on its arguments only, so neither the number of processes nor the order
+of calls changes a result.
 """
 
 import socket
@@ -17,24 +17,24 @@ from joblib import Parallel, delayed, parallel_config
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Existing clusters that calls can be spread over: of Dask, of Ray, of Spark.
+# Existing clusters of Dask, Ray and Spark.
 #
-# Each engine is reached by its own client, so that an error is an error. Its workers need this
-# package, and Python of the same version.
+# Each engine is reached by its own client, so that its errors are reported. Its workers need this
+# package and the same version of Python.
 
 CONNECT_S = 10
 
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
-"""Calls a function with each of the arguments; yields the results in their order."""
+"""Maps a function over arguments; yields the results in order."""
 
 
 class BackendError(RuntimeError):
-    """The processes that were asked for are not there: which, and the mend."""
+    """The requested processes are not available; the message has the reason and the remedy."""
 
 
 @contextmanager
 def dask(cluster: str) -> Iterator[Spread]:
-    """Spread over all workers of a Dask cluster, given its scheduler (``tcp://host:8786``)."""
+    """Use all workers of a Dask cluster, given its scheduler (``tcp://host:8786``)."""
     distributed = _library("distributed", "dask")
     try:
         client: Any = distributed.Client(cluster, timeout=CONNECT_S, set_as_default=True)
@@ -53,7 +53,7 @@ def dask(cluster: str) -> Iterator[Spread]:
 
 @contextmanager
 def ray(cluster: str) -> Iterator[Spread]:
-    """Spread over a Ray cluster, given its head (``host:6379``) or client's port (``ray://``)."""
+    """Use a Ray cluster, given its head (``host:6379``) or client port (``ray://``)."""
     library = _library("ray", "ray")
     _answers(cluster, "Ray head")
     try:
@@ -79,9 +79,9 @@ def _called(function: Callable[[T], R], argument: T) -> R:
 
 @contextmanager
 def spark(cluster: str) -> Iterator[Spread]:
-    """Spread over a Spark cluster, given its master (``spark://host:7077``).
+    """Use a Spark cluster, given its master (``spark://host:7077``).
 
-    Results come all together, when the last call has ended.
+    Results arrive all at once, when the last call has ended.
     """
     library = _library("pyspark.sql", "spark")
     if urlsplit(cluster).netloc:  # Spark itself would try for a minute
@@ -109,7 +109,7 @@ ENGINES: Mapping[str, tuple[Callable[[str], AbstractContextManager[Spread]], str
     "ray": (ray, "its head, as in host:6379 or ray://host:10001"),
     "spark": (spark, "its master, as in spark://host:7077"),
 }
-"""By the name of the backend: what connects, and which address it needs."""
+"""By name of the backend: the context manager that connects, and the address it needs."""
 
 
 def _library(name: str, extra: str) -> ModuleType:
@@ -122,7 +122,7 @@ def _library(name: str, extra: str) -> ModuleType:
 
 
 def _answers(cluster: str, what: str) -> None:
-    """Refuse an address that nobody listens at; clients would try for long."""
+    """Fail early if an address does not answer; clients would retry for long."""
     try:
         parts = urlsplit(cluster if "://" in cluster else f"//{cluster}")
         where = parts.hostname, parts.port
@@ -139,7 +139,7 @@ def _answers(cluster: str, what: str) -> None:
 LOCAL = "loky"
 
 BACKENDS = (LOCAL, *ENGINES)
-"""loky: processes of this machine, by joblib; the others are clusters of engines."""
+"""loky: processes of this machine, by joblib; the others are clusters."""
 
 
 def spread(
@@ -150,9 +150,9 @@ def spread(
     backend: str = LOCAL,
     cluster: str | None = None,
 ) -> Iterator[R]:
-    """Call a function with each of the arguments, and yield the results in their order.
+    """Call a function with each of the arguments, and yield the results in order.
 
-    function: it and its arguments and results are pickled.
+    function: it, its arguments and its results are pickled.
     jobs: processes of this machine; -1: one for each core. A cluster uses all its workers.
     backend: one of `BACKENDS`.
     cluster: address of the engine's cluster.

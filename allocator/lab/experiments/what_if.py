@@ -1,13 +1,13 @@
-"""A recorded day under another policy: the same tasks, wanted at the same moments.
+"""A recorded day under another policy: the same tasks, wanted at the same times.
 
-What a journal does not say is assumed. A task is wanted from the moment at which its framework
-subscribed, revived, or last declined an offer that would have held it, whichever was latest. It
-lasts as long as it did, wherever it runs. A framework launches it on the first offer that holds it,
-declines others for as long as it mostly did, and wants nothing that it never ran. What was reserved
-or revocable counts as nobody's in particular.
+Where the journal has no information, this is assumed. A task is wanted from the latest time at
+which its framework subscribed, revived, or declined an offer that would have held it. It lasts as
+long as recorded, wherever it runs. A framework launches it on the first offer that holds it,
+declines others with its usual filter, and wants nothing that it never ran. Reserved and revocable
+resources count as plain ones.
 
-A framework that says what a task needs, and took all of each offer that it took, is greedy: it
-keeps whole offers, and runs as many tasks in one as fit.
+A framework that states what a task needs, and used each offer that it accepted completely, is
+greedy: it takes offers whole, and runs as many tasks in one as fit.
 """
 
 from collections import defaultdict
@@ -29,13 +29,13 @@ from allocator.lab.workloads.recorded_day import Day, DayAgent, DayFramework, Ra
 from allocator.lab.workloads.scenario import Progress, Stage
 
 OWN_AGENT = "recorded-agent"
-"""An attribute that each agent has: its id."""
+"""An attribute of each agent: its id."""
 
 
 class WhatIf:
     """A recorded day as a scenario; times count from its beginning.
 
-    ran: what ran in this run so far.
+    ran: tasks that have ended in this run.
     """
 
     def __init__(self, day: Day) -> None:
@@ -68,7 +68,7 @@ class WhatIf:
 
     @property
     def jobs(self) -> int:
-        """How many frameworks there are, counted for each of their roles in which they ran."""
+        """Number of pairs of a framework and a role in which it ran tasks."""
         return len(self._tasks)
 
     def waits(self, now_ms: int) -> bool:
@@ -78,9 +78,9 @@ class WhatIf:
         )
 
     def left(self, now_ms: int) -> list[Ran]:
-        """List what has not ended by now, with when it will end, or would if it began now.
+        """List unfinished tasks with when they will end, or would if they started now.
 
-        What did not begin has -1 as its beginning.
+        Tasks that have not started have a start of -1.
         """
         found = []
         for who, tasks in self._tasks.items():
@@ -145,14 +145,14 @@ Who: TypeAlias = tuple[str, str]
 """Id of a framework, and role."""
 
 MOSTLY = 0.9
-"""Who took all of so many of its offers is one who does."""
+"""A framework is greedy if it took at least this part of its offers whole."""
 
 
 def greedy(day: Day) -> dict[Who, Quantities]:
-    """Find the frameworks that keep whole offers, and what one task of each needs.
+    """Find the frameworks that take offers whole, and what one task of each needs.
 
-    Such a one says what a task needs, gave nothing back of any offer that it took, and did not give
-    it back task by task.
+    Such a framework states what a task needs, returned nothing of any offer that it accepted, and
+    did not return it task by task.
     """
     pieces: defaultdict[Who, list[Ran]] = defaultdict(list)
     for task in day.ran:
@@ -160,7 +160,7 @@ def greedy(day: Day) -> dict[Who, Quantities]:
     found = {}
     for who, tasks in pieces.items():
         need = _stated(day, *who)
-        # Of what ran before the day began nobody knows how it was taken.
+        # How tasks from before the beginning of the day were accepted is unknown.
         whole = sum(task.whole for task in tasks) >= MOSTLY * len(tasks)
         several = need and any(task.need != need for task in tasks)
         if whole and several and all(times(task.need, need) for task in tasks):
@@ -169,7 +169,7 @@ def greedy(day: Day) -> dict[Who, Quantities]:
 
 
 def _stated(day: Day, framework_id: str, role: str) -> Quantities:
-    """What a task of a framework needs, as it said itself or an operator did."""
+    """What a task of a framework needs, stated by itself or by an operator's rule."""
     framework = day.frameworks.get(framework_id)
     if framework is None:
         return {}
@@ -185,7 +185,7 @@ def times(amounts: Quantities, need: Quantities) -> int:
 
 
 def _refuse_ms(framework: DayFramework | None) -> int:
-    """The filter on what a framework declines: as it did, if it ever declined anything."""
+    """A framework's recorded filter duration, or Mesos's default."""
     return framework.refuse_ms if framework and framework.refuse_ms >= 0 else REFUSE_DEFAULT_MS
 
 
@@ -199,17 +199,16 @@ def _remove(stage: Stage, agent: DayAgent) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a day.
+    """Results of a day.
 
-    name: which policy, or that it was recorded.
-    tasks: that ran to their end.
-    unfinished: why some did not; empty where all did.
+    name: the policy, or that it was recorded.
+    tasks: number that ran to their end.
+    unfinished: why some did not; empty if all did.
     makespan_s: until the last of them ended.
-    used: of each resource, the part of the cluster's amount that was in use, the mean over the
-        recorded time.
-    wait_mean_s, wait_p95_s, wait_max_s: from when a task was wanted to when it began.
-    role_share: the dominant share that each role had, the mean over the recorded time.
-    role_wait_s: the mean wait of its tasks.
+    used: mean part of each resource of the cluster in use, over the recorded time.
+    wait_mean_s, wait_p95_s, wait_max_s: from when a task was wanted to its start.
+    role_share: mean dominant share of each role, over the recorded time.
+    role_wait_s: mean wait of its tasks.
     """
 
     name: str
@@ -243,7 +242,7 @@ def play_day(
 ) -> Outcome:
     """Play a day under a policy.
 
-    name: what to call it.
+    name: that of the outcome.
     watch: called every ten simulated seconds.
     """
     assert day.settings is not None
@@ -258,10 +257,10 @@ def play_day(
 
 
 def settings_for(day: Day, policy: PolicySpec) -> Settings:
-    """What operators had set, with another policy.
+    """The recorded operators' settings, with another policy.
 
-    Their constraints are left out: who may go where is known of each framework, and the agents that
-    are played have no attributes of their own.
+    Their constraints are left out: the day lists the agents that each framework may use, and the
+    played agents lack the recorded attributes.
     """
     assert day.settings is not None
     return replace(day.settings.copied(), policy=policy, constraints={}, shadow=None)
@@ -273,7 +272,7 @@ def describe(name: str, day: Day, ran: list[Ran], unfinished: str = "") -> Outco
     span_ms = max(day.end_ms - day.begin_ms, 1)
     waits_s = np.array([task.start_ms - task.wanted_ms for task in ran] or [0]) / 1000
     roles = np.array([task.role for task in ran])
-    # Amount times time of each task within the recorded time, (T, R); and its share of the cluster.
+    # Amount times time of each task within the recorded time, (T, R), as a share of the cluster.
     held = np.array([[task.need.get(kind, 0) for kind in day.kinds] for task in ran], float)
     inside_ms = [min(task.end_ms, span_ms) - min(task.start_ms, span_ms) for task in ran]
     part = held.reshape(-1, len(day.kinds)) / total * np.array(inside_ms)[:, None] / span_ms
@@ -293,7 +292,7 @@ def describe(name: str, day: Day, ran: list[Ran], unfinished: str = "") -> Outco
 
 
 def _total(day: Day) -> Floats:
-    """What the cluster had of each resource, the mean over the day; infinite where it had none."""
+    """The cluster's mean amount of each resource over the day; infinite if it had none."""
     span_ms = max(day.end_ms - day.begin_ms, 1)
     total = np.zeros(len(day.kinds))
     for agent in day.agents.values():

@@ -1,4 +1,4 @@
-"""A recorded day and its variants in a picture: use, waits, shares by role."""
+"""A plot of a recorded day and its variants: use, waits and shares by role."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from allocator.lab.experiments.what_if import Outcome
 from allocator.lab.reports.plots import bar_of, beside
 
 ROLES_MAX = 12
-"""So many roles are drawn, those with the largest shares."""
+"""Limit on the roles drawn: those with the largest shares."""
 
 
 def draw_what_if(path: Path, outcomes: Sequence[Outcome]) -> None:
@@ -27,7 +27,7 @@ def draw_what_if(path: Path, outcomes: Sequence[Outcome]) -> None:
             for number, (each, value) in enumerate(zip(outcomes, values, strict=True)):
                 heights = [value.get(label, 0.0) for label in labels]
                 axes.bar(at + number * width, heights, width, label=each.name, **bar_of(each.name))
-            # Between two dollars stands a formula, and one that is none cannot be drawn.
+            # Escape dollars, which would enclose a formula.
             shown = [label.replace("$", r"\$") for label in labels]
             axes.set_xticks(at + 0.4 - width / 2, shown, rotation=20)
             axes.set_title(title)
