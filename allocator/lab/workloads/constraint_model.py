@@ -1,10 +1,10 @@
 """A model of placement constraints: which machines meet what, and what jobs ask for.
 
-After Sharma et al. [1]_ as Choosy [2]_ uses it: some 21 constraints, the commonest met by every
-machine and the rarest by 7 %, 1.8 of them a job. Their table of frequencies is not public. Here the
-frequencies fall linearly and rarer constraints are asked for somewhat more often (`rarer`). With
-the defaults a job can use 39 % of the machines on average, 44 % of the jobs less than a fifth and
-28 % less than a tenth; [2]_ reports 38 %, 40 % and 30 %.
+After Sharma et al. [1]_ as used by Choosy [2]_: some 21 constraints, the most common met by every
+machine and the rarest by 7 %, and 1.8 constraints per job. Their table of frequencies is not
+public. Here the frequencies fall linearly and rarer constraints are requested somewhat more often
+(`rarer`). With the defaults a job can use 39 % of the machines on average, 44 % of the jobs less
+than a fifth and 28 % less than a tenth; [2]_ reports 38 %, 40 % and 30 %.
 
 References
 ----------
@@ -27,11 +27,10 @@ _DRAWS_MAX = 1000
 class ConstraintModel:
     """How constraints are drawn.
 
-    constraints: how many there are.
-    per_job: so many a job asks for on average, before those are drawn again that no machine meets.
-    rarest, commonest: part of the machine types that meet the rarest and the commonest.
-    rarer: 0: all are asked for equally often. More: rare ones more often, by that power of the
-        rank.
+    constraints: their number.
+    per_job: mean number that a job asks for, before redrawing those that no machine meets.
+    rarest, commonest: fraction of machine types that meet the rarest and the most common.
+    rarer: power of the rank by which rare ones are requested more often; 0: all equally often.
     """
 
     constraints: int = 21
@@ -41,7 +40,7 @@ class ConstraintModel:
     rarer: float = 0.4
 
     def frequencies(self) -> Floats:
-        """Part of the machine types that meet each constraint, rarest first."""
+        """Fraction of the machine types that meet each constraint, rarest first."""
         return np.linspace(self.rarest, self.commonest, self.constraints)
 
     def wishes(self) -> Floats:
@@ -57,7 +56,7 @@ class ConstraintModel:
     def draw_wishes(self, jobs: int, meets: Bools, rng: np.random.Generator) -> Bools:
         """Whether each job asks for each constraint, (jobs, constraints).
 
-        A job whose constraints no type of machine meets could never run: it is drawn again.
+        A job whose constraints no type of machine meets could never run; it is redrawn.
         """
         asks = np.zeros((jobs, self.constraints), np.bool_)
         left = np.arange(jobs)

@@ -1,4 +1,4 @@
-"""Play a scenario against a link, to its end, and look at what roles hold as it goes."""
+"""Play a scenario over a link to its end, and sample the roles' holdings."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -18,10 +18,10 @@ from allocator.measures import resource_share
 WATCH_MS = 10_000
 
 SAMPLE_MS = 10_000
-"""How often what roles hold is looked at."""
+"""Sampling interval of the roles' holdings."""
 
 STALL_MS = 4 * 3_600_000
-"""Where no task began or ended for so long, nothing ever will."""
+"""If no task starts or ends for this long, the run has stalled."""
 
 
 class UnfinishedError(RuntimeError):
@@ -30,11 +30,11 @@ class UnfinishedError(RuntimeError):
 
 @dataclass(slots=True)
 class RoleShares:
-    """Samples of what the tasks of each role take.
+    """Samples of the amounts that each role's tasks hold.
 
-    time_ms: when each sample was taken.
-    held (R,): for each sample what the roles hold whose frameworks are there.
-    total (R,): what the cluster had.
+    time_ms: times of the samples.
+    held (R,): for each sample the holdings of the roles with frameworks.
+    total (R,): the cluster's amounts.
     """
 
     time_ms: list[int] = field(default_factory=list)
@@ -42,7 +42,7 @@ class RoleShares:
     total: list[Floats] = field(default_factory=list)
 
     def look(self, master: EmulatedMaster) -> None:
-        width = len(master.ledger.zero)  # what came later is reserved, or no plain resource
+        width = len(master.ledger.zero)  # later rows are reserved or not plain
         held: dict[str, Floats] = defaultdict(lambda: np.zeros(width))
         for member in master.members.values():
             role = member.framework.identity.roles[0]
@@ -54,7 +54,7 @@ class RoleShares:
         self.total.append(np.array(master.ledger.total[:width], np.float64))
 
     def shares(self, role: str) -> Floats:
-        """Dominant share of a role at each sample, (T,); 0 where it has no framework."""
+        """Dominant share of a role at each sample, (T,); 0 while it has no framework."""
         return np.array(
             [
                 resource_share(held[role][None], total).max(initial=0.0) if role in held else 0.0
@@ -63,13 +63,13 @@ class RoleShares:
         )
 
     def there(self, role: str) -> np.ndarray:
-        """At which samples a role has a framework, (T,) bool."""
+        """Whether a role has a framework at each sample, (T,) bool."""
         return np.array([role in held for held in self.held], bool)
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A run that is over."""
+    """A finished run."""
 
     master: EmulatedMaster
     progress: Progress
@@ -86,7 +86,7 @@ class Played:
 
     @property
     def loaded_ms(self) -> int:
-        """When the first source of jobs had no further one: until then the load was full."""
+        """When the first source of jobs was exhausted: until then the load was full."""
         return min(self.progress.exhausted_ms)
 
 
@@ -103,14 +103,15 @@ def play(
     sample_ms: int = SAMPLE_MS,
     enough: Callable[[int], bool] = lambda _now_ms: False,
 ) -> Played:
-    """Play a scenario until all its jobs have left, the time is over, or nothing happens any more.
+    """Play a scenario until all its jobs have left, the time is over, or it stalls.
 
-    tell_demand: whether frameworks say what a task needs.
+    tell_demand: whether frameworks state what a task needs.
     watch: called every ten simulated seconds.
-    until_ms: where to give up.
+    until_ms: when to give up.
     to_end: whether all jobs must have left.
-    enough: asked after each step, with the time, whether to stop already.
-    Raises UnfinishedError where jobs are left that must have.
+    enough: called with the time after each step; True stops the run.
+
+    Raises UnfinishedError if jobs are left and `to_end` is set.
     """
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
     progress = set_stage(scenario, master, tell_demand=tell_demand)

@@ -1,4 +1,4 @@
-"""What ran on a cluster, as far as its allocator's journal tells: agents, frameworks, tasks."""
+"""What ran on a cluster according to its allocator's journal: agents, frameworks, tasks."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,13 +41,13 @@ from allocator.lab.master.ledger import Quota
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a framework had in use on an agent, from one moment to another.
+    """An amount that a framework used on an agent for some time.
 
     framework: its id.
     need: thousandths
-    wanted_ms: the earliest moment at which the framework is taken to have wanted it.
-    whole: whether it was all of an offer, as far as is known.
-    agent: its id; empty: not known.
+    wanted_ms: the earliest time at which the framework is assumed to have wanted it.
+    whole: whether it was a whole offer, as far as is known.
+    agent: its id; empty: unknown.
     """
 
     framework: str
@@ -62,10 +62,10 @@ class Ran:
 
 @dataclass(slots=True)
 class DayAgent:
-    """An agent, and when it was there.
+    """An agent, and when it was present.
 
-    capacity: thousandths; by name, whatever it is reserved for; the most that it had.
-    left_ms: -1 where it was there at the end.
+    capacity: thousandths by name, including reservations; the maximum over time.
+    left_ms: -1 if it was present at the end.
     """
 
     agent_id: str
@@ -77,12 +77,12 @@ class DayAgent:
 
 @dataclass(slots=True)
 class DayFramework:
-    """A framework, and when it was there.
+    """A framework, and when it was present.
 
-    demand: thousandths; what it said that a task needs; empty: nothing.
-    allowed: by role: the ids of the agents that it could be offered; no entry: all of them.
-    refuse_ms: the filter that it mostly set on what it declined; -1: it declined nothing.
-    left_ms: -1 where it was there at the end.
+    demand: thousandths that it stated one task needs; empty: none stated.
+    allowed: by role: ids of the agents that it could be offered; no entry: all.
+    refuse_ms: its most frequent filter on declined offers; -1: it declined none.
+    left_ms: -1 if it was present at the end.
     """
 
     framework_id: str
@@ -97,15 +97,15 @@ class DayFramework:
 
 @dataclass(slots=True)
 class Day:
-    """All that was recorded; times are in milliseconds of the master's clock.
+    """Everything recorded; times are in milliseconds of the master's clock.
 
     begin_ms, end_ms: from the first record to the last.
-    settings: what operators had set at the end.
+    settings: the operators' settings at the end.
     kinds: names of the resources.
     agents, frameworks: by id.
-    ran: in the order in which they ended.
+    ran: in the order of their ends.
     unfinished: how many of these were still running at the end.
-    quotas: when a role was given which.
+    quotas: time, role and quota of each change.
     """
 
     begin_ms: int = 0
@@ -121,15 +121,15 @@ class Day:
     weights: list[tuple[int, Mapping[str, float]]] = field(default_factory=list)
 
 
-# What a framework declined last, of each size.
+# The latest offers of each size that a framework declined.
 
 KEPT_MAX = 32
 
 
 class Declined:
-    """The latest offers that a framework gave back, without those that say nothing more.
+    """The latest offers that a framework declined, without redundant ones.
 
-    An offer that was declined later, and was larger in everything, says more than one before it.
+    An offer makes an earlier one redundant if it is at least as large in every resource.
     """
 
     def __init__(self) -> None:
@@ -141,11 +141,11 @@ class Declined:
 
     def copy(self) -> "Declined":
         twin = Declined()
-        twin._offers = self._offers  # a list that is never changed, only replaced
+        twin._offers = self._offers  # the list is replaced, never modified
         return twin
 
     def last_ms(self, need: Mapping[str, int]) -> int:
-        """When an offer that holds a need was declined last; -1: never.
+        """When an offer that holds a need was last declined; -1: never.
 
         >>> declined = Declined()
         >>> declined.add(10, {"cpus": 4000})
@@ -162,23 +162,23 @@ def _holds(amounts: Mapping[str, int], need: Mapping[str, int]) -> bool:
     return all(amounts.get(name, 0) >= amount for name, amount in need.items())
 
 
-# What an allocator's books say, with ids and names instead of handles.
+# The allocator's state, with ids and names instead of handles.
 
 Place: TypeAlias = tuple[str, str, str]
 """Id of the framework, role, id of the agent."""
 
 SAME_ANSWER_MS = 100
-"""What comes closer together than this belongs to one answer of a framework."""
+"""Events closer together than this belong to one answer of a framework."""
 
 
 def agent_id(state: State, agent: int) -> str:
-    """Return the id of an agent; empty where there is none."""
+    """Return the id of an agent; empty if there is none."""
     info = state.agents.info[agent] if 0 < agent < len(state.agents.info) else None
     return info.agent_id if info else ""
 
 
 def framework_id(state: State, framework: int) -> str:
-    """Return the id of a framework; empty where it is not known."""
+    """Return the id of a framework; empty if it is unknown."""
     known = state.frameworks.info
     info = known[framework] if 0 < framework < len(known) else None
     return info.framework_id if info else ""
@@ -191,13 +191,13 @@ def roles_of(state: State, framework: int) -> list[str]:
 
 
 def by_name(state: State, amounts: Ints) -> Quantities:
-    """Add amounts (K,) of all kinds up by name; zeros are left out."""
+    """Add up amounts (K,) of all kinds by name; zeros are left out."""
     columns = state.space.by_column(amounts[None])[0].tolist()
     return {name: n for name, n in zip(state.space.names, columns, strict=True) if n}
 
 
 def used_on(state: State, agents: Iterable[int]) -> dict[Place, Quantities]:
-    """What is in use on some agents, and not only on offer."""
+    """What is in use on some agents, without offers."""
     result: dict[Place, Quantities] = {}
     books, clients = state.ledger.books, state.clients
     for agent in agents:
@@ -214,7 +214,7 @@ def used_on(state: State, agents: Iterable[int]) -> dict[Place, Quantities]:
 def rows_by_name(
     state: State, holdings: Holdings, wanted: Bools
 ) -> Iterator[tuple[Place, Quantities]]:
-    """Give the rows that are wanted, (N,), and that name a framework and an agent there is."""
+    """Yield the selected rows (N,) that have a known framework and agent."""
     whole = np.zeros(len(state.space), np.int64)
     for row in np.flatnonzero(wanted).tolist():
         who = framework_id(state, int(holdings.framework[row]))
@@ -225,16 +225,16 @@ def rows_by_name(
             yield (who, state.roles.path[int(holdings.role[row])], where), amounts
 
 
-# Reads what ran on a cluster out of the events that its allocator was told.
+# Reconstruction of tasks from the events sent to an allocator.
 #
-# An allocator is told what is in use, but not of tasks. So a task is what comes back in one piece:
-# it is taken to have begun when so much came into use there, for that framework, the earliest
+# Events say what is in use, not which tasks. So a task is an amount released in one piece; it is
+# assumed to have started when that amount came into use there for that framework, the earliest
 # first.
 
 
 @dataclass(slots=True)
 class _Begun:
-    """What came into use at one moment, as far as it did not come back yet."""
+    """The part of an amount that came into use at one moment and is not released yet."""
 
     start_ms: int
     amounts: Quantities
@@ -245,14 +245,14 @@ class _Begun:
 
 @dataclass(slots=True)
 class _Wishes:
-    """What is known of how much a framework wants in a role."""
+    """What is known about how much a framework wants in a role."""
 
     since_ms: int
     declined: Declined = field(default_factory=Declined)
 
 
 class DayRecorder:
-    """Fills a `Day` while a journal is replayed.
+    """Fills a `Day` during the replay of a journal.
 
     day: complete after `finish`.
     """
@@ -269,13 +269,13 @@ class DayRecorder:
         self._now_ms = 0
         self._first = True
 
-    # What happens to allocators.
+    # Hooks of the allocator.
 
     def begin(self, state: State) -> None:
-        """Another allocator goes on from here: with a new session, or from a checkpoint."""
+        """Continue with another allocator, after a new session or from a checkpoint."""
         if self._state is not None:
             self._note_allowed(self._state, range(1, len(self._state.frameworks.info)))
-        # What is in use is told anew. Until then it is kept aside.
+        # The new session reports again what is in use; keep the old rows until then.
         for place, rows in self._begun.items():
             self._before[place].extend(rows)
         self._begun.clear()
@@ -290,9 +290,9 @@ class DayRecorder:
         self._note_standing(state)
 
     def step(self, state: State, event: Event, apply: Callable[[], None]) -> None:
-        """Apply an event, and note what it says."""
+        """Apply an event, and record it."""
         self.tell_time(state)
-        # What can be seen only before: who goes, and what was in use.
+        # Only available before the event: who leaves, and what was in use.
         if isinstance(event, RemoveFramework):
             self._note_allowed(state, [event.framework])
         agents = _agents_of(event)
@@ -303,13 +303,13 @@ class DayRecorder:
         self._compare(before, used_on(state, agents), event, state)
 
     def finish(self) -> Day:
-        """All is read: what still runs is taken to end now."""
+        """End the recording; running tasks are assumed to end now."""
         day, state = self.day, self._state
         if state is None:
             return day
         self._note_allowed(state, range(1, len(state.frameworks.info)))
         day.settings = state.settings
-        # Between two sessions nothing is known: what was there is in the day.
+        # Resources seen before the last session are in the day only.
         seen = (name for agent in day.agents.values() for name in agent.capacity)
         day.kinds = tuple(dict.fromkeys((*state.space.names, *seen)))
         for framework, known in day.frameworks.items():
@@ -320,7 +320,7 @@ class DayRecorder:
         day.end_ms = self._now_ms
         return day
 
-    # What is in use.
+    # Use.
 
     def _compare(
         self,
@@ -329,9 +329,9 @@ class DayRecorder:
         event: Event,
         state: State,
     ) -> None:
-        """Note what came into use by an event, and what was given back."""
+        """Record what came into use by an event, and what was released."""
         if isinstance(event, Release):
-            # Row by row: each is a task, or several that ended at once.
+            # Each row is a task, or several that ended at once.
             for place, amounts in rows_by_name(state, event.released, event.allocated):
                 self._end(place, amounts)
             for place, amounts in rows_by_name(state, event.released, ~event.allocated):
@@ -341,7 +341,7 @@ class DayRecorder:
                     wishes.declined.add(self._now_ms, amounts)
             self._note_filters(state, event)
             return
-        for place in {**before, **now}:  # in an order that is always the same
+        for place in {**before, **now}:  # in a deterministic order
             old, new = before.get(place, {}), now.get(place, {})
             more = {name: n - old.get(name, 0) for name, n in new.items() if n > old.get(name, 0)}
             less = {name: n - new.get(name, 0) for name, n in old.items() if n > new.get(name, 0)}
@@ -351,23 +351,23 @@ class DayRecorder:
                 self._end(place, less)
 
     def _note_filters(self, state: State, event: Release) -> None:
-        """Count which filters came with what was declined, by framework."""
+        """Count the filters of each framework's declines."""
         declined = ~event.allocated & (event.refuse_ms >= 0)
         who = event.released.framework[declined].tolist()
         for framework, refuse_ms in zip(who, event.refuse_ms[declined].tolist(), strict=True):
             self._refused_ms[framework_id(state, framework)][refuse_ms] += 1
 
     def _start(self, place: Place, amounts: Quantities, *, answered: bool = True) -> None:
-        """So much came into use; `answered`: a framework accepted it now."""
+        """Record an amount that came into use; `answered`: a framework accepted it just now."""
         framework, role, _ = place
         known = self._before.get(place)
         if known:
-            # Told anew in this session, and begun in one before.
+            # Reported again by this session, but started in an earlier one.
             row = known.pop(0)
             row.amounts = amounts
         else:
             wishes = self._wishes.get((framework, role)) or _Wishes(self._now_ms)
-            # The rest of an offer is given back just before what was taken comes into use.
+            # The rest of an offer is released just before the accepted part comes into use.
             rest_ms = self._rest_ms.get(place, -SAME_ANSWER_MS)
             whole = answered and self._now_ms - rest_ms >= SAME_ANSWER_MS
             declined = wishes.declined.copy()
@@ -375,17 +375,17 @@ class DayRecorder:
         self._begun[place].append(row)
 
     def _end(self, place: Place, amounts: Quantities) -> None:
-        """So much was given back: of what began first."""
+        """Record a release, attributed to what started first."""
         left = dict(amounts)
         rows = self._begun.get(place, [])
-        # One that fits in whole, if there is one; else the earliest, as far as they go.
+        # Prefer a row of exactly this amount; else use the earliest rows.
         rows.sort(key=lambda row: (row.amounts != amounts, row.start_ms))
         for row in rows:
             part = {n: min(a, row.amounts.get(n, 0)) for n, a in left.items()}
             part = {name: amount for name, amount in part.items() if amount}
             if not part:
                 continue
-            # Who keeps an offer gives it back as it was, and not task by task.
+            # A framework that takes offers whole releases them whole, not task by task.
             row.whole = row.whole and part == row.amounts
             self._ran(place, row, part)
             for name, amount in part.items():
@@ -403,7 +403,7 @@ class DayRecorder:
         self.day.ran.append(Ran(framework, role, need, *times_ms, row.whole, agent))
 
     def _pieces(self, place: Place, amounts: Quantities) -> list[Quantities]:
-        """Divide what still runs into tasks like the last one of its framework, where that fits."""
+        """Divide what still runs into tasks like its framework's last one, if they fit."""
         framework, role, _ = place
         need = self._usual.get((framework, role), amounts)
         times = amounts.get(next(iter(need)), 0) // max(next(iter(need.values())), 1)
@@ -412,8 +412,8 @@ class DayRecorder:
         return [dict(amounts)]
 
     def _give_up(self, left: dict[Place, list[_Begun]]) -> int:
-        """Take what is left to end now, as nobody knows when it ended; return how many tasks."""
-        # All are divided by what ended before, and not by one another.
+        """End the rest now, as its real end is unknown; gives the number of tasks."""
+        # All are divided by tasks that ended before, not by each other.
         parts = [
             (place, row, part)
             for place, rows in left.items()
@@ -425,10 +425,10 @@ class DayRecorder:
         left.clear()
         return len(parts)
 
-    # Who is there.
+    # Agents and frameworks.
 
     def _note(self, state: State, event: Event, names: tuple[str, str]) -> None:
-        """Note who came and went; `names`: ids of the agent and the framework before the event."""
+        """Record arrivals and departures; `names`: ids of agent and framework before the event."""
         day = self.day
         if isinstance(event, AddAgent | UpdateAgent):
             self._note_agent(state, event.agent)
@@ -451,7 +451,7 @@ class DayRecorder:
         elif isinstance(event, SetWeights):
             day.weights.append((self._now_ms, dict(event.weights)))
         if isinstance(event, Transition | Release):
-            # What this session did not tell anew is no more.
+            # Whatever this session has not reported again has ended.
             self._give_up(self._before)
 
     def _note_agent(self, state: State, agent: int) -> None:
@@ -482,7 +482,7 @@ class DayRecorder:
             self._wishes.setdefault((info.framework_id, role), _Wishes(self._now_ms))
 
     def _note_standing(self, state: State) -> None:
-        """Note quotas and weights that were set before the journal begins."""
+        """Record quotas and weights that were set before the journal begins."""
         for event in state.quotas.values():
             quota = Quota(dict(event.guarantees), dict(event.limits))
             self.day.quotas.append((self._now_ms, event.role, quota))
@@ -496,7 +496,7 @@ class DayRecorder:
             self.day.weights.append((self._now_ms, weights))
 
     def _note_allowed(self, state: State, frameworks: Iterable[int]) -> None:
-        """Note which agents frameworks could be offered, where these are not all."""
+        """Record which agents frameworks could be offered, if not all."""
         agents = np.flatnonzero(state.agents.bound)
         for framework in frameworks:
             info = state.frameworks.info[framework]
@@ -512,8 +512,8 @@ class DayRecorder:
                     )
 
     def tell_time(self, state: State) -> None:
-        """Time went on, also where nothing happened but a cycle."""
-        # An allocator that was just made knows no time yet.
+        """Note the time, also of cycles without events."""
+        # A new allocator has no time yet.
         if state.now_ms:
             self._now_ms, self.day.options = state.now_ms, state.options
         if self._first and state.now_ms:
@@ -521,7 +521,7 @@ class DayRecorder:
 
 
 def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
-    """Give what makes allocators that tell a recorder all that they are told."""
+    """Make a subclass of `Allocator` that reports its events to a recorder."""
 
     class Watched(Allocator):
         def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401
@@ -529,13 +529,13 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
             recorder.begin(self.state)
 
         def step(self, event: Event | AdoptPlan) -> None:
-            if isinstance(event, AdoptPlan):  # the policy's own; another one makes its own
+            if isinstance(event, AdoptPlan):  # specific to the policy; another one makes its own
                 super().step(event)
             else:
                 recorder.step(self.state, event, lambda: Allocator.step(self, event))
 
         def move(self, moves: Moves) -> int:
-            """None together: each comes as an event, which the recorder is told of."""
+            """Refuse to apply moves at once, so that each comes as an event and is recorded."""
             return 0
 
         def advance(self, now_ms: int) -> None:
@@ -550,7 +550,7 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
 
 
 def _agents_of(event: Event) -> list[int]:
-    """On which agents an event may change what is in use."""
+    """Agents on which an event may change what is in use."""
     if isinstance(event, Transition):
         return np.unique(event.used.agent).tolist()
     if isinstance(event, Hold):
@@ -559,15 +559,15 @@ def _agents_of(event: Event) -> list[int]:
 
 
 def _ids(state: State, event: Event) -> tuple[str, str]:
-    """Ids of the agent and of the framework that an event is about; empty: of none."""
-    # Events about several have arrays, and an operator's rule has a name that may match none.
+    """Ids of the agent and of the framework of an event; empty: it has none."""
+    # Events about several have arrays; an operator's rule may have a name instead of a handle.
     handles = (getattr(event, kind, 0) for kind in ("agent", "framework"))
     agent, framework = (each if isinstance(each, int) else 0 for each in handles)
     return agent_id(state, agent), framework_id(state, framework)
 
 
 def _demand(info: FrameworkInfo) -> Quantities:
-    """What a framework says that a task needs; nothing where that is not to be understood."""
+    """The demand that a framework states; empty if it cannot be parsed."""
     try:
         return dict(parse_quantities(info.labels.get(DEMAND_LABEL, "")))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a run needs to know of its workload, and what the workload reports back."""
+"""The interface of workloads, and their progress."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from allocator.lab.resources import AgentSpec
 
 @dataclass(slots=True)
 class Progress:
-    """How far a workload is.
+    """The progress of a workload.
 
-    jobs: all that there will be.
-    submitted_ms, ended_ms: role of each job that has registered, and when it did; the same of each
-        that has left.
-    exhausted_ms: when each source of jobs had no further one to submit.
+    jobs: number of all jobs.
+    submitted_ms, ended_ms: role and time of each job that has registered, and of each that has
+        left.
+    exhausted_ms: when each source of jobs submitted its last one.
     """
 
     jobs: int
@@ -32,9 +32,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a workload plays.
+    """The environment that a workload is played in.
 
-    tell_demand: whether frameworks say what a task needs.
+    tell_demand: whether frameworks state what a task needs.
     """
 
     master: EmulatedMaster
@@ -42,7 +42,7 @@ class Stage:
     tell_demand: bool
 
     def identity(self, name: str, role: str, need: Quantities) -> Identity:
-        """How a framework without wishes presents itself."""
+        """The description of a framework without special wishes."""
         return Identity(name, (role,), dict(need) if self.tell_demand else {})
 
     def submit(self, framework: Framework) -> None:
@@ -54,7 +54,7 @@ class Stage:
         self.progress.ended_ms.append((role, self.master.event_heap.now_ms))
 
     def exhausted(self) -> None:
-        """A source of jobs has no further one."""
+        """Note that a source of jobs is exhausted."""
         self.progress.exhausted_ms.append(self.master.event_heap.now_ms)
 
     def at(self, time_ms: int, action: Callable[[], None]) -> None:
@@ -62,9 +62,9 @@ class Stage:
 
 
 class InTurn:
-    """Submits the jobs of a queue, each when the one before has left.
+    """Submits the jobs of a queue, each when the previous one has left.
 
-    jobs: each makes its framework, given what to call once it has left.
+    jobs: each makes its framework, given a callback for when it has left.
     gaps_ms: from the end of a job to the next one.
     """
 
@@ -100,18 +100,18 @@ class Scenario(Protocol):
 
     @property
     def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
-        """When each agent registers."""
+        """Agents, with their registration times."""
 
     @property
     def jobs(self) -> int:
-        """How many jobs there are in all."""
+        """Number of all jobs."""
 
     def begin(self, stage: Stage) -> None:
-        """Plan all submissions."""
+        """Schedule all submissions."""
 
 
 def set_stage(scenario: Scenario, master: EmulatedMaster, *, tell_demand: bool) -> Progress:
-    """Plan when agents register and jobs are submitted; gives how far the workload is."""
+    """Schedule registrations of agents and submissions of jobs; gives the progress."""
     progress = Progress(scenario.jobs)
     for register_ms, spec in scenario.agents:
         master.event_heap.at(register_ms, partial(master.add_agent, spec))

@@ -1,18 +1,18 @@
 """Queues of Spark jobs on small clusters: the Spark-on-Mesos experiment, and jobs by settings.
 
-The experiment is that of [1]_, section V. What the paper leaves open is taken from the scripts of
-its authors [2]_ and from Spark's defaults:
+The experiment is that of [1]_, section V. Details missing in the paper are taken from its authors'
+scripts [2]_ and from Spark's defaults:
 
 - SparkPi with 11,000 partitions and two cores an executor; JavaWordCount over a text of some 700 MB
   with one core an executor. Executor memory is 1600 MB and 3000 MB, to which Spark on Mesos adds
   384 MB; the paper rounds to 2 GB and 3.5 GB, and so do we.
-- ``--total-executor-cores`` is 128 and 64: more than the whole cluster has, so a job takes all the
+- ``--total-executor-cores`` is 128 and 64: more than the whole cluster has, so a job takes all
   executors that it is offered.
-- One job of a queue follows the other in a shell loop, so there is the start of a JVM in between.
+- Jobs of a queue follow each other in a shell loop, so a JVM starts in between.
 
-How long things take is not published. The means below are such that both groups would keep the
-cluster full about equally long if it were packed perfectly (WordCount a little shorter, for the
-paper says that it ends first), and that a job takes about half a minute, as such jobs do.
+Durations are not published. The means below are chosen so that both groups would keep a perfectly
+packed cluster full for about the same time (WordCount a little shorter, as the paper says that it
+ends first), and that a job takes about half a minute, as is usual.
 
 References
 ----------
@@ -36,23 +36,23 @@ from allocator.lab.frameworks.spark_of_paper import Habits, Job
 from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.scenario import InTurn, Stage
 
-# Queues of Spark jobs: the next is submitted when the one before has left.
+# Queues of Spark jobs: each is submitted when the previous one has left.
 
 
 class QueuedJob(Protocol):
-    """What a queue holds."""
+    """An entry of a queue."""
 
     @property
     def executor(self) -> Quantities:
-        """What one executor takes, as far as it is known before."""
+        """What one executor takes, if that is known in advance."""
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
-        """Make the framework that the job is; it calls `left` once it has left."""
+        """Make the job's framework; it calls `left` once it has left."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobQueue:
-    """Jobs of one role, one after the other."""
+    """Consecutive jobs of one role."""
 
     name: str
     role: str
@@ -63,8 +63,8 @@ class JobQueue:
 class Experiment:
     """A cluster, and queues of Spark jobs.
 
-    agents: when each agent registers.
-    gap_ms: from the end of a job to the registration of the next of its queue, taken in turn.
+    agents: with their registration times.
+    gap_ms: from the end of a job to the next of its queue, used in turn.
     """
 
     agents: tuple[tuple[int, AgentSpec], ...]
@@ -101,10 +101,10 @@ TYPE_3 = {"cpus": 6 * MILLI, "mem": 11 * MIB_PER_GIB * MILLI}
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What the jobs of a role are like.
+    """The properties of a role's jobs.
 
     executor: thousandths
-    tasks: of each stage.
+    tasks: number in each stage.
     task_ms: mean duration of a task of each stage.
     """
 
@@ -136,10 +136,10 @@ WORD_COUNT = Application(
 
 @dataclass(frozen=True, slots=True)
 class Drivers:
-    """What the paper leaves open about Spark.
+    """Properties of Spark that the paper does not specify.
 
-    start, stop, gap: the drawn times are multiplied by these: of an executor's start, of its stop
-        after the job, and from one job to the next.
+    start, stop, gap: factors of the drawn times: of an executor's start, of its stop after the job,
+        and from one job to the next.
     habits: what drivers do with offers and executors.
     """
 
@@ -158,7 +158,7 @@ def agents(*capacities: Quantities) -> tuple[AgentSpec, ...]:
 
 HETEROGENEOUS = agents(TYPE_1, TYPE_1, TYPE_2, TYPE_2, TYPE_3, TYPE_3)
 HOMOGENEOUS = agents(*[TYPE_3] * 6)
-"""As much CPU and memory in all, on equal agents."""
+"""The same total CPU and memory, on equal agents."""
 
 ONE_OF_EACH = agents(TYPE_1, TYPE_2, TYPE_3)
 
@@ -175,15 +175,15 @@ def experiment(
     """Section V of the paper: two groups of queues that keep submitting Spark jobs.
 
     queues, jobs: queues of each role, and jobs of each queue.
-    apart_ms: from the registration of one agent to that of the next.
-    drivers: how Spark behaves where the paper leaves it open.
+    apart_ms: between the registrations of two agents.
+    drivers: properties of Spark that the paper does not specify.
 
     Notes
     -----
     Task durations are lognormal with a coefficient of variation of 0.3, as for equal pieces of work
     on shared machines. Executors need 2 to 4 s to start (a JVM, and registration with the driver)
-    and the next driver starts 3 to 6 s after the one before is done, both uniform. To stop takes an
-    executor 1.5 s on average, exponential, and never more than 10 s, for which the driver waits
+    and the next driver starts 3 to 6 s after the previous one is done, both uniform. An executor
+    takes 1.5 s on average to stop, exponential, with a maximum of 10 s, for which the driver waits
     (``spark.mesos.coarse.shutdownTimeout``).
     """
     chance = np.random.default_rng(seed)
@@ -221,7 +221,7 @@ def _job(application: Application, chance: np.random.Generator, drivers: Drivers
 
 
 def stops_ms(chance: np.random.Generator) -> tuple[int, ...]:
-    """How long executors take to stop, in turn."""
+    """How long executors take to stop, used in turn."""
     drawn = np.minimum(chance.exponential(STOP_MEAN_MS, 16), STOP_MAX_MS)
     return tuple(drawn.astype(int).tolist())
 
@@ -229,18 +229,18 @@ def stops_ms(chance: np.random.Generator) -> tuple[int, ...]:
 def lognormal_ms(
     chance: np.random.Generator, mean_ms: float, variation: float, count: int
 ) -> list[int]:
-    """Durations with this mean and coefficient of variation; none is shorter than 1 ms."""
+    """Durations with this mean and coefficient of variation, at least 1 ms."""
     sigma = np.sqrt(np.log1p(variation**2))
     drawn = chance.lognormal(np.log(mean_ms) - sigma**2 / 2, sigma, count)
     return np.maximum(drawn.round(), 1).astype(int).tolist()
 
 
 def _gaps_ms(chance: np.random.Generator) -> tuple[int, ...]:
-    """From one driver's end to the next one's start, in turn."""
+    """From the end of one driver to the start of the next, used in turn."""
     return tuple(chance.integers(3_000, 6_000, 97, endpoint=True).tolist())
 
 
-# Spark jobs with the settings of Spark: queues of two roles, as an operator would see them.
+# Spark jobs by Spark's settings: queues of two roles.
 
 STOP_MS = (300, 700, 1200, 2400)
 MODES = ("coarse", "greedy", "dynamic", "fine")
@@ -262,7 +262,7 @@ class SparkApplication:
 
     @property
     def executor(self) -> Quantities:
-        """What one executor takes, where the settings say so."""
+        """What one executor takes, if the settings determine it."""
         return self.settings.executor
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
@@ -277,8 +277,8 @@ class SparkApplication:
 def settings_of(mode: str) -> dict[str, SparkSettings]:
     """Give the settings of both roles in one of `MODES`.
 
-    ``coarse``: executors of a fixed size, up to ``spark.cores.max``; ``greedy``: the size left
-    open, so that one takes all the cores of its offer; ``dynamic``: dynamic allocation; ``fine``:
+    ``coarse``: executors of a fixed size, up to ``spark.cores.max``; ``greedy``: without a fixed
+    size, so that one takes all cores of its offer; ``dynamic``: dynamic allocation; ``fine``:
     fine-grained mode.
     """
     dynamic = DynamicAllocation() if mode == "dynamic" else None
@@ -291,7 +291,7 @@ def settings_of(mode: str) -> dict[str, SparkSettings]:
 
 
 def spark_jobs(seed: int, mode: str = "coarse", *, queues: int = 2, jobs: int = 6) -> Experiment:
-    """Two roles, each with so many queues of jobs that come one after the other.
+    """Two roles, each with queues of consecutive jobs.
 
     mode: one of `MODES`, see `settings_of`.
     queues, jobs: queues of each role, and jobs of each queue.

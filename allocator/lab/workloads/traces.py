@@ -1,7 +1,7 @@
-"""Recorded workloads: readers of the files, seeded stand-ins, and the scenarios made of them.
+"""Recorded workloads: readers of trace files, synthetic substitutes, and scenarios made of them.
 
-The files are not part of the project. Errors say where a bad value stands: file, line and field,
-the value, and what should be there. What a trace does not say is assumed here, and named.
+The files are not part of the project. Errors name file, line and field, the bad value, and what is
+expected. Assumptions beyond the traces are documented here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from allocator.lab.workloads.spark_experiment import TYPE_1, TYPE_2, TYPE_3, log
 
 
 class TraceError(ValueError):
-    """A trace that cannot be read: which file, line and field, what stands there, what should."""
+    """A trace that cannot be read; names file, line and field, the value, and what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def read_lines(
     """Read a table.
 
     fields: names of all columns, in order.
-    header: whether the first line names the columns; then it must name these.
+    header: whether the first line must have these names.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -76,10 +76,10 @@ def read_lines(
         yield Line(path, number, dict(zip(fields, parts, strict=True)))
 
 
-# Alibaba's openb cluster: GPU nodes of several models, and pods that may want certain models.
+# Alibaba's openb cluster: GPU nodes of several models, and pods that may require certain models.
 #
-# Amounts come in thousandths of a CPU, MiB, and thousandths of a GPU for each of a pod's GPUs. A
-# pod's ``gpu_spec`` names the models that it can use, joined by ``|``; empty: any.
+# Amounts are thousandths of a CPU, MiB, and thousandths of a GPU for each of a pod's GPUs. A pod's
+# ``gpu_spec`` names the models that it can use, joined by ``|``; empty: any.
 #
 # Source: Weng, Yang, Yu, Wang, Tang, Yang, Zhang. "Beware of Fragmentation: Scheduling GPU-
 # Sharing Workloads with Fragmentation Gradient Descent." USENIX ATC 2023. Data:
@@ -103,7 +103,7 @@ POD_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine; `model` is empty where it has no GPU."""
+    """A machine; `model` is empty if it has no GPU."""
 
     name: str
     capacity: Quantities
@@ -127,7 +127,7 @@ class Pod:
 
 
 def _amounts(cpus: int, mem_mib: int, gpus: int) -> Quantities:
-    """What there is of thousandths of CPUs, MiB, and thousandths of GPUs."""
+    """Quantities from thousandths of CPUs, MiB, and thousandths of GPUs, without zeros."""
     all_three = {"cpus": cpus, "mem": mem_mib * MILLI, "gpus": gpus}
     return {name: amount for name, amount in all_three.items() if amount}
 
@@ -176,7 +176,7 @@ def _pod(line: Line) -> Pod:
 # The SWIM samples of Facebook's MapReduce load (Statistical Workload Injector for MapReduce).
 #
 # A file has one job a line, tab separated and without a header: id, submission in seconds, gap to
-# the job before in seconds, bytes into map, bytes shuffled, bytes out of reduce.
+# the previous job in seconds, bytes into map, bytes shuffled, bytes out of reduce.
 #
 # Source: Chen, Ganapathi, Griffith, Katz. "The Case for Evaluating MapReduce Performance Using
 # Workload Suites." MASCOTS 2011. Data: github.com/SWIMProjectUCB/SWIM.
@@ -190,7 +190,7 @@ BLOCK_BYTES = 64 * 2**20
 class SwimJob:
     """One job.
 
-    submit_s: from the beginning of the file, or of the hour that was asked for.
+    submit_s: from the beginning of the file, or of the selected hour.
     """
 
     name: str
@@ -200,14 +200,14 @@ class SwimJob:
     reduce_bytes: int
 
     def maps(self, most: int) -> int:
-        """Map tasks: one for each block of 64 MB, at least one, at most so many."""
+        """Number of map tasks: one for each block of 64 MB, between one and `most`."""
         return max(1, min(most, -(-self.map_bytes // BLOCK_BYTES)))
 
 
 def read_swim(path: Path, hour: int | None = None) -> list[SwimJob]:
     """Read a sample, or one hour of it.
 
-    Raises TraceError where a line is wrong, or the hour has no jobs.
+    Raises TraceError if a line is wrong, or the hour has no jobs.
     """
     jobs = []
     last_s = 0
@@ -231,16 +231,16 @@ def read_swim(path: Path, hour: int | None = None) -> list[SwimJob]:
     return jobs
 
 
-# Seeded stand-ins for the traces, for machines that do not have the files.
+# Synthetic substitutes, drawn from a seed, for machines without the trace files.
 #
-# The tables are summaries of the files: of FB-2009 sample 1 for SWIM, of the node list and of the
-# pod list with a third of the pods constrained for openb. What is drawn has the same marginal
-# distributions; what holds between the columns is kept only as far as it is in one row of a table.
+# The tables summarize the files: FB-2009 sample 1 for SWIM; for openb the node list, and the pod
+# list with a third of the pods constrained. Samples have the same marginal distributions;
+# correlations between columns are kept only within the rows of a table.
 
 JOBS_PER_HOUR = 277
 
 MAPS = (
-    # Share of the jobs, least and most map tasks.
+    # Fraction of the jobs, minimum and maximum of map tasks.
     (0.813, 1, 1),
     (0.081, 2, 20),
     (0.021, 21, 60),
@@ -285,7 +285,7 @@ PODS = (
 )
 
 MODELS = (
-    # Share of the pods with GPUs, what they can use.
+    # Fraction of the pods with GPUs, models that they can use.
     (0.662, ""),
     (0.183, "T4"),
     (0.047, "G2"),
@@ -304,7 +304,7 @@ LIFE_SIGMA = 1.95
 
 
 def swim_jobs(seed: int, hours: int = 1) -> list[SwimJob]:
-    """Jobs that arrive as a Poisson process, with as many maps as those of the sample."""
+    """Jobs that arrive as a Poisson process, with numbers of maps like the sample's."""
     chance = np.random.default_rng(seed)
     count = int(chance.poisson(JOBS_PER_HOUR * hours))
     submit_s = np.sort(chance.integers(0, HOUR_S * hours, count))
@@ -318,7 +318,7 @@ def swim_jobs(seed: int, hours: int = 1) -> list[SwimJob]:
 
 
 def openb_nodes(count: int) -> list[Node]:
-    """So many nodes, of every model in proportion, one of each at least where there is room."""
+    """`count` nodes of all models in proportion, at least one of each if there is room."""
     share = np.array([row[0] for row in NODES], float)
     wanted = np.maximum(np.floor(share / share.sum() * count), 1).astype(int)
     rows = [index for index in range(len(NODES)) for _ in range(wanted[index])]
@@ -332,7 +332,7 @@ def openb_nodes(count: int) -> list[Node]:
 
 
 def openb_pods(seed: int, count: int) -> list[Pod]:
-    """So many pods, at a steady rate of one a second; arrivals are rescaled anyway."""
+    """`count` pods at a mean rate of one a second; arrivals are rescaled later."""
     chance = np.random.default_rng(seed)
     shape, models, qos = (_drawn(table, count, chance) for table in (PODS, MODELS, QOS))
     life_s = np.exp(chance.normal(np.log(LIFE_MEDIAN_S), LIFE_SIGMA, count))
@@ -355,12 +355,12 @@ def openb_pods(seed: int, count: int) -> list[Pod]:
 
 
 def _drawn(table: Sequence[tuple[Any, ...]], count: int, chance: np.random.Generator) -> Ints:
-    """Draw rows of a table, each as likely as its first column says."""
+    """Draw rows of a table with the weights in its first column."""
     share = np.array([row[0] for row in table], float)
     return chance.choice(len(table), count, p=share / share.sum())
 
 
-# Frameworks that arrive at given times, each with its tasks: what traces are turned into.
+# Frameworks that arrive at given times with their tasks: traces become these.
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +369,7 @@ class Arrival:
 
     need: thousandths; of one task.
     durations_ms: one for each task.
-    allowed: for each attribute named here, the values that an agent may have.
+    allowed: values that an agent may have, for each attribute named.
     """
 
     time_ms: int
@@ -383,7 +383,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A cluster that is there from the beginning, and what arrives."""
+    """A cluster that is complete from the beginning, and arriving frameworks."""
 
     kinds: tuple[str, ...]
     agents: tuple[tuple[int, AgentSpec], ...]
@@ -407,7 +407,7 @@ def _submit(stage: Stage, arrival: Arrival) -> None:
 
 
 MAPS_MAX = 1_500
-"""The largest jobs of the SWIM samples are cut off here; under 1 % of them have more maps."""
+"""Limit on the maps of a SWIM job; under 1 % of the jobs have more."""
 
 MAP_NEED = {"cpus": 1 * MILLI, "mem": 1_536 * MILLI}
 MAP_MEAN_MS = 25_000.0
@@ -422,9 +422,9 @@ def swim(jobs: Sequence[SwimJob], agents: int, seed: int) -> Replay:
 
     Notes
     -----
-    Assumed: a map task takes one CPU and 1.5 GiB for 25 s on average (lognormal, coefficient of
+    Assumptions: a map task takes one CPU and 1.5 GiB for 25 s on average (lognormal, coefficient of
     variation 0.5), as maps over one 64 MB block did in those years; reduce tasks are left out; jobs
-    belong to ten roles in turn, for the samples do not say whose they are.
+    belong to ten roles in turn, as the samples do not name users.
     """
     chance = np.random.default_rng(seed)
     types = (TYPE_1, TYPE_2, TYPE_3)
@@ -449,11 +449,10 @@ def openb(nodes: Sequence[Node], pods: Sequence[Pod], span_s: int = 1_800) -> Re
 
     Notes
     -----
-    The trace covers five months in which the cluster is mostly idle. Gaps between arrivals are cut
-    to ten minutes, then all are shortened alike to fill `span_s`; lives are cut to an hour. So the
-    scarcer models are in demand for more than there is. GPUs are one divisible amount an agent:
-    which device of it a pod gets is not modelled. A pod that fits on no agent, not even an empty
-    one, is left out.
+    The trace covers five months in which the cluster is mostly idle. Gaps between arrivals are
+    limited to ten minutes, then scaled to fill `span_s`; lives are limited to an hour. So demand
+    for the scarcer models exceeds the supply. GPUs are one divisible amount per agent: the device
+    that a pod gets is not modelled. Pods that do not fit on any empty agent are left out.
     """
     pods = _runnable(pods, nodes)
     gaps = [min(b.create_s - a.create_s, GAP_S_MAX) for a, b in pairwise(pods)]
