@@ -1,4 +1,4 @@
-"""The papers' tables, figures and examples, computed by the real parts; one file a paper.
+"""Tables, figures and examples of the papers, computed by the real components; one file a paper.
 
 Each function computes one of them and returns a `report.Report`.
 

@@ -10,14 +10,14 @@ from allocator.lab.papers.report import Line, Panel, Report
 from allocator.lab.reports.plots import COLOURS, SETTINGS
 
 COLUMNS = 3
-"""Pictures beside each other at most."""
+"""Limit on the plots in a row."""
 
-_WIDTH = 4.4  # inches of a picture
-_ENTRY_HEIGHT = 0.17  # inches of a line of its legend
+_WIDTH = 4.4  # inches per plot
+_ENTRY_HEIGHT = 0.17  # inches per line of its legend
 
 
 def draw_report(path: Path, report: Report) -> None:
-    """Draw all pictures of a report into one SVG or PNG; it must have some."""
+    """Draw all panels of a report into one SVG or PNG; it must have some."""
     panels = report.panels
     columns = 2 if len(panels) == 4 else min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
@@ -37,7 +37,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
         _line(axes, line, COLOURS[number % len(COLOURS)], stepped=panel.stepped)
     axes.set(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel)
     if len(panel.lines) > 1:
-        # Below the picture, where it hides nothing.
+        # Below the plot, so that it hides nothing.
         axes.legend(
             fontsize=7,
             frameon=False,
@@ -50,7 +50,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
 
 
 def _entries_beside(panel: Panel) -> int:
-    """How many entries of the legend have room beside each other."""
+    """How many entries of the legend fit in a row."""
     longest = max((len(line.name) for line in panel.lines), default=0)
     return max(1, min(3, int(_WIDTH / (0.5 + 0.06 * longest))))
 

@@ -29,11 +29,11 @@ DEMAND = np.array([[1.0, 4.0], [3.0, 1.0]])
 ASSET = (63 / 25, 54 / 25)
 CEEI = (45 / 11, 18 / 11)
 SCALE = 275
-"""So many clusters in one make every optimum a whole number of tasks."""
+"""With this many clusters in one, every optimum is a whole number of tasks."""
 
 
 def filled(policy: str, scale: int = 1) -> list[int]:
-    """Tasks of A and B where a policy fills an empty cluster, `scale` times as large."""
+    """Tasks of A and B when a policy fills an empty cluster, `scale` times as large."""
     snapshot = static_snapshot(capacity=[CAPACITY * scale], demand=DEMAND)
     return [int(n) for n in fill(snapshot, policy).sum(axis=1)]
 
@@ -68,11 +68,11 @@ def _dominant_shares() -> list[float]:
     return measures.dominant_share(held, CAPACITY).tolist()
 
 
-# Which properties asset fairness, CEEI and DRF have: the table, each cell by experiment.
+# The table of properties of asset fairness, CEEI and DRF: each cell by experiment.
 #
-# Each policy is its fluid optimum. A property is looked for on random clusters: one that the paper
-# promises must hold on all of them, one that it refuses must fail on some, and the first cluster on
-# which it does is the counter-example.
+# Each policy is its fluid optimum. Properties are tested on random clusters: one that the paper
+# asserts must hold on all of them, one that it denies must fail on some, and the first cluster on
+# which it fails is the counter-example.
 #
 # Source: sec. 3 and 5, Table 2.
 
@@ -80,13 +80,13 @@ Policy = Callable[[Floats, Floats], Floats]
 """From demands (U, R) and capacities (R,) to tasks (U,)."""
 
 LIES = 20
-"""Claims that a user tries on each cluster."""
+"""Number of false claims that a user tries on each cluster."""
 
 _SLACK = 1e-6  # solvers' rounding
 
 
 def drf(demand: Floats, capacity: Floats) -> Floats:
-    """Equal dominant shares, then on for those whom no full resource stops."""
+    """Raise dominant shares equally; users of an exhausted resource stop."""
     rate = water_filling.rate(demand, capacity, np.ones(len(demand)))
     return water_filling.solve(demand, capacity, rate).tasks
 
@@ -99,7 +99,7 @@ def asset(demand: Floats, capacity: Floats) -> Floats:
 
 
 def ceei(demand: Floats, capacity: Floats) -> Floats:
-    """The largest product of tasks."""
+    """Maximize the product of tasks."""
     return proportional_fairness.solve(demand, capacity, np.ones(len(demand))).tasks
 
 
@@ -122,17 +122,17 @@ def draw(rng: np.random.Generator) -> Case:
     return Case(demand, rng.integers(20, 101, resources).astype(np.float64), rng)
 
 
-# Each says by how much a property fails, relative to the allocation; 0 or less: it holds.
+# Each returns by how much a property fails, relative to the allocation; it holds if 0 or less.
 
 
 def sharing_incentive(policy: Policy, case: Case) -> float:
-    """A user would run more tasks on its part of everything."""
+    """A user would run more tasks on an equal part of the cluster."""
     alone = (case.capacity / case.demand).min(axis=1) / len(case.demand)
     return float((alone / policy(case.demand, case.capacity) - 1).max())
 
 
 def strategy_proofness(policy: Policy, case: Case) -> float:
-    """A user runs more tasks when it claims to need more than it does."""
+    """A user runs more tasks if it claims larger needs than its own."""
     honest, most = policy(case.demand, case.capacity), 0.0
     for _ in range(LIES):
         user = int(case.rng.integers(len(honest)))
@@ -144,7 +144,7 @@ def strategy_proofness(policy: Policy, case: Case) -> float:
 
 
 def envy_freeness(policy: Policy, case: Case) -> float:
-    """A user could run more tasks with what another one has."""
+    """A user could run more tasks with another one's allocation."""
     tasks = policy(case.demand, case.capacity)
     has = tasks[:, None] * case.demand
     could = (has[None, :, :] / case.demand[:, None, :]).min(axis=2)
@@ -152,19 +152,19 @@ def envy_freeness(policy: Policy, case: Case) -> float:
 
 
 def pareto_efficiency(policy: Policy, case: Case) -> float:
-    """Something of every resource is left: somebody could run more."""
+    """Some of every resource is left, so a user could run more."""
     used = policy(case.demand, case.capacity) @ case.demand
     return float((1 - used / case.capacity).min())
 
 
 def single_resource_fairness(policy: Policy, case: Case) -> float:
-    """Of one resource alone, users get different amounts."""
+    """Users get different amounts of a single resource."""
     demand, capacity = case.demand[:, :1], case.capacity[:1]
     return _spread(policy(demand, capacity) * demand[:, 0])
 
 
 def bottleneck_fairness(policy: Policy, case: Case) -> float:
-    """One resource is what everybody needs most of, and users get different amounts of it."""
+    """All users have the same dominant resource, and get different amounts of it."""
     demand = case.demand.copy()
     share = (demand / case.capacity).max(axis=1)
     demand[:, 0] = 1.1 * share * case.capacity[0]
@@ -191,7 +191,7 @@ def _spread(amounts: Floats) -> float:
 
 
 Properties = Mapping[str, tuple[Callable[[Policy, Case], float], frozenset[str]]]
-"""Each property's test, which says by how much it fails, and the policies that are said to lack
+"""The test of each property, which returns by how much it fails, and the policies said to lack
 it."""
 
 PROPERTIES: Properties = {
@@ -204,7 +204,7 @@ PROPERTIES: Properties = {
     "population monotonicity": (population_monotonicity, frozenset({"CEEI"})),
     "resource monotonicity": (resource_monotonicity, frozenset({"asset", "CEEI", "DRF"})),
 }
-"""Each property's test, and the policies that Table 2 refuses it."""
+"""The test of each property, and the policies that lack it by Table 2."""
 
 
 def property_rows(
@@ -214,9 +214,9 @@ def property_rows(
     trials: int,
     slack: float = _SLACK,
 ) -> tuple[Row, ...]:
-    """In how many percent of random clusters each property fails; all meet the same clusters.
+    """In how many percent of random clusters each property fails; all get the same clusters.
 
-    `slack`: a violation that is no larger is rounding.
+    `slack`: violations up to this are rounding.
     """
     rows = []
     for name, (test, refused) in tests.items():

@@ -1,10 +1,10 @@
 """Dominant Resource Fairness with whole tasks on several agents: its bound of one maximal task.
 
-In the fluid model users who need some of everything have equal dominant shares. With whole tasks on
-agents that have room for any user's task, the dominant shares of two users are to differ by no more
-than that of the maximal task: the largest demand of every resource.
+In the fluid model, users who need some of everything have equal dominant shares. With whole tasks
+on agents that have room for any user's task, the dominant shares of two users should differ by at
+most that of the maximal task: the largest demand of every resource.
 
-The policy itself fills the clusters, on several agents, and its grants are followed one by one.
+The policy itself fills the clusters, on several agents, and its grants are replayed one by one.
 
 References
 ----------
@@ -25,7 +25,7 @@ from allocator.testing import static_snapshot
 AGENTS = (1, 2, 5, 20)
 
 MAXIMAL_TASKS = 8
-"""So many of them an agent has room for, at most; at least one."""
+"""An agent has room for at most this many of them, and at least one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How far dominant shares are apart, in those of the maximal task.
+    """Largest differences of dominant shares, in multiples of the maximal task's.
 
-    while_all_can: two users, as long as every user's next task fits somewhere.
-    at_the_end: two users, when nobody's does.
-    from_fluid: a user from its share in the fluid model, at the end.
+    while_all_can: between two users, as long as every user's next task fits somewhere.
+    at_the_end: between two users, when no task fits any more.
+    from_fluid: between a user and its share in the fluid model, at the end.
     """
 
     while_all_can: float
@@ -69,7 +69,7 @@ def draw(rng: np.random.Generator, agents: int) -> Cluster:
 
 
 def grants(cluster: Cluster, selection: str = "joint") -> list[tuple[int, int]]:
-    """User and agent of each task, in the order in which DRF gives them."""
+    """User and agent of each task, in DRF's order."""
     snapshot = static_snapshot(capacity=cluster.capacity, demand=cluster.demand)
     policy = build(PolicySpec("drf", selection, mode="characterised", flat=True))
     given = policy.allocate(snapshot, 0)
@@ -79,7 +79,7 @@ def grants(cluster: Cluster, selection: str = "joint") -> list[tuple[int, int]]:
 
 
 def follow(cluster: Cluster, given: list[tuple[int, int]]) -> Found:
-    """See how far shares came apart under these grants."""
+    """Replay grants, and measure how far shares diverge."""
     task_share = (cluster.demand / cluster.total).max(axis=1)
     share, free = np.zeros(len(cluster.demand)), cluster.capacity.copy()
     most, all_can = 0.0, True
@@ -122,7 +122,7 @@ ROWS = (
     ("joint", "from_fluid", "user first: a user from its fluid share, at the end", _FRAGMENTS),
     ("random", "while_all_can", "agent first: two users, while all can go on", _AGENT_FIRST),
 )
-"""Selection, what of `Found`, the row's name, and why it is known to differ."""
+"""Selection, attribute of `Found`, name of the row, and known reason for a difference."""
 
 
 def found(selection: str, agents: int, seed: int, trials: int) -> list[Found]:

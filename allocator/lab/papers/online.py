@@ -1,6 +1,6 @@
-"""The smallest hosts: a policy that fills a cluster, and a core whose offers are all taken.
+"""Minimal hosts: one fills a cluster by a policy, one runs a core and accepts all offers.
 
-In the latter frameworks take all that they are offered, and give it back.
+With the latter, frameworks take all that they are offered, and later release it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from allocator.policies import build
 from allocator.testing import placement, planned
 
 ROLE = 1
-"""The one role of all frameworks."""
+"""The only role, of all frameworks."""
 
 
 def fill(
@@ -51,7 +51,7 @@ class Online:
         """Begin with an empty cluster.
 
         resources: names; kind k is the k-th of them.
-        seed: of all chance in the policy.
+        seed: of the policy's random choices.
         """
         settings = Settings(policy=policy, seed=seed, learn_demand=False)
         self.allocator = Allocator(build, settings, plans=True)
@@ -78,7 +78,7 @@ class Online:
         self.allocator.step(RemoveFramework(framework))
 
     def hold(self, framework: Ints, agent: Ints, amount: Ints) -> None:
-        """Begin with resources in use; the amounts are one row a pair."""
+        """Begin with resources in use; the amounts have one row per pair."""
         self.allocator.step(Hold(self._holdings(framework, agent, amount)))
 
     def allocate(self, now_ms: int, agents: Ints | None = None) -> Holdings:

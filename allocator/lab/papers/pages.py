@@ -1,8 +1,8 @@
-"""Pages of the papers (``docs/papers``), written from results that were kept as JSON.
+"""Pages of the papers (``docs/papers``), written from results kept as JSON.
 
 `mesos-allocator reproduce pages` computes experiments, keeps each result beside the pages, and
-writes the pages from what is kept. No number on a page is typed. A result that was kept says with
-which seed and how many trials it was computed.
+writes the pages from these. All numbers on the pages are computed. A kept result states its seed
+and number of trials.
 """
 
 import json
@@ -46,7 +46,7 @@ Kept = tuple[Report, Mapping[str, int]]
 
 
 def page_of(name: str) -> str:
-    """The page that an experiment is on: that of its first word, or of the paper it belongs to."""
+    """The page of an experiment: by its first word, or by its paper."""
     return "kesidis" if name.startswith("ps-dsf-") else name.split("-", maxsplit=1)[0]
 
 
@@ -62,7 +62,7 @@ def keep(directory: Path, report: Report, options: Mapping[str, int]) -> None:
 
 
 def _in_lines(data: Mapping[str, Any]) -> str:
-    """JSON with a line for each entry, and for each part of an entry that is a list."""
+    """JSON with one line for each entry, and for each element of a list in an entry."""
     entries = []
     for key, value in data.items():
         if isinstance(value, list | tuple):
@@ -74,7 +74,7 @@ def _in_lines(data: Mapping[str, Any]) -> str:
 
 
 def load(directory: Path, name: str) -> Kept | None:
-    """Read a result that was kept; None where there is none."""
+    """Read a kept result; None if there is none."""
     path = directory / RESULTS / f"{name}.json"
     if not path.is_file():
         return None
@@ -83,14 +83,14 @@ def load(directory: Path, name: str) -> Kept | None:
 
 
 def form(report: Report) -> tuple[Any, ...]:
-    """What a report consists of, without its numbers: a kept one of another form is stale."""
+    """The structure of a report, without its numbers; a kept one that differs in it is stale."""
     lines = [(panel.title, [line.name for line in panel.lines]) for panel in report.panels]
     shape = [(row.name, len(row.cells)) for row in report.rows]
     return report.name, report.title, report.source, report.columns, shape, lines
 
 
 def write(directory: Path, names: Sequence[str]) -> list[Path]:
-    """Write the pages of these experiments from what is kept; gives the files."""
+    """Write the pages of these experiments from kept results; gives the files."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for page in dict.fromkeys(page_of(name) for name in names):

@@ -1,4 +1,4 @@
-"""What came out, beside what was published."""
+"""Computed results beside published ones."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from math import inf, isfinite, isnan
 
 from allocator.lab.reports.run_report import interval
 
-_ROUNDING = 1e-9  # what a comparison forgives beside its tolerance: the rounding of float64
-_TOLERANCE_SHOWN = 1e-4  # of the number; smaller ones are rounding
+_ROUNDING = 1e-9  # added to tolerances: the rounding of float64
+_TOLERANCE_SHOWN = 1e-4  # relative; smaller tolerances are rounding
 
 AGREES, NOT_SHOWN, DIFFERS = "agrees", "not shown", "differs"
 
@@ -16,7 +16,7 @@ NONE_FOUND = "refused: none found"
 
 
 def in_digits(value: float, digits: int) -> str:
-    """A number in so many digits; a large one as a whole number, not as a power of ten.
+    """A number with this many digits; large ones as whole numbers, not as powers of ten.
 
     Examples
     --------
@@ -31,12 +31,12 @@ def in_digits(value: float, digits: int) -> str:
 class Cell:
     """One number.
 
-    published: none where the paper gives no number to compare with.
+    published: None if the paper gives no number to compare with.
     tolerance: how far the computed number may be from the published one.
     at_most: the published number is a bound: anything below it agrees, too.
-    half: half the width of the 95 % confidence interval, where the number is a mean over seeds.
-    outcome: where the paper makes a claim and no number: ``holds``, ``not shown`` or ``contrary``;
-        where it says that something fails: `REFUSED` or `NONE_FOUND`.
+    half: half the width of the 95 % confidence interval, for means over seeds.
+    outcome: for claims without a number: ``holds``, ``not shown`` or ``contrary``; for the claim
+        that something fails: `REFUSED` or `NONE_FOUND`.
     """
 
     computed: float
@@ -48,10 +48,10 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """``agrees``, ``differs`` or ``not shown``; empty where nothing is published.
+        """``agrees``, ``differs`` or ``not shown``; empty if nothing is published.
 
-        A number agrees where its whole interval is within the tolerance of the published one, and
-        differs where all of it is outside. Else the seeds do not say, however many there were.
+        A number agrees if its whole interval is within the tolerance of the published one, and
+        differs if all of it is outside. Otherwise the seeds do not decide it.
 
         Examples
         --------
@@ -71,11 +71,11 @@ class Cell:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing is published, or what is agrees."""
+        """Whether nothing is published, or the published number agrees."""
         return self.verdict in ("", AGREES)
 
     def computed_text(self) -> str:
-        """The computed number, with its interval, in as many digits as are worth reading.
+        """The computed number with its interval, in significant digits.
 
         Examples
         --------
@@ -91,7 +91,7 @@ class Cell:
         """The published number with its tolerance; ``<`` before a bound."""
         if self.published is None:
             return ""
-        # Of two zeros it says nothing.
+        # A tolerance says nothing between two zeros.
         differs = self.published != 0 or self.computed != 0
         shown = differs and self.tolerance > _TOLERANCE_SHOWN * abs(self.published)
         within = plus_minus + in_digits(self.tolerance, 2) if shown else ""
@@ -102,7 +102,7 @@ class Cell:
 class Row:
     """One line of a table.
 
-    departure: why the row is known to differ from the paper; empty where it should agree.
+    departure: the known reason why the row differs from the paper; empty if it should agree.
     """
 
     name: str
@@ -123,7 +123,7 @@ class Line:
     """One curve of a figure.
 
     half: half the width of the confidence interval of each y; empty: none.
-    points: drawn as points (simulated beside a formula).
+    points: drawn as points, such as simulations beside a formula.
     """
 
     name: str
@@ -136,7 +136,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture of a figure."""
+    """One plot of a figure."""
 
     title: str
     xlabel: str
@@ -151,9 +151,9 @@ class Report:
 
     name: as in ``mesos-allocator reproduce NAME``.
     source: paper and section.
-    columns: one a cell.
-    notes: how it was computed, and how the tolerances come about.
-    panels: what is drawn.
+    columns: one per cell.
+    notes: how it was computed, and the reasons for the tolerances.
+    panels: the plots.
     """
 
     name: str
@@ -166,7 +166,7 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether every row that differs says why."""
+        """Whether every row that differs has a departure."""
         return all(row.departure or not row.differs for row in self.rows)
 
     @property
@@ -188,19 +188,19 @@ def averaged(
     """A mean over seeds with its confidence interval."""
     found = interval(values)
     half: float | None = found.half
-    if isnan(found.half):  # one value says nothing of its spread
+    if isnan(found.half):  # the spread of one value is unknown
         half = None if published is None else inf
     return Cell(found.mean, published, tolerance, at_most, half)
 
 
 def judged(values: Sequence[float]) -> Cell:
-    """Whether a mean is above zero: by its confidence interval."""
+    """Whether a mean is above zero, by its confidence interval."""
     found = interval(values)
     return Cell(found.mean, half=found.half, outcome=found.outcome())
 
 
 def counter_examples(percent: float) -> Cell:
-    """In how many percent of the cases something fails of which the paper says that it does.
+    """In how many percent of the cases a property fails that the paper says does not hold.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def beside(
     published: Iterable[float | None] = (),
     tolerance: float | Iterable[float] = 0.0,
 ) -> tuple[Cell, ...]:
-    """Numbers beside what is published, if anything is; the tolerance is of all, or of each."""
+    """Numbers beside published ones, if any; one tolerance for all, or one for each."""
     found = [float(each) for each in computed]
     wanted = list(published) or [None] * len(found)
     within = [tolerance] * len(found) if isinstance(tolerance, float) else map(float, tolerance)
@@ -229,5 +229,5 @@ def through(name: str, x: Sequence[float], means: Sequence[Cell], *, points: boo
 
 
 def paragraphs(text: str) -> tuple[str, ...]:
-    """The paragraphs of a text, each as one line, however it is wrapped."""
+    """The paragraphs of a wrapped text, each as one line."""
     return tuple(" ".join(each.split()) for each in text.split("\n\n"))

@@ -1,6 +1,6 @@
-"""Bonald and Roberts: the examples of proportional fairness (PF) beside DRF.
+"""Bonald and Roberts: examples of proportional fairness (PF) beside DRF.
 
-Each example is solved in the fluid model, and filled with whole tasks by the policy that serves
+Each example is solved in the fluid model, and filled with whole tasks by the policy, which serves
 the most deprived job, on a pool so large that one task is a small part of it.
 
 Source: sections 2.3, 2.4, 4.1 and 4.2 of the paper.
@@ -20,9 +20,9 @@ from allocator.testing import static_snapshot
 
 SOURCE = "Bonald and Roberts, Performance Evaluation 2014, sec. 2 and 4"
 POOL = 3000
-"""Size of the pool, in units of the fluid model, for filling with whole tasks."""
+"""Size of the pool for whole tasks, in units of the fluid model."""
 
-_SIXTHS = 6  # in this unit all demands of the examples are whole numbers
+_SIXTHS = 6  # all demands of the examples are whole numbers of sixths
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ ZERO_LOAD_RATE = 0.54
 
 
 def filled(policy: str, demand: Sequence[Sequence[float]]) -> Floats:
-    """Tasks per unit of the pool, where a policy fills it with whole tasks, (2,)."""
+    """Tasks per unit of the pool when a policy fills it with whole tasks, (2,)."""
     sixths = np.rint(np.array(demand) * _SIXTHS)
     snapshot = static_snapshot(capacity=[[POOL * _SIXTHS] * 2], demand=sixths)
     return fill(snapshot, policy).sum(axis=1) / POOL
@@ -85,8 +85,8 @@ def filled(policy: str, demand: Sequence[Sequence[float]]) -> Floats:
 def zero_load_rate(tasks: int = 500, capacity: int = 100) -> float:
     """Service rate of a job alone, relative to the fluid model (sec. 4.2).
 
-    While more tasks are left than fit, one ends every ``1 / capacity``; the last ones have fewer
-    and fewer beside them.
+    While more tasks are left than fit, one ends every ``1 / capacity``; the last ones run with
+    fewer and fewer others.
     """
     full = (tasks - capacity + 1) / capacity
     rest = sum(1 / running for running in range(1, capacity))

@@ -1,7 +1,7 @@
-"""Bonald and Roberts: which properties PF, DRF and other allocations have, each by experiment.
+"""Bonald and Roberts: properties of PF, DRF and other allocations, each by experiment.
 
-Propositions 1 to 4, 6 and 7, Remark 1, and what the text says of other utilities: of those that
-divide resources by the largest sum of utilities, only that of the logarithm, PF, gives users equal
+Propositions 1 to 4, 6 and 7, Remark 1, and the text's statements on other utilities: of the
+allocations that maximize a sum of utilities, only that of the logarithm, PF, gives users equal
 parts of a single resource, whatever their tasks' sizes.
 
 Source: sections 2.2 to 2.5 of the paper.
@@ -29,19 +29,19 @@ from allocator.solvers.fluid import proportional_fairness_agents, water_filling
 SOURCE = "Bonald and Roberts, Performance Evaluation 2014"
 
 SLACK = 1e-5
-"""Relative; what solvers' rounding may make of it."""
+"""Relative tolerance for the solvers' rounding."""
 
 LIES = 20
-"""Claims that a job tries on each cluster."""
+"""Number of false claims that a job tries on each cluster."""
 
 
 def max_min(demand: Floats, capacity: Floats) -> Floats:
-    """Equal task volumes, then on for those whom no full resource stops."""
+    """Raise task volumes equally; jobs of an exhausted resource stop."""
     return water_filling.solve(demand, capacity, np.ones(len(demand))).tasks
 
 
 def fair(alpha: float) -> Policy:
-    """The largest sum of ``tasks ** (1 - alpha) / (1 - alpha)``."""
+    """Maximize the sum of ``tasks ** (1 - alpha) / (1 - alpha)``."""
 
     def allocate(demand: Floats, capacity: Floats) -> Floats:
         solution = proportional_fairness_agents.solve(demand, capacity[None], alpha=alpha)
@@ -61,7 +61,7 @@ _OTHERS = frozenset({"max-min", "alpha 1/2", "alpha 2"})
 
 
 def scale_invariance(policy: Policy, case: Case) -> float:
-    """Jobs claim tasks of another size, and some job's part of a resource changes."""
+    """When jobs claim tasks of another size, some job's part of a resource changes."""
     claim = case.demand * 10 ** case.rng.uniform(-1, 1, (len(case.demand), 1))
     before = policy(case.demand, case.capacity)[:, None] * case.demand
     after = policy(claim, case.capacity)[:, None] * claim
@@ -69,14 +69,14 @@ def scale_invariance(policy: Policy, case: Case) -> float:
 
 
 def local_fairness(policy: Policy, case: Case) -> float:
-    """Of one resource alone, some job has another part than its equal one."""
+    """Some job's part of a single resource is not an equal one."""
     demand, capacity = case.demand[:, :1], case.capacity[:1]
     part = policy(demand, capacity) * demand[:, 0] / capacity[0]
     return float(np.abs(part * len(demand) - 1).max())
 
 
 def strategy_proofness(policy: Policy, case: Case) -> float:
-    """A job can run more of its true tasks when it claims to need more or less than it does."""
+    """A job can run more of its true tasks if it claims larger or smaller needs."""
     honest, most = policy(case.demand, case.capacity), 0.0
     for _ in range(LIES):
         user = int(case.rng.integers(len(honest)))
@@ -94,7 +94,7 @@ PROPERTIES: Properties = {
     "scale invariance (Prop. 3, 6)": (scale_invariance, _OTHERS),
     "local fairness (Prop. 7)": (local_fairness, _OTHERS),
 }
-"""Each property's test, and the allocations of which the text says that they lack it."""
+"""The test of each property, and the allocations that lack it by the text."""
 
 
 def properties(seed: int = 0, trials: int = 100) -> Report:
@@ -118,7 +118,7 @@ def properties(seed: int = 0, trials: int = 100) -> Report:
 
 
 Marginal = Callable[[float], float]
-"""Derivative of a utility by tasks; it falls."""
+"""Derivative of a utility by tasks, a decreasing function."""
 
 UTILITIES: Mapping[str, Marginal] = {
     "log(x)": lambda tasks: 1 / tasks,
@@ -137,13 +137,13 @@ SIZES = (1 / 4, 1 / 2, 2.0, 4.0)
 """The number x of the proof: job 2 needs 1/x of what job 1 needs."""
 
 SEEN = 1e-3
-"""A share that is further from one half is no rounding."""
+"""A share that is further from one half is not due to rounding."""
 
 
 def share(marginal: Marginal, size: float) -> float:
-    """Part of the resource that job 1 has, of two that need 1/2 and 1/(2 size) of it a task.
+    """Part of the resource that job 1 has, of two that need 1/2 and 1/(2 size) of it per task.
 
-    At the largest sum of utilities a unit of the resource is worth the same to both, or a job to
+    At the maximum of the utilities a unit of the resource is worth the same to both, or a job to
     which it is always worth less has nothing.
     """
 

@@ -1,8 +1,8 @@
 """Bonald and Roberts: whole tasks instead of a fluid (Figure 6).
 
-Jobs of 500 tasks come at random; resources have room for 100 tasks of a job alone. Whenever a task
-ends or a job comes, tasks of the most deprived job begin, until its next task does not fit; then
-everybody waits.
+Jobs of 500 tasks arrive at random; resources have room for 100 tasks of a job alone. Whenever a
+task ends or a job arrives, tasks of the most deprived job start until its next task does not fit;
+then all jobs wait.
 
 Source: section 4 and Figure 6 of the paper.
 """
@@ -23,7 +23,7 @@ from allocator.solvers.fluid import proportional_fairness
 TASKS = 500
 CAPACITY = 1000
 NEED = ((10, 1), (1, 10))
-"""Of a task of each class, in tenths: room for 100 tasks of a job alone."""
+"""Needs of a task of each class, in tenths: room for 100 tasks of a job alone."""
 
 PHASES = {"exponential": 1, "Erlang-20": 20}
 LOADS = (0.05, 0.4, 0.8)
@@ -35,17 +35,17 @@ _WARM_UP = 0.1
 
 @dataclass(slots=True)
 class _Job:
-    """A job that is there."""
+    """A job in the system."""
 
     kind: int
     came: float
-    left: int = TASKS  # tasks that have not begun
+    left: int = TASKS  # tasks that have not started
     running: int = 0
 
 
 @lru_cache(maxsize=100_000)
 def prices(first: int, second: int) -> tuple[float, float]:
-    """Price of a task of each class under PF, where there are so many jobs of each."""
+    """Price of a task of each class under PF, given the number of jobs of each."""
     jobs = np.array([first, second], float)
     active = jobs > 0
     need = np.array(NEED, float) / CAPACITY
@@ -58,7 +58,7 @@ def sojourns(policy: str, load: float, phases: int, seed: int, jobs: int = JOBS)
     """Mean time from arrival to completion of each class; a job alone in the fluid takes 1.
 
     policy: ``drf`` or ``pf``.
-    load: of resource 1; class 1 brings three times the demand of class 2.
+    load: of resource 1; class 1 has three times the demand of class 2.
     phases: of the Erlang distribution of task times; 1: exponential.
     """
     rng = np.random.default_rng(seed)
@@ -95,7 +95,7 @@ def _sojourns(which: tuple[int, float, str, int]) -> list[float]:
 
 
 def _begin(policy: str, there: list[_Job], free: list[int]) -> list[_Job]:
-    """Begin tasks of whoever is most deprived, while they fit; the job of each."""
+    """Start tasks of the most deprived jobs while they fit; gives the job of each."""
     began: list[_Job] = []
     price = (1.0, 1.0)  # the dominant need of both classes is the same
     if policy == "pf" and there:

@@ -1,9 +1,9 @@
 """Bonald and Roberts: service rates under proportional fairness (PF) and DRF in dynamic traffic.
 
-Jobs of some classes come at random and share two resources; how many of each class there are is a
-Markov process, whose rates are the fluid allocations. The mean service rate of a class is its
-arrival rate over its mean number of jobs. Of two classes the stationary distribution is solved for,
-on numbers of jobs up to a bound; four classes are simulated, as the paper does with all.
+Jobs of several classes arrive at random and share two resources; the number of jobs of each class
+is a Markov process, whose rates are the fluid allocations. The mean service rate of a class is its
+arrival rate over its mean number of jobs. For two classes the stationary distribution is solved
+for, with a bound on the numbers of jobs; four classes are simulated, as all are in the paper.
 
 Source: section 3 and Figures 1 to 5 of the paper.
 """
@@ -39,12 +39,12 @@ POLICIES = ("drf", "pf")
 LOADS = (0.2, 0.5, 0.8)
 RATIOS = {"Fig. 3a, balanced": (1.0, 1.0, 1.0, 1.0), "Fig. 3b, unbalanced": (3.0, 3.0, 1.0, 1.0)}
 EVENTS = 40_000
-_WARM_UP = 0.1  # part of the events that is not counted
+_WARM_UP = 0.1  # fraction of the events that is not counted
 
 
 @lru_cache(maxsize=200_000)
 def allocation(policy: str, profile: Profile, jobs: tuple[int, ...]) -> tuple[float, ...]:
-    """Tasks of all jobs of each class together, where there are so many jobs of each."""
+    """Total tasks of each class, given the number of jobs of each."""
     divisor = gcd(*jobs)
     if divisor > 1:
         return allocation(policy, profile, tuple(count // divisor for count in jobs))
@@ -61,7 +61,7 @@ def allocation(policy: str, profile: Profile, jobs: tuple[int, ...]) -> tuple[fl
 
 
 def demand_at(load: float, profile: Profile, ratio: Sequence[float]) -> list[float]:
-    """Demands in this ratio that load resource 1 so much."""
+    """Demands in this ratio that give resource 1 this load."""
     used = sum(part * each[0] for part, each in zip(ratio, profile, strict=True))
     return [part * (load / used) for part in ratio]
 
@@ -71,10 +71,10 @@ def demand_at(load: float, profile: Profile, ratio: Sequence[float]) -> list[flo
 FIG_1: Profile = ((1, 0.1), (0.1, 1))
 FIG_2: Profile = ((1, 0.1), (0.5, 1))
 CURVE = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
-"""Loads that are drawn."""
+"""Loads of the plotted curves."""
 
 JOBS_MAX = 60
-"""Jobs of each class; at a load of 0.8, 80 instead of 60 change no digit that is shown."""
+"""Limit on the jobs of each class; at a load of 0.8, 80 instead of 60 change no shown digit."""
 
 LIGHT: Mapping[str, Profile] = {
     "light traffic, a1 = (1, 1/10), a2 = (1/2, 1)": FIG_2,
@@ -89,7 +89,7 @@ _LIGHT_DEPARTS = (
     "as in Figure 2."
 )
 
-_LIGHT = 1e-4  # a load at which its square does not matter
+_LIGHT = 1e-4  # a load whose square is negligible
 _LIGHT_JOBS_MAX = 4
 
 
@@ -101,7 +101,7 @@ def service_rates(
     policy: ``pf`` or ``drf``.
     profile: requirements a of each class on each resource, normalised; the largest of a class is 1.
     demand: arrival rates times the mean time that a job alone takes.
-    jobs_max: jobs of each class at most; those that come upon so many are turned away.
+    jobs_max: limit on the jobs of each class; arrivals beyond it are turned away.
     """
     size = jobs_max + 1
     state = np.arange(size * size).reshape(size, size)
@@ -123,11 +123,11 @@ def service_rates(
     count = size * size
     inflow = sparse.coo_matrix((speed, (head, tail)), shape=(count, count)).tolil()
     inflow.setdiag(-np.bincount(tail, speed, minlength=count))
-    inflow[0] = 1.0  # one balance equation follows from the others; the parts add up to one
+    inflow[0] = 1.0  # replaces a redundant balance equation: probabilities sum to one
     part = spsolve(inflow.tocsc(), np.eye(1, count)[0]).reshape(size, size)
     jobs = np.arange(size)
     mean = np.array([part.sum(axis=1) @ jobs, part.sum(axis=0) @ jobs])
-    # Little's law, with the jobs that got in.
+    # Little's law, with the admitted jobs.
     admitted = np.array([1 - part[-1].sum(), 1 - part[:, -1].sum()]) * demand
     return np.asarray(admitted / mean, np.float64)
 
@@ -150,7 +150,7 @@ def light_traffic(policy: str, profile: Profile) -> Floats:
 
 
 def printed_light_traffic(policy: str, profile: Profile) -> Floats:
-    """The paper's coefficients of the same, for a1 = (1, alpha), a2 = (beta, 1)."""
+    """The paper's coefficients for the same, for a1 = (1, alpha), a2 = (beta, 1)."""
     alpha, beta = profile[0][1], profile[1][0]
     second = beta if policy == "drf" else max(2 - 1 / beta, alpha)
     return np.array([[1, beta], [second, 1]])
@@ -249,7 +249,7 @@ def rate_curves(
     what: str = "",
     dashed: Sequence[str] = POLICIES,
 ) -> tuple[Line, ...]:
-    """Curves of the mean service rates of both classes by the load, under both policies."""
+    """Curves of the mean service rates of both classes by load, under both policies."""
     lines = []
     for policy in POLICIES:
         rates = [
@@ -269,10 +269,10 @@ def mean_rates(
     published: float | None = None,
     tolerance: float = 0.0,
 ) -> list[Cell]:
-    """Means over trials of the rates of some classes, under both policies beside each other.
+    """Means over trials of the rates of some classes, for both policies side by side.
 
     rates (trials, K): by policy.
-    lines: gets each of them, by the name of its curve.
+    lines: each mean is appended to the curve of its name.
     """
     cells = []
     for kind, policy in product(classes, POLICIES):
@@ -282,12 +282,12 @@ def mean_rates(
     return cells
 
 
-# Four classes, simulated; and where traffic is too much.
+# Four classes, simulated; and overload.
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """How a simulated process went.
+    """Results of a simulation.
 
     rate (K,): service rate of each class: arrivals over the mean number of jobs (Little's law).
     mean_jobs: of all classes together, mean over time after the warm-up.
@@ -302,7 +302,7 @@ class Traffic:
 def simulate(
     policy: str, profile: Profile, demand: Sequence[float], seed: int, events: int = EVENTS
 ) -> Traffic:
-    """Let jobs come and end; `demand` is the traffic of each class, (K,)."""
+    """Simulate arrivals and ends of jobs; `demand` is the traffic of each class, (K,)."""
     rng = np.random.default_rng(seed)
     arrivals = list(demand)
     classes = len(arrivals)
@@ -314,7 +314,7 @@ def simulate(
         ends = allocation(policy, profile, tuple(jobs)) if any(jobs) else (0.0,) * classes
         total = sum(arrivals) + sum(ends)
         if step >= begins:
-            # The mean of the time until the next event has less variance than a draw of it.
+            # The mean time to the next event has less variance than a draw of it.
             time += 1 / total
             area = [each + count / total for each, count in zip(area, jobs, strict=True)]
         point = draws[step] * total
@@ -393,37 +393,37 @@ def capacity_region(seed: int = 0, trials: int = 4) -> Report:
     )
 
 
-# What a false claim brings in dynamic traffic (Figures 4 and 5).
+# Gain by a false claim in dynamic traffic (Figures 4 and 5).
 #
 # Two classes need (1, alpha) and (alpha, 1). First one permanent job of class 1 claims beta of
 # resource 2 instead of alpha, while jobs of class 2 come and go; then all of class 1 do.
 #
-# The printed rate of the job has a factor 1/n in its first branch, which is too much: where both
-# resources are saturated, phi + alpha n phi2 = 1 and beta phi + n phi2 = 1 give
-# ``(1 - alpha) / (1 - alpha beta)``, however many the others are. Without the factor the best claim
+# The printed rate of the job has an extra factor 1/n in its first branch: if both resources are
+# saturated, phi + alpha n phi2 = 1 and beta phi + n phi2 = 1 give
+# ``(1 - alpha) / (1 - alpha beta)`` for any number of others. Without the factor the best claim
 # comes out as printed.
 #
 # Source: sec. 3.4 and Figures 4 and 5.
 
 ALPHA = 0.1
 BEST_FOR = (1, 2, 5)
-"""Numbers of other jobs for which a claim is the best one."""
+"""Numbers of other jobs for which a claim is optimal."""
 
 CLAIM_LOADS = (0.2, 0.4, 0.6, 0.8)
 _OTHERS_MAX = 2000
 _CLAIM_CURVE = tuple(np.linspace(0.02, 0.96, 48).tolist())
-_SHORT_OF_CAPACITY = 0.93  # nearer to it the bound on the number of jobs would show
+_SHORT_OF_CAPACITY = 0.93  # closer to it the limit on jobs would distort rates
 _CLAIM_JOBS_MAX = 45
-_VISIBLE = 0.005  # less cannot be seen in the paper's figure
+_VISIBLE = 0.005  # smaller differences cannot be seen in the paper's figure
 
 
 def best_claim(others: int, alpha: float = ALPHA) -> float:
-    """The claim that gives the job most while there are so many others."""
+    """The best claim of the job beside `others` jobs of class 2."""
     return 1 / (1 + others * (1 - alpha))
 
 
 def job_rate(others: int, claim: float, alpha: float = ALPHA) -> float:
-    """Tasks of the permanent job under PF, beside so many of class 2."""
+    """Tasks of the permanent job under PF, beside `others` jobs of class 2."""
     if not others:
         return 1.0
     between = (1 - alpha) / (1 - alpha * claim)
@@ -431,19 +431,19 @@ def job_rate(others: int, claim: float, alpha: float = ALPHA) -> float:
 
 
 def mean_rate(load: float, claim: float, alpha: float = ALPHA) -> float:
-    """Mean service rate of the permanent job, where class 2 has this traffic demand, below 1."""
+    """Mean service rate of the permanent job for a traffic demand of class 2 below 1."""
     part, weight, total = 1.0, 0.0, 0.0
     for others in range(_OTHERS_MAX):
         rate = job_rate(others, claim, alpha)
         weight += part * rate
         total += part
-        # A birth and death process: one more job comes, or one of them ends.
+        # A birth and death process: one more job arrives, or one of them ends.
         part *= load / (1 - claim * job_rate(others + 1, claim, alpha))
     return weight / total
 
 
 def figure_4() -> Report:
-    """Figure 4: one job that lies."""
+    """Figure 4: one job with a false claim."""
     claims = {"true": ALPHA} | {f"best beside {n}": best_claim(n) for n in BEST_FOR}
     rows = []
     for load in CLAIM_LOADS:
@@ -474,7 +474,7 @@ def figure_4() -> Report:
 
 
 def figure_5() -> Report:
-    """Figure 5: a whole class that lies."""
+    """Figure 5: a whole class with false claims."""
     rows, panels = [], []
     for policy in POLICIES:
         lines = []
@@ -515,7 +515,7 @@ def figure_5() -> Report:
 
 
 def _class_rate(policy: str, claim: float, load: float) -> float:
-    """Service rate of class 1; the load is that of what the jobs truly need."""
+    """Service rate of class 1; the load is that of the jobs' true needs."""
     true = ((1.0, ALPHA), (ALPHA, 1.0))
     claimed = ((1.0, claim), (ALPHA, 1.0))
     rates = service_rates(policy, claimed, demand_at(load, true, (1.0, 1.0)), _CLAIM_JOBS_MAX)

@@ -1,8 +1,8 @@
-"""Choosy: the examples of constrained max-min fairness, and how close the online policy comes.
+"""Choosy: examples of constrained max-min fairness, and how close the online policy comes.
 
 The online policy runs on the real core. A machine is an agent that one framework uses whole; each
-step ends the task on one machine, drawn at random, and the machine goes to whoever the policy
-Choosy puts first among those that can use it.
+step ends the task on one machine, drawn at random, and the machine goes to the framework that the
+policy Choosy ranks first among those that can use it.
 
 Source: sections 2.2, 4, 5.1, 6.1 and Theorem 4 of the paper.
 """
@@ -36,13 +36,13 @@ from allocator.solvers.max_min.online import OnlineMaxMin
 SOURCE = "Ghodsi et al., EuroSys 2013"
 TRIALS = 20
 
-_MACHINE = 1000  # one CPU, in thousandths: what a machine is does not matter, it is used whole
-_QUIET = 20  # releases a machine without any improvement, after which a run ends
+_MACHINE = 1000  # one CPU, in thousandths; any size will do, as machines are used whole
+_QUIET = 20  # a run ends after this many releases per machine without an improvement
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A constraint graph of the paper, and the shares that it gives."""
+    """A constraint graph of the paper, and its published shares."""
 
     can_use: Sequence[Sequence[int]]
     whole: Sequence[float]
@@ -71,12 +71,11 @@ EXAMPLES: Mapping[str, Example] = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How Choosy came to rest.
+    """Where Choosy came to rest.
 
     machines (U,)
     releases: until the last improvement of the vector of shares in ascending order.
-    worsened: steps after which that vector was smaller; the proof of Theorem 4 says that there are
-        none.
+    worsened: steps after which that vector was smaller; none, by the proof of Theorem 4.
     """
 
     machines: Ints
@@ -85,11 +84,11 @@ class Run:
 
 
 def run(eligible: Bools, seed: int, holder: Ints | None = None) -> Run:
-    """End tasks at random until Choosy has nothing to improve for long.
+    """End tasks at random until Choosy makes no improvement for long.
 
     eligible (U, M): whether each user can use each machine.
-    holder (M,): the user that each machine belongs to at first; -1: nobody. By default all are
-        free, and handed out in random order.
+    holder (M,): the initial user of each machine; -1: none. By default all are free, and handed
+        out in random order.
     """
     cluster = _cluster(eligible, seed)
     users = np.arange(1, len(eligible) + 1)
@@ -176,7 +175,7 @@ def theorem_4(seed: int = 0, trials: int = 10) -> Report:
 
 
 def _from_anywhere(users: int, machines: int, seed: int) -> tuple[int, int]:
-    """The largest shortfall at the end of a run, and steps that worsened."""
+    """The largest shortfall at the end of a run, and the number of worsening steps."""
     rng = np.random.default_rng(seed)
     eligible = rng.random((users, machines)) < rng.uniform(0.1, 0.9, users)[:, None]
     greed = rng.random(users)  # a skewed start: some users hold nearly all that they can use
@@ -204,22 +203,22 @@ def _take(cluster: Online, owner: Ints, now_ms: int, agents: Ints | None = None)
     owner[taken.agent] = taken.framework
 
 
-# Choosy's Theorems 1 to 3 as properties, on random clusters to which users brought machines.
+# Theorems 1 to 3 as properties, on random clusters to which users contributed machines.
 #
 # Source: sec. 3 and 4, Theorems 1 to 3.
 
 
 LIES = 10
-"""Claims that a user tries on each cluster."""
+"""Number of false claims that a user tries on each cluster."""
 
 _SLACK = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A cluster that users brought together.
+    """A cluster of machines that users contributed.
 
-    brought (U, T): machines of each type that each user brought; it can use them.
+    brought (U, T): machines of each type from each user, who can use them.
     eligible (U, T)
     """
 
@@ -232,12 +231,12 @@ class Pool:
 
     @property
     def entitled(self) -> Ints:
-        """Machines that each user brought."""
+        """Machines that each user contributed."""
         return self.brought.sum(axis=1)
 
 
 def draw(rng: np.random.Generator) -> Pool:
-    """Draw two to six users, each of whom brought at least one machine."""
+    """Draw two to six users, each with at least one contributed machine."""
     users, types = rng.integers(2, 7), rng.integers(2, 9)
     brought = rng.poisson(0.8, (users, types))
     brought[np.arange(users), rng.integers(0, types, users)] += 1
@@ -245,20 +244,20 @@ def draw(rng: np.random.Generator) -> Pool:
 
 
 def shortfall_independent(pool: Pool) -> float:
-    """Machines that some user is short of what it brought, under independent allocation."""
+    """The largest shortfall of a user from what it contributed, under independent allocation."""
     got = independent.solve(pool.eligible, pool.count).sum(axis=1)
     return float((pool.entitled - got).max())
 
 
 def shortfall_cmmf(pool: Pool) -> float:
-    """The same under CMMF, weighted by what users brought."""
+    """The same under CMMF, weighted by the contributions."""
     weight = pool.entitled.astype(np.float64)
     got = max_min.solve(pool.eligible, pool.count, weight).machines
     return float((pool.entitled - got).max())
 
 
 def gain_by_lying(pool: Pool, rng: np.random.Generator, *, cmmf: bool) -> float:
-    """Machines that it can use which a user gains by any of some lies about those it can use."""
+    """The most machines that it can use that a user gains by one of several false claims."""
     most = 0.0
     honest = _given(pool.eligible, pool.count, cmmf=cmmf).sum(axis=1)
     for _ in range(LIES):
@@ -311,7 +310,7 @@ def theorems(seed: int = 0, trials: int = 200) -> Report:
     )
 
 
-# Choosy: how long the offline optimum takes (Figure 15).
+# Processor time of the offline optimum (Figure 15).
 #
 # Source: sec. 7.4 and Figure 15.
 
@@ -333,8 +332,8 @@ def constraint_graph(
 
 
 def figure_15(seed: int = 0, trials: int = 3) -> Report:
-    """Figure 15: time that the offline optimum takes, over users, machines and types."""
-    # The first time, loops are compiled.
+    """Figure 15: time of the offline optimum, by users, machines and types."""
+    # Compile the loops first.
     _seconds(20, 100, 5, seed)
     rows, lines = [], []
     for machines, types in product(MACHINES, TYPES):
@@ -366,7 +365,7 @@ def figure_15(seed: int = 0, trials: int = 3) -> Report:
 
 
 def _seconds(users: int, machines: int, types: int, seed: int) -> tuple[float, float, float]:
-    """Time of the divisible optimum, of that in whole machines, and of a user who joins."""
+    """Times of the divisible optimum, of that in whole machines, and of one user joining."""
     eligible, count = constraint_graph(users, machines, types, np.random.default_rng(seed))
     start = time.process_time()
     max_min.solve(eligible, count)

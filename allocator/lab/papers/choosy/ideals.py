@@ -1,20 +1,20 @@
-"""Choosy and the ideal schedulers that it is compared with, on machines of some types.
+"""Choosy and the ideal schedulers that it is compared with, on machines of several types.
 
-Every machine runs one task. Users come with tasks, and can use some types. What happens when
-machines fall free or a user comes is decided by one of
+Every machine runs one task. Users have tasks, and can use some types. When machines become free or
+a user arrives, one of these decides:
 
 - ``choosy``: each free machine goes to the user with the fewest machines among those that can use
-  it and have tasks that wait;
-- ``restricted``: the best allocation vector without touching what runs, over all machines that
+  it and have waiting tasks;
+- ``restricted``: the best allocation vector without touching running tasks, over all machines that
   are free at that moment;
 - ``migration``: the same, and tasks may move to other machines at no cost;
 - ``preemption``: and they may be paused at no cost, too;
-- ``periodic``: an optimal allocation is planned when a user comes or goes, and free machines go to
-  users who are to have more of their type.
+- ``periodic``: an optimal allocation is planned when a user arrives or leaves, and free machines go
+  to users whose plan has more of their type.
 
 Vectors are compared in ascending order, the smallest entry first. All ideals follow augmenting
-paths: a user gets one more machine because others exchange theirs. No such path that helps the
-poorest is left at the end, which makes the vector the best there is.
+paths: a user gets one more machine as others exchange theirs. At the end no such path is left that
+helps the poorest, so the vector is optimal.
 
 Source: sections 6, 7.1 and 7.2 of the paper.
 """
@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 from allocator.core import Ints
 from allocator.solvers.max_min import whole as max_min_whole
 
-# Users of Choosy's simulations, and what is kept of a run.
+# Users of the simulations, and the record of a run.
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A task that runs; `due` is NaN once it was paused or cancelled."""
+    """A running task; `due` is NaN once it was paused or cancelled."""
 
     user: "User"
     type: int
@@ -43,15 +43,15 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class User:
-    """Who wants machines.
+    """A user of machines.
 
     types: those that it can use.
-    waiting: durations of the tasks that have not begun; it may never end.
-    left: so many of them there are; a very large number stands for no end.
-    paused: what paused tasks still take.
-    running: by type, in the order in which they began.
-    held: machines.
-    can, on: types that it can use, and on which it runs something: a bit each.
+    waiting: durations of the tasks that have not started; perhaps endless.
+    left: their number; a very large number stands for endless ones.
+    paused: remaining times of paused tasks.
+    running: by type, in the order of their starts.
+    held: number of machines.
+    can, on: bit sets of the types that it can use, and on which it runs something.
     """
 
     name: int
@@ -73,10 +73,10 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """A user to be.
+    """A user that will arrive.
 
     count: of the durations.
-    leaves: when it gives up all that it has.
+    leaves: when it releases everything.
     """
 
     at: float
@@ -88,10 +88,10 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a run was like.
+    """The record of a run.
 
-    stay (U,): from coming to going of each user; NaN: it was there at the end.
-    held (S, U): machines of each user at each moment that was asked for.
+    stay (U,): from arrival to departure of each user; NaN: it was present at the end.
+    held (S, U): machines of each user at each sampled moment.
     there (S, U)
     """
 
@@ -120,7 +120,7 @@ class Machines:
     def play(
         self, coming: Sequence[Coming], moments: Sequence[float], until: float = np.inf
     ) -> History:
-        """Let users come, run and leave; look at what they hold at some moments, ascending."""
+        """Let users arrive, run and leave; sample their machines at some moments, ascending."""
         users = [self._make(number, each) for number, each in enumerate(coming)]
         agenda = sorted(
             [(each.at, n, True) for n, each in enumerate(coming)]
@@ -141,7 +141,7 @@ class Machines:
                 break
             self._now = now
             if agenda and agenda[-1][0] <= now:
-                # Those who come or go at one moment do so together.
+                # Arrivals and departures at one moment are handled together.
                 while agenda and agenda[-1][0] <= now:
                     _, number, comes = agenda.pop()
                     self._come(users[number]) if comes else self._cancel(users[number])
@@ -156,7 +156,7 @@ class Machines:
         can = sum(1 << kind for kind in coming.types)
         return User(number, coming.types, iter(coming.durations), coming.count, running, can=can)
 
-    # What happens.
+    # Events.
 
     def _come(self, user: User) -> None:
         user.came = self._now
@@ -191,7 +191,7 @@ class Machines:
         self._plan.pop(user, None)
         self._replan()
 
-    # Who gets what.
+    # Scheduling.
 
     def _schedule(self) -> None:
         match self._scheduler:
@@ -230,7 +230,7 @@ class Machines:
                 wanting.remove(user)
 
     def _behind_plan(self, user: User, kind: int) -> float:
-        """Below zero where the plan has more of the type for the user; else as Choosy."""
+        """Score: below zero if the plan has more of the type for the user; else as Choosy's."""
         planned = self._plan[user][kind] if user in self._plan else 0
         behind = len(user.running[kind]) < planned
         return user.held - (10**9 if behind else 0)
@@ -245,10 +245,10 @@ class Machines:
         self._plan = {user: found[row] for row, user in enumerate(self._users)}
 
     def _augment(self, movable: set[Task] | None) -> None:
-        """Give idle machines to the poorest that can have one more, by exchange if need be.
+        """Give idle machines to the poorest users that can get one more, if necessary by exchange.
 
-        `movable` are the tasks that may change machines: those begun now (they have not begun in
-        truth), or, where it is None, all.
+        `movable` are the tasks that may change machines: those started in this round, or all if it
+        is None.
         """
         while True:
             idle = sum(1 << kind for kind, count in enumerate(self.idle) if count)
@@ -264,7 +264,7 @@ class Machines:
                 movable.add(task)
 
     def _leading_to(self, types: int, movable: set[Task] | None) -> int:
-        """Types on which room can be made by moves that end on one of these types, as bits."""
+        """Types on which moves that end on one of these types can make room, as bits."""
         if movable is None:
             moves = [(user.on, user.can) for user in self._users]
         else:
@@ -279,14 +279,14 @@ class Machines:
         return types
 
     def _take_from_the_rich(self) -> None:
-        """Pause tasks of users who have two machines more than somebody who could use one."""
+        """Pause tasks of users with at least two machines more than one who could use them."""
         while (poor := self._who_may_take()) is not None:
             path = self._path(poor, None, ends_at=poor.held + 2)
             assert path is not None
             self._follow(poor, path, None)
 
     def _who_may_take(self) -> User | None:
-        """The poorest who can get a machine of somebody with two more."""
+        """The poorest user who can get a machine from one with two more."""
         for user in sorted(self._users, key=lambda each: each.held):
             if not user.wants:
                 continue
@@ -301,10 +301,10 @@ class Machines:
     def _path(
         self, user: User, movable: set[Task] | None, ends_at: int | None
     ) -> list[tuple[int, User | None]] | None:
-        """Find the shortest path by which the user gets one machine more.
+        """Find the shortest path by which the user gets one more machine.
 
-        Each step is a type and whose task leaves it; the last one is idle (None), or, where
-        `ends_at` is given, of a user who holds so many and loses it.
+        Each step is a type and the user whose task leaves it. The last one is idle (None), or, if
+        `ends_at` is given, of a user with at least that many machines, who loses it.
         """
         before: dict[int, tuple[int, User] | None] = dict.fromkeys(user.types)
         queue = list(user.types)
@@ -337,7 +337,7 @@ class Machines:
     def _follow(
         self, user: User, path: list[tuple[int, User | None]], movable: set[Task] | None
     ) -> Task:
-        """Make room at the beginning of the path, from its end on; then begin a task there."""
+        """Make room at the beginning of the path, from its end on; then start a task there."""
         kind, loser = path[-1]
         if loser is not None:
             self._pause(loser, kind)

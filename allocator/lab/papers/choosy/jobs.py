@@ -3,8 +3,8 @@
 160 cores are divided equally among standard, high-memory, cluster and GPU nodes of 8 cores. Hadoop
 can use any node, Spark only high-memory ones, CUDA only GPU nodes, MPI those with 10 Gbps Ethernet
 (cluster and GPU nodes). The jobs run on the real core under the policy Choosy, which counts tasks
-of one core. The paper does not say how long tasks take; here one to four seconds, so that what it
-says of the ramp-up ("within 5 seconds") can be seen.
+of one core. The paper does not publish task times; one to four seconds are chosen here so that its
+claim about the ramp-up ("within 5 seconds") can be checked.
 
 Source: section 7.3 and Figure 14 of the paper.
 """
@@ -41,20 +41,20 @@ CAN_USE: Mapping[str, Sequence[str]] = {
 TASK_MIB = 512
 TASK_MS = (1000, 4000)
 TICK_MS = 100
-"""Ends of tasks and allocation cycles fall on multiples of this."""
+"""Ends of tasks and allocation cycles are at multiples of this."""
 
 _MILLI = 1000
 _CPUS = 0  # the kind
-_NEAR = 3  # cores: a job is there when it is so close to its share, for tasks end all the time
+_NEAR = 3  # cores: a job has its share if it is this close, as tasks end all the time
 _DRAWN_MS = 1_000
 _SETTLED_MS = 10_000  # shares are means over the end of each phase
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A job comes or goes.
+    """A job joins or leaves.
 
-    share: published shares of the cluster afterwards; empty where the paper does not say.
+    share: published shares of the cluster afterwards; empty if the paper does not state any.
     """
 
     time_ms: int
@@ -74,7 +74,7 @@ SCRIPT = (
     Change(240_000, "CUDA", joins=False, share={"Hadoop": 3 / 4, "Spark": 1 / 4}),
     Change(305_000, "MPI", joins=True, share={"Hadoop": 3 / 8, "Spark": 1 / 4, "MPI": 3 / 8}),
 )
-"""What happens when. The text gives 30, 65, 100 and 305 s; when MPI and CUDA ended it does not."""
+"""The schedule. The text gives 30, 65, 100 and 305 s, but not when MPI and CUDA end."""
 
 END_MS = 340_000
 
@@ -122,7 +122,7 @@ class Jobs:
         heapq.heapify(self._ends)
 
     def tick(self, now_ms: int) -> None:
-        """End the tasks that are due, and give away what is free."""
+        """End the tasks that are due, and allocate what is free."""
         ended = []
         while self._ends and self._ends[0][0] <= now_ms:
             ended.append(heapq.heappop(self._ends)[1:])
@@ -163,7 +163,7 @@ def fair_cores(active: Sequence[str]) -> dict[str, float]:
 
 
 def figure_14(seed: int = 0) -> Report:
-    """Figure 14: shares of the cluster when all have settled, and how long that takes."""
+    """Figure 14: shares of the cluster once settled, and how long that takes."""
     timeline = play(seed)
     rows = []
     active: list[str] = []

@@ -1,9 +1,9 @@
 """Choosy's macrobenchmark: an hour of MapReduce jobs with constraints (Figs. 8 and 9, Tables 1, 2).
 
 300 jobs in an hour on 1,000 machines, sizes as in the Facebook sample of SWIM, constraints as in
-`constraint_model`. The paper does not say how long tasks take or how many run on a machine: here
-one, for a Pareto time (alpha 1.9, which its Figure 7 fits) whose mean differs from job to job.
-With one mean for all no job were shorter than half of it, and Table 1 has many of less than 30 s.
+`constraint_model`. The paper does not publish task times, or how many tasks run on a machine: here
+one, with Pareto times (alpha 1.9, which its Figure 7 fits) whose mean differs from job to job. With
+a common mean no job would be shorter than half of it, but Table 1 has many of less than 30 s.
 
 Source: section 7.1, Figures 8 and 9, Tables 1 and 2 of the paper.
 """
@@ -73,7 +73,7 @@ class Hour:
 
 
 def draw_hour(seed: int, machines: int = MACHINES) -> Hour:
-    """Draw machines and jobs; with more machines jobs have as many more tasks."""
+    """Draw machines and jobs; the jobs' tasks grow with the number of machines."""
     rng = np.random.default_rng(seed)
     model = ConstraintModel()
     meets = model.draw_types(TYPES, rng)
@@ -93,7 +93,7 @@ def draw_hour(seed: int, machines: int = MACHINES) -> Hour:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A run, and the processor time that it took."""
+    """A run, and its processor time."""
 
     history: History
     seconds: float
@@ -110,7 +110,7 @@ def play(hour: Hour, scheduler: str, seed: int) -> Played:
 def rmse_percent(one: History, other: History, machines: int) -> Floats:
     """Distance of the sorted vectors at each moment, in percent of the cluster.
 
-    Jobs that are there in one of the two runs count; at moments without any there is no distance.
+    Jobs present in one of the two runs count; moments without any are skipped.
     """
     there = one.there | other.there
     result = []
@@ -191,7 +191,7 @@ def _rmse_row(found: dict[str, list[Floats]]) -> Row:
 
 
 def _row(name: str, cells: list[Cell]) -> Row:
-    """A row, and why it differs where it does."""
+    """A row, with the departure if it differs."""
     differs = any(cell.verdict == DIFFERS for cell in cells)
     return Row(name, tuple(cells), _DEPARTS if differs else "")
 

@@ -1,10 +1,10 @@
-"""Choosy: constrained max-min fairness (CMMF) as what a market comes to (section 4.3).
+"""Choosy: constrained max-min fairness (CMMF) as the outcome of a market (section 4.3).
 
-Each user has a budget and wants as many machines as it can use; no machine is better than another.
-Prices at which all machines are sold and every user spends its budget on the cheapest ones that it
-can use are an equilibrium. It is found as the optimum of Eisenberg and Gale: the largest sum of
+Each user has a budget and wants as many machines as it can use; all of these are worth the same to
+it. Prices at which all machines are sold and every user spends its budget on the cheapest ones that
+it can use are an equilibrium. It is found as the optimum of Eisenberg and Gale: the largest sum of
 budgets times logarithms of machines. That solver shares nothing with the one of CMMF, which cuts a
-flow network; and what it finds is held against the definition of an equilibrium.
+flow network; and its result is checked against the definition of an equilibrium.
 
 Source: section 4.3 of the paper.
 """
@@ -20,20 +20,20 @@ from allocator.solvers.fluid import proportional_fairness_agents
 from allocator.solvers.max_min import max_min
 
 SLACK = 1e-6
-"""Of parts that should be 0: what the solver's rounding may make of them."""
+"""Tolerance of fractions that should be 0, for the solver's rounding."""
 
 NEAR = 1e-4
-"""The same of machines: an error of a sum of logarithms shows as its root in what they are of."""
+"""The same for machines: their error is the root of the error of the sum of logarithms."""
 
-_PRIVATE_PART = 0.3  # of the types, where some machines suit one user only
+_PRIVATE_PART = 0.3  # fraction of the types that only one user can use
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A constraint graph.
 
-    eligible (U, T): whether each user can use machines of each type; everybody can use some, and
-        each type suits somebody.
+    eligible (U, T): whether each user can use machines of each type; each user can use some type,
+        and each type has a user.
     count (T,): machines of each type, at least one.
     budget (U,): also the weights of CMMF.
     """
@@ -44,13 +44,13 @@ class Graph:
 
     @property
     def contended(self) -> Bools:
-        """Whether two users or more can use machines of each type, (T,)."""
+        """Whether at least two users can use machines of each type, (T,)."""
         return self.eligible.sum(axis=0) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """What a market comes to.
+    """The outcome of a market.
 
     given (U, T): machines of each type that each user bought.
     prices (T,): of one machine of each type.
@@ -66,7 +66,7 @@ class Market:
 
 
 def market(graph: Graph) -> Market:
-    """Find an equilibrium; what users have of it is unique."""
+    """Find an equilibrium; its numbers of machines by user are unique."""
     found = proportional_fairness_agents.solve(
         np.ones((len(graph.eligible), 1)),
         graph.count[:, None].astype(np.float64),
@@ -82,29 +82,29 @@ def cmmf(graph: Graph) -> Floats:
 
 
 def apart(one: Floats, other: Floats) -> float:
-    """By which part of a user's machines two results differ, at most."""
+    """The largest relative difference of a user's machines between two results."""
     return float((np.abs(one - other) / np.maximum(one, other)).max())
 
 
 def overpaid(graph: Graph, found: Market) -> float:
-    """The largest part of a user's spending that cheaper machines would have saved it."""
+    """The largest part of a user's spending that cheaper machines would have saved."""
     spent = found.given @ found.prices
     cheapest = np.where(graph.eligible, found.prices, np.inf).min(axis=1)
     return float((1 - cheapest * found.machines / spent).max())
 
 
 def unspent(graph: Graph, found: Market) -> float:
-    """The largest part of a budget that is missing, or spent too much."""
+    """The largest part of a budget that is unspent or overspent."""
     return float(np.abs(found.given @ found.prices / graph.budget - 1).max())
 
 
 def unsold(graph: Graph, found: Market) -> float:
-    """The largest part of a type's machines that nobody bought, or that is sold twice."""
+    """The largest part of a type's machines that is unsold or oversold."""
     return float(np.abs(found.given.sum(axis=0) / graph.count - 1).max())
 
 
 def contended_part(graph: Graph) -> Graph:
-    """The graph without machines that suit one user only, and without users to whom none is left.
+    """The graph without machines that only one user can use, and without users who then have none.
 
     Budgets are equal: the text has none in its bargaining.
     """
@@ -115,7 +115,7 @@ def contended_part(graph: Graph) -> Graph:
 
 
 def bargained(graph: Graph) -> Floats:
-    """Machines of each user where machines that suit it alone are its own, and no utility, (U,)."""
+    """Machines of each user if those that only it can use are its own for nothing, (U,)."""
     alone: Floats = graph.eligible[:, ~graph.contended] @ graph.count[~graph.contended].astype(
         float
     )
@@ -128,8 +128,8 @@ def bargained(graph: Graph) -> Floats:
 def draw(rng: np.random.Generator, *, private: bool = False, equal: bool = True) -> Graph:
     """Draw two to six users and two to eight types of machines.
 
-    private: some types may suit one user only; else each suits two at least.
-    equal: budgets are.
+    private: some types may have one user only; else each has at least two.
+    equal: whether budgets are equal.
     """
     users, types = int(rng.integers(2, 7)), int(rng.integers(2, 9))
     eligible = rng.random((users, types)) < rng.uniform(0.1, 0.6)
@@ -162,7 +162,7 @@ def example(name: str) -> Graph:
 
 
 def market_equilibrium(seed: int = 0, trials: int = 200) -> Report:
-    """Section 4.3: a market comes to CMMF."""
+    """Section 4.3: a market's outcome is CMMF."""
     rng = np.random.default_rng(seed)
     contended = [draw(rng) for _ in range(trials)]
     budgets = [draw(rng, equal=False) for _ in range(trials)]

@@ -1,6 +1,6 @@
 """Choosy's microbenchmarks: nine users join and leave (Figures 10 to 13).
 
-Nine users with random constraints come one after the other to a cluster of machines of random
+Nine users with random constraints arrive one after another at a cluster of machines of random
 types, want all that they can get, and later leave at once. Tasks are exponential with mean 1.
 
 Source: section 7.2, Figures 10 to 13 of the paper.
@@ -19,11 +19,11 @@ USERS = 9
 MACHINES = 100
 TYPES = 12
 APART = 3.0
-"""Mean task times from one user's coming, or going, to that of the next."""
+"""Time between two arrivals, or departures, in mean task times."""
 
 END = APART * 2 * USERS
 STEP = 0.1
-_PICKY = (0.15, 0.7)  # part of the types that users can use, drawn uniformly
+_PICKY = (0.15, 0.7)  # fraction of the types that a user can use, uniform
 _ENDLESS = 2**40
 
 FIGURES = {
@@ -36,13 +36,13 @@ _SETTLE = 1.0  # mean task times
 
 
 def exponential(seed: int) -> Iterator[float]:
-    """Durations of mean 1, without end."""
+    """Endless durations with mean 1."""
     rng = np.random.default_rng(seed)
     return (float(rng.exponential()) for _ in repeat(None))
 
 
 def draw_users(seed: int, *, at_once: bool = False) -> tuple[list[int], list[Coming]]:
-    """Machines of each type, and who comes when."""
+    """Machines of each type, and arrivals of users."""
     rng = np.random.default_rng(seed)
     count = rng.multinomial(MACHINES, np.full(TYPES, 1 / TYPES))
     users = []
@@ -56,7 +56,7 @@ def draw_users(seed: int, *, at_once: bool = False) -> tuple[list[int], list[Com
 
 
 def play(scheduler: str, seed: int, *, at_once: bool = False) -> tuple[np.ndarray, History]:
-    """Moments, and what users held then."""
+    """Moments, and the users' holdings at each."""
     count, users = draw_users(seed, at_once=at_once)
     end = APART * 2 if at_once else END
     moments = np.arange(STEP / 2, end, STEP)
@@ -71,7 +71,7 @@ def distance(one: History, other: History) -> np.ndarray:
 
 
 def joins_and_leaves(seed: int = 0, trials: int = 10) -> Report:
-    """Figures 10 to 12: how far Choosy is from each ideal, and how far the hybrid is."""
+    """Figures 10 to 12: the distance of Choosy from each ideal, and that of the hybrid."""
     means: dict[str, list[float]] = {name: [] for name in (*FIGURES, "hybrid")}
     for trial in range(seed, seed + trials):
         runs = {name: play(name, trial)[1] for name in ("choosy", *FIGURES)}
@@ -127,7 +127,7 @@ def empty_cluster(seed: int = 0, trials: int = 20) -> Report:
 
 
 def _panel(title: str, other: str, seed: int, *, at_once: bool = False) -> Panel:
-    """Machines of each user: Choosy's, and dashed those of the other."""
+    """Machines of each user: Choosy's, and dashed those of the other scheduler."""
     lines = []
     for scheduler in ("choosy", other):
         moments, history = play(scheduler, seed, at_once=at_once)

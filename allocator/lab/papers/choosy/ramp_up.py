@@ -32,21 +32,21 @@ RAMP_UP_MAX = 2.0
 """In mean task times; the text's bound for alpha > 1.9 and pickiness up to 0.85."""
 
 CURVE = tuple(np.linspace(0.02, 0.94, 47).tolist())
-"""Pickiness, where the formula is drawn."""
+"""Values of pickiness for which the formula is plotted."""
 
 MACHINES = 400
-"""That the newcomer can use, in the simulation."""
+"""Number of machines that the newcomer can use in the simulation."""
 
 PICKY = (0.7, 0.8, 0.85, 0.9)
-_SHAPES = (1.01, 50.0)  # among which the least alpha is looked for
+_SHAPES = (1.01, 50.0)  # range of the search for the least alpha
 
 _NOT_PUBLISHED = (
     "Not shown, and it cannot be: Figure 7 fits Pareto distributions to the task times of two "
     "production clusters (alpha over 1.9, R2 of about 0.8), which are not published."
 )
 
-_COMES = (2.0, 4.0)  # mean task times after the beginning, uniform
-_STEP = 0.01  # mean task times between looks at what the newcomer holds
+_COMES = (2.0, 4.0)  # arrival in mean task times after the beginning, uniform
+_STEP = 0.01  # sampling interval of the newcomer's machines, in mean task times
 _LOOKS = 2000
 
 
@@ -71,10 +71,10 @@ def ramp_up(pickiness: float, alpha: float) -> float:
 
 
 def tasks(alpha: float, running: int, rng: np.random.Generator) -> Iterator[float]:
-    """Yield times of tasks, the shortest 1: first what is left of those that run already.
+    """Yield times of tasks, the shortest 1: first the rest of those that already run.
 
-    Whoever looks comes upon long tasks in proportion to their length: that density is Pareto
-    again, with shape ``alpha - 1``; and at a uniformly drawn moment of the task.
+    At a random moment, running tasks are found with a density proportional to their length, which
+    is Pareto again with shape ``alpha - 1``, and at a uniform position within the task.
     """
     length = (1 - rng.random(running)) ** (-1 / (alpha - 1))
     begun = (length * rng.random(running)).tolist()
@@ -83,11 +83,11 @@ def tasks(alpha: float, running: int, rng: np.random.Generator) -> Iterator[floa
 
 
 def simulated_ramp_up(pickiness: float, alpha: float, rng: np.random.Generator) -> float:
-    """Let a user come to full machines under Choosy; when it has its share, in mean task times.
+    """Time until a user that meets full machines under Choosy has its share, in mean task times.
 
-    Another user, who can use all machines, has all of them, and tasks without end. The newcomer can
-    use `MACHINES` of them. Where its pickiness is above one half there are so many others beside
-    that half of all is its share; else it has only so many tasks, which is its share then.
+    Another user, who can use all machines, has all of them, and endless tasks. The newcomer can use
+    `MACHINES` of them. For a pickiness above one half there are so many other machines that half of
+    all is its share; otherwise it has only as many tasks as its share.
     """
     mean = alpha / (alpha - 1)
     share = round(pickiness * MACHINES)
@@ -109,7 +109,7 @@ def least_alpha(pickiness: float) -> float:
 
 
 def figure_7() -> Report:
-    """Figure 7: what the shape of the task times decides; the times are not published."""
+    """Figure 7: the effect of the shape of the task times, which are not published."""
     cells = tuple(
         Cell(least_alpha(each), ALPHAS[0] if each <= PICKINESS[-1] else None, at_most=True)
         for each in PICKY

@@ -1,9 +1,9 @@
 """Corollary 1 of Kesidis et al.: proportional fairness of any fairness criterion.
 
-A criterion weighs a framework's tasks by the agent on which they are, ``U = sum over i of u x /
-phi``; the optimum is the largest sum of ``phi log(U)``. The corollary says that for any other
-feasible allocation the priorities times the relative gains of U add up to no more than zero. That
-sum is linear in the allocation, so a linear program finds its maximum over *all* feasible ones.
+A criterion weighs a framework's tasks by their agents, ``U = sum over i of u x / phi``; the optimum
+is the largest sum of ``phi log(U)``. By the corollary, for any other feasible allocation the
+relative gains of U, weighted by the priorities, sum to at most zero. That sum is linear in the
+allocation, so a linear program finds its maximum over *all* feasible ones.
 
 Source: section III of the paper, eqs. 1 and 2, and Corollary 1.
 """
@@ -19,17 +19,17 @@ from allocator.lab.papers.report import Cell, Report, Row, counter_examples, par
 from allocator.solvers.fluid.proportional_fairness_agents import relative_path
 
 SLACK = 1e-5
-"""Relative; what solvers' rounding may make of it."""
+"""Relative tolerance for the solvers' rounding."""
 
 ELSEWHERE = 0.01
-"""Part of an agent's tasks that is no rounding where two optima differ."""
+"""Part of an agent's tasks beyond which two optima differ by more than rounding."""
 
-_NEAR = 1e-4  # of tasks: an error of a sum of logarithms shows as its root in what they are of
+_NEAR = 1e-4  # of tasks: their error is the root of the error of the sum of logarithms
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A cluster and a criterion, over the pairs of a framework and an agent that suits it.
+    """A cluster and a criterion, over the eligible pairs of a framework and an agent.
 
     of (P,): the framework of each pair.
     worth (F, P): what a task of each pair adds to its framework's U.
@@ -57,7 +57,7 @@ def problem(cluster: Cluster, worth: Floats) -> Problem:
 def solve(given: Problem) -> Floats:
     """Find the optimum's tasks of each pair, (P,).
 
-    The solver of eq. 8 on tasks times their worth, which it adds up for each framework.
+    Uses the solver of eq. 8 on tasks times their worth, which it adds up for each framework.
     """
     worth = given.worth.sum(axis=0)
     need = given.need / worth
@@ -67,7 +67,7 @@ def solve(given: Problem) -> Floats:
 
 
 def most_gained(given: Problem, tasks: Floats) -> float:
-    """The largest sum of the corollary over all feasible allocations, of the priorities' sum."""
+    """The corollary's largest sum over all feasible allocations, over the sum of priorities."""
     price = given.worth.T @ (given.priority / (given.worth @ tasks))
     best = linprog(-price, A_ub=given.need, b_ub=np.ones(len(given.need)), method="highs")
     assert best.fun is not None, best.message
@@ -75,11 +75,11 @@ def most_gained(given: Problem, tasks: Floats) -> float:
 
 
 def elsewhere(given: Problem, tasks: Floats, rng: np.random.Generator) -> float:
-    """How far tasks can move between agents with every U as it is, in parts of an agent."""
+    """How far tasks can move between agents without changing any U, in parts of an agent."""
     largest = given.need.max(axis=0)
     direction = rng.standard_normal(len(tasks)) * largest
     utility = given.worth @ tasks
-    # A little less, for rounding.
+    # Slightly less, for rounding.
     ends = [
         linprog(
             sign * direction,
@@ -107,7 +107,7 @@ def drawn(cluster: Cluster, rng: np.random.Generator) -> Floats:
 
 
 def of_framework(cluster: Cluster, rng: np.random.Generator) -> Floats:
-    """A number of each framework, as in DRF: the same on all agents."""
+    """One number for each framework, as in DRF: the same on all agents."""
     return np.broadcast_to(drawn(cluster, rng)[:, :1], cluster.eligible.shape)
 
 
@@ -119,7 +119,7 @@ CRITERIA = {
 
 
 def corollary_1(seed: int = 0, trials: int = 50) -> Report:
-    """Corollary 1 on random clusters, and that it comes to Proposition 2 where it should."""
+    """Corollary 1 on random clusters, and its special case, Proposition 2."""
     rows = []
     for name, criterion in CRITERIA.items():
         rng = np.random.default_rng(seed)

@@ -1,8 +1,8 @@
-"""Kesidis et al., Figures 1 to 5: allocated CPU and memory over time, and what is said of them.
+"""Kesidis et al., Figures 1 to 5: allocated CPU and memory over time, and the claims about them.
 
-The Spark jobs of section V are emulated, with an allocator in the same process. The pictures show
-the runs of the first seed; the tables compare runs of the same seed, over several seeds. How jobs
-and drivers behave is not published: `kesidis-sensitivity` says on which choices the claims depend.
+The Spark jobs of section V are emulated, with an in-process allocator. The plots show the runs of
+the first seed; the tables compare runs of the same seed, over several seeds. How jobs and drivers
+behave is not published: `kesidis-sensitivity` shows which assumptions the claims depend on.
 
 Source: sections V-E and V-F of the paper.
 """
@@ -31,7 +31,7 @@ from allocator.lab.reports.plots import smooth
 SEEDS = 10
 
 _EVERY_S = 10  # between points of a curve
-_END = 0.1  # of a run: its last part
+_END = 0.1  # the last part of a run
 _EQUAL = MARGIN / 100
 
 DRF, PS_DSF = Case("drf", OBLIVIOUS, HETERO), Case("ps-dsf", OBLIVIOUS, HETERO)
@@ -42,12 +42,12 @@ STAGED_BF_DRF, STAGED_RPS_DSF = (
     Case(name, CHARACTERISED, STAGED) for name in ("bf-drf", "rps-dsf")
 )
 
-_run = cache(watch_case)  # figures have runs in common
+_run = cache(watch_case)  # figures share runs
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs of every case with every seed; part of the jobs."""
+    """Runs of every case with every seed; `scale` is the fraction of the jobs."""
 
     seeds: Sequence[int]
     scale: float
@@ -140,7 +140,7 @@ def figure_3(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
 
 
 def figure_4(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
-    """Both modes under DRF; the text says the same of PS-DSF."""
+    """Both modes under DRF; the text makes the same claims about PS-DSF."""
     runs = Runs(range(seed, seed + trials), scale)
     pairs = {"DRF": (DRF_CHARACTERISED, DRF), "PS-DSF": (PS_DSF_CHARACTERISED, PS_DSF)}
     rows = [

@@ -1,4 +1,4 @@
-"""Proportional fairness over agents: fillings beside it (eq. 8), Propositions 1 and 2 in numbers.
+"""Proportional fairness over agents (eq. 8): fillings compared with it; Propositions 1 and 2.
 
 Source: section III of the paper, eqs. 1, 8 and 9.
 """
@@ -14,13 +14,13 @@ from allocator.lab.papers.report import Cell, Report, Row, beside, paragraphs
 from allocator.solvers.fluid.proportional_fairness_agents import solve
 from allocator.testing import static_snapshot
 
-# How near progressive filling comes to proportional fairness over agents (eq. 8), by experiment.
+# How close progressive filling comes to proportional fairness over agents (eq. 8), by experiment.
 
 
 POLICIES = ("pf", "pf-exact")
 SELECTIONS = ("random", "round_robin", "joint")
 
-_TASKS = 100  # an agent holds about so many of a framework's tasks
+_TASKS = 100  # about so many tasks of a framework fit on an agent
 
 
 def random_cluster(rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -31,7 +31,7 @@ def random_cluster(rng: np.random.Generator) -> tuple[Ints, Ints]:
 
 
 def shortfall(demand: Ints, capacity: Ints, selection: str, seed: int, policy: str = "pf") -> float:
-    """By how much the geometric mean of the tasks falls short of the optimum, in percent."""
+    """By how many percent the geometric mean of the tasks falls short of the optimum."""
     best = solve(demand.astype(float), capacity.astype(float)).tasks.sum(axis=1)
     cluster = static_snapshot(capacity=capacity.tolist(), demand=demand.tolist())
     tasks = fill(cluster, policy, selection, seed, flat=False).sum(axis=1)
@@ -70,14 +70,14 @@ EXPONENTS = (0.5, 1.0, 2.0)
 """The parameter a of eq. 8; 1: proportional fairness."""
 
 OTHERS = 200
-"""Feasible allocations that are drawn against each optimum."""
+"""Number of random feasible allocations compared with each optimum."""
 
 _SLACK = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Demands (F, R), capacities (A, R), who may go where (F, A), priorities (F,)."""
+    """Demands (F, R), capacities (A, R), eligible pairs (F, A), priorities (F,)."""
 
     demand: Floats
     capacity: Floats
@@ -86,7 +86,7 @@ class Cluster:
 
 
 def draw(rng: np.random.Generator) -> Cluster:
-    """Draw two to five frameworks and agents; each framework may go somewhere, and vice versa."""
+    """Draw two to five frameworks and agents; each has at least one eligible partner."""
     frameworks, agents = rng.integers(2, 6), rng.integers(2, 6)
     eligible = rng.random((frameworks, agents)) < 0.6
     eligible[np.arange(frameworks), rng.integers(0, agents, frameworks)] = True
@@ -105,20 +105,20 @@ def optimum(cluster: Cluster, exponent: float) -> Floats:
 
 
 def unbooked(cluster: Cluster, tasks: Floats) -> float:
-    """Proposition 1: the largest part that is left of every resource of some agent."""
+    """Proposition 1: the largest part that some agent has left of every resource."""
     used = np.einsum("fa,fr->ar", tasks, cluster.demand)
     return float((1 - used / cluster.capacity).min(axis=1).max())
 
 
 def feasible(cluster: Cluster, rng: np.random.Generator) -> Floats:
-    """Draw an allocation that meets (1), and fills some resource of each agent, (F, A)."""
+    """Draw an allocation that satisfies (1) and exhausts a resource of each agent, (F, A)."""
     tasks = cluster.eligible * rng.dirichlet(np.ones(len(cluster.demand)), len(cluster.capacity)).T
     used = np.einsum("fa,fr->ar", tasks, cluster.demand)
     return tasks / np.maximum((used / cluster.capacity).max(axis=1), 1e-12)
 
 
 def gain(cluster: Cluster, best: Floats, other: Floats, exponent: float) -> float:
-    """Phi of eq. 9, over the sum of the terms it is the difference of; above 0 refutes it."""
+    """Phi of eq. 9, relative to the subtracted sum; above 0 refutes the proposition."""
     mine, its = best.sum(axis=1), other.sum(axis=1)
     scale = cluster.weight / mine**exponent
     return float((scale * (its - mine)).sum() / (scale * mine).sum())

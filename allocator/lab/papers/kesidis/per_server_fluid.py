@@ -1,4 +1,4 @@
-"""How near `ps-dsf` comes to the definition of PS-DSF, by experiment: how its gap is distributed.
+"""How closely `ps-dsf` meets the definition of PS-DSF, by experiment: distribution of the gap.
 
 References
 ----------
@@ -20,8 +20,8 @@ from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, beside, 
 from allocator.solvers.fluid.per_server_fairness import residual, solve
 from allocator.testing import static_snapshot
 
-_TASKS = 200  # an agent holds about so many of a framework's tasks
-_TOLERANCE = 0.05  # what whole tasks may make of levels that are equal
+_TASKS = 200  # about so many tasks of a framework fit on an agent
+_TOLERANCE = 0.05  # difference of equal levels due to whole tasks
 
 POLICIES = tuple(
     (policy, selection)
@@ -35,7 +35,7 @@ _PARTS = (50, 90, 99)
 
 
 def random_cluster(rng: np.random.Generator) -> tuple[Ints, Ints, Bools]:
-    """Two to six frameworks, two to five agents, two resources: demands, capacities, who where."""
+    """Two to six frameworks, two to five agents, two resources; demands, capacities, eligible."""
     frameworks, agents = rng.integers(2, 7), rng.integers(2, 6)
     demand = rng.integers(0, 6, (frameworks, 2))
     demand[np.arange(frameworks), rng.integers(0, 2, frameworks)] += 1
@@ -48,9 +48,9 @@ def random_cluster(rng: np.random.Generator) -> tuple[Ints, Ints, Bools]:
 class Gap(NamedTuple):
     """How far a policy's whole tasks are from the definition, and from the solver's tasks.
 
-    short: as `residual`; a task more or less is nothing.
-    moved: part of all tasks that would have to be other frameworks'.
-    lacks: what the framework that lacks most has too little, as a part of what it is to have.
+    short: as `residual`; a difference of one task is ignored.
+    moved: part of all tasks that would have to belong to other frameworks.
+    lacks: shortfall of the framework that lacks most, as a part of what it should have.
     """
 
     short: float

@@ -1,8 +1,8 @@
-"""Kesidis et al., section V: which modelling choice decides each claim, one at a time.
+"""Kesidis et al., section V: which modelling assumption decides each claim, one at a time.
 
-The paper does not publish how its Spark drivers were set, nor how long things took. Each row
-changes one choice of the emulated drivers (`Habits`, `Drivers`), of the allocator or of the
-timing, plays the same workloads, and says which of the section's claims hold then.
+The paper does not publish the settings of its Spark drivers, nor durations. Each row changes one
+assumption about the emulated drivers (`Habits`, `Drivers`), the allocator or the timing, plays the
+same workloads, and reports which of the section's claims then hold.
 
 Source: sections V-E and V-F of the paper.
 """
@@ -37,12 +37,12 @@ JOBS = 8
 """Jobs of each queue; the paper has fifty."""
 
 STAGED_JOBS = 6
-"""Where agents register one by one: enough for the first six minutes."""
+"""The same if agents register one by one: enough for the first six minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """One choice that is made differently."""
+    """One assumption that is changed."""
 
     name: str
     change: Callable[[Setting], Setting]
@@ -99,11 +99,11 @@ TOGETHER = (
         _choice(drivers=Drivers(gap=0.0), flat=True),
     ),
 )
-"""Two choices at once, of those that decide most."""
+"""Two changes at once, of those with the largest effect."""
 
 
 def _claims(wide: Setting, staged: Setting) -> Mapping[str, Claim]:
-    """The claims, by the head of their column."""
+    """The claims, by column heading."""
 
     def case(policy: str, mode: str, setting: Setting = wide) -> Case:
         return Case(policy, mode, setting)
@@ -181,7 +181,7 @@ def sensitivity(
 
 
 def summary(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """Say of each claim what mostly comes of it, and by name under which choices it differs."""
+    """For each claim its most frequent outcome, and the choices with other outcomes."""
     verbs = {"holds": "holds", "contrary": "is contrary", "not shown": "is not shown"}
     found = []
     for place, claim in enumerate(columns):

@@ -1,10 +1,10 @@
-"""Kesidis et al.: who gets how many tasks where, under six schedulers (Tables I and II).
+"""Kesidis et al.: numbers of tasks by framework and agent under six schedulers (Tables I and II).
 
 Two frameworks with demands (5, 1) and (1, 5) share two agents with capacities (100, 30) and
-(30, 100). Everything is computed by the policies that the sidecar runs.
+(30, 100). Everything is computed by the sidecar's own policies.
 
 The paper says that the agents' order "is randomly permuted in each round"; its numbers come out
-when each step draws an agent uniformly at random. Both readings are computed: the selections
+if each step draws an agent uniformly at random. Both readings are computed: the selections
 ``random`` and ``round_robin``.
 
 Source: section IV of the paper.
@@ -29,7 +29,7 @@ CAPACITY = [[100, 30], [30, 100]]
 COLUMNS = ("x(1,1)", "x(1,2)", "x(2,1)", "x(2,2)")
 
 CHANCE: Mapping[str, str] = {"DRF": "drf", "TSF": "tsf", "RRR-PS-DSF": "ps-dsf"}
-"""Schedulers whose agents are drawn, and their criteria."""
+"""Schedulers that draw agents at random, and their criteria."""
 
 MEAN: Mapping[str, Sequence[float]] = {
     "DRF": (6.55, 4.69, 4.69, 6.55, 22.48),
@@ -64,10 +64,11 @@ _BEST_FIT_DEPARTS = (
 
 
 def tasks(criterion: str, selection: str, trials: int, seed: int) -> NDArray[np.int64]:
-    """Fill the two agents again and again.
+    """Fill the two agents repeatedly.
 
-    criterion, selection: names of the registry of policies.
+    criterion, selection: names in the registry of policies.
     seed: trial i draws from seed + i.
+
     Returns tasks by trial, framework, agent.
     """
     snapshot = static_snapshot(capacity=CAPACITY, demand=DEMAND)
@@ -159,7 +160,7 @@ def _means(name: str, found: NDArray[np.int64]) -> Row:
 
 
 def _deviation_error(found: NDArray[np.float64]) -> float:
-    """How far two sample deviations may lie apart."""
+    """Tolerance for the difference of two sample deviations."""
     off = found - found.mean()
     kurtosis = float((off**4).mean() / max((off**2).mean() ** 2, 1e-12))
     one = found.std(ddof=1) * sqrt((max(kurtosis, _NORMAL_KURTOSIS) - 1) / 4)

@@ -1,4 +1,4 @@
-"""Isard et al., Quincy: scheduling by a flow of minimum cost.
+"""Isard et al., Quincy: scheduling by a minimum-cost flow.
 
 References
 ----------

@@ -1,6 +1,6 @@
-"""Quincy's Tables 2 and 3: one job at a time, on the unconstrained network.
+"""Quincy's tables and figures: jobs alone, and ten at once on both networks.
 
-Source: section 6.1 of the paper.
+Source: sections 5 and 6 of the paper.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ TABLE_2 = {
 
 TRAFFIC = ("all data (TB)", "within racks (TB)", "across the core (TB)")
 
-_WITHIN = 0.15  # of what is published; not more than this is known of the jobs
+_WITHIN = 0.15  # of the published value; the jobs are not known more precisely
 _WITHIN_S = 5.0
 
 NOT_PUBLISHED = (
@@ -81,7 +81,7 @@ def seeds_note(trials: int) -> str:
 
 
 DATA = ("total_tb", "rack_tb", "core_tb")
-"""What was read, as `Measures` has it."""
+"""Data read, as attributes of `Measures`."""
 
 
 def _row(
@@ -91,7 +91,7 @@ def _row(
     published: Sequence[float] | None = None,
     why: str = "",
 ) -> Row:
-    """Means over the seeds, beside what is published."""
+    """Means over the seeds, beside the published values."""
     cells = []
     for at, column in enumerate(columns):
         wanted = None if published is None else published[at]
@@ -101,7 +101,7 @@ def _row(
 
 
 def _of_table_3(runs: Iterable[Run]) -> list[Measures]:
-    """Measures against the times that Table 3 has."""
+    """Measures relative to the times of Table 3."""
     return [measure(run, IDEAL_S) for run in runs]
 
 
@@ -172,24 +172,24 @@ def table_3(seed: int = 0, trials: int = SEEDS) -> Report:
     )
 
 
-# What Quincy's text says about its figures, as comparisons of two schedulers.
+# The text's claims about the figures, as comparisons of two schedulers.
 #
 # Source: sec. 6.2 to 6.4.
 
 WELL_BELOW = 10.0
-"""The slowdown that no job reaches with fairness and preemption, and some job without."""
+"""No job reaches this slowdown with fairness and preemption; some do without."""
 
 ByScheduler = Mapping[str, Sequence[Measures]]
-"""For each scheduler its measures, seed by seed."""
+"""Measures of each scheduler, seed by seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That one scheduler has more of something than another.
+    """The claim that one scheduler has more of something than another.
 
     more, less: schedulers.
     measure: an attribute of `Measures`.
-    published: by how many percent, where the paper says it.
+    published: by how many percent, if the paper says it.
     """
 
     text: str
@@ -209,7 +209,7 @@ class Claim:
 
 
 def worst_slowdown(scheduler: str, found: ByScheduler, *, above: bool) -> Row:
-    """Whether the largest slowdown is above `WELL_BELOW`, or below it."""
+    """By how much the largest slowdown is above `WELL_BELOW`, or below it."""
     values = [
         each.worst - WELL_BELOW if above else WELL_BELOW - each.worst for each in found[scheduler]
     ]
@@ -260,7 +260,7 @@ NARROW_NETWORK = (
 """Section 6.3, and the headline of the abstract."""
 
 
-# Quincy's Figures 5 to 8 and Table 4: ten jobs at once, on both networks.
+# Figures 5 to 8 and Table 4: ten jobs at once, on both networks.
 #
 # Source: sec. 6.2 to 6.4.
 
@@ -309,11 +309,11 @@ _DEPARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all schedulers of a figure have in common.
+    """Common parameters of a figure's schedulers.
 
-    alone: the scheduler under which jobs that run alone take their ideal times.
+    alone: the scheduler under which single jobs take their ideal times.
     apart_s: as in `Case`.
-    processes: that runs are spread over; -1: one for each core.
+    processes: number of processes for the runs; -1: one for each core.
     """
 
     seeds: range
@@ -336,7 +336,7 @@ def compare(
 ) -> tuple[dict[str, list[Run]], ByScheduler]:
     """Run schedulers, and measure them against jobs that run alone.
 
-    Returns by scheduler, seed by seed; those of jobs alone as ``ideal``.
+    Returns runs and measures by scheduler, seed by seed; runs of single jobs as ``ideal``.
     """
     ideal = setting.cases(setting.alone, alone=True)
     cases = {name: setting.cases(name) for name in schedulers}
@@ -378,7 +378,7 @@ def figures_5_to_7(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Repor
 
 
 def claims_5_to_7(found: ByScheduler) -> list[Row]:
-    """What the text says about Figures 5 to 7, claim by claim."""
+    """The text's claims about Figures 5 to 7."""
     rows = [worst_slowdown(name, found, above=True) for name in ("G", "GF", "Q", "QF")]
     rows += [worst_slowdown(name, found, above=False) for name in ("GFP", "QFP", "QFPX")]
     return rows + [claim.row(found) for claim in OPEN_NETWORK]
@@ -420,7 +420,7 @@ def figure_8(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
     ]
     rows += [claim.row(found) for claim in NARROW_NETWORK]
     panels = (_job_times(runs, ("ideal", *names)), _tradeoff(found))
-    # The same if Sort does what the text says; the headline's schedulers only.
+    # The same if Sort works as the text says, for the headline's schedulers.
     headline = ("GFP", "QFPX")
     runs, found = compare(headline, replace(setting, sort_moved="text"))
     mark = ", Sort redistributes all"
@@ -450,7 +450,7 @@ def _job_times(runs: Mapping[str, Sequence[Run]], names: Sequence[str]) -> Panel
 
 
 def _tradeoff(found: ByScheduler) -> Panel:
-    """Makespan over data that crosses the core, a point for each scheduler."""
+    """Makespan over data that crosses the core, one point per scheduler."""
     lines = []
     for name, measures in found.items():
         makespan = averaged([each.makespan_s for each in measures])
@@ -461,7 +461,7 @@ def _tradeoff(found: ByScheduler) -> Panel:
 
 
 def _use(name: str, run: Run) -> Panel:
-    """Figure 7: tasks that run, PrimeLarge's and all, in the first seed."""
+    """Figure 7: running tasks, PrimeLarge's and all, in the first seed."""
     use = run.outcome.use
     at = tuple((USE_EVERY_S * np.arange(len(use))).tolist())
     large = use[:, run.names.index(PRIME_LARGE)]
@@ -472,7 +472,7 @@ def _use(name: str, run: Run) -> Panel:
     return Panel(f"Use under {name}", "seconds", "tasks that run", lines, stepped=True)
 
 
-# What it decides in Quincy's Figures 5 to 7 how long after each other the first jobs start.
+# Sensitivity of Figures 5 to 7 to the time between the first jobs' starts.
 #
 # Source: sec. 5.1, 6.2 and 6.4.
 
@@ -483,7 +483,7 @@ APARTS_S = (0.0, 1.0, APART_S, 10.0)
 def starts(
     seed: int = 0, trials: int = SEEDS, shrink: int = 1, aparts_s: Sequence[float] = APARTS_S
 ) -> Report:
-    """The claims on the unconstrained network, by how far apart the first jobs start."""
+    """The claims on the unconstrained network, by the time between the first jobs' starts."""
     setting = Setting(range(seed, seed + trials), UPLINKS, "QP", shrink=shrink)
     columns = [
         claims_5_to_7(compare(SCHEDULERS, replace(setting, apart_s=apart_s))[1])
@@ -512,7 +512,7 @@ def starts(
     )
 
 
-# What our departures from Quincy's text change in its headline, one at a time.
+# Effect of our departures from the text on its headline, one at a time.
 #
 # Source: sec. 4.3, 5.1 and 6.3.
 
@@ -523,7 +523,7 @@ CHOICES: Mapping[str, Mapping[str, Any]] = {
     "Sort redistributes all": {"sort_moved": "text"},
     "both as in the text": {"decide_s": 0.0, "sort_moved": "text"},
 }
-"""What of a `Setting` is chosen otherwise."""
+"""Changes to a `Setting`."""
 
 _SCHEDULERS = ("GFP", "QFPX")
 

@@ -1,8 +1,8 @@
-"""The thirty jobs of Quincy's experiments, and the cluster that they ran on.
+"""The thirty jobs of Quincy's experiments, and their cluster.
 
-What the paper gives is taken from it: computers, racks, links, partitions and their sizes. What it
-does not give has a name here, and was chosen so that jobs alone take about as long as in its Table
-3 and read as much as in its Table 2.
+Published values are used where there are any: computers, racks, links, partitions and their sizes.
+The others are named constants here, chosen so that single jobs take about as long as in the paper's
+Table 3 and read as much as in its Table 2.
 
 Source: section 5 and Table 3 of the paper.
 """
@@ -24,44 +24,42 @@ COMPUTERS = 243
 RACKS = 8
 GIGABIT_GB_S = 0.125
 UPLINKS = 6
-"""Of a gigabit each; one in the constrained network."""
+"""Number of gigabit links; one in the constrained network."""
 
 DISK_GB_S = 0.24
-"""Four disks that the data is striped over; their speed is not published."""
+"""Of four disks that the data is striped over; their speed is not published."""
 
 APART_S = 3.0
-"""Between the starts of the first jobs in Figures 5 to 7: for `Case.apart_s`.
-
-PrimeLarge is started first and occupies most computers before others have tasks, and the text says
-that they then wait for it where nothing is preempted. The time is not published; `figures.starts`
-compares some."""
+"""Time between the starts of the first jobs in Figures 5 to 7: for `Case.apart_s`.
+PrimeLarge starts first and occupies most computers before others have tasks; the text says that
+these then wait for it without preemption. The time is not published; `figures.starts` compares
+some."""
 
 SPREAD = 0.15
-"""By how much the times of the tasks of a stage differ; Prime's, which are long, by a fifth of it.
+"""Relative spread of task times in a stage; a fifth of it for the long tasks of Prime.
 Not published."""
 
 SORT_GB = 3.7
-"""Of a partition of Sort; the paper says around 4 GB, and with 3.7 the total is that of Table 2."""
+"""Size of a partition of Sort; the paper says around 4 GB, and 3.7 gives the total of Table 2."""
 
 SORT_MOVED = {"text": 1.0, "tables": 0.1}
-"""Which part of its input Sort redistributes.
-
-All of it, says the text. Then 7/8 of some 480 GB crosses the core switch whatever a scheduler
-does, and the tables have less than a third of that. A tenth fits them; the rest of what a sorting
-task reads is then taken to be on the computer where its range's own partition was cut up."""
+"""The part of its input that Sort redistributes.
+All of it, says the text. Then 7/8 of some 480 GB would cross the core switch under any scheduler,
+but the tables have less than a third of that. A tenth fits them; the rest of a sorting task's
+input is then assumed to be on the computer that partitioned its range."""
 
 PAGERANK_SPREAD = 0.02
-"""Of the second phases of PageRank: they read from the same places, and end within seconds of each
-other, as the text of section 6.1 says. Not published."""
+"""Relative spread in the second phases of PageRank: they read from the same places, and end within
+seconds of each other, as the text of section 6.1 says. Not published."""
 
 PAGERANK_BUCKET_GB = 0.11
-"""What a task of a first phase writes; not published."""
+"""Output of a task of a first phase; not published."""
 
 PAGERANK_RANKS_GB = 0.03
-"""What a task of a second phase writes; not published."""
+"""Output of a task of a second phase; not published."""
 
 JOIN_BUCKET_GB = 0.25
-"""What a task of the first phase writes; not published."""
+"""Output of a task of the first phase; not published."""
 
 WORD_PARTS = (2, 4, 5, 6, 8, 10, 15, 20, 25, 100)
 PRIME_PARTS = (2, 4, 5, 6, 8, 10, 15, 20, 25, 500, 1000, 1500, 2000)
@@ -95,9 +93,9 @@ IDEAL_S = {
 
 
 def cluster(uplinks: int = UPLINKS, shrink: int = 1) -> Topology:
-    """The cluster, with so many gigabit links from each rack to the core switch.
+    """The cluster, with this many gigabit links from each rack to the core switch.
 
-    One that is shrunk has so many times fewer computers, and as much narrower uplinks.
+    `shrink` divides the number of computers, and the rate of the uplinks.
     """
     racks = even_racks(COMPUTERS // shrink, RACKS)
     return Topology(racks, DISK_GB_S, GIGABIT_GB_S, uplinks * GIGABIT_GB_S / shrink)
@@ -147,8 +145,8 @@ def _page_rank(iterations: int = 3) -> JobKind:
 def kinds(moved: float, shrink: int = 1) -> list[JobKind]:
     """The thirty jobs in the order of Table 3.
 
-    moved: which part of its input Sort redistributes.
-    shrink: by how many times fewer tasks a stage has, but at least one.
+    moved: the part of its input that Sort redistributes.
+    shrink: divides the number of tasks of each stage, rounding up.
     """
     whole = [
         *(_prime(f"PrimeSmall{parts}", parts, 6.0) for parts in PRIME_PARTS),
@@ -171,9 +169,9 @@ def _shrunk(kind: JobKind, shrink: int) -> JobKind:
 def draw_jobs(
     topology: Topology, moved: float, seed: int, *, large: bool = True, shrink: int = 1
 ) -> list[JobPlan]:
-    """Draw an experiment: PrimeLarge first, if it is to be there, then the others in random order.
+    """Draw an experiment: PrimeLarge first, if `large`, then the others in random order.
 
-    The same seed gives the same jobs in the same order on any network.
+    A seed gives the same jobs in the same order on any network.
     """
     rng = np.random.default_rng(seed)
     plans = {kind.name: draw_job(kind, topology, rng) for kind in kinds(moved, shrink)}
@@ -183,21 +181,21 @@ def draw_jobs(
     return ([first] if large else []) + [others[at] for at in order]
 
 
-# Runs of Quincy's experiments, and the measures that its paper takes of them.
+# Runs of Quincy's experiments, and the paper's measures.
 #
 # Source: sec. 5.2 and 6.
 
 
 SCHEDULERS = ("G", "GF", "GFP", "GFH", "GFPH", "Q", "QF", "QP", "QFP", "QFPX")
-"""Queues or a flow; fairness, preemption, hysteresis, and a core switch that costs more."""
+"""G: queues, Q: flow; F: fairness, P: preemption, H: hysteresis, X: an expensive core switch."""
 
 CORE_COST_X = 20.0
 COMPUTERS_A_JOB = 24
-"""Ten jobs at once on the whole cluster."""
+"""Gives ten jobs at once on the whole cluster."""
 
 
 def make_scheduler(name: str, seed: int) -> Scheduler:
-    """Make a scheduler by the name that the paper gives it; the seed is for those with queues."""
+    """Make a scheduler by the paper's name; the seed is for those with queues."""
     fair, preempts = "F" in name, "P" in name
     if name.startswith("G"):
         return QueueScheduler(seed, fair=fair, preempts=preempts, sticky="H" in name)
@@ -210,10 +208,10 @@ class Case:
     """One run of the experiment.
 
     scheduler: one of `SCHEDULERS`.
-    alone: one job at a time; else a job for every `COMPUTERS_A_JOB` computers, but three at least.
+    alone: one job at a time; else a job for every `COMPUTERS_A_JOB` computers, at least three.
     uplinks: of each rack; with fewer than `UPLINKS` the network is constrained, and PrimeLarge left
         out.
-    sort_moved: A key of `SORT_MOVED`.
+    sort_moved: a key of `SORT_MOVED`.
     shrink: how many times smaller cluster and jobs are than the paper's.
     decide_s: as `network.cluster.DECIDE_S`.
     apart_s: between the starts of the first jobs.
@@ -231,7 +229,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a case: the outcome, and of each job its name and whether the network binds it.
+    """The result of a case.
 
     names: by job.
     network_bound (J,)
@@ -258,24 +256,22 @@ def play(case: Case) -> Run:
 
 
 def play_all(cases: Iterable[Case], processes: int = -1) -> Mapping[Case, Run]:
-    """Run cases side by side, each once."""
+    """Run cases in parallel, each once."""
     wanted = list(dict.fromkeys(cases))
     return dict(zip(wanted, spread(play, wanted, jobs=processes), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """Section 5.2.
+    """The measures of section 5.2.
 
     performance: system normalised performance: the geometric mean of the jobs' normalised
-        performances, which are the times that they take alone over those that they took; 1 is
-        ideal.
+        performances, which are their times alone divided by their times in the run; 1 is ideal.
     mean, root_mean_square, worst: norms of the slowdowns, the inverses of these.
     unfairness: coefficient of variation of the normalised performances.
-    network_performance, cpu_performance: the geometric mean for jobs that are bound by the network,
-        and for others.
-    total_tb, rack_tb, core_tb: what was read, and which part of it through a rack's switch only,
-        and through the core.
+    network_performance, cpu_performance: geometric means over network-bound jobs, and over the
+        others.
+    total_tb, rack_tb, core_tb: data read: all, through a rack's switch only, and through the core.
     """
 
     makespan_s: float

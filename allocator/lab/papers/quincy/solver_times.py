@@ -1,4 +1,4 @@
-"""Quincy: how long its network takes to solve while tasks end and others come.
+"""Quincy: time to solve its network while tasks end and others arrive.
 
 Source: section 6.5 and Appendix of the paper.
 """
@@ -14,7 +14,7 @@ from allocator.lab.papers.report import Cell, Report, Row, averaged, paragraphs
 from allocator.solvers.flow.min_cost_flow import solve
 from allocator.solvers.flow.quincy_network import Cluster, Tasks, build
 
-_RACK = 31  # computers: eight racks hold 243
+_RACK = 31  # computers: eight racks for 243 computers
 _PREFERRED = 3  # computers that hold a task's data
 _STEP_S = 1
 _TASK_S = 60  # mean
@@ -23,7 +23,7 @@ _COLD_EVERY = 5
 
 
 class Size(NamedTuple):
-    """A cluster, and what the paper says of it, if anything."""
+    """A cluster, and the paper's times for it, if any."""
 
     computers: int
     jobs: int
@@ -37,12 +37,12 @@ SIZES = (Size(243, 10, 7.64, 57.59), Size(2500, 100, 1000.0), Size(12_500, 100))
 class World:
     """Tasks that wait and run on computers, with costs as in the Appendix, in hundredths.
 
-    Tasks are of random jobs, with exponential sizes and times; each has its data on three
-    computers. Reading across the core switch costs twice what reading within a rack does.
+    Tasks belong to random jobs, with exponential sizes and durations; each has its data on three
+    computers. Reading across the core switch costs twice as much as reading within a rack.
     """
 
     def __init__(self, computers: int, jobs: int, load: float, seed: int) -> None:
-        """Begin with so many tasks a computer, none of which runs."""
+        """Begin with `load` tasks per computer, none of which runs."""
         self.rng = np.random.default_rng(seed)
         self.computers, self.jobs = computers, jobs
         self.rack_of = np.arange(computers) // _RACK
@@ -64,7 +64,7 @@ class World:
         self.preferred = np.concatenate([self.preferred, held])
 
     def step(self, place: Ints) -> int:
-        """Run and wait for a while; tasks end, and as many come. Returns how many."""
+        """Advance by one step; tasks end and are replaced. Gives how many."""
         self.table[:, 5] = place
         self.table[:, 3] += np.where(place < 0, _STEP_S, 0)
         self.table[:, 4] += np.where(place >= 0, _STEP_S, 0)
@@ -74,10 +74,10 @@ class World:
         return int(ends.sum())
 
     def tasks(self) -> Tasks:
-        """What there is to run, and what it costs where."""
+        """The tasks, and their costs by place."""
         number, job, size, waited, ran, at = self.table.T
         rows = np.arange(len(number))
-        # Preferred computers, and the one that it runs on; each once.
+        # Preferred computers, and the one that it runs on, without duplicates.
         runs = np.flatnonzero(at >= 0)
         task = np.concatenate([np.repeat(rows, _PREFERRED), runs])
         computer = np.concatenate([self.preferred.ravel(), at[runs].astype(np.int64)])
@@ -101,14 +101,14 @@ class World:
         )
 
     def cluster(self) -> Cluster:
-        """The computers, in racks; a quarter of its part for each job at least."""
+        """The computers, in racks; each job has at least a quarter of an equal part."""
         most = np.full(self.jobs, -(-self.computers // self.jobs))
         return Cluster(self.rack_of, np.ones(self.computers, np.int64), most // 4, most)
 
 
 def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES) -> Report:
     """Section 6.5: processor time of a solution, in ms."""
-    _times(20, 2, seed, 1)  # the first time, loops are compiled
+    _times(20, 2, seed, 1)  # compiles the loops
     rows = []
     for size in sizes:
         begun, cold = _times(size.computers, size.jobs, seed, trials)
@@ -140,7 +140,7 @@ def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES)
 
 
 def _times(computers: int, jobs: int, seed: int, steps: int) -> tuple[list[float], list[float]]:
-    """What solutions took: those that began with the one before, and those from nothing."""
+    """Times of solutions that started from the previous one, and of those from nothing."""
     world, begun, cold = World(computers, jobs, _LOAD, seed), list[float](), list[float]()
     network = build(world.tasks(), world.cluster())
     solution = solve(network.network)
