@@ -1,6 +1,6 @@
-"""Advice: recorded days of somebody's own cluster, played under every policy, and judged.
+"""Advice: recorded days of an operator's own cluster, played under every policy and compared.
 
-`reading` makes days of journals, `playing` says what is tried and plays it, `measuring` and
-`comparing` say what came of it, `limits` and `bottlenecks` look at what was recorded,
-`recommending` judges, `words` and `page` show. `advising` does all of it; begin there.
+`reading` makes days from journals, `playing` lists candidates and plays them, `measuring` and
+`comparing` evaluate the runs, `limits` and `bottlenecks` analyse the recorded day, `recommending`
+derives the advice, `words` and `page` present it. `advising` combines all of this; begin there.
 """

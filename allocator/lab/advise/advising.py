@@ -1,4 +1,4 @@
-"""From days to advice: what is played in which order, and what is made of it."""
+"""From days to advice: what is played in which order, and the report."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,29 +26,29 @@ from allocator.lab.advise.recommending import Advice, recommend
 from allocator.lab.workloads.recorded_day import Day
 
 Spread = Callable[[Callable[[Cell], Run], Sequence[Cell]], Iterable[Run]]
-"""Plays cells, on however many processes; gives the runs in their order."""
+"""Plays cells, perhaps in several processes; gives the runs in order."""
 
 Told = Callable[[int, int], None]
-"""Told how many runs are done, and how many there will be as far as is known."""
+"""Called with the number of finished runs, and the total as far as it is known."""
 
 SETTINGS_OF = 2
-"""Of so many of the best policies other settings are tried."""
+"""Other settings are tried for this many of the best policies."""
 
 FINALISTS = 5
-"""So many of the best are played with all seeds, beside the policy in force."""
+"""This many of the best are played with all seeds, in addition to the policy in force."""
 
 NEARLY = 0.05
-"""Tasks are done later by this part at most under a candidate that is nearly as good."""
+"""A nearly equal candidate finishes tasks later by at most this fraction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that is told.
+    """The whole report.
 
-    recorded: what is played of each day, as it was.
-    base: the policy in force, as it was played: of each day and seed.
+    recorded: figures of the played part of each day, as recorded.
+    base: runs of the policy in force, for each day and seed.
     compared: all candidates, the best first.
-    quotas: the policy in force with guarantees cut down; None where none should be.
+    quotas: the policy in force with reduced guarantees; None if none should be reduced.
     """
 
     days: tuple[ReadDay, ...]
@@ -64,18 +64,18 @@ class Report:
 
 
 def policy_of(days: Sequence[ReadDay]) -> PolicySpec:
-    """The policy that was in force at the end of the last day."""
+    """The policy in force at the end of the last day."""
     settings = days[-1].day.settings
     assert settings is not None
     return plain(settings.policy)
 
 
 def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> Report:
-    """Play days under every policy, then the best again, and say what to do.
+    """Play days under every policy, then the best ones again, and recommend.
 
-    First everything is played once, on each day as it was. Then other settings of the best policies
-    are, and at last the best of all with all seeds. Those are judged by these runs alone: what
-    looked best once may have been lucky.
+    First every policy is played once on each recorded day, then other settings of the best
+    ones, and finally the best of all with all seeds. Only these last runs decide: what looked
+    best at first may have been lucky.
     """
     now = policy_of(days)
     whole_days = [each.day for each in days]
@@ -94,7 +94,7 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> R
     finalists = [each for each in player.best(tried, now, FINALISTS) if each.name != base.name]
     player.play([base, *finalists, *cut], range(1, seeds + 1), to_come=0)
     compared = {each.name: player.compared(each, base) for each in tried if each.name != base.name}
-    # Played with all seeds first, since only these have intervals; then whoever is done earliest.
+    # Those played with all seeds first, as only these have intervals; then by time of completion.
     order = sorted(compared.values(), key=lambda each: (-each.runs, each.stay_s))
     specs = {each.name: each.spec for each in tried}
     of_quotas = player.compared(cut[0], base) if cut else None
@@ -115,7 +115,7 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> R
 
 
 class _Player:
-    """Plays candidates, and keeps what came of them.
+    """Plays candidates, and keeps their runs.
 
     runs: by the candidate's name.
     """
@@ -128,7 +128,7 @@ class _Player:
         self._done = 0
 
     def play(self, candidates: Sequence[Candidate], seeds: Iterable[int], *, to_come: int) -> None:
-        """Play candidates on all days with some seeds; `to_come`: how many more there may be."""
+        """Play candidates on all days with some seeds; `to_come` more runs per day may follow."""
         cells = [
             Cell(candidate, day, seed)
             for seed in seeds
@@ -142,7 +142,7 @@ class _Player:
             self._tell(self._done, total)
 
     def best(self, candidates: Sequence[Candidate], now: PolicySpec, count: int) -> list[Candidate]:
-        """The best one, then those nearly as good that change least of what is set, then others."""
+        """The best one, then those nearly as good that change the fewest settings, then others."""
         ranked = sorted(candidates, key=lambda each: self._order(each.name))
         never_began, stay_s = self._order(ranked[0].name)
 
@@ -154,12 +154,12 @@ class _Player:
         return [ranked[0], *sorted(ranked[1:], key=order)][:count]
 
     def _order(self, name: str) -> tuple[int, float]:
-        """By this they are ranked: first how many tasks never began, then when they are done."""
+        """Sort key: first the number of tasks that never started, then the time of completion."""
         runs = [run for run in self.runs[name] if run.seed == 0]
         never_began = sum(run.figures.never_began for run in runs)
         return never_began, sum(run.figures.stay_s for run in runs)
 
     def compared(self, candidate: Candidate, base: Candidate) -> Comparison:
-        """Compare a candidate with the policy in force: on what did not choose it, if there is."""
+        """Compare a candidate with the policy in force, preferring runs that did not select it."""
         runs = self.runs[candidate.name]
         return compare([run for run in runs if run.seed] or runs, self.runs[base.name])

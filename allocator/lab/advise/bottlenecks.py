@@ -1,10 +1,10 @@
-"""Which constraints are the bottleneck: the cuts of the constraint graph, over a recorded day.
+"""Which constraints are the bottleneck: cuts of the constraint graph over a recorded day.
 
-At each of some moments in which something waits, those who want something and the agents that they
-may use are a constraint graph. Constrained max-min fairness cuts it (see
-`allocator.solvers.max_min`): those of its lowest cut can use no agents but those of the cut, use
-them up, and stand lower than all others. Where such a cut is not the whole cluster, and agents
-outside it have room, the constraints are what they wait for.
+At several moments with waiting tasks, the frameworks that want something and the agents that they
+may use form a constraint graph. Constrained max-min fairness cuts it (see
+`allocator.solvers.max_min`): the users of its lowest cut can use only the agents of the cut, use
+them up, and have a lower level than all others. If such a cut is not the whole cluster, and agents
+outside it have room, constraints are the reason for the wait.
 """
 
 from collections import defaultdict
@@ -26,27 +26,27 @@ from allocator.lab.workloads.recorded_day import Day
 from allocator.solvers.max_min import max_min
 
 OFTEN = 0.05
-"""A cut that is met at a smaller part of the moments is not told."""
+"""Cuts found at a smaller fraction of the moments are not reported."""
 
 ROOM = 0.1
-"""Agents outside a cut have room where this part of them, at least, is free."""
+"""Agents outside a cut have room if at least this fraction of them is free."""
 
 LOWER = 0.9
-"""Whoever stands below this part of the next level stands lower."""
+"""A level below this fraction of the next one counts as lower."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """Agents that are all that some frameworks may use, and too few for them.
+    """Agents that are the only ones that some frameworks may use, and too few for them.
 
     agents: host names.
-    of: how many agents there are.
-    frameworks, roles: who has to do with these.
-    waiting: how many of their tasks waited then, on average.
-    level: agents that each of them would have in the fairest case; `next_level`: those who stand
-        next, infinite where all others have what they want.
-    free: part of the other agents that was free then.
-    part: of the moments looked at in which it was met.
+    of: number of all agents.
+    frameworks, roles: those limited to these agents.
+    waiting: mean number of their waiting tasks at these moments.
+    level: agents that each of them would have in the fairest allocation.
+    next_level: the same of the next cut; infinite if all others have what they want.
+    free: fraction of the other agents that was free.
+    part: fraction of all moments at which it was found.
     """
 
     agents: tuple[str, ...]
@@ -61,7 +61,7 @@ class Bottleneck:
 
 
 def bottlenecks_of(days: Sequence[Day]) -> list[Bottleneck]:
-    """Find the bottlenecks of some days, that which most often is one first."""
+    """Find the bottlenecks of some days, the most frequent first."""
     met: defaultdict[tuple[str, ...], list[Bottleneck]] = defaultdict(list)
     looked = 0
     for day in days:
@@ -74,7 +74,7 @@ def bottlenecks_of(days: Sequence[Day]) -> list[Bottleneck]:
 
 
 def _together(cuts: Sequence[Bottleneck], part: float) -> Bottleneck:
-    """One bottleneck of all moments at which it was met."""
+    """Merge a bottleneck's findings over all moments."""
 
     def mean(name: str) -> float:
         return sum(getattr(cut, name) for cut in cuts) / len(cuts)
@@ -93,7 +93,7 @@ def _together(cuts: Sequence[Bottleneck], part: float) -> Bottleneck:
 
 
 def _of_day(day: Day) -> tuple[list[Bottleneck], int]:
-    """The cuts of a day, and at how many moments it was looked at."""
+    """The cuts of a day, and the number of moments examined."""
     table = table_of(day.ran, day.kinds, day.begin_ms)
     at_ms = moments(max(day.end_ms - day.begin_ms, 1))
     if not any(each.allowed for each in day.frameworks.values()):
@@ -114,14 +114,14 @@ def _of_day(day: Day) -> tuple[list[Bottleneck], int]:
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """A day at its moments.
+    """A day at its sampled moments.
 
-    names, users: of the agents; of each user its framework and role.
-    there (S, A): which agents are.
+    names, users: of the agents; framework and role of each user.
+    there (S, A): which agents are present.
     size (A, R): of each agent.
-    wants, waits, count (S, U, R) (S, U, R) (S, U): what each user wants, what of that waits, and
-        how many tasks these are.
-    free (S, A): part of each agent that is free, of its fullest resource.
+    wants, waits, count (S, U, R) (S, U, R) (S, U): what each user wants, the part of it that waits,
+        and the number of waiting tasks.
+    free (S, A): free fraction of each agent, of its fullest resource.
     """
 
     names: tuple[str, ...]
@@ -152,7 +152,7 @@ class _Looked:
 
 
 def _free(day: Day, table: TaskTable, size: Floats, at_ms: Floats) -> Floats:
-    """What part of each agent is free, of its fullest resource, (S, A)."""
+    """Free fraction of each agent, of its fullest resource, (S, A)."""
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for row, task in enumerate(day.ran):
         rows[task.agent].append(row)
@@ -167,7 +167,7 @@ def _free(day: Day, table: TaskTable, size: Floats, at_ms: Floats) -> Floats:
 
 
 def _lowest(looked: _Looked, eligible: Bools, moment: int) -> Bottleneck | None:
-    """The lowest cut at a moment, if it is a bottleneck."""
+    """The lowest cut at a moment that is a bottleneck, if any."""
     there = np.flatnonzero(looked.there[moment])
     users = np.flatnonzero(looked.wants[moment].any(axis=1))
     if not looked.count[moment].any() or len(there) < 2:
@@ -198,7 +198,7 @@ def _lowest(looked: _Looked, eligible: Bools, moment: int) -> Bottleneck | None:
 
 
 def _machines(wants: Floats, may: Bools, size: Floats) -> Floats:
-    """How many of the agents that it may use each user wants: of its largest part, (U,)."""
+    """How many of its eligible agents each user wants, by its largest resource, (U,)."""
     mean = may @ size / np.maximum(may.sum(axis=1, keepdims=True), 1)
     part = np.divide(wants, mean, out=np.zeros(wants.shape), where=mean > 0)
     return part.max(axis=1)

@@ -1,8 +1,8 @@
 """Candidates compared with the policy in force, day by day and seed by seed.
 
-Whatever is compared is played under both with the same day and the same seed, so that what the day
-itself does to both is left out. Where three days or more are given, each day is one observation
-(the mean over its seeds); else each pair of a day and a seed is.
+Each run is paired with a run of the policy in force on the same day with the same seed, so that the
+day's own effect cancels out. With three days or more, each day is one observation (the mean over
+its seeds); otherwise each pair of a day and a seed is.
 """
 
 from collections import defaultdict
@@ -18,14 +18,14 @@ from allocator.lab.advise.playing import Run
 from allocator.lab.reports.run_report import Interval, interval
 
 CLOSE = 0.02
-"""A difference of less than this part counts as none."""
+"""A difference of less than this fraction counts as none."""
 
 DAYS_ENOUGH = 3
-"""From so many days on, days are the observations."""
+"""From this many days on, days are the observations."""
 
 
 class Verdict(StrEnum):
-    """What a difference is."""
+    """Classes of differences."""
 
     LESS = "less"
     MORE = "more"
@@ -36,9 +36,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a figure differs from that under the policy in force.
+    """The difference of a figure from that under the policy in force.
 
-    by: the difference, as a part of the figure (0.1: a tenth more), or in the figure's own unit.
+    by: as a fraction of the figure (0.1: a tenth more), or in the figure's own unit.
     """
 
     by: Interval
@@ -55,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class RoleChanges:
-    """What changes for a role: waiting, stay, and what it lacks of its fair share (in parts of it).
+    """Changes for a role: wait, stay, and shortfall (as a fraction of its fair share).
 
     before, after: means under the policy in force, and under the candidate.
     """
@@ -69,13 +69,13 @@ class RoleChanges:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A candidate beside the policy in force.
+    """A candidate compared with the policy in force.
 
     runs: how often it was played.
-    stays: what `stay` is made of: a difference for each observation.
-    stay, wait: over all roles, in parts.
-    packed: in points of 1.
-    never_began_before, never_began: tasks that did not end, of all runs compared.
+    stays: the observations behind `stay`.
+    stay, wait: over all roles, as fractions.
+    packed: as a difference of fractions.
+    never_began_before, never_began: tasks that never started, over all runs compared.
     """
 
     name: str
@@ -105,7 +105,7 @@ Measure = Callable[[Run], float]
 
 
 def judge(differences: Sequence[float]) -> Change:
-    """Say what differences are: one for each observation."""
+    """Classify differences, one for each observation."""
     there = [each for each in differences if not np.isnan(each)]
     by = interval(there)
     if not there or all(abs(each) < 1e-9 for each in there):
@@ -113,7 +113,7 @@ def judge(differences: Sequence[float]) -> Change:
     if len(there) == 1:
         return Change(by, Verdict.ONCE)
     if by.low <= 0 <= by.high:
-        # An interval that holds nothing but little differences says that there is none.
+        # An interval of small differences around zero shows that there is none.
         small = max(abs(by.low), abs(by.high)) < CLOSE
         return Change(by, Verdict.SAME if small else Verdict.NOISE)
     if abs(by.mean) < CLOSE:
@@ -122,10 +122,10 @@ def judge(differences: Sequence[float]) -> Change:
 
 
 def compare(runs: Sequence[Run], before: Sequence[Run]) -> Comparison:
-    """Compare runs of a candidate with those of the policy in force; each has its pair."""
+    """Compare runs of a candidate with the paired runs of the policy in force."""
     base = {(run.day, run.seed): run for run in before}
     pairs = [(run, base[run.day, run.seed]) for run in runs if (run.day, run.seed) in base]
-    assert pairs, "a candidate was played where the policy in force was not"
+    assert pairs, "the candidate has no run on a day and seed of the policy in force"
     afters, befores = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     stay, wait = attrgetter("figures.stay_s"), attrgetter("figures.wait_s")
     names = sorted({role for run, _ in pairs for role in run.figures.roles})
@@ -148,7 +148,7 @@ def compare(runs: Sequence[Run], before: Sequence[Run]) -> Comparison:
 
 
 def relative(measure: Measure, floor: float = 0.0) -> Callable[[Run, Run], float]:
-    """Difference of two times as a part of the second; `floor` s are added to both before."""
+    """Relative difference of two times, each increased by `floor` seconds first."""
 
     def part(one: Run, other: Run) -> float:
         return (measure(one) + floor) / max(measure(other) + floor, 1e-9) - 1
@@ -185,7 +185,7 @@ def _mean(runs: Sequence[Run], measure: Measure) -> float:
 def _by_day(
     pairs: Sequence[tuple[Run, Run]], difference: Callable[[Run, Run], float]
 ) -> list[float]:
-    """The observations: of each day, or of each pair where days are few."""
+    """The observations: one for each day, or for each pair if there are few days."""
     days: defaultdict[int, list[float]] = defaultdict(list)
     for one, other in pairs:
         days[one.day].append(difference(one, other))

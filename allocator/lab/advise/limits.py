@@ -1,7 +1,7 @@
-"""Which quotas and weights are never reached, and which are in the way; from what was recorded.
+"""Quotas and weights of a recorded day: those never reached, and those in the way.
 
-The cluster counts as one pool here: where free amounts lie scattered over agents, less is possible
-than is said.
+The cluster counts as one pool here. If free resources are scattered over agents, less is possible
+than this says.
 """
 
 from collections import defaultdict
@@ -24,19 +24,19 @@ from allocator.lab.master.ledger import Quota
 from allocator.lab.workloads.recorded_day import Day
 
 NEAR = 0.95
-"""Whoever uses this part of an amount has reached it."""
+"""A role that uses this fraction of an amount has reached it."""
 
 OFTEN = 0.1
-"""What stands in the way for a smaller part of the time is not worth a word."""
+"""What is in the way for a smaller fraction of the time is not reported."""
 
 ALWAYS = 0.9
 
 ROOM = 1.1
-"""An amount that is advised is so much more than was ever used."""
+"""An advised amount exceeds the maximum use by this factor."""
 
 
 class Sort(StrEnum):
-    """What is looked at."""
+    """The kind of a bound."""
 
     GUARANTEE = "guarantee"
     LIMIT = "limit"
@@ -44,7 +44,7 @@ class Sort(StrEnum):
 
 
 class Finding(StrEnum):
-    """What is wrong with it."""
+    """The finding about a bound."""
 
     NEVER = "never reached"
     SOMETIMES = "sometimes in the way"
@@ -55,15 +55,15 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A quota's amount of a resource, or a weight, and what became of it.
+    """An amount of a quota, or a weight, and the finding about it.
 
-    resource: empty of a weight.
-    amount: thousandths; of a weight as it is.
-    peak: thousandths; the most that the role used.
-    in_way: for what part of the time in which somebody waited for it, it stood in the way: of the
-        role itself (limit), of others (guarantee). Of a weight: for what part of the recorded time
+    resource: empty for a weight.
+    amount: thousandths; a weight as it is.
+    peak: thousandths; the maximum that the role used.
+    in_way: fraction of the waiting time during which it prevented allocations: to the role itself
+        (limit), or to others (guarantee). For a weight: fraction of the recorded time during which
         the role and others waited.
-    better: thousandths; what would do; None: as it is.
+    better: thousandths; what would suffice; None: no change.
     """
 
     sort: Sort
@@ -77,13 +77,13 @@ class Bound:
 
     @property
     def blocks(self) -> bool:
-        """Whether somebody waits for it."""
+        """Whether it makes tasks wait."""
         return self.finding in {Finding.SOMETIMES, Finding.ALWAYS}
 
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """A day at its moments: what the cluster had and what was free, (S, R); its tasks."""
+    """A day at its sampled moments: total and free amounts of the cluster, (S, R); its tasks."""
 
     day: Day
     table: TaskTable
@@ -92,7 +92,7 @@ class _Looked:
     free: Floats
 
     def inside(self, role: str) -> Bools:
-        """Which tasks are a role's, or of one below it."""
+        """Which tasks belong to a role or its descendants."""
         mine = [path == role or path.startswith(role + "/") for path in self.table.roles]
         return np.array(mine, bool)[self.table.role]
 
@@ -102,7 +102,7 @@ class _Looked:
         return amounts_at(table.need[mask], table.start[mask], table.end[mask], self.at_ms)
 
     def waiting(self, mask: Bools) -> tuple[Bools, Floats]:
-        """When some of the tasks wait, (S,), and what one of these needs on average, (S, R)."""
+        """When some of the tasks wait, (S,), and their mean need, (S, R)."""
         t = self.table
         begin, end = t.wanted[mask], t.start[mask]
         count = count_at(begin, end, self.at_ms)
@@ -111,7 +111,7 @@ class _Looked:
 
 
 def bounds_of(days: Sequence[Day]) -> list[Bound]:
-    """Look at all quotas and weights that were in force at the end of each day."""
+    """Examine all quotas and weights in force at the end of each day."""
     found: dict[tuple[Sort, str, str], list[Bound]] = {}
     for day in days:
         for bound in _of_day(_look(day)):
@@ -126,9 +126,9 @@ def quotas_of(day: Day) -> dict[str, Quota]:
 
 
 def cut_down(day: Day, bounds: Sequence[Bound]) -> dict[str, Quota]:
-    """The quotas of a day that would be others, if guarantees were no more in the way.
+    """The quotas of a day that change if guarantees in the way are reduced.
 
-    What is kept back and troubles nobody may be there for a worse day, and stays.
+    Unused guarantees that make no task wait are kept, as a worse day may need them.
     """
     better = {
         (bound.role, bound.resource): bound.better
@@ -158,7 +158,7 @@ def _of_day(look: _Looked) -> Iterator[Bound]:
     quotas = quotas_of(look.day)
     for role, quota in quotas.items():
         yield from _guarantees(look, role, quota.guarantees)
-    # Quotas have limits, and operators of the sidecar have theirs; the lower one counts.
+    # Quotas have limits, and so have the sidecar's settings; the lower one applies.
     settings = look.day.settings
     limits: defaultdict[str, dict[str, int]] = defaultdict(dict)
     both = [(role, quota.limits) for role, quota in quotas.items()]
@@ -176,7 +176,7 @@ def _of_day(look: _Looked) -> Iterator[Bound]:
 
 
 def _guarantees(look: _Looked, role: str, amounts: Mapping[str, int]) -> Iterator[Bound]:
-    """Find whether what is kept back for a role is ever used, and whether others wait for it."""
+    """Check whether a role uses its guarantees, and whether others wait because of them."""
     mine = look.inside(role)
     used, (others_wait, need) = look.used(mine), look.waiting(~mine)
     for name, amount in amounts.items():
@@ -186,7 +186,7 @@ def _guarantees(look: _Looked, role: str, amounts: Mapping[str, int]) -> Iterato
         peak, own = _peak(look, mine, column), used[:, column]
         kept = np.maximum(amount - own, 0.0)
         wanted = others_wait & (need[:, column] > 0)
-        # What is free would hold such a task, and what is not kept back of it would not.
+        # A task would fit into what is free, but not if the unused guarantee is kept free.
         free, one = look.free[:, column], need[:, column]
         in_way = _part(wanted & (free >= one) & (free - kept < one), wanted)
         finding, better = Finding.USEFUL, None
@@ -197,7 +197,7 @@ def _guarantees(look: _Looked, role: str, amounts: Mapping[str, int]) -> Iterato
 
 
 def _limits(look: _Looked, role: str, amounts: Mapping[str, int]) -> Iterator[Bound]:
-    """Find whether a limit is ever met, and whether it keeps what is free from its role."""
+    """Check whether a limit is ever reached, and whether it withholds free resources."""
     mine = look.inside(role)
     used, (waits, need) = look.used(mine), look.waiting(mine)
     for name, amount in amounts.items():
@@ -217,7 +217,7 @@ def _limits(look: _Looked, role: str, amounts: Mapping[str, int]) -> Iterator[Bo
 
 
 def _weight(look: _Looked, role: str, weight: float) -> Bound:
-    """A weight says something only while its role and others want more than they have."""
+    """Check a weight, which only matters while its role and others want more than they have."""
     mine = look.inside(role)
     (waits, _), (others, _) = look.waiting(mine), look.waiting(~mine)
     both = float((waits & others).mean())
@@ -226,7 +226,7 @@ def _weight(look: _Looked, role: str, weight: float) -> Bound:
 
 
 def _peak(look: _Looked, mask: Bools, column: int) -> float:
-    """The most of a resource that some tasks ever used at a time."""
+    """The maximum of a resource that some tasks used at a time."""
     table = look.table
     times = np.unique(table.start[mask])
     times = times[np.isfinite(times)]
@@ -250,12 +250,12 @@ def _part(some: Bools, of: Bools) -> float:
 
 
 def _together(days: Sequence[Bound]) -> Bound:
-    """The same bound over several days."""
+    """Merge the findings about a bound over several days."""
     last = days[-1]
     peak, in_way = max(each.peak for each in days), float(np.mean([each.in_way for each in days]))
     finding = last.finding
     if len({each.finding for each in days}) > 1:
-        # Where days differ, it is of use on one of them, or in the way now and then.
+        # If days differ, it is useful on one of them, or sometimes in the way.
         finding = _often(in_way) if in_way >= OFTEN else Finding.USEFUL
     better = last.better
     if better is not None:

@@ -1,8 +1,8 @@
-"""What a day was like: who waited how long, who had what part of the cluster, how full it was.
+"""Figures of a day: waiting times, shares of the cluster, utilisation.
 
-The fair share of a role is what weighted max-min fairness of dominant shares gives it, among those
-who want something at that moment, and no more than it wants. The cluster counts as one pool for
-that: constraints and the sizes of agents do not, so that all policies have the same yardstick.
+The fair share of a role is that of weighted max-min fairness of dominant shares among the roles
+that want something at that moment, up to what it wants. For this the cluster counts as one pool:
+constraints and sizes of agents are ignored, so that all policies are measured alike.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from allocator.lab.workloads.recorded_day import Day, Ran
 from allocator.solvers.fluid import water_filling
 
 SAMPLES = 240
-"""So many moments of a day are looked at."""
+"""Number of moments sampled in a day."""
 
 NEVER = float("inf")
 
@@ -28,7 +28,7 @@ class TaskTable:
     roles, who: names by number; `who` are ids of frameworks with their roles.
     role, of (T,): numbers.
     need (T, R), thousandths.
-    wanted, start, end (T,): infinite where that did not happen.
+    wanted, start, end (T,): infinite if it did not happen.
     """
 
     roles: tuple[str, ...]
@@ -71,9 +71,10 @@ def table_of(ran: Sequence[Ran], kinds: Sequence[str], begin_ms: int = 0) -> Tas
 
 
 def amounts_at(need: Floats, begin: Floats, end: Floats, at_ms: Floats) -> Floats:
-    """What tasks take together at some moments, from their beginning to their end.
+    """Total amount of the tasks active at some moments, from their begin to their end.
 
     need (T, R); begin, end (T,); at_ms (S,).
+
     Returns (S, R).
     """
     total = np.zeros((len(at_ms), need.shape[1]))
@@ -85,18 +86,18 @@ def amounts_at(need: Floats, begin: Floats, end: Floats, at_ms: Floats) -> Float
 
 
 def count_at(begin: Floats, end: Floats, at_ms: Floats) -> Floats:
-    """How many tasks are between their beginning and their end at some moments, (S,)."""
+    """Number of tasks between begin and end at some moments, (S,)."""
     return amounts_at(np.ones((len(begin), 1)), begin, end, at_ms)[:, 0]
 
 
 def moments(span_ms: int) -> Floats:
-    """When a day is looked at, (S,)."""
+    """The moments at which a day is sampled, (S,)."""
     middle: Floats = (np.arange(SAMPLES, dtype=np.float64) + 0.5) * (span_ms / SAMPLES)
     return middle
 
 
 def agents_of(day: Day) -> tuple[Floats, Floats, Floats]:
-    """Make columns of the agents: what each has, (A, R), and when it came and left, (A,) ms."""
+    """Make columns of the agents: capacity, (A, R), and times of arrival and departure, (A,) ms."""
     agents = day.agents.values()
     size = np.array([[a.capacity.get(k, 0) for k in day.kinds] for a in agents], float)
     came = [agent.came_ms - day.begin_ms for agent in agents]
@@ -105,13 +106,13 @@ def agents_of(day: Day) -> tuple[Floats, Floats, Floats]:
 
 
 def capacity_at(day: Day, at_ms: Floats) -> Floats:
-    """What the cluster had, (S, R)."""
+    """The cluster's capacity, (S, R)."""
     size, came, left = agents_of(day)
     return amounts_at(size, np.maximum(came, 0), left, at_ms)
 
 
 def weights_of(day: Day, roles: Sequence[str]) -> Floats:
-    """The weights of roles, those of the roles above them included, as they were at the end."""
+    """The final weights of roles, multiplied by those of their ancestors."""
     weight: dict[str, float] = {}
     for _, change in day.weights:
         weight |= change
@@ -122,8 +123,9 @@ def weights_of(day: Day, roles: Sequence[str]) -> Floats:
 def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:
     """The fair dominant share of each role, if the cluster were one pool.
 
-    wants (n, R): what each would use at most.
+    wants (n, R): maximum that each would use.
     total (R,); weight (n,).
+
     Returns (n,).
 
     Examples
@@ -139,8 +141,7 @@ def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:
     shares = np.zeros(len(wants))
     some = np.flatnonzero(largest > 0)
     if len(some):
-        # Nobody has more than all that it wants: that is a resource of its own, of which there
-        # is one.
+        # Represent the limit of what each wants as a further resource, of which there is one.
         need = np.hstack([part[some], np.eye(len(some))])
         rate = weight[some] / largest[some]
         pool = np.concatenate([(total > 0).astype(float), np.ones(len(some))])
@@ -150,13 +151,13 @@ def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class RoleFigures:
-    """What a day was like for a role.
+    """Figures of a role.
 
-    tasks, never_began: how many it wanted, and how many of these had not begun at last.
-    wait_s: from when a task was wanted to when it began.
-    stay_s: to when it ended.
-    share, fair: mean dominant share that it had, and its fair one, while it wanted something.
-    short: what part of its fair share it did not have.
+    tasks, never_began: number of its tasks, and how many of them never started.
+    wait_s: from when a task was wanted to its start.
+    stay_s: to its end.
+    share, fair: its mean dominant share, and its fair share, while it wanted something.
+    short: the fraction of its fair share that it lacked.
     """
 
     tasks: float
@@ -170,14 +171,14 @@ class RoleFigures:
 
 @dataclass(frozen=True, slots=True)
 class DayFigures:
-    """What a day was like.
+    """Figures of a day.
 
     stay_s: of a role's tasks, from when they were wanted to their ends; the geometric mean over the
         roles, so that each role counts alike.
-    last_s: the last task ended so long after the day began.
-    packed: what part of its fullest resource the cluster used while something waited; NaN: nothing
-        ever did.
-    used: part of each resource, mean over the recorded time.
+    last_s: end of the last task, from the beginning of the day.
+    packed: used fraction of the fullest resource of the cluster while tasks waited; NaN: none ever
+        did.
+    used: used fraction of each resource, mean over the recorded time.
     """
 
     roles: Mapping[str, RoleFigures]
@@ -192,9 +193,9 @@ class DayFigures:
 
 
 def measure(day: Day, table: TaskTable, end_ms: float) -> DayFigures:
-    """Say what a day was like.
+    """Compute the figures of a day.
 
-    end_ms: when it was over; what had not begun by then waited until then.
+    end_ms: its end; tasks that have not started count as waiting until then.
     """
     span_ms = max(day.end_ms - day.begin_ms, 1)
     at_ms = moments(span_ms)
@@ -229,7 +230,7 @@ def measure(day: Day, table: TaskTable, end_ms: float) -> DayFigures:
 
 
 def _by(times: Floats, end_ms: float) -> Floats:
-    """Times; the end where something did not happen."""
+    """Replace the times of events that did not happen by the end."""
     return np.where(np.isinf(times), end_ms, times)
 
 

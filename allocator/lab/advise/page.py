@@ -1,4 +1,4 @@
-"""Advice as a page: one HTML file that needs nothing else."""
+"""Advice as a self-contained HTML page."""
 
 from io import StringIO
 from pathlib import Path
@@ -15,7 +15,7 @@ from allocator.lab.reports.plots import SETTINGS, line_of
 from allocator.plain import printable
 
 SHOWN = 16
-"""So many candidates are drawn, the best ones."""
+"""Number of candidates drawn, the best ones."""
 
 
 def write(path: Path, report: Report) -> None:
@@ -39,7 +39,7 @@ def write(path: Path, report: Report) -> None:
 
 
 def _clean(value: object) -> object:
-    """No control character of a framework's name gets into the page."""
+    """Remove control characters of a framework's name."""
     if type(value) is str:
         return printable(value, also="\n")
     return value
@@ -64,7 +64,7 @@ def picture(compared: tuple[Comparison, ...]) -> str:
                 markerfacecolor=colour if known else "white",
             )
         axes.axvline(0, color="black", linewidth=0.8)
-        # Between two dollars stands a formula, and one that is none cannot be drawn.
+        # Escape dollars, which would enclose a formula.
         axes.set_yticks(range(len(shown)), [each.name.replace("$", r"\$") for each in shown])
         axes.set_xlabel("tasks done earlier (left) or later (right), %")
         out = StringIO()

@@ -1,4 +1,4 @@
-"""What is tried, and one of it on one day: played on the emulated master, and measured."""
+"""The candidates, and one of them played on one day of the emulated master and measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,12 +16,12 @@ from allocator.lab.workloads.play import play
 from allocator.lab.workloads.recorded_day import Day
 from allocator.policies import MODES, POLICIES
 
-# What is tried: every policy of the registry, both modes, and a few settings of the best.
+# Candidates: every policy of the registry, both modes, and some settings of the best.
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A policy with its settings, and quotas in place of those that were recorded.
+    """A policy with its settings, and quotas that replace recorded ones.
 
     quotas: by role.
     """
@@ -31,12 +31,12 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """In words; two that differ have different ones."""
+        """A unique description."""
         return " ".join([in_words(self.spec), *(f"quota of {role}" for role in self.quotas)])
 
 
 def in_words(spec: PolicySpec) -> str:
-    """Say which policy it is.
+    """Describe a policy.
 
     >>> in_words(PolicySpec("choosy", "best_fit", parameters={"unit": "tasks"}))
     'choosy oblivious best_fit unit=tasks'
@@ -48,7 +48,7 @@ def in_words(spec: PolicySpec) -> str:
 
 
 def plain(spec: PolicySpec) -> PolicySpec:
-    """The same without what is the default anyway."""
+    """The same without settings that equal the defaults."""
     entry = POLICIES[spec.name]
     selection = "" if spec.selection in entry.selections[:1] else spec.selection
     chosen = spec.parameters.items()
@@ -70,7 +70,7 @@ def every_policy(now: PolicySpec) -> list[PolicySpec]:
 
 
 def settings_of(spec: PolicySpec) -> Iterator[PolicySpec]:
-    """Give the same policy with one other setting: each selection, each value of a parameter."""
+    """Yield the policy with one other setting: each selection, each value of a parameter."""
     entry = POLICIES[spec.name]
     for selection in entry.selections[1:]:
         yield replace(spec, selection=selection)
@@ -80,7 +80,7 @@ def settings_of(spec: PolicySpec) -> Iterator[PolicySpec]:
 
 
 def more_of(best: Sequence[PolicySpec], tried: Sequence[PolicySpec]) -> list[PolicySpec]:
-    """List the settings of the best that were not tried yet."""
+    """List the settings of the best policies that were not tried yet."""
     found: list[PolicySpec] = []
     for spec in best:
         found += [each for each in settings_of(spec) if each not in tried and each not in found]
@@ -88,7 +88,7 @@ def more_of(best: Sequence[PolicySpec], tried: Sequence[PolicySpec]) -> list[Pol
 
 
 def changes(spec: PolicySpec, now: PolicySpec) -> int:
-    """Count what an operator has to change."""
+    """Count the settings that an operator has to change."""
     return sum(
         (
             spec.name != now.name,
@@ -104,15 +104,15 @@ def changes(spec: PolicySpec, now: PolicySpec) -> int:
 # One candidate on one day.
 
 SHAKE = 0.01
-"""A seed other than 0 has each framework come earlier or later, by this part of the day at most."""
+"""A seed other than 0 shifts each framework's arrival by at most this fraction of the day."""
 
 TAIL, TAIL_MS = 0.25, 300_000
-"""What waits at the end is played on for this part of the day, or so long, if that is longer."""
+"""Waiting tasks are played beyond the end for this fraction of the day, and at least this long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is played: a candidate, on which of the days, with which seed."""
+    """What to play: a candidate, on which of the days, with which seed."""
 
     candidate: Candidate
     day: int
@@ -121,11 +121,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of it.
+    """The result of a cell.
 
-    offers, declines, decisions, cycles: how many there were.
-    busy_s: how long the allocator took for all of them, in real time.
-    span_s: how long was played, in time of the day.
+    offers, declines, decisions, cycles: their numbers.
+    busy_s: total time that the allocator took, in real time.
+    span_s: the time played, in time of the day.
     """
 
     name: str
@@ -141,12 +141,12 @@ class Run:
 
     @property
     def decisions_per_s(self) -> float:
-        """How many decisions it makes in a second of work."""
+        """Decisions per second of the allocator's work."""
         return self.decisions / max(self.busy_s, 1e-9)
 
     @property
     def load(self) -> float:
-        """What part of the recorded time the allocator would be at work."""
+        """Fraction of the recorded time that the allocator would be at work."""
         return self.busy_s / max(self.span_s, 1e-9)
 
 
@@ -164,9 +164,9 @@ def play_cell(days: Sequence[Day], cell: Cell) -> Run:
         to_end=False,
         options=day.options,
         until_ms=until_ms,
-        # Nobody asks for what roles hold over time: `measure` finds it in the tasks.
+        # No samples are needed: `measure` derives shares from the tasks.
         sample_ms=until_ms,
-        # What has begun ends when it ends, under any policy.
+        # Tasks that have started end at a known time under any policy.
         enough=lambda now_ms: now_ms >= span_ms and not scenario.waits(now_ms),
     )
     now_ms = played.master.event_heap.now_ms
@@ -187,7 +187,7 @@ def play_cell(days: Sequence[Day], cell: Cell) -> Run:
 
 
 def _busy_s(latency_s: Sequence[float]) -> float:
-    """How long cycles took together; the few slowest, which compile or are held up, count less."""
+    """Total time of the cycles; the slowest, which compile or are delayed, are capped."""
     each = np.array(latency_s or [0.0])
     return float(np.minimum(each, np.percentile(each, 99)).sum())
 
@@ -205,11 +205,11 @@ def with_quotas(day: Day, quotas: Mapping[str, Quota]) -> Day:
 
 
 def shaken(day: Day, seed: int) -> Day:
-    """The same day, in which each framework came a little earlier or later; 0: as it was.
+    """The same day with each framework's arrival shifted a little; 0: unchanged.
 
-    What changes with that is chance, and no merit of a policy. All tasks of a framework are moved
-    alike, and all candidates have the same seeds. What ran when the day began stays where it is,
-    and nothing else gets before it.
+    What changes with these shifts is chance, not merit of a policy. All tasks of a framework are
+    shifted alike, and all candidates have the same seeds. Tasks running at the beginning of the
+    day are not shifted, and no other task gets ahead of them.
     """
     if seed == 0:
         return day

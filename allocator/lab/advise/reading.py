@@ -1,4 +1,4 @@
-"""Journals as recorded days, and the part of a day that is played: that in which most waits."""
+"""Journals as recorded days, and the part of a day to play: the one with most waiting tasks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,20 +12,20 @@ from allocator.lab.workloads.recorded_day import Day, DayAgent, DayRecorder, Ran
 from allocator.wire.journal.framing import JournalError, Torn, read_records
 from allocator.wire.journal.replay import Replay
 
-# The part of a day that is played: that in which most waits, for there policies differ.
+# The part of a day to play: the one with most waiting tasks, where policies differ.
 
 STEP_MS = 60_000
 """Parts begin at whole minutes of the day."""
 
 SETTLE_MS = 10_000
-"""What waited when a part begins is wanted so much later: first comes what ran already."""
+"""Delay for tasks that waited at the beginning of a part: running tasks come first."""
 
 WAITS_MS = 1_000
-"""Whoever waits less than a cycle does not wait."""
+"""A task that starts sooner, within a cycle, does not count as waiting."""
 
 
 def busiest(day: Day, hours: float) -> Day:
-    """Cut a day down to so many hours, those in which most tasks wait; most run, where none does.
+    """Cut a day down to the hours in which most tasks wait, or most run if none waits.
 
     hours: 0: the whole day.
     """
@@ -35,11 +35,11 @@ def busiest(day: Day, hours: float) -> Day:
         return day
     table = table_of(day.ran, day.kinds, day.begin_ms)
     at_ms = np.arange(0, span_ms, STEP_MS, dtype=np.float64)
-    # Each minute counts in which they run, or wait, for a moment.
+    # A task counts in each minute during which it runs, or waits, at some time.
     runs = count_at(table.start - STEP_MS + 1, table.end, at_ms)
     late = table.rows(table.start - table.wanted >= WAITS_MS)
     waits = count_at(late.wanted - STEP_MS + 1, late.start, at_ms)
-    # Those that run decide only where as many wait.
+    # Running tasks only break ties between equal numbers of waiting ones.
     weight = waits + runs / (runs.sum() + 1)
     steps = max(length_ms // STEP_MS, 1)
     sums = np.cumsum(np.concatenate([[0.0], weight]))
@@ -51,8 +51,8 @@ def busiest(day: Day, hours: float) -> Day:
 def cut(day: Day, begin_ms: int, end_ms: int) -> Day:
     """The part of a day from one moment to another.
 
-    What ran at the beginning is wanted then, for as long as it still ran. What waited is wanted a
-    little later, so that it takes nobody's place; that it waited before does not count.
+    Tasks running at its beginning are wanted then, for their remaining time. Tasks waiting then
+    are wanted a little later, so that they do not get ahead; their earlier wait is not counted.
     """
     agents = {
         name: _agent(agent, begin_ms, end_ms)
@@ -98,15 +98,15 @@ def _task(task: Ran, begin_ms: int) -> Ran:
 
 
 class NoDayError(ValueError):
-    """A journal of which no day can be made: which, why, and the mend."""
+    """A journal without a day to play; the message says which, why, and the remedy."""
 
 
 @dataclass(slots=True)
 class ReadDay:
-    """A day, and what is to be known of how it was read.
+    """A day, and notes about its journal.
 
     name: of the journal.
-    day: all of it; `played`: the part that is played.
+    day: all of it; `played`: the part to play.
     remarks: what was cut off or damaged.
     """
 
@@ -122,10 +122,10 @@ def read_day(
     hours: float = 0.0,
     watch: Callable[[int], None] = lambda _records: None,
 ) -> ReadDay:
-    """Read the files of one journal, the older first.
+    """Read the files of one journal, older ones first.
 
-    hours: how much of it is to be played, see `busiest`.
-    watch: told how many records were read.
+    hours: how much of it to play, see `busiest`.
+    watch: called with the number of records read so far.
     Raises NoDayError.
     """
     recorder = DayRecorder()
@@ -141,10 +141,10 @@ def read_day(
 
 
 def _read(path: Path, player: Replay, remarks: list[str], watch: Callable[[int], None]) -> None:
-    """Replay a file, as far as it goes."""
+    """Replay a file as far as possible."""
 
     def cut_off(torn: Torn) -> None:
-        remarks.append(f"{path.name} is cut off at byte {torn.position}; what is before it counts")
+        remarks.append(f"{path.name} is cut off at byte {torn.position}; the part before is used")
 
     try:
         with path.open("rb") as file:
@@ -153,15 +153,15 @@ def _read(path: Path, player: Replay, remarks: list[str], watch: Callable[[int],
                 watch(player.found.records)
     except (OSError, JournalError, MemoryError) as error:
         told = str(error) or "it does not fit into memory"
-        remarks.append(f"{path.name} is passed over from here on: {told}")
+        remarks.append(f"{path.name} is ignored after an error: {told}")
 
 
 def _why(day: Day, player: Replay) -> str:
-    """Why nothing can be played of what was read."""
+    """Say why there is nothing to play."""
     if not player.found.records:
-        return "no event is recorded in it; give a journal that a sidecar wrote while it served"
+        return "no event is recorded; give a journal that a sidecar wrote while it served a master"
     if not day.frameworks:
-        return "no framework ever registered in it; give a journal of a day on which some did"
+        return "no framework registered in it; give a journal of a day with frameworks"
     count = len(day.frameworks)
     who = "framework" if count == 1 else "frameworks"
     return f"no task was launched in it, by {count} {who}; give a journal of a day with tasks"

@@ -1,8 +1,8 @@
 """What to do, and why: a pure function of the figures.
 
-A change is advised only where tasks are done clearly earlier over all roles, and nobody pays for
-it who had no more than its fair share. Of candidates that are equally good, that one is advised of
-which an operator has to change least. Else the advice is to keep what there is.
+A change is advised only if tasks are clearly done earlier over all roles, and not at the expense of
+a role that had no more than its fair share. Of equally good candidates the one with the fewest
+changed settings is advised. Otherwise the advice is to keep the policy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,20 +17,20 @@ from allocator.lab.advise.limits import Bound, Finding, Sort
 from allocator.lab.advise.playing import changes, in_words
 
 WORTH = 0.05
-"""Tasks must be done earlier by this part, over all roles, for a change to be worth the trouble."""
+"""Minimum gain that makes a change worth the trouble: tasks done earlier, as a fraction."""
 
 WORTH_S = 1.0
-"""And by so much."""
+"""The same in seconds; both must be reached."""
 
 POINTS = 0.02
-"""A role that lacks so much more of its fair share than before pays for the others."""
+"""A role whose shortfall grows by more than this fraction of its fair share is harmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
     """What to do.
 
-    spec: the policy to put in force; None: keep the one that is.
+    spec: the policy to put in force; None: keep the current one.
     headline: in one sentence.
     reasons: why, and what speaks against it.
     also: what else to do: quotas, constraints.
@@ -43,7 +43,7 @@ class Advice:
 
     @property
     def keeps(self) -> bool:
-        """Whether there is nothing at all to do."""
+        """Whether there is nothing to do."""
         return self.spec is None and not self.also
 
 
@@ -55,10 +55,10 @@ def recommend(
     bottlenecks: Sequence[Bottleneck],
     quotas: Comparison | None = None,
 ) -> Advice:
-    """Say what to do.
+    """Recommend a policy, and further changes.
 
     candidates: by the names in `compared`, those with the recorded quotas.
-    quotas: the policy in force with quotas as `bounds` would have them.
+    quotas: the policy in force with the quotas advised by `bounds`.
     """
     also = [*_quota_advice(bounds, quotas), *_bottleneck_advice(bottlenecks)]
     good = [each for each in compared if each.name in candidates and _is_better(each)]
@@ -67,7 +67,7 @@ def recommend(
     if not good:
         headline = f"Keep what you have: {in_words(now)}."
         if also:
-            headline = f"Keep the policy, {in_words(now)}, and change what is named below."
+            headline = f"Keep the policy, {in_words(now)}, and make the changes named below."
         return Advice(None, headline, tuple(_why_not(compared, harming)), tuple(also))
     best = min(good, key=lambda each: each.stay.by.mean)
     alike = [each for each in good if _as_good(each, best)]
@@ -83,7 +83,7 @@ def recommend(
 
 
 def _is_better(each: Comparison) -> bool:
-    """Whether tasks are done clearly earlier, all in all."""
+    """Whether tasks are clearly done earlier overall."""
     return (
         each.stay.verdict is Verdict.LESS
         and each.stay.by.mean <= -WORTH
@@ -93,7 +93,7 @@ def _is_better(each: Comparison) -> bool:
 
 
 def harmed(each: Comparison) -> list[str]:
-    """Find the roles that pay: done later, and further from their fair share than before."""
+    """Find the roles that are harmed: done later, and further from their fair share."""
     return [
         role
         for role, change in each.roles.items()
@@ -104,7 +104,7 @@ def harmed(each: Comparison) -> list[str]:
 
 
 def _as_good(each: Comparison, best: Comparison) -> bool:
-    """Whether two candidates, day by day and seed by seed, differ by chance or next to nothing."""
+    """Whether a candidate, paired by day and seed, is not significantly worse than the best."""
     between = judge([one - other for one, other in zip(each.stays, best.stays, strict=True)])
     return between.verdict is not Verdict.MORE
 
@@ -118,26 +118,26 @@ def _why(chosen: Comparison) -> list[str]:
     found = [text]
     if gains := chosen.gains():
         told = ", ".join(_gain(role, chosen) for role in gains[:5])
-        found.append(f"Who gains: {told}{_more(gains, 5)}.")
+        found.append(f"Roles that gain: {told}{_more(gains, 5)}.")
     loses = chosen.loses()
     if loses:
         told = ", ".join(_gain(role, chosen) for role in loses[:5])
         found.append(
-            f"Who loses: {told}{_more(loses, 5)}; none of them by more than {WORTH:.0%} while it"
-            " gets further from its fair share, too."
+            f"Roles that lose: {told}{_more(loses, 5)}; none by more than {WORTH:.0%} while also"
+            " moving further from its fair share."
         )
     else:
-        found.append("No role loses by more than chance would explain.")
+        found.append("No role loses by more than chance explains.")
     if unsure := [role for role, each in chosen.roles.items() if _may_lose(each.stay)]:
         found.append(
-            f"Not certain is what becomes of {few(unsure)}: too little was played to tell whether"
-            f" tasks are done more than {WORTH:.0%} later there. More days or --seeds would tell."
+            f"The effect on {few(unsure)} is uncertain: there were too few runs to tell whether its"
+            f" tasks are done more than {WORTH:.0%} later. Give more days or more --seeds."
         )
     return found
 
 
 def _may_lose(change: Change) -> bool:
-    """Whether a loss is likelier than not, and yet may be chance."""
+    """Whether a loss is likely but may be chance."""
     return change.verdict is Verdict.NOISE and change.by.mean > WORTH
 
 
@@ -155,24 +155,24 @@ def _others(chosen: Comparison, alike: Sequence[Comparison]) -> list[str]:
     if not others:
         return []
     text = f"As good, or different by chance only: {few(others)}."
-    return [f"{text} Of these, {chosen.name} changes least of what is set."]
+    return [f"{text} Of these, {chosen.name} changes the fewest settings."]
 
 
 def _why_not(compared: Sequence[Comparison], harming: Sequence[Comparison]) -> list[str]:
-    """Say why nothing is worth a change."""
+    """Explain why no change is worthwhile."""
     found = []
     if not any(each.wait_before_s >= WORTH_S for each in compared):
         waits = max((each.wait_before_s for each in compared), default=0.0)
-        found.append(f"Tasks wait {waits:.2f} s on average as it is: there is nothing to gain.")
+        found.append(f"Tasks now wait {waits:.2f} s on average: there is nothing to gain.")
     for each in harming[:3]:
         who = ", ".join(harmed(each))
         found.append(
-            f"{each.name} would have tasks done {percent(each.stay)} earlier, but at the cost of"
+            f"{each.name} would have tasks done {percent(each.stay)} earlier, but at the expense of"
             f" {who}, further from the fair share than now."
         )
     rest = [each for each in compared if each not in harming]
     for verdict, said in (
-        (Verdict.NOISE, "What differs under {} is noise: it may be none, or go either way."),
+        (Verdict.NOISE, "The differences under {} are noise: they may be zero or of either sign."),
         (Verdict.SAME, f"Under {{}} tasks are done within {CLOSE:.0%} of when they are now."),
         (Verdict.MORE, "Under {} tasks are done later."),
         (
@@ -186,27 +186,27 @@ def _why_not(compared: Sequence[Comparison], harming: Sequence[Comparison]) -> l
 
 
 def _quota_advice(bounds: Sequence[Bound], quotas: Comparison | None) -> list[str]:
-    """What to do about quotas: guarantees that keep others waiting, limits in the way."""
+    """Advice on quotas: guarantees that make others wait, limits in the way."""
     found = []
     for bound in bounds:
         if bound.sort is Sort.GUARANTEE and bound.blocks and bound.better is not None:
             found.append(
                 f"The guarantee of {amount(bound.amount, bound.resource)} for {bound.role} is too"
                 f" large: it never used more than {amount(bound.peak, bound.resource)}, and others"
-                f" waited for what was kept back in {bound.in_way:.0%} of the time in which they"
+                f" waited for the unused part in {bound.in_way:.0%} of the time in which they"
                 f" waited. {amount(bound.better, bound.resource)} would do."
             )
         elif bound.sort is Sort.LIMIT and bound.finding is Finding.ALWAYS:
             found.append(
                 f"The limit of {amount(bound.amount, bound.resource)} for {bound.role} is always in"
-                f" its way: in {bound.in_way:.0%} of the time in which it waited, what it waited"
-                " for was free. Raise it, if that is not what it is for."
+                f" the way: in {bound.in_way:.0%} of the time in which the role waited, the"
+                " resources were free. Raise it, unless that is its purpose."
             )
     if quotas is not None:
-        text = "With guarantees so cut down tasks are done no earlier, as far as was played."
+        text = "With these smaller guarantees tasks are not done earlier in the runs played."
         if quotas.stay.verdict is Verdict.LESS:
             text = (
-                f"With guarantees so cut down tasks are done {percent(quotas.stay)} earlier, over"
+                f"With these smaller guarantees tasks are done {percent(quotas.stay)} earlier, over"
                 f" all roles; they wait {quotas.wait_s:.1f} s instead of"
                 f" {quotas.wait_before_s:.1f} s."
             )
@@ -225,8 +225,8 @@ def _bottleneck_advice(bottlenecks: Sequence[Bottleneck]) -> list[str]:
             f"Constraints are a bottleneck: {who} (of {few(sorted(each.roles))}) may use no agents"
             f" but {agents}, {len(each.agents)} of {each.of}. In {each.part:.0%} of the time"
             f" {each.waiting:.0f} of their tasks waited there, on average, while {each.free:.0%} of"
-            " the other agents was free. Let their constraints allow more agents, or have more"
-            " agents of this sort; no policy helps."
+            " the other agents was free. Relax their constraints, or add agents of this kind; no"
+            " policy helps."
         )
     return found
 
@@ -236,12 +236,12 @@ def few(names: Sequence[str], shown: int = 4) -> str:
 
 
 def amount(thousandths: float, resource: str) -> str:
-    """Write an amount as Mesos does."""
+    """Write an amount in Mesos's form."""
     return f"{resource}:{thousandths / 1000:g}"
 
 
 def percent(change: Change) -> str:
-    """Write how large a difference is, with its interval, without its sign."""
+    """Write the magnitude of a difference, with its interval."""
     if np.isnan(change.by.half):
         return f"{abs(change.by.mean):.0%}"
     ends = sorted((abs(change.low), abs(change.high)))

@@ -1,4 +1,4 @@
-"""Advice in words: the same rows and sentences for the terminal and for the page; what to paste."""
+"""Advice in words: the same tables and sentences for terminal and page, and text to paste."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,29 +16,29 @@ from allocator.lab.advise.recommending import amount, few
 
 GUESSED = (
     (
-        "A task is what a framework gave back in one piece. It counts as wanted since its"
+        "A task is an amount that a framework released in one piece. It counts as wanted since its"
         " framework subscribed, revived, or last declined an offer that would have held it; it"
         " lasts as long as it did, wherever it runs."
     ),
     (
-        "No journal tells what a framework wanted and never ran, what it would have done with"
-        " other offers, or which of its tasks wait for others. A framework that is played launches"
-        " a task on the first offer that holds it, and declines others for as long as it mostly"
-        " did."
+        "The journal does not record what a framework wanted and never ran, what it would have done"
+        " with other offers, or which of its tasks depend on others. A played framework launches a"
+        " task on the first offer that holds it, and declines others with its most frequent"
+        " filter."
     ),
     (
-        "A framework that says what a task needs, and kept the whole of each offer that it took,"
-        " is played as one that keeps whole offers. Of one that never said it, what it took counts"
-        " as its task."
+        "A framework that states what a task needs, and took most of its offers whole, is played as"
+        " one that takes whole offers. If it never stated its demand, each amount that it took"
+        " counts as a task."
     ),
-    "What was reserved or revocable counts as nobody's in particular.",
+    "Reserved and revocable resources count as plain ones.",
     "Fair shares are those of weighted max-min fairness of dominant shares, in one pool.",
 )
-"""What a journal cannot tell, and what is taken for it."""
+"""Assumptions where the journal has no information."""
 
 
 class Table(NamedTuple):
-    """Heads (those that begin with > are numbers) and rows of texts."""
+    """A table of texts; heads that begin with > are of numeric columns."""
 
     title: str
     heads: list[str]
@@ -50,7 +50,7 @@ class Table(NamedTuple):
 
 
 def in_hundredths(change: Change, unit: str = "") -> str:
-    """A difference in percent, or in hundredths of the whole, with its interval, if it is any.
+    """A difference in percent, or in hundredths of the whole, with its interval.
 
     >>> from allocator.lab.reports.run_report import Interval
     >>> in_hundredths(Change(Interval(-0.2, 0.05), Verdict.LESS), " %")
@@ -70,7 +70,7 @@ def in_hundredths(change: Change, unit: str = "") -> str:
 
 
 def about(report: Report) -> list[str]:
-    """Say what was looked at, day by day, and what was wrong with it."""
+    """Describe the days that were read, and problems with their journals."""
     lines = []
     for read, was in zip(report.days, report.recorded, strict=True):
         day = read.day
@@ -84,15 +84,15 @@ def about(report: Report) -> list[str]:
         if day.unfinished:
             line += f", of which {day.unfinished} still ran at the end"
         if idle:
-            line += f"; {idle} frameworks ran nothing, so what they wanted is not known"
+            line += f"; {idle} frameworks ran nothing, so their needs are unknown"
         if read.played is not day:
             begin, end = (
                 (when - day.begin_ms) / 3_600_000
                 for when in (read.played.begin_ms, read.played.end_ms)
             )
             line += (
-                f". Played is where most waits: hours {begin:.1f} to {end:.1f}, {was.tasks} tasks;"
-                " what ran when that began runs on, and what waited begins to wait then"
+                f". The busiest part is played: hours {begin:.1f} to {end:.1f}, {was.tasks} tasks;"
+                " tasks running at its beginning run on, and waiting ones begin to wait then"
             )
         lines.append(line)
         lines += [f"{read.name}: {remark}" for remark in read.remarks]
@@ -100,7 +100,7 @@ def about(report: Report) -> list[str]:
 
 
 def model(report: Report) -> str:
-    """Say how far the model is from what was recorded."""
+    """Compare the model with the recorded day."""
     played = [run.figures for run in report.base if run.seed == 0]
     pairs = list(zip(report.recorded, played, strict=True))
     was = float(np.mean([recorded.wait_s for recorded, _ in pairs]))
@@ -112,7 +112,7 @@ def model(report: Report) -> str:
 
 
 def candidates(report: Report) -> Table:
-    """All candidates beside the policy in force, the best first."""
+    """All candidates and the policy in force, the best first."""
     heads = ["policy", ">tasks done", ">wait", ">mean wait s", ">95 % wait s", ">last ends s"]
     heads += [">fullest used %", ">fuller by", ">never began", ">decisions/s at most"]
     heads += [">at work %", ">runs"]
@@ -120,7 +120,7 @@ def candidates(report: Report) -> Table:
     rows = [_candidate(f"{in_words(report.now)} (in force)", None, base)]
     rows += [_candidate(each.name, each, report.runs[each.name]) for each in report.compared]
     if report.quotas is not None:
-        name = f"{in_words(report.now)}, guarantees cut down"
+        name = f"{in_words(report.now)}, smaller guarantees"
         rows.append(_candidate(name, report.quotas, report.runs[report.quotas.name]))
     return Table("Every policy that was played", heads, rows)
 
@@ -143,7 +143,7 @@ def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[
 
 def roles(report: Report, each: Comparison) -> Table:
     heads = ["role", ">tasks done", ">mean wait s", ">share %", ">fair share %"]
-    heads += [">lacks of it %", ">lacks more by"]
+    heads += [">shortfall %", ">shortfall change"]
     rows = []
     for role, change in each.roles.items():
         was, now = change.before, change.after
@@ -151,12 +151,12 @@ def roles(report: Report, each: Comparison) -> Table:
         cells += [f"{was.share * 100:.0f} -> {now.share * 100:.0f}", f"{was.fair * 100:.0f}"]
         cells.append(f"{was.short * 100:.0f} -> {now.short * 100:.0f}")
         rows.append([*cells, in_hundredths(change.short)])
-    title = f"Who gains and who loses: {in_words(report.now)} -> {each.name}"
+    title = f"Gains and losses: {in_words(report.now)} -> {each.name}"
     return Table(title, heads, rows)
 
 
 def told(report: Report) -> list[Comparison]:
-    """The candidates of which it is told who gains: the one that is advised, and the best."""
+    """The candidates that get a table of gains and losses: the advised one, and the best."""
     best = [each for each in report.compared if each.runs > 1][:3] or list(report.compared[:1])
     if report.advice.spec is None:
         return best
@@ -202,25 +202,25 @@ def cuts(found: Sequence[Bottleneck]) -> Table:
 
 
 def tables(report: Report) -> Iterator[Table]:
-    """All tables that have rows, in their order."""
+    """All tables that have rows, in order."""
     every = [candidates(report), *(roles(report, each) for each in told(report))]
     every += [bounds(report.bounds), cuts(report.bottlenecks)]
     yield from (table for table in every if table.rows)
 
 
 def sentences(report: Report) -> Iterator[tuple[str, list[str]]]:
-    """The advice: a title and its paragraphs, part by part."""
+    """The advice: titles with their paragraphs."""
     advice = report.advice
     yield advice.headline, list(advice.reasons)
     if advice.also:
         yield "Beside the policy", list(advice.also)
 
 
-# The configuration to paste, and the call for quotas.
+# The configuration to paste, and the call that sets quotas.
 
 
 def toml_of(spec: PolicySpec) -> str:
-    """Write a policy as the section of a configuration.
+    """Write a policy as a section of the configuration.
 
     >>> print(toml_of(PolicySpec("choosy", parameters={"unit": "tasks"})), end="")
     [policy]
@@ -242,14 +242,14 @@ def toml_of(spec: PolicySpec) -> str:
 
 
 def to_paste(report: Report) -> str:
-    """Write the policy to have in force: the one that is advised, or the one that is."""
+    """Write the configuration of the advised policy, or of the current one."""
     spec = report.advice.spec or report.now
-    note = "as it is" if report.advice.spec is None else "as advised"
+    note = "in force" if report.advice.spec is None else "as advised"
     return f"# The policy {note}: for config.toml, then SIGHUP.\n{toml_of(spec)}"
 
 
 def quota_calls(report: Report) -> str:
-    """Write the operators' call to the master with guarantees cut down; empty: none is advised."""
+    """Write the call to the master that reduces guarantees; empty: none is advised."""
     changed = cut_down(report.days[-1].day, report.bounds) if report.quotas is not None else {}
     if not changed:
         return ""
@@ -266,5 +266,5 @@ def quota_calls(report: Report) -> str:
 
 
 def _text(text: str) -> str:
-    # A basic string of TOML has the escapes of JSON.
+    # TOML basic strings have the escapes of JSON.
     return json.dumps(text)

@@ -153,7 +153,7 @@ class JobKind:
     stages: a stage needs earlier ones only.
     partitions: of its input.
     holders: number of computers that hold the input; 0: one for each partition, as far as there
-        are so many computers.
+        are enough computers.
     one_rack: all holders are in one rack.
     network_bound: as the paper classifies it.
     """

@@ -102,8 +102,8 @@ def _fits(demand: Ints, free: Ints) -> Bools:
 
 
 _REST = (
-    "The bound holds until some user's next task fits nowhere. DRF then goes on for the others, "
-    "whose smaller tasks still fit, so that nothing is left that somebody could use."
+    "The bound holds until some user's next task fits nowhere. DRF then continues with the "
+    "others, whose smaller tasks still fit, until no user can use what is left."
 )
 _FRAGMENTS = (
     "The other reading of the bound, each user against its own share in the fluid model, does not "
@@ -111,8 +111,9 @@ _FRAGMENTS = (
     "maximal task stays free, or goes to users of small tasks."
 )
 _AGENT_FIRST = (
-    "Selections that take the agent first, as Mesos does, give the rest of an agent to whoever "
-    "fits there, although the user of the least share could be served on another one."
+    "Selections that take the agent first, as Mesos does, give the rest of an agent to any user "
+    "whose task fits there, although the user with the least share could be served on another "
+    "agent."
 )
 
 ROWS = (

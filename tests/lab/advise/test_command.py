@@ -74,7 +74,7 @@ def test_what_is_printed_says_what_to_do_and_why(advised):
     lines = done.stdout.splitlines()
     assert lines[1].startswith(("Keep what you have", "Change the policy"))
     assert "drf characterised (in force)" in done.stdout
-    for part in ("To paste", "Who gains and who loses", "no journal can tell"):
+    for part in ("To paste", "Gains and losses", "no journal can tell"):
         assert part in done.stdout
     assert "playing" in done.stderr, "progress is told"
     assert "12 tasks" in done.stdout

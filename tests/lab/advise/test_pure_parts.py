@@ -350,7 +350,7 @@ def test_what_may_be_a_loss_is_told():
     roles = {"red": role(changed(0.3, 0.5)), "blue": role(changed(-0.6))}
     found = recommend(NOW, SPECS, [candidate("tsf oblivious", changed(-0.3), roles)], [], [])
     assert found.spec == PolicySpec("tsf")
-    assert any("Not certain is what becomes of red" in reason for reason in found.reasons)
+    assert any("The effect on red is uncertain" in reason for reason in found.reasons)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_nobody_is_to_pay_who_had_no_more_than_its_fair_share():
     fair = candidate("tsf oblivious", changed(-0.3), spared)
     found = recommend(NOW, SPECS, [fair], [], [])
     assert found.spec == PolicySpec("tsf")
-    assert any(reason.startswith("Who loses: red") for reason in found.reasons)
+    assert any(reason.startswith("Roles that lose: red") for reason in found.reasons)
 
 
 def test_quotas_and_constraints_are_advised_beside_the_policy():

@@ -86,8 +86,8 @@ def simulated_ramp_up(pickiness: float, alpha: float, rng: np.random.Generator) 
     """Time until a user that meets full machines under Choosy has its share, in mean task times.
 
     Another user, who can use all machines, has all of them, and endless tasks. The newcomer can use
-    `MACHINES` of them. For a pickiness above one half there are so many other machines that half of
-    all is its share; otherwise it has only as many tasks as its share.
+    `MACHINES` of them. For a pickiness above one half there are enough other machines that its
+    share is half of all; otherwise it has only as many tasks as its share.
     """
     mean = alpha / (alpha - 1)
     share = round(pickiness * MACHINES)
@@ -162,8 +162,8 @@ def figure_6(seed: int = 0, trials: int = 50) -> Report:
             Simulated: {trials} users who come to full machines under Choosy and can use {MACHINES}
             of them, with 95 % confidence intervals, against the formula. The machines run Pareto
             tasks one after the other, and did so for long before. Tolerance: four standard errors,
-            one percent, for the formula is the limit of many machines, and {_STEP:g}, for so often
-            is looked.
+            one percent, as the formula is the limit of many machines, and {_STEP:g}, the sampling
+            interval.
         """),
         panels=(picture,),
     )

@@ -154,10 +154,11 @@ def corollary_1(seed: int = 0, trials: int = 50) -> Report:
             its largest value over all feasible allocations, by a linear program. 'U not unique': by
             what part U differs where the unknowns are given in another order.
 
-            'x not unique': the text says that tasks may lie otherwise with the same U. In so many
-            percent of the clusters a linear program moved over {100 * ELSEWHERE:g} % of an agent in
-            a random direction. Where u is drawn for each pair, none is expected: two agents that
-            suit two frameworks equally well would be chance.
+            'x not unique': the text says that tasks may be placed differently with the same U. The
+            number is the percentage of clusters in which a linear program moved over
+            {100 * ELSEWHERE:g} % of an agent in a random direction. Where u is drawn for
+            each pair, none is expected: two agents that suit two frameworks equally well would be
+            chance.
 
             'From Prop. 2': by what part tasks differ from the optimum of eq. 8 with a = 1; the text
             says that they are the same where u is the framework's alone.

@@ -20,7 +20,7 @@ from allocator.testing import static_snapshot
 POLICIES = ("pf", "pf-exact")
 SELECTIONS = ("random", "round_robin", "joint")
 
-_TASKS = 100  # about so many tasks of a framework fit on an agent
+_TASKS = 100  # tasks of a framework that fit on an agent, roughly
 
 
 def random_cluster(rng: np.random.Generator) -> tuple[Ints, Ints]:

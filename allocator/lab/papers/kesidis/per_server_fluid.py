@@ -20,7 +20,7 @@ from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, beside, 
 from allocator.solvers.fluid.per_server_fairness import residual, solve
 from allocator.testing import static_snapshot
 
-_TASKS = 200  # about so many tasks of a framework fit on an agent
+_TASKS = 200  # tasks of a framework that fit on an agent, roughly
 _TOLERANCE = 0.05  # difference of equal levels due to whole tasks
 
 POLICIES = tuple(

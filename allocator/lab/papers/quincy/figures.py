@@ -294,7 +294,7 @@ CLAIMS_NOTE = (
     "and else not shown."
 )
 
-SLOWDOWN_NOTE = "Slowdowns are above or below ten by so much."
+SLOWDOWN_NOTE = "Rows of slowdowns say by how much they are above or below ten."
 
 _MEASURES_NOTE = (
     "Performance is the geometric mean of the time that a job takes alone over the time that it "
@@ -503,7 +503,8 @@ def starts(
             (
                 "The paper starts PrimeLarge first, 'and the first thing it does is occupy most "
                 "computers'; how long after it the others start is not published. If all start at "
-                "once, PrimeLarge gets its share from the beginning, and nobody has to wait for it."
+                "once, PrimeLarge gets its share from the beginning, and no other job has to "
+                "wait for it."
             ),
             CLAIMS_NOTE,
             SLOWDOWN_NOTE,
