@@ -74,7 +74,6 @@ def amounts_at(need: Floats, begin: Floats, end: Floats, at_ms: Floats) -> Float
     """Total amount of the tasks active at some moments, from their begin to their end.
 
     need (T, R); begin, end (T,); at_ms (S,).
-
     Returns (S, R).
     """
     total = np.zeros((len(at_ms), need.shape[1]))
@@ -125,7 +124,6 @@ def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:
 
     wants (n, R): maximum that each would use.
     total (R,); weight (n,).
-
     Returns (n,).
 
     Examples

@@ -213,7 +213,7 @@ def sentences(report: Report) -> Iterator[tuple[str, list[str]]]:
     advice = report.advice
     yield advice.headline, list(advice.reasons)
     if advice.also:
-        yield "Beside the policy", list(advice.also)
+        yield "Further changes", list(advice.also)
 
 
 # The configuration to paste, and the call that sets quotas.

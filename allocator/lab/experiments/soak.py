@@ -61,7 +61,6 @@ class Soak:
         policy: set first; None: the sidecar keeps its own.
         started_us: when our master began to lead; the newer of two masters gets the sidecar.
         watch: called from time to time with the progress.
-
         Raises LinkDownError if no sidecar answers.
         """
         if policy is not None:

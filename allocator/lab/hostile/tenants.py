@@ -1,7 +1,7 @@
 """Tenants of a manner in an emulated master, with as little sanitizing as possible.
 
-A real module limits what it is told before it passes it on. Here only that is left out which no
-message can carry, to try the sidecar's own limits. Deep roles are cut, too, as each of their
+A real module limits input before it passes it on. Here only what no message can carry is left out,
+to try the sidecar's own limits. Deep roles are cut, too, as each of their
 ancestors has a name of its own.
 """
 
@@ -119,7 +119,7 @@ class Tenants:
             self._say(number, call)
 
     def depart(self) -> None:
-        """Remove all of them, whatever state the master is in."""
+        """Remove all of them, in any state of the master."""
         for tenant in self._tenants:
             self._leave(tenant)
         for agent, agent_id in self._machines:

@@ -75,10 +75,8 @@ def borrowed(
     force: take the sidecar from the master that uses it. That master keeps calling, and gets it
         back when our last session is over.
     note: called with one line that says why nothing is restored.
-
     Yields when our master began to lead, in microseconds: a real master is newer, so it wins,
         unless `force` is given.
-
     Raises SidecarBusyError if a master uses the sidecar and `force` is not given.
     Raises LinkDownError if no sidecar answers, SidecarRefusedError if it rejects a request; at
         the end they name the policy that could not be restored.

@@ -25,7 +25,6 @@ def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints
 
     wanted (J,): tasks that run or wait.
     least (J,): minimum of each job, no more than it wants; the sum is at most `computers`.
-
     Returns (J,): adds up to the smaller of the computers and the sum of `wanted`. What cannot be
         divided equally goes to the first jobs.
 

@@ -110,7 +110,6 @@ def play(
     until_ms: when to give up.
     to_end: whether all jobs must have left.
     enough: called with the time after each step; True stops the run.
-
     Raises UnfinishedError if jobs are left and `to_end` is set.
     """
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)

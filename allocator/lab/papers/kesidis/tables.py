@@ -68,7 +68,6 @@ def tasks(criterion: str, selection: str, trials: int, seed: int) -> NDArray[np.
 
     criterion, selection: names in the registry of policies.
     seed: trial i draws from seed + i.
-
     Returns tasks by trial, framework, agent.
     """
     snapshot = static_snapshot(capacity=CAPACITY, demand=DEMAND)
