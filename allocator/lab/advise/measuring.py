@@ -139,7 +139,7 @@ def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:
     shares = np.zeros(len(wants))
     some = np.flatnonzero(largest > 0)
     if len(some):
-        # Represent the limit of what each wants as a further resource, of which there is one.
+        # Limit each to what it wants by an extra resource with a capacity of one.
         need = np.hstack([part[some], np.eye(len(some))])
         rate = weight[some] / largest[some]
         pool = np.concatenate([(total > 0).astype(float), np.ones(len(some))])
