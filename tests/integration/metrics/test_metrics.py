@@ -165,8 +165,8 @@ def test_every_alert_has_a_chapter_that_says_what_to_do():
     chapters = re.split(r"(?m)^## ", page.read_text())[1:]
     assert [chapter.partition("\n")[0] for chapter in chapters] == alerts
     for chapter in chapters:
-        assert "\n- Look: " in chapter
-        assert "\n- Mend: " in chapter
+        assert "\n- Check: " in chapter
+        assert "\n- Fix: " in chapter
 
 
 def test_the_reference_names_exactly_the_metrics_that_exist(sidecar):
