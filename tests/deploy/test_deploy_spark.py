@@ -98,7 +98,7 @@ def quoted(text: str) -> set[str]:
 
 
 def test_columns_of_the_table_are_there_and_those_that_only_wide_has_are_named():
-    table = PAGE.partition("| what is told |")[2].partition("\n\n")[0]
+    table = PAGE.partition("| what you see |")[2].partition("\n\n")[0]
     named = set().union(*(quoted(row.split("|")[1]) for row in table.splitlines()[2:]))
     no_columns = {"explain", "explain framework", "inactive", "operator", "learned", "prior"}
     no_columns |= {"there is no such framework", "there is no such role"}
