@@ -1,5 +1,7 @@
 """A rule about agents costs what it says, however many agents and tenants there are."""
 
+from collections.abc import Set as AbstractSet
+
 import numpy as np
 import pytest
 
@@ -153,7 +155,7 @@ class _Counted(frozenset):
         _Counted.looks += 1
         return super().__contains__(value)
 
-    def __and__(self, values: object) -> frozenset[object]:
+    def __and__(self, values: AbstractSet[object]) -> frozenset[object]:
         _Counted.looks += 1
         return super().__and__(values)
 
