@@ -104,7 +104,13 @@ from allocator.core.resources import (
     parse_amount,
     parse_quantities,
 )
-from allocator.core.settings import EVENT_OF_KIND, OperatorChange, Settings, matches
+from allocator.core.settings import (
+    EVENT_OF_KIND,
+    OperatorChange,
+    Settings,
+    matches,
+    taken_back,
+)
 from allocator.core.snapshot import (
     UNBOUNDED,
     AgentClasses,
@@ -263,6 +269,7 @@ __all__ = [
     "refuse_long",
     "second_opinion",
     "see",
+    "taken_back",
     "warm",
     "whole_above",
     "whole_below",

@@ -111,6 +111,14 @@ OperatorChange: TypeAlias = (
 )
 """One thing that an operator sets, or takes back."""
 
+
+def taken_back(change: OperatorChange) -> OperatorChange:
+    """Make the change that takes back what this one sets; a policy there always is."""
+    nothing: Any = None if change.kind.value is not settable.Value.NOTHING else False
+    made: OperatorChange = replace(change, **{change.kind.field: nothing})
+    return made
+
+
 EVENT_OF_KIND: Mapping[str, Any] = MappingProxyType(
     {change.kind.name: change for change in get_args(OperatorChange)}
 )

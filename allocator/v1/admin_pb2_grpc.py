@@ -156,6 +156,16 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.FromString,
                 _registered_method=True)
+        self.ListHistory = channel.unary_unary(
+                '/allocator.v1.AdminService/ListHistory',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListHistoryRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListHistoryResponse.FromString,
+                _registered_method=True)
+        self.RevertSettings = channel.unary_unary(
+                '/allocator.v1.AdminService/RevertSettings',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.RevertSettingsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.RevertSettingsResponse.FromString,
+                _registered_method=True)
         self.Dump = channel.unary_stream(
                 '/allocator.v1.AdminService/Dump',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.DumpRequest.SerializeToString,
@@ -324,6 +334,21 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListHistory(self, request, context):
+        """What was changed lately, the latest change first: by operators, or by reading another
+        configuration. It outlives the process where what operators set does.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevertSettings(self, request, context):
+        """Set what a change replaced: all of it, or nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Dump(self, request, context):
         """The whole state as JSON, in pieces.
         """
@@ -460,6 +485,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ApplySettings,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.SerializeToString,
+            ),
+            'ListHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHistory,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListHistoryRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListHistoryResponse.SerializeToString,
+            ),
+            'RevertSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevertSettings,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.RevertSettingsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.RevertSettingsResponse.SerializeToString,
             ),
             'Dump': grpc.unary_stream_rpc_method_handler(
                     servicer.Dump,
@@ -1120,6 +1155,60 @@ class AdminService:
             '/allocator.v1.AdminService/ApplySettings',
             allocator_dot_v1_dot_admin__pb2.ApplySettingsRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.ApplySettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListHistory',
+            allocator_dot_v1_dot_admin__pb2.ListHistoryRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevertSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/RevertSettings',
+            allocator_dot_v1_dot_admin__pb2.RevertSettingsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.RevertSettingsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -67,6 +67,12 @@ class AdminServiceStub:
     """Take back what operators set: the configuration counts again."""
     ApplySettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]
     """Set several things at once: all of them, or nothing."""
+    ListHistory: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListHistoryRequest, _admin_pb2.ListHistoryResponse]
+    """What was changed lately, the latest change first: by operators, or by reading another
+    configuration. It outlives the process where what operators set does.
+    """
+    RevertSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevertSettingsRequest, _admin_pb2.RevertSettingsResponse]
+    """Set what a change replaced: all of it, or nothing."""
     Dump: _grpc.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]
     """The whole state as JSON, in pieces."""
     Snapshot: _grpc.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]
@@ -109,6 +115,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Take back what operators set: the configuration counts again."""
     ApplySettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ApplySettingsRequest, _admin_pb2.ApplySettingsResponse]  # type: ignore[assignment]
     """Set several things at once: all of them, or nothing."""
+    ListHistory: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListHistoryRequest, _admin_pb2.ListHistoryResponse]  # type: ignore[assignment]
+    """What was changed lately, the latest change first: by operators, or by reading another
+    configuration. It outlives the process where what operators set does.
+    """
+    RevertSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevertSettingsRequest, _admin_pb2.RevertSettingsResponse]  # type: ignore[assignment]
+    """Set what a change replaced: all of it, or nothing."""
     Dump: _aio.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]  # type: ignore[assignment]
     """The whole state as JSON, in pieces."""
     Snapshot: _aio.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]  # type: ignore[assignment]
@@ -292,6 +304,24 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ApplySettingsResponse, _abc.Awaitable[_admin_pb2.ApplySettingsResponse]]:
         """Set several things at once: all of them, or nothing."""
+
+    @_abc_1.abstractmethod
+    def ListHistory(
+        self,
+        request: _admin_pb2.ListHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListHistoryResponse, _abc.Awaitable[_admin_pb2.ListHistoryResponse]]:
+        """What was changed lately, the latest change first: by operators, or by reading another
+        configuration. It outlives the process where what operators set does.
+        """
+
+    @_abc_1.abstractmethod
+    def RevertSettings(
+        self,
+        request: _admin_pb2.RevertSettingsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.RevertSettingsResponse, _abc.Awaitable[_admin_pb2.RevertSettingsResponse]]:
+        """Set what a change replaced: all of it, or nothing."""
 
     @_abc_1.abstractmethod
     def Dump(

@@ -228,21 +228,27 @@ class SettingFigures(_message.Message):
 
     OVERLAY_FIELD_NUMBER: _builtins.int
     CONFIGURATION_FIELD_NUMBER: _builtins.int
+    HISTORY_FIELD_NUMBER: _builtins.int
     configuration: _builtins.str
     """The configuration in force and where each key comes from, as JSON."""
     @_builtins.property
     def overlay(self) -> _settings_pb2.KeptSettings:
         """What operators set over the configuration."""
 
+    @_builtins.property
+    def history(self) -> _settings_pb2.KeptHistory:
+        """What was changed lately."""
+
     def __init__(
         self,
         *,
         overlay: _settings_pb2.KeptSettings | None = ...,
         configuration: _builtins.str = ...,
+        history: _settings_pb2.KeptHistory | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["overlay", b"overlay"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["history", b"history", "overlay", b"overlay"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["configuration", b"configuration", "overlay", b"overlay"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configuration", b"configuration", "history", b"history", "overlay", b"overlay"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -714,6 +714,99 @@ class KeptChange(_message.Message):
 Global___KeptChange: _TypeAlias = KeptChange  # noqa: Y015
 
 @_typing.final
+class KeptHistory(_message.Message):
+    """The latest changes of what is set, and what stood there before. Another file keeps it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LAST_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    last: _builtins.int
+    """Number of the latest change; the first is 1."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___PastChange]:
+        """In the order of their numbers."""
+
+    def __init__(
+        self,
+        *,
+        last: _builtins.int = ...,
+        changes: _abc.Iterable[Global___PastChange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "last", b"last"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeptHistory: _TypeAlias = KeptHistory  # noqa: Y015
+
+@_typing.final
+class PastChange(_message.Message):
+    """What one request changed, or another configuration."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    AT_MS_FIELD_NUMBER: _builtins.int
+    REPLACED_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    by: _builtins.str
+    """Who made it, in words."""
+    at_ms: _builtins.int
+    """In milliseconds since 1970."""
+    left_out: _builtins.int
+    """Further settings that it changed, and that are not known any more."""
+    @_builtins.property
+    def replaced(self) -> _containers.RepeatedCompositeFieldContainer[Global___Replaced]: ...
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        by: _builtins.str = ...,
+        at_ms: _builtins.int = ...,
+        replaced: _abc.Iterable[Global___Replaced] | None = ...,
+        left_out: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "by", b"by", "left_out", b"left_out", "number", b"number", "replaced", b"replaced"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PastChange: _TypeAlias = PastChange  # noqa: Y015
+
+@_typing.final
+class Replaced(_message.Message):
+    """A setting before and after a change; who set it, and when, is left out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> Global___KeptChange:
+        """Not set: nothing stood there."""
+
+    @_builtins.property
+    def after(self) -> Global___KeptChange: ...
+    def __init__(
+        self,
+        *,
+        before: Global___KeptChange | None = ...,
+        after: Global___KeptChange | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Replaced: _TypeAlias = Replaced  # noqa: Y015
+
+@_typing.final
 class KeptDemands(_message.Message):
     """What was learnt of frameworks' demands."""
 

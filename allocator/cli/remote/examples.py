@@ -9,6 +9,8 @@ EXAMPLES: Mapping[str, str] = {
     "shadow_set": "shadow set tsf --mode characterised",
     "settings_export": "settings export",
     "apply": "apply -f settings.toml --dry-run",
+    "settings_history": "settings history --limit 20",
+    "settings_revert": "settings revert 12 --dry-run",
     "settings_reset": "settings reset policy shadow",
     "framework": "explain framework spark-pi",
     "role": "explain role eng/ads --cycles 30",

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote import completing, declared
+from allocator.cli.remote import completing, declared, history
 from allocator.cli.remote.completing import Mode
 from allocator.cli.remote.connection import Sidecar, group, named_by, printed_by, remote
 from allocator.cli.remote.options import DryRun
@@ -56,6 +56,7 @@ def register(app: typer.Typer) -> None:
     remote(settings, "show", _printed("settings"), names=named_by("settings"))(settings_show)
     remote(settings, "reset", _printed("settings"))(settings_reset)
     declared.register(app, settings)
+    history.register(settings)
 
 
 def policy_show(sidecar: Sidecar) -> Message:

@@ -135,16 +135,38 @@ def settings(data: dict[str, Any]) -> None:
 
 
 def differences(data: dict[str, Any]) -> None:
-    """Print what a file set otherwise, or would: + is new, - is taken back, ~ changes."""
+    """Print what a command set otherwise, or would: + is new, - is taken back, ~ changes."""
     for each in data["changes"]:
-        before, after = each["before"], each["after"]
-        sign = "~" if before and after else "+" if after else "-"
-        values = f"{before} -> {after}" if before and after else before or after
-        name = f"{each['key']} {each['scope']}".rstrip()
-        console().print(as_text(f"{sign} {name}: {values}"))
+        console().print(as_text(_difference(each)))
     if not data["changes"]:
         console().print("nothing differs: all of it is set so already")
     _tell(data)
+
+
+def _difference(change: dict[str, Any]) -> str:
+    before, after = change["before"], change["after"]
+    sign = "~" if before and after else "+" if after else "-"
+    values = f"{before} -> {after}" if before and after else before or after
+    return f"{sign} {change['key']} {change['scope']}".rstrip() + f": {values}"
+
+
+def history(data: dict[str, Any]) -> None:
+    """Print what was changed lately, a line for each setting."""
+    rows = []
+    for change in data["changes"]:
+        told = list(map(_difference, change["settings"]))
+        if change["left_out"]:
+            told.append(f"and {change['left_out']} more, which are not known any more")
+        begin = (change["number"], _when(change["at_ms"]), change["by"])
+        rows += [(*begin, text) for text in told]
+    columns = [">number", "=when", "by", "~what"]
+    print_table(columns, rows, "nothing was changed yet", ("by", "when"))
+    if data["left_out"]:
+        console().print(as_text(f"and {data['left_out']} earlier changes; --limit shows more"))
+
+
+def _when(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def print_settings(shown: Iterable[dict[str, Any]]) -> None:
@@ -167,8 +189,7 @@ def print_settings(shown: Iterable[dict[str, Any]]) -> None:
 def _origin(setting: dict[str, Any]) -> str:
     if not setting["set_at_ms"]:
         return setting["place"] or setting["source"]
-    when = datetime.fromtimestamp(setting["set_at_ms"] / 1000, UTC)
-    return f"operator {setting['place']}, {when:%Y-%m-%d %H:%M:%SZ}"
+    return f"operator {setting['place']}, {_when(setting['set_at_ms'])}"
 
 
 def _matched(setting: dict[str, Any]) -> str:

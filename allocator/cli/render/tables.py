@@ -39,6 +39,11 @@ def settings(data: dict[str, Any]) -> Iterator[str]:
     yield from (f"{each['key']} {each['scope']}".rstrip() for each in data["settings"])
 
 
+def changes(data: dict[str, Any]) -> Iterator[str]:
+    """Numbers of changes, the latest first."""
+    yield from (str(each["number"]) for each in data["changes"])
+
+
 CRITICAL = {"silent master", "policy failed"}
 """Warnings that are critical, as the alerts on the same are: decisions are not what was set."""
 

@@ -1,12 +1,14 @@
 """What operators set and what the configuration says, as the process that decides tells it."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import structlog
 
 from allocator.server.config import Loaded
 from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import FollowedBooks
+from allocator.v1 import settings_pb2
 from allocator.wire.settings.overlay import Overlay, read_overlay
 
 _log = structlog.get_logger()
@@ -30,6 +32,11 @@ class FollowedSettings:
     def overlay(self) -> Overlay:
         """What operators set over it."""
         return self._latest()[1]
+
+    @property
+    def history(self) -> Sequence[settings_pb2.PastChange]:
+        """What was changed lately."""
+        return self._books.settings.history.changes
 
     def _latest(self) -> tuple[Loaded, Overlay]:
         """Read what was said last, once."""

@@ -85,7 +85,8 @@ READS = frozenset(
     {
         *(f"List{kind.title}s" for kind in RULES),
         *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus"),
-        *("ListAgents", "ListFrameworks", "ListNames", "ListRoles", "ListSettings", "Snapshot"),
+        *("ListAgents", "ListFrameworks", "ListHistory", "ListNames", "ListRoles"),
+        *("ListSettings", "Snapshot"),
     }
 )
 """Operators' calls that change nothing. Every other call needs the right to change, so that a call

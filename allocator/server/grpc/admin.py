@@ -30,7 +30,7 @@ from allocator.settable import SettingKind
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 
-APPLY = "ApplySettings"
+APPLY, REVERT = "ApplySettings", "RevertSettings"
 
 JUDGED_PART = 0.5
 """Of the caller's time the observer may take as much to try a change."""
@@ -58,7 +58,9 @@ class AdminServicer:
             return grpc.unary_stream_rpc_method_handler(stream)
         if method in READS:
             return grpc.unary_unary_rpc_method_handler(partial(self._observer.forward, method))
-        answer: Callable[..., Message] = self._apply if method == APPLY else self._reset
+        answer: Callable[..., Message] = self._reset
+        if method in {APPLY, REVERT}:
+            answer = self._apply if method == APPLY else self._revert
         if kind := SETS.get(method):
             answer = partial(self._set, method, kind)
         request, _ = messages_of(method)
@@ -101,6 +103,20 @@ class AdminServicer:
             return judged
         rows, told = self._changes.apply(context, changes, judged.change, prune=request.prune)
         return pb.ApplySettingsResponse(changes=rows, change=told)
+
+    def _revert(
+        self, request: pb.RevertSettingsRequest, context: grpc.ServicerContext
+    ) -> pb.RevertSettingsResponse:
+        try:
+            before = self._changes.operators.history.replaced_by(request.number)
+        except LookupError as error:
+            self._changes.note_refusal(context, "", str(error))
+            reject(context, str(error))
+        asked = pb.ApplySettingsRequest(
+            changes=before, dry_run=request.dry_run, force=request.force
+        )
+        made = self._apply(asked, context)
+        return pb.RevertSettingsResponse(changes=made.changes, change=made.change)
 
     def _judged(
         self,

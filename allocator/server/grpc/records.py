@@ -24,6 +24,7 @@ from allocator.server.system.disk import reason
 from allocator.server.system.lasting import failures
 from allocator.v1 import records_pb2 as pb
 from allocator.v1 import records_pb2_grpc
+from allocator.wire.settings.history import write_history
 from allocator.wire.settings.overlay import write_overlay
 
 PART = 0.05
@@ -102,7 +103,9 @@ def write_figures(decider: Decider) -> pb.Figures:
 
 def _write_settings(operators: Operators) -> pb.SettingFigures:
     return pb.SettingFigures(
-        overlay=write_overlay(operators.overlay), configuration=write_loaded(operators.loaded)
+        overlay=write_overlay(operators.overlay),
+        configuration=write_loaded(operators.loaded),
+        history=write_history(operators.history),
     )
 
 

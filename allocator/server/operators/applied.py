@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from allocator import policies
-from allocator.core import EventError, OperatorChange, SessionLimits, Settings
+from allocator.core import EventError, OperatorChange, SessionLimits, Settings, taken_back
 from allocator.server.operators.setting_rows import scope_of, value_of
 from allocator.settable import POLICY, SHADOW
 from allocator.v1 import admin_pb2 as pb
+from allocator.wire.settings.history import Replaced
 from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured
 
 
@@ -17,13 +18,18 @@ class Applied(NamedTuple):
 
     overlay: what operators set from then on.
     differing: the changes that set something otherwise than it is.
-    rows: everything that differs, also what is taken back.
+    replaced: everything that differs, also what is taken back.
     """
 
     settings: Settings
     overlay: Overlay
     differing: tuple[OperatorChange, ...]
-    rows: tuple[pb.SettingChange, ...]
+    replaced: tuple[Replaced, ...]
+
+    @property
+    def rows(self) -> list[pb.SettingChange]:
+        """What differs, in words."""
+        return list(map(in_words, self.replaced))
 
 
 def applied(
@@ -50,24 +56,32 @@ def applied(
         new.changes = {key: kept for key, kept in new.changes.items() if key in wanted}
     at_ms, known = int(time.time() * 1000), configured(base)
     for each in differing:
-        new.note(KeptChange(each, by, at_ms), known)
+        if value_of(base.before(each)) == value_of(each):
+            new.changes.pop(each.key, None)  # as configured
+        else:
+            new.note(KeptChange(each, by, at_ms), known)
     settings, refused = new.over(base, limits, policies.build)
     for key, why in refused.items():
         scope = f" {scope_of(key)}" if scope_of(key) else ""
         raise EventError("value", key[0], f"{key[0]}{scope}: {why}")
-    return Applied(settings, new, differing, tuple(_rows(now, settings)))
+    return Applied(settings, new, differing, tuple(differences(now, settings)))
 
 
-def _rows(before: Settings, after: Settings) -> Iterator[pb.SettingChange]:
-    """What differs between two settings, in words."""
-    old, new = _words(before), _words(after)
+def differences(before: Settings, after: Settings) -> Iterator[Replaced]:
+    """What differs between two settings."""
+    old, new = _standing(before), _standing(after)
     for key in dict.fromkeys((*old, *new)):
-        if old.get(key, "") != new.get(key, ""):
-            yield pb.SettingChange(
-                key=key[0], scope=scope_of(key), before=old.get(key, ""), after=new.get(key, "")
-            )
+        was, now = old.get(key), new.get(key)
+        if value_of(was) != value_of(now):
+            yield Replaced(was, now or taken_back(old[key]))
 
 
-def _words(settings: Settings) -> dict[Key, str]:
+def in_words(replaced: Replaced) -> pb.SettingChange:
+    key = replaced.after.key
+    before, after = value_of(replaced.before), value_of(replaced.after)
+    return pb.SettingChange(key=key[0], scope=scope_of(key), before=before, after=after)
+
+
+def _standing(settings: Settings) -> dict[Key, OperatorChange]:
     standing = (*settings.standing(POLICY), *settings.standing(SHADOW), *settings.rules())
-    return {each.key: value_of(each) for each in standing}
+    return {each.key: each for each in standing}

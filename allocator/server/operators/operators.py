@@ -24,14 +24,18 @@ from allocator.core import (
 from allocator.server.config import Loaded
 from allocator.server.engine.commands import settled
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.operators.applied import Applied, applied
+from allocator.server.operators.applied import Applied, applied, differences
 from allocator.server.operators.audit import Audit, AuditedChange
 from allocator.server.operators.setting_rows import scope_of, value_of
 from allocator.server.operators.state_store import StateStore
 from allocator.v1 import settings_pb2 as pb
+from allocator.wire.settings.history import History, Replaced, write_history
 from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured, write_overlay
 
 _T = TypeVar("_T")
+
+CONFIGURATION = "configuration"
+"""Who changes what another configuration changes."""
 
 ANSWER_S = 60.0
 """How long another configuration may take to be taken over."""
@@ -67,10 +71,10 @@ class Operators:
     """The settings of operators, of one process.
 
     `loaded` is the configuration, `base` what it says to the core, `overlay` what operators set
-    over it: all for the core's thread alone. `reloads` counts how often the configuration was read
-    again (``done``, ``refused``). `changes` counts
-    changes of any of these. `audit` is where changes are written down, by the thread that
-    makes them.
+    over it: all for the core's thread alone. `history` is what was changed lately. `reloads`
+    counts how often the configuration was read again (``done``, ``refused``). `changes` counts
+    changes of any of these. `audit` is where changes are written down, by the thread that makes
+    them.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class Operators:
         overlay: Overlay | None = None,
         state_store: StateStore | None = None,
         *,
+        history: History | None = None,
         audit: Audit | None = None,
         problem: str = "",
         try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
@@ -97,6 +102,7 @@ class Operators:
         self.loaded = loaded
         self.base = loaded.config.settings()
         self.overlay = overlay or Overlay()
+        self.history = history or History()
         self.reloads: Counter[str] = Counter()
         self.audit = audit or Audit()
         self._problem = problem
@@ -165,7 +171,7 @@ class Operators:
 
         Raises EventError, ValueError or TimeoutError as `reset` does.
         """
-        requester = Requester("", lambda: True, lambda: None)
+        requester = Requester(CONFIGURATION, lambda: True, lambda: None)
         return self._replace(lambda: loaded, frozenset(), requester, within_s)
 
     def kept_over(self, keys: Iterable[str]) -> list[str]:
@@ -191,10 +197,12 @@ class Operators:
             # Worked out anew: an operator may have changed something in between.
             new, overlay, settings = after()
             base, content = new.config.settings(), write_overlay(overlay)
+            replaced = tuple(differences(self._loop.allocator.settings, settings))
+            history = self._with_change(replaced, requester)
             gone = [key for key in self.overlay.changes if key[0] in kinds]
             self._loop.step(settings)
             # It counts from here on: nothing that follows may fail.
-            before, self.overlay = self.overlay, overlay
+            before, self.overlay, self.history = self.overlay, overlay, history
             self.loaded, self.base = new, base
             self.changes += 1
             for key in gone:
@@ -235,9 +243,11 @@ class Operators:
             KeptChange(change, requester.by, int(time.time() * 1000)), configured(self.base)
         )
         content = write_overlay(overlay)
+        differs = value_of(before) != value_of(change)
+        history = self._with_change([Replaced(before, change)] if differs else [], requester)
         self._loop.step(change)
         # It counts from here on: nothing that follows may fail.
-        self.overlay = overlay
+        self.overlay, self.history = overlay, history
         self.changes += 1
         self.audit.of_change(AuditedChange(requester.by, change, before))
         return Effect(self._keep(content), requester.listed())
@@ -248,16 +258,23 @@ class Operators:
         _check_waits(requester)
         found = self.planned(changes, requester.by, prune=prune)
         content = write_overlay(found.overlay)
+        history = self._with_change(found.replaced, requester)
         self._loop.step(found.settings)
         # It counts from here on: nothing that follows may fail.
-        self.overlay = found.overlay
+        self.overlay, self.history = found.overlay, history
         self.changes += 1
         for row in found.rows:
             self.audit.note(requester.by, row.key, row.scope, old=row.before, new=row.after)
         return Effect(self._keep(content), requester.listed()), found
 
+    def _with_change(self, replaced: Sequence[Replaced], requester: Requester[_T]) -> History:
+        return self.history.with_change(replaced, requester.by, int(time.time() * 1000))
+
     def _keep(self, content: pb.KeptSettings) -> int:
-        return self._state_store.settings_changed(content) if self._state_store else 0
+        """Have the state store keep this, and the history, which goes with it."""
+        if self._state_store is None:
+            return 0
+        return self._state_store.settings_changed(content, write_history(self.history))
 
 
 def _check_waits(requester: Requester[_T]) -> None:

@@ -26,6 +26,7 @@ from allocator.server.system.disk import create, lock, read_regular, reason
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
+from allocator.wire.settings.history import History, read_history
 from allocator.wire.settings.learnt_demands import Learnt, read_learnt, write_learnt
 from allocator.wire.settings.overlay import Overlay, read_overlay
 
@@ -128,6 +129,7 @@ def _checksum(content: dict[str, Any]) -> str:
 
 
 SETTINGS = "settings.json"
+HISTORY = "history.json"
 LEARNT = "learnt.json"
 
 ANSWER_S = 10.0
@@ -147,6 +149,7 @@ class RestoredState(NamedTuple):
     directory: StateDirectory | None
     """None: nothing is kept."""
     overlay: Overlay
+    history: History
     memory: DemandMemory
     problem: str = ""
     """Why nothing is kept, where that was wanted."""
@@ -159,7 +162,7 @@ def restore(config: Config) -> RestoredState:
     """
     path, _ = directory_of(config)
     if not path:
-        return RestoredState(None, Overlay(), DemandMemory())
+        return RestoredState(None, Overlay(), History(), DemandMemory())
     try:
         directory = StateDirectory(Path(path))
     except StateError as error:
@@ -170,12 +173,13 @@ def restore(config: Config) -> RestoredState:
 
     try:
         overlay = _read(directory, SETTINGS, pb.KeptSettings(), read_overlay, Overlay)
+        history = _read(directory, HISTORY, pb.KeptHistory(), read_history, History)
         memory = _read(directory, LEARNT, pb.KeptDemands(), read_memory, DemandMemory)
     except UnreadableError as error:
         # Going on would write over a file that may be whole.
         directory.close()
         return _do_without(config, error)
-    return RestoredState(directory, overlay, memory)
+    return RestoredState(directory, overlay, history, memory)
 
 
 def directory_of(config: Config) -> tuple[str, str]:
@@ -197,7 +201,7 @@ def _do_without(config: Config, error: StateError) -> RestoredState:
         raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")
     text = "what operators set and what is learnt ends with the process"
     _log.warning(text, directory=path, named_by=named_by, error=str(error))
-    return RestoredState(None, Overlay(), DemandMemory(), str(error))
+    return RestoredState(None, Overlay(), History(), DemandMemory(), str(error))
 
 
 def _read(
@@ -252,7 +256,7 @@ class StateStore:
         self._learnt = learnt
         self._save_s = save_s
         self._changed = threading.Condition()
-        self._pending: pb.KeptSettings | None = None
+        self._pending: tuple[pb.KeptSettings, pb.KeptHistory] | None = None
         self._number = 0
         self._tried = 0
         self._kept = 0
@@ -274,11 +278,11 @@ class StateStore:
         if not self._thread.is_alive():
             self.directory.close()
 
-    def settings_changed(self, content: pb.KeptSettings) -> int:
+    def settings_changed(self, content: pb.KeptSettings, history: pb.KeptHistory) -> int:
         """Have the thread write this; gives its number. Of several in a row the last counts."""
         with self._changed:
             self._number += 1
-            self._pending = content
+            self._pending = content, history
             self._changed.notify_all()
             return self._number
 
@@ -302,15 +306,18 @@ class StateStore:
                 )
                 closing, number, content = self._closing, self._number, self._pending
             if content is not None and self._kept < number:
-                self._write_settings(number, content)
+                self._write_settings(number, *content)
             if closing or time.monotonic() >= due_s:
                 self._save_learnt()
                 due_s = time.monotonic() + self._save_s
             if closing:
                 return
 
-    def _write_settings(self, number: int, content: pb.KeptSettings) -> None:
-        written = self._write(SETTINGS, content)
+    def _write_settings(
+        self, number: int, content: pb.KeptSettings, history: pb.KeptHistory
+    ) -> None:
+        # The history first: of a change that counts, what it replaced is known.
+        written = self._write(HISTORY, history) and self._write(SETTINGS, content)
         with self._changed:
             self._tried = number
             self._kept = number if written else self._kept

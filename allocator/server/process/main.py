@@ -114,6 +114,7 @@ class Server:
             loaded,
             kept.overlay,
             self._state_store,
+            history=kept.history,
             audit=Audit(),
             problem=kept.problem,
             try_policy=registry.try_out,

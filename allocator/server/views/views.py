@@ -30,7 +30,7 @@ from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.fair_shares import root_mean_square
 from allocator.server.following.settings import FollowedSettings
-from allocator.server.operators.applied import Applied, applied
+from allocator.server.operators.applied import Applied, applied, in_words
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
@@ -44,6 +44,7 @@ from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
 from allocator.wire.journal.checkpoint import write_snapshot
+from allocator.wire.settings.history import read_replaced
 from allocator.wire.settings.operator_settings import write_policy
 
 NAMES_MAX = 500
@@ -275,6 +276,22 @@ class Views:
     def every_setting(self, ask: Ask, _: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
         return pb.ListSettingsResponse(settings=self.settings(ask, every=True))
 
+    def history(self, ask: Ask, request: pb.ListHistoryRequest) -> pb.ListHistoryResponse:
+        """Say what was changed lately, the latest first."""
+        known = ask(lambda: self.operators.history)[::-1]
+        shown = known[: request.limit or None]
+        changes = (
+            pb.MadeChange(
+                number=each.number,
+                by=each.by,
+                at_ms=each.at_ms,
+                settings=map(in_words, map(read_replaced, each.replaced)),
+                left_out=each.left_out,
+            )
+            for each in shown
+        )
+        return pb.ListHistoryResponse(changes=changes, left_out=len(known) - len(shown))
+
     def shadow(self, ask: Ask, request: pb.GetShadowRequest) -> pb.GetShadowResponse:
         return write_shadow_report(self.books, ask, fair=request.fair)
 
@@ -306,6 +323,7 @@ VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
     "GetStatus": Views.status,
     "ListAgents": Views.agents,
     "ListFrameworks": Views.frameworks,
+    "ListHistory": Views.history,
     "ListNames": Views.names,
     "ListRoles": Views.roles,
     "ListSettings": Views.every_setting,

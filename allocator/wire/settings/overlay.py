@@ -102,12 +102,13 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
     """
     overlay = Overlay()
     for index, each in enumerate(message.changes):
-        change = proto_types.part(each, _read_change, f"changes[{index}]")
+        change = proto_types.part(each, read_kept, f"changes[{index}]")
         overlay.changes[change.key] = KeptChange(change, each.by, each.at_ms)
     return overlay
 
 
-def _read_change(message: pb.KeptChange) -> OperatorChange:
+def read_kept(message: pb.KeptChange) -> OperatorChange:
+    """Read what was set. Raises WireError where it is no change."""
     what = message.WhichOneof("change")
     if what is None:
         reject("change", "is missing; name what was set")

@@ -92,6 +92,8 @@ requests = st.one_of(
     st.builds(pb.ListFrameworksRequest, names=names, role=texts, agent=texts, state=texts),
     st.builds(pb.ListRolesRequest, names=names, role=texts),
     st.builds(pb.SetPolicyRequest, policy=policy, dry_run=st.booleans()),
+    st.builds(pb.RevertSettingsRequest, number=st.integers(0, 2**64 - 1), dry_run=st.booleans()),
+    st.builds(pb.ListHistoryRequest, limit=st.integers(0, 2**32 - 1)),
     st.builds(pb.ResetSettingsRequest, what=st.lists(texts, max_size=2)),
     st.builds(pb.GetSharesRequest, role=texts, newcomer_role=texts, newcomer_demand=amounts),
     st.builds(explain_pb2.ExplainRequest, framework=texts, cycles=st.integers(0, 2**32 - 1)),

@@ -16,6 +16,7 @@ from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection, StateSection
 from allocator.server.operators import state_store
 from allocator.server.operators.state_store import (
+    HISTORY,
     LEARNT,
     SETTINGS,
     StateDirectory,
@@ -68,25 +69,26 @@ def test_the_state_store_goes_on_after_any_error(tmp_path, monkeypatch):
     kept = StateStore(StateDirectory(tmp_path), ask, 0.01)
     kept.start()
     until((tmp_path / LEARNT).exists)
-    assert kept.await_kept(kept.settings_changed(pb.KeptSettings()), 10) == ""
+    assert kept.await_kept(kept.settings_changed(pb.KeptSettings(), pb.KeptHistory()), 10) == ""
     kept.close()
     assert not kept._thread.is_alive()
 
 
-def test_a_write_that_fails_for_any_reason_is_told_and_tried_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("file", [SETTINGS, HISTORY])
+def test_a_write_that_fails_for_any_reason_is_told_and_tried_again(tmp_path, monkeypatch, file):
     monkeypatch.setattr(state_store, "RETRY_S", 0.01)
     kept = StateStore(StateDirectory(tmp_path), learnt, 3600)
     write, failures = kept.directory.write, [ValueError("odd"), MemoryError()]
 
     def fail(name: str, content: dict) -> None:
-        if failures:
+        if name == file and failures:
             raise failures.pop()
         write(name, content)
 
     monkeypatch.setattr(kept.directory, "write", fail)
     kept.start()
-    number = kept.settings_changed(pb.KeptSettings())
-    assert "settings.json cannot be written" in kept.await_kept(number, 10)
+    number = kept.settings_changed(pb.KeptSettings(), pb.KeptHistory())
+    assert f"{file} cannot be written" in kept.await_kept(number, 10)
     until(lambda: kept.await_kept(number, 0) == "")
     assert (kept.errors, kept.problem) == (2, "")
     kept.close()

@@ -1,0 +1,50 @@
+"""`settings history` and `settings revert`: what was changed lately, and how it was before."""
+
+from functools import partial
+from typing import Annotated
+
+import typer
+from google.protobuf.message import Message
+
+from allocator.cli.remote.connection import Sidecar, named_by, printed_by, remote
+from allocator.cli.remote.lists import LIMIT, LIMIT_MAX
+
+_printed = partial(printed_by, "allocator.cli.render.setting_tables")
+
+
+def register(settings: typer.Typer) -> None:
+    """Add both to the commands of the settings."""
+    remote(settings, "history", _printed("history"), names=named_by("changes"))(settings_history)
+    remote(settings, "revert", _printed("differences"))(settings_revert)
+
+
+def settings_history(
+    sidecar: Sidecar,
+    limit: Annotated[
+        int, typer.Option(min=1, max=LIMIT_MAX, help="So many changes at most, the latest.")
+    ] = LIMIT,
+) -> Message:
+    """List what was changed lately: when, by whom, and from what to what; the latest first.
+
+    What one command changed, or another configuration, has one number.
+    """
+    return sidecar.ask("ListHistory", limit=limit)
+
+
+def settings_revert(
+    sidecar: Sidecar,
+    number: Annotated[
+        int, typer.Argument(min=1, max=2**64 - 1, help="Of a change, as `settings history` lists.")
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, and show what would differ.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Set also what can't be meant, as `set --force` does.")
+    ] = False,
+) -> Message:
+    """Set what a change replaced, all of it or nothing; other changes stay.
+
+    Shows what differs: + is new, - is taken back, ~ changes.
+    """
+    return sidecar.ask("RevertSettings", number=number, dry_run=dry_run, force=force)

@@ -1,0 +1,110 @@
+"""The history: what was changed lately, and what stood there before.
+
+It is bounded, in settings and in bytes. What does not fit any more goes, the oldest first.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from allocator.core import OperatorChange, taken_back
+from allocator.v1 import settings_pb2 as pb
+from allocator.wire.codec import proto_types
+from allocator.wire.settings.overlay import KeptChange, read_kept, write_kept
+
+SETTINGS_MAX = 500
+"""Settings that all changes together tell of."""
+
+BYTES_MAX = 2**19
+"""Of all changes together: a rule may be as long as a message."""
+
+
+class Replaced(NamedTuple):
+    """A setting before a change, None where nothing stood there, and after it."""
+
+    before: OperatorChange | None
+    after: OperatorChange
+
+
+class History:
+    """The latest changes, in the order of their numbers. It never changes: `with_change` copies."""
+
+    def __init__(self, changes: Sequence[pb.PastChange] = (), last: int = 0) -> None:
+        """`last`: the number of the latest change."""
+        self.changes = tuple(changes)
+        self.last = last
+
+    def with_change(self, replaced: Sequence[Replaced], by: str, at_ms: int) -> "History":
+        """Copy it, with a change that was made at this time; one that replaced nothing is none."""
+        if not replaced:
+            return self
+        made = pb.PastChange(number=self.last + 1, by=by, at_ms=at_ms)
+        made.replaced.extend(_written(islice(replaced, SETTINGS_MAX)))
+        while made.replaced and made.ByteSize() > BYTES_MAX:
+            del made.replaced[len(made.replaced) // 2 :]
+        made.left_out = len(replaced) - len(made.replaced)
+        return History(_latest((*self.changes, made)), made.number)
+
+    def replaced_by(self, number: int) -> list[pb.KeptChange]:
+        """Give what sets again what a change replaced.
+
+        Raises LookupError where there is no such change, or not all that it replaced is known.
+        """
+        if not 0 < number <= self.last:
+            known = f"the latest is {self.last}" if self.last else "nothing was changed yet"
+            raise LookupError(f"number = {number}: there is no such change; {known}")
+        found = next((each for each in self.changes if each.number == number), None)
+        if found is None or found.left_out:
+            text = f"number = {number}: what this change replaced is not known any more"
+            oldest = next((each.number for each in self.changes if not each.left_out), None)
+            least = "" if oldest is None else f"; the oldest that can be reverted is {oldest}"
+            raise LookupError(f"{text}{least}")
+        return [
+            each.before
+            if each.HasField("before")
+            else write_kept(KeptChange(taken_back(read_kept(each.after)), "", 0))
+            for each in found.replaced
+        ]
+
+
+def _written(replaced: Iterable[Replaced]) -> Iterator[pb.Replaced]:
+    for before, after in replaced:
+        message = pb.Replaced(after=write_kept(KeptChange(after, "", 0)))
+        if before is not None:
+            message.before.CopyFrom(write_kept(KeptChange(before, "", 0)))
+        yield message
+
+
+def _latest(changes: Sequence[pb.PastChange]) -> list[pb.PastChange]:
+    """Leave the oldest changes out until the others are within the bounds."""
+    settings = size = 0
+    kept: list[pb.PastChange] = []
+    for each in reversed(changes):
+        settings += len(each.replaced)
+        size += each.ByteSize()
+        if settings > SETTINGS_MAX or size > BYTES_MAX:
+            break
+        kept.append(each)
+    return kept[::-1]
+
+
+def write_history(history: History) -> pb.KeptHistory:
+    return pb.KeptHistory(last=history.last, changes=history.changes)
+
+
+def read_history(message: pb.KeptHistory) -> History:
+    """Read what was changed. Raises WireError where a change is none."""
+    for index, each in enumerate(message.changes):
+        proto_types.part(each, _check, f"changes[{index}]")
+    return History(_latest(message.changes), message.last)
+
+
+def _check(message: pb.PastChange) -> None:
+    for index, each in enumerate(message.replaced):
+        proto_types.part(each, read_replaced, f"replaced[{index}]")
+
+
+def read_replaced(message: pb.Replaced) -> Replaced:
+    """Read a setting before and after a change. Raises WireError where it is none."""
+    before = read_kept(message.before) if message.HasField("before") else None
+    return Replaced(before, read_kept(message.after))
