@@ -34,7 +34,7 @@ class Exit(IntEnum):
     USAGE = 2
     """The command line does not parse."""
     UNREACHABLE = 3
-    """No sidecar at the target, or no answer in time."""
+    """No sidecar at the target, or no answer in time; of several none leads."""
     REFUSED = 4
     """The sidecar says that the request is wrong, or cannot be met now."""
     NOT_SAVED = 5

@@ -57,6 +57,8 @@ RIGHT: dict[str, str] = {
     "settings show": "",
     "settings export": "",
     "settings reset": "--all",
+    "settings history": "",
+    "settings revert": "1",
     "apply": "-f -",
 }
 
@@ -184,6 +186,11 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("apply", "-f {tmp}/none.toml", 2, "none.toml: No such file or directory"),
     ("apply", "", 2, "--file"),
     ("settings export", "-o json", 2, "--output json: an export is TOML"),
+    ("settings history", "--limit 0", 2, "--limit"),
+    ("settings revert", "", 2, "'number'"),
+    ("settings revert", "0", 2, "'number': must be greater"),
+    ("settings revert", "one", 2, "'number': must be a valid integer"),
+    ("settings revert", "987654321", 4, "number = 987654321: there is no such change"),
     ("settings reset", "everything", 4, "everything"),
     ("settings reset", "polici", 4, "did you mean 'policy'?"),
     ("settings reset", "everything --dry-run", 2, "everything"),

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from google.protobuf.message import Message
 
 from allocator.cli.remote import completing, explain, lists, top
 from allocator.cli.remote.connection import (
+    CommandToAll,
     Sidecar,
     group,
     named_by,
@@ -38,7 +39,8 @@ class Sort(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    remote(app, "status", printed_by("allocator.cli.render.tables", "status"))(status)
+    status_shown = printed_by("allocator.cli.render.tables", "status")
+    remote(app, "status", status_shown, command_class=CommandToAll)(status)
     # The width is for people only; which frameworks, and in which order, is for JSON as well.
     show, arrange = (printed_by(_SHARES, name) for name in ("shares", "arranged"))
     remote(app, "shares", show, arrange, named_by("frameworks"))(shares)
@@ -59,16 +61,21 @@ def status(
             " 1 warning, 2 critical, 3 unknown.",
         ),
     ] = False,
-) -> Message | None:
-    """Show what the sidecar is doing."""
+) -> Message | dict[str, Any] | None:
+    """Show what the sidecar is doing; of several also which one leads, and what that does."""
     from allocator.cli.remote.output import plain
-    from allocator.cli.render.tables import checked
+    from allocator.cli.render import tables
 
-    found: Message = sidecar.ask("GetStatus")
+    if len(sidecar.connections) > 1:
+        from allocator.cli.remote.leading import ask_all, rows
+
+        data = rows(ask_all(sidecar.connections))
+        judge = tables.all_checked
+    else:
+        data, judge = plain(sidecar.ask("GetStatus")), tables.checked
     if not check:
-        return found
-    data = plain(found)
-    code, line = checked(data)
+        return data
+    code, line = judge(data)
     typer.echo(written(sidecar.form, data) or line)
     raise typer.Exit(int(code))
 

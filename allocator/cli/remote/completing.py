@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -134,6 +134,9 @@ def _asked(context: typer.Context, rpc: str, field: str, **request: str) -> list
 
 def _connection(context: typer.Context) -> "Connection":
     from allocator.cli.remote.connection import Connection
+    from allocator.cli.remote.leading import leader
 
     given = {each.name: context.params.get(each.name) for each in fields(Connection)}
-    return Connection(**{name: value for name, value in given.items() if value is not None})
+    made = Connection(**{name: value for name, value in given.items() if value is not None})
+    each = replace(made, timeout=TIMEOUT_S).each()
+    return each[0] if len(each) == 1 else leader(each)

@@ -48,9 +48,13 @@ class Connection:
     """The options of every command that speaks to a sidecar."""
 
     target: Annotated[
-        str,
-        typer.Option(envvar="MESOS_ALLOCATOR_TARGET", help="host:port or unix:/path."),
-    ] = TARGET_DEFAULT
+        list[str] | None,
+        typer.Option(
+            envvar="MESOS_ALLOCATOR_TARGET",
+            help="host:port or unix:/path. Several, joined by commas or repeated: the one that a"
+            f" master has a session with is asked. Default: {TARGET_DEFAULT}.",
+        ),
+    ] = None
     timeout: TimeoutOption = 10.0
     output: FormOption = None
     json: JsonOption = False
@@ -75,6 +79,18 @@ class Connection:
             envvar="MESOS_ALLOCATOR_TOKEN_FILE", help="File with a token that has rights."
         ),
     ] = None
+
+    def each(self) -> "list[Connection]":
+        """Give the connection to each sidecar that is named, in their order."""
+        given = (part.strip() for text in self.target or () for part in text.split(","))
+        named = dict.fromkeys(filter(None, given)) or [TARGET_DEFAULT]
+        return [replace(self, target=[each]) for each in named]
+
+    @property
+    def address(self) -> str:
+        """Where the sidecar is, of a connection to one."""
+        (one,) = self.target or [TARGET_DEFAULT]
+        return one
 
     def open(self) -> "grpc.Channel":
         """Make a channel; nothing is sent yet."""
@@ -101,39 +117,41 @@ class Connection:
             ("grpc.enable_http_proxy", 0),
         ]
         if not (self.tls_ca or self.tls_cert or self.tls_key):
-            return grpc.insecure_channel(self.target, options)
+            return grpc.insecure_channel(self.address, options)
         self._check_tls()
         credentials = grpc.ssl_channel_credentials(
             self._read(self.tls_ca), self._read(self.tls_key), self._read(self.tls_cert)
         )
-        return grpc.secure_channel(self.target, credentials, options)
+        return grpc.secure_channel(self.address, credentials, options)
 
     def _check_target(self) -> None:
         """End where nothing can be reached; what gRPC itself calls an address stays as it is."""
         from allocator.server.system.addresses import target
 
-        if self.target.startswith(("dns:", "ipv4:", "ipv6:", "unix-abstract:", "vsock:")):
+        if self.address.startswith(("dns:", "ipv4:", "ipv6:", "unix-abstract:", "vsock:")):
             return
         try:
-            target(self.target)
+            target(self.address)
         except ValueError as error:
-            fail(Exit.USAGE, f"--target {self.target!r}: {error}")
+            fail(Exit.USAGE, f"--target {self.address!r}: {error}")
 
     def _check_that_hidden(self) -> None:
         """End where a token would pass in clear over a network."""
         from allocator.server.system.addresses import is_local
 
-        if not (self.tls_ca or self.tls_cert or self.tls_key or is_local(self.target)):
+        if not (self.tls_ca or self.tls_cert or self.tls_key or is_local(self.address)):
             text = "a token would pass there in clear; give --tls-ca, or leave --token-file out"
-            fail(Exit.USAGE, f"{self.target}: {text}")
+            fail(Exit.USAGE, f"{self.address}: {text}")
 
     def _check_tls(self) -> None:
         """End where TLS cannot be had with these files: gRPC would abort the process."""
         from allocator.server.system.tls_files import expired_at, find_problem
 
-        if self.target.startswith("unix:"):
+        if self.address.startswith("unix:"):
             text = "a Unix socket needs no TLS, and sidecars speak none on theirs"
-            fail(Exit.USAGE, f"{self.target}: {text}; leave --tls-ca, --tls-cert and --tls-key out")
+            fail(
+                Exit.USAGE, f"{self.address}: {text}; leave --tls-ca, --tls-cert and --tls-key out"
+            )
         files = {"cert": self.tls_cert, "key": self.tls_key, "ca": self.tls_ca}
         for path in files.values():
             self._read(path)
@@ -160,7 +178,7 @@ class Connection:
         from allocator.lab.links.unreachable import why_unavailable
 
         return why_unavailable(
-            self.target,
+            self.address,
             details,
             start="is it running? --target or MESOS_ALLOCATOR_TARGET names another",
             trust="--tls-ca names whom to believe, and the sidecar's log what it has",
@@ -169,32 +187,41 @@ class Connection:
 
     def explain(self, error: "grpc.RpcError", *, changes: bool = False) -> NoReturn:
         """Say what went wrong, and end; a command that changes something says what is not known."""
+        fail(*self.reason(error, changes=changes))
+
+    def reason(self, error: "grpc.RpcError", *, changes: bool = False) -> tuple[Exit, str]:
+        """Say what went wrong, and with which code a command ends that asked nobody else."""
         import grpc
 
         assert isinstance(error, grpc.Call)
         code, details = error.code(), error.details() or ""
         if code == grpc.StatusCode.UNAVAILABLE:
-            fail(Exit.UNREACHABLE, self._unavailable(details))
+            return Exit.UNREACHABLE, self._unavailable(details)
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
             # Where it says so itself, it says what became of it, too.
-            self.late("" if details == _OURS else details, changes=changes)
+            return Exit.UNREACHABLE, self._late(
+                "" if details == _OURS else details, changes=changes
+            )
         refused = (
             grpc.StatusCode.INVALID_ARGUMENT,
             grpc.StatusCode.FAILED_PRECONDITION,
             grpc.StatusCode.PERMISSION_DENIED,
         )
         if code in refused:
-            fail(Exit.REFUSED, details)
-        fail(Exit.FAILURE, f"{code.name}: {details}")
+            return Exit.REFUSED, details
+        return Exit.FAILURE, f"{code.name}: {details}"
 
-    def late(self, details: str = "", *, changes: bool = False) -> NoReturn:
+    def late(self) -> NoReturn:
         """Say that no answer came in time, and where else to look; end."""
-        text = f"the sidecar at {self.target} did not answer within {self.timeout:g} s"
+        fail(Exit.UNREACHABLE, self._late())
+
+    def _late(self, details: str = "", *, changes: bool = False) -> str:
+        text = f"the sidecar at {self.address} did not answer within {self.timeout:g} s"
         if details:
             text += f": {details}"
         elif changes:
             text += "; `mesos-allocator settings show` says whether the change counts"
-        fail(Exit.UNREACHABLE, f"{text}; {_LOOK}")
+        return f"{text}; {_LOOK}"
 
 
 def call(
@@ -216,8 +243,10 @@ def call(
 class Sidecar(typer.Context):
     """The context of a command that speaks to a sidecar, and so what its function is given."""
 
+    connections: list[Connection]
+    """What the command line says of each sidecar that it names."""
     connection: Connection
-    """What the command line says of it."""
+    """Of the one that is asked: of several the one that leads."""
     stub: "AdminServiceStub"
     """Its administration."""
 
@@ -270,6 +299,8 @@ class RemoteCommand(TyperCommand):
     """A command that speaks to a sidecar: behind its own options stand those of `Connection`."""
 
     context_class = Sidecar
+    asks_all = False
+    """Whether the command's function itself asks each of several sidecars."""
 
     def __init__(
         self,
@@ -304,7 +335,13 @@ class RemoteCommand(TyperCommand):
         _check_texts(ctx.params)
         given = {name: ctx.params.pop(name) for name in self._common}
         made = _connecting().callback(**given)
-        ctx.connection = replace(made, output=form_of(made.output, json=made.json))
+        made = replace(made, output=form_of(made.output, json=made.json))
+        ctx.connections = made.each()
+        ctx.connection = ctx.connections[0]
+        if len(ctx.connections) > 1 and not self.asks_all:
+            from allocator.cli.remote.leading import leader
+
+            ctx.connection = leader(ctx.connections)
         with ctx.connection.open() as channel:
             ctx.stub = AdminServiceStub(channel)
             try:
@@ -323,6 +360,12 @@ def _check_texts(given: dict[str, Any]) -> None:
                 except UnicodeEncodeError:
                     where = name.replace("_", "-")
                     fail(Exit.USAGE, f"{where} {text!a}: is no UTF-8; write it as UTF-8")
+
+
+class CommandToAll(RemoteCommand):
+    """A command that asks each sidecar that the command line names."""
+
+    asks_all = True
 
 
 Arguments: TypeAlias = dict[str, Any]
@@ -370,6 +413,7 @@ def remote(
     show: Callable[..., None] | None,
     arrange: Callable[..., dict[str, Any]] | None = None,
     names: Callable[[dict[str, Any]], Iterable[str]] | None = None,
+    command_class: type[RemoteCommand] = RemoteCommand,
 ) -> Callable[[Callable[..., Message | dict[str, Any] | None]], None]:
     """Register a command that calls a sidecar.
 
@@ -406,6 +450,6 @@ def remote(
             _end_unless_saved(data.get("change"))
 
         example = shown_example(EXAMPLES.get(function.__name__, ""))
-        app.command(name, cls=RemoteCommand, epilog=example)(command)
+        app.command(name, cls=command_class, epilog=example)(command)
 
     return register

@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from allocator.cli.render.setting_tables import policy_in_words, print_settings
-from allocator.cli.render.terminal import Columns, as_text, console, print_section, print_table
+from allocator.cli.render.terminal import (
+    Columns,
+    as_text,
+    console,
+    print_rows,
+    print_section,
+    print_table,
+)
 from allocator.cli.tree import Check
 from allocator.plain import printable
 from allocator.settable import KINDS, Scope
@@ -60,6 +67,26 @@ def checked(data: dict[str, Any]) -> tuple[Check, str]:
     return code, f"{code.name}: {printable(told).replace('|', '/')} | {_performance(data)}"
 
 
+def all_checked(data: dict[str, Any]) -> tuple[Check, str]:
+    """Judge several sidecars, of which one is to lead; the others may have no session."""
+    sidecars = data["sidecars"]
+    leading = [each for each in sidecars if each["leads"]]
+    problems = [each["problem"] for each in sidecars if each["problem"]]
+    if not leading:
+        told = "; ".join([f"none of {len(sidecars)} sidecars leads", *problems])
+        return Check.CRITICAL, f"{Check.CRITICAL.name}: {printable(told).replace('|', '/')}"
+    code, line = checked(leading[0]["status"])
+    if len(leading) > 1:
+        names = ", ".join(each["target"] for each in leading)
+        problems.append(f"masters have sessions with {names}")
+    told, _, numbers = line.partition(": ")[2].partition(" | ")
+    if problems and code is Check.OK:
+        code = Check.WARNING
+    parts = [f"{leading[0]['target']} leads", told, *problems]
+    told = printable("; ".join(parts)).replace("|", "/")
+    return code, f"{code.name}: {told} | {numbers}"
+
+
 _COUNTS = ("agents", "active_agents", "frameworks", "active_frameworks", "roles", "filters")
 _COUNTERS = ("cycles", "decisions", "events", "sessions")
 
@@ -82,9 +109,42 @@ def _performance(data: dict[str, Any]) -> str:
 
 
 def status(data: dict[str, Any]) -> None:
+    """Print the status of a sidecar; of several which one leads, and the status of that."""
+    if (sidecars := data.get("sidecars")) is None:
+        _status(data)
+        return
+    print_rows(_SIDECARS, sidecars, "")
+    leading = [each for each in sidecars if each["leads"]]
+    if not leading:
+        console().print(as_text(f"none of {len(sidecars)} sidecars leads"))
+    for each in leading:
+        console().print()
+        console().print(as_text(f"{each['target']}:"))
+        _status(each["status"])
+
+
+def _said(sidecar: dict[str, Any]) -> str:
+    status = sidecar["status"]
+    if status is None:
+        return str(sidecar["problem"])
+    return _session(status) if status["in_session"] else "no session"
+
+
+_SIDECARS: Columns = {
+    "=sidecar": "target",
+    "leads": lambda each: "leads" if each["leads"] else "",
+    "~session": _said,
+}
+
+
+def _session(data: dict[str, Any]) -> str:
+    return f"master {data['master_id']} (Mesos {data['mesos_version']})"
+
+
+def _status(data: dict[str, Any]) -> None:
     session = "none"
     if data["in_session"]:
-        session = f"master {data['master_id']} (Mesos {data['mesos_version']})"
+        session = _session(data)
     pairs = [
         ("sidecar", f"{data['sidecar_version']}, {data['sidecar_id']}"),
         ("up", f"{data['uptime_s']:.0f} s"),

@@ -1,0 +1,88 @@
+"""Which of several sidecars leads: the one that a master has a session with.
+
+With several masters each has a sidecar, and only that of the leading master decides.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from allocator.cli.remote.connection import Connection
+from allocator.cli.remote.output import plain
+from allocator.cli.tree import Exit, fail
+
+if TYPE_CHECKING:
+    from allocator.v1 import admin_pb2
+
+
+class Asked(NamedTuple):
+    """What one sidecar says of itself.
+
+    `status`: its status; None where there was no answer, for which `problem` says why.
+    """
+
+    connection: Connection
+    status: "admin_pb2.GetStatusResponse | None"
+    problem: str
+
+    @property
+    def leads(self) -> bool:
+        """Whether a master has a session with it."""
+        return self.status is not None and self.status.in_session
+
+
+def ask_all(connections: Sequence[Connection]) -> list[Asked]:
+    """Ask all of them at a time, each for as long as its connection says.
+
+    Ends where none of them answers.
+    """
+    import grpc
+
+    from allocator.v1 import admin_pb2
+    from allocator.v1.admin_pb2_grpc import AdminServiceStub
+
+    found = []
+    with ExitStack() as until_asked:
+        channels = [until_asked.enter_context(each.open()) for each in connections]
+        calls = [
+            AdminServiceStub(channel).GetStatus.future(
+                admin_pb2.GetStatusRequest(), timeout=each.timeout
+            )
+            for each, channel in zip(connections, channels, strict=True)
+        ]
+        for each, call in zip(connections, calls, strict=True):
+            try:
+                found.append(Asked(each, call.result(), ""))
+            except grpc.RpcError as error:
+                found.append(Asked(each, None, each.reason(error)[1]))
+    if not any(each.status for each in found):
+        fail(Exit.UNREACHABLE, *(each.problem for each in found))
+    return found
+
+
+def rows(found: Sequence[Asked]) -> dict[str, Any]:
+    """Write what all of them say, for programs and for whoever prints it."""
+    return {
+        "sidecars": [
+            {
+                "target": each.connection.address,
+                "leads": each.leads,
+                "problem": each.problem,
+                "status": None if each.status is None else plain(each.status),
+            }
+            for each in found
+        ]
+    }
+
+
+def leader(connections: Sequence[Connection]) -> Connection:
+    """Find the one that leads; ends where none does, or several do."""
+    found = ask_all(connections)
+    leading = [each.connection for each in found if each.leads]
+    if len(leading) > 1:
+        names = ", ".join(each.address for each in leading)
+        fail(Exit.FAILURE, f"masters have sessions with {names}; name one of them by --target")
+    if not leading:
+        said = [each.problem or f"{each.connection.address}: no master's session" for each in found]
+        fail(Exit.UNREACHABLE, f"none of {len(found)} sidecars leads", *said)
+    return leading[0]
