@@ -1,13 +1,13 @@
 """PromQL that dashboards share; the sidecar is chosen by ``$instance``."""
 
-ONE = '{instance="$instance"}'
+ONE = '{instance=~"$instance"}'
 """Every series of the sidecar that was chosen."""
 
 
 def metric(name: str, **labels: str) -> str:
     """One of our metrics, of the chosen sidecar."""
     more = "".join(f', {key}="{value}"' for key, value in labels.items())
-    return f'mesos_allocator_{name}{{instance="$instance"{more}}}'
+    return f'mesos_allocator_{name}{{instance=~"$instance"{more}}}'
 
 
 def rate(name: str, by: str = "") -> str:

@@ -65,7 +65,7 @@ OPERATION = Page(
                 (
                     Query(
                         "sum by (reason) (rate(mesos_allocator_module_outcomes_total"
-                        '{instance="$instance", reason!="offered"}[$__rate_interval]))',
+                        '{instance=~"$instance", reason!="offered"}[$__rate_interval]))',
                         "{{reason}}",
                     ),
                 ),
@@ -161,9 +161,9 @@ OPERATION = Page(
                 "As a share of all that were compared, over five minutes.",
                 (
                     Query(
-                        'sum(rate(mesos_allocator_module_shadow_decisions_total{instance="$instance",'
+                        'sum(rate(mesos_allocator_module_shadow_decisions_total{instance=~"$instance",'
                         ' given="same"}[5m])) / sum(rate('
-                        'mesos_allocator_module_shadow_decisions_total{instance="$instance"}[5m]))',
+                        'mesos_allocator_module_shadow_decisions_total{instance=~"$instance"}[5m]))',
                         "the same",
                     ),
                 ),
@@ -178,7 +178,7 @@ OPERATION = Page(
         "Journal": (
             Panel(
                 "Written",
-                "1 while the journal is written. 0: it failed, and is tried again each minute.",
+                "1 while it is written. 0: there is none, or it failed and is tried again.",
                 (Query(metric("journal_on"), "on"),),
                 most=1,
             ),

@@ -251,7 +251,7 @@ OFFERS = Page(
                 (
                     Query(
                         "sum by (reason) (rate(mesos_allocator_outcomes_total{"
-                        'instance="$instance", reason!~"offered|partial"}[$__rate_interval]))',
+                        'instance=~"$instance", reason!~"offered|partial"}[$__rate_interval]))',
                         "{{reason}}",
                     ),
                 ),

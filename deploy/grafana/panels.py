@@ -19,6 +19,9 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import prometheus as prometheus_models
 
 SOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
+TAGS = ["mesos", "allocator"]
+"""Dashboards that have them are linked with each other."""
+
 WIDTH = 24
 HEIGHT = 8
 
@@ -140,13 +143,21 @@ def _build(panel: Panel):  # noqa: ANN202
     return builder
 
 
+SESSION = "mesos_allocator_in_session"
+LED = f"max_over_time({SESSION}[$__range])"
+LEADING = f"{LED} == 1 or ({LED} unless on () max({LED}) == 1)"
+"""The sidecars that led in the time shown; where none did, all of them."""
+
+
 def _variables(page: Page) -> Iterable[object]:
     yield dashboard.DatasourceVariable("datasource").type("prometheus").label("Prometheus")
     yield (
         dashboard.QueryVariable("instance")
         .label("Sidecar")
         .datasource(SOURCE)
-        .query("label_values(mesos_allocator_build_info, instance)")
+        .query(f"query_result({LEADING})")
+        .regex('/instance="([^"]+)"/')
+        .include_all(include_all=True)
         .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
     )
     if page.by_role:
@@ -154,7 +165,7 @@ def _variables(page: Page) -> Iterable[object]:
             dashboard.QueryVariable("role")
             .label("Role")
             .datasource(SOURCE)
-            .query('label_values(mesos_allocator_role_held{instance="$instance"}, role)')
+            .query('label_values(mesos_allocator_role_held{instance=~"$instance"}, role)')
             .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
         )
 
@@ -165,11 +176,18 @@ def render(page: Page) -> str:
         dashboard.Dashboard(page.title)
         .uid(page.uid)
         .description(page.description)
-        .tags(["mesos", "allocator"])
+        .tags(TAGS)
         .refresh("15s")
         .time("now-1h", "now")
         .timezone("browser")
         .editable()
+        .link(
+            dashboard.DashboardLink("Mesos allocator")
+            .type(models.DashboardLinkType.DASHBOARDS)
+            .tags(TAGS)
+            .include_vars(include_vars=True)
+            .keep_time(keep_time=True)
+        )
     )
     for variable in _variables(page):
         board.with_variable(variable)

@@ -258,7 +258,7 @@ class Operation(NamedTuple):
             Part("compilation", COMPILATION, lambda: said.loops if said.sidecar_id else None),
             Part("changes", ADMIN_CHANGES, lambda: self),
             Part("keeping", KEEPING, lambda: said.state),
-            Part("journal", JOURNAL, lambda: said.journal if said.HasField("journal") else None),
+            Part("journal", JOURNAL, lambda: said.journal if said.sidecar_id else None),
             Part("planning", PLANNING, lambda: said.plans),
             Part("shadow", SHADOW, self.books.shadow.counts),
             Part("calls", CALLS, lambda: said),
@@ -324,7 +324,8 @@ KEEPING: Families[pb.StateFigures] = (
 JOURNAL: Families[pb.JournalFigures] = (
     gauge(
         "journal_on",
-        "1 while the journal is written; 0: it failed and is tried again within a minute.",
+        "1 while the journal is written; 0: none is configured, or it failed and is tried again"
+        " within a minute.",
         lambda journal: journal.on,
     ),
     gauge(

@@ -80,6 +80,23 @@ def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
             assert found or optional, (board.name, asked)
 
 
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.stem)
+def test_a_dashboard_shows_those_that_lead_and_leads_to_the_others(board, sidecar, query):
+    found = json.loads(board.read_text())
+    variables = {each["name"]: each for each in found["templating"]["list"]}
+    instance = variables["instance"]
+    assert instance["includeAll"]
+    asked = re.fullmatch(r"query_result\((.+)\)", instance["query"])
+    assert asked
+    (led,) = query(asked[1].replace("$__range", "1m"))
+    assert led["metric"]["instance"] == sidecar.process.http
+    for expression in expressions(board):
+        assert expression.count("mesos_allocator_") == expression.count('instance=~"$instance"')
+    (link,) = found["links"]
+    assert (link["type"], link["keepTime"], link["includeVars"]) == ("dashboards", True, True)
+    assert set(link["tags"]) <= set(found["tags"])
+
+
 HISTOGRAM = ("_bucket", "_count", "_sum")
 
 
@@ -99,7 +116,7 @@ def test_the_table_has_what_a_scrape_has(sidecar):
     declared = [each.full_name for each in FAMILIES]
     assert len(declared) == len(set(declared))
     assert found == [name for name in declared if name in found]
-    # Without a journal there is nothing of it, and fair shares may not be worked out yet.
+    # Fair shares may not be worked out yet.
     absent = {name.removeprefix("mesos_allocator_") for name in declared if name not in found}
-    assert all(name.startswith(("journal_", "fair", "role_")) for name in absent)
+    assert all(name.startswith(("fair", "role_")) for name in absent)
     assert {"role_held", "fair_shares_total"}.isdisjoint(absent)

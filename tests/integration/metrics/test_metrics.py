@@ -8,6 +8,7 @@ from http.client import HTTPException
 
 import numpy as np
 import pytest
+from markdown.extensions.toc import slugify
 
 from allocator.core import AddFramework, FrameworkInfo, Release, RemoveFramework, Transition
 from allocator.v1 import session_pb2
@@ -15,6 +16,8 @@ from tests.integration.metrics.scraped import CLUSTER, DEPLOY, FRAMEWORKS_MAX
 from tests.server.metrics.scraping import series, value
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 from tests.world.rows import holdings_of
+
+ROOT = DEPLOY.parents[1]
 
 
 def test_a_scrape_follows_the_session(sidecar):
@@ -159,9 +162,15 @@ def test_every_alert_is_tested_and_asks_for_metrics_that_exist(sidecar):
 def test_every_alert_has_a_chapter_that_says_what_to_do():
     rules = (DEPLOY / "alerts.yaml").read_text()
     alerts = re.findall(r"alert: (\w+)", rules)
-    links = re.findall(r"runbook: docs/how-to/alerts\.md#(\w+)", rules)
-    assert links == [alert.lower() for alert in alerts]
-    page = DEPLOY.parents[1] / "docs" / "how-to" / "alerts.md"
+    site = re.findall(r"(?m)^site_url: (\S+)", (ROOT / "mkdocs.yml").read_text())
+    links = re.findall(r"runbook_url: (\S+)", rules)
+    for alert, link in zip(alerts, links, strict=True):
+        place, _, anchor = link.partition("#")
+        assert place.startswith(site[0]), "the site that mkdocs.yml names"
+        page = ROOT / "docs" / place.removeprefix(site[0]).replace(".html", ".md")
+        headings = re.findall(r"(?m)^#+ (.+)$", page.read_text())
+        assert {slugify(each, "-"): each for each in headings}[anchor] == alert
+    page = ROOT / "docs" / "how-to" / "alerts.md"
     chapters = re.split(r"(?m)^## ", page.read_text())[1:]
     assert [chapter.partition("\n")[0] for chapter in chapters] == alerts
     for chapter in chapters:
@@ -198,3 +207,9 @@ def test_a_prometheus_can_be_asked(sidecar, query):
     while query(gone):
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+def test_without_a_journal_that_is_what_is_said():
+    with SidecarProcess() as process:
+        await_true(lambda: series(process.scraped(), "compiled"))
+        assert value(process.scraped(), "journal_on") == 0
