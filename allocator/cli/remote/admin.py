@@ -1,8 +1,6 @@
 """Commands for a running sidecar: what it does, why, and what operators set."""
 
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote import completing, explain, lists, top
+from allocator.cli.remote import bundle, completing, explain, lists, top
 from allocator.cli.remote.connection import (
     CommandToAll,
     Sidecar,
@@ -19,9 +17,9 @@ from allocator.cli.remote.connection import (
     printed_by,
     remote,
 )
+from allocator.cli.remote.files import write_whole
 from allocator.cli.remote.options import RoleBelow
 from allocator.cli.remote.output import Form, written
-from allocator.cli.tree import Exit, fail
 from allocator.plain import printable
 
 if TYPE_CHECKING:
@@ -48,6 +46,7 @@ def register(app: typer.Typer) -> None:
     lists.register(app)
     remote(app, "dump", None)(dump)
     remote(app, "snapshot", None)(snapshot)
+    bundle.register(app)
     explain.register(group(app, "explain", "Why a framework, a role or an agent gets nothing."))
 
 
@@ -144,7 +143,7 @@ def dump(
     file = _dump_file(file, output)
     told = (piece.json for piece in sidecar.pieces("Dump"))
     if file is not None:
-        _write_whole(file, told)
+        write_whole(file, told)
         return
     for part in told:
         sys.stdout.buffer.write(part)
@@ -178,29 +177,7 @@ def snapshot(
 ) -> None:
     """Save the state for a bug report; `replay FILE` decides its next cycle again, anywhere."""
     pieces = sidecar.pieces("Snapshot", anonymise=anonymise)
-    _write_whole(output, (piece.data for piece in pieces), mode=0o600)
-
-
-def _write_whole(output: Path, parts: Iterable[bytes], mode: int | None = None) -> None:
-    """Write a file; nothing stands under its name before all of it is there."""
-    if output.exists() and not output.is_file():  # such as /dev/null, or a FIFO
-        unfinished = output
-    else:
-        unfinished = output.with_name(f"{output.name}.part")
-    try:
-        with unfinished.open("wb") as file:
-            if mode is not None and unfinished is not output:
-                unfinished.chmod(mode)
-            for part in parts:
-                file.write(part)
-        if unfinished is not output:
-            unfinished.replace(output)
-    except OSError as error:
-        fail(Exit.FAILURE, f"{output}: {error.strerror}")
-    finally:
-        if unfinished is not output:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
+    write_whole(output, (piece.data for piece in pieces), mode=0o600)
 
 
 def quantities(text: str) -> "types_pb2.Quantities":

@@ -240,6 +240,10 @@ def call(
     return getattr(stub, rpc)(request, timeout=timeout_s)
 
 
+class LateError(Exception):
+    """A piece of an answer did not come in time."""
+
+
 class Sidecar(typer.Context):
     """The context of a command that speaks to a sidecar, and so what its function is given."""
 
@@ -260,7 +264,10 @@ class Sidecar(typer.Context):
         return call(self.stub, rpc, self.connection.timeout, **fields)
 
     def pieces(self, rpc: str, **fields: object) -> Iterator[Any]:
-        """Give the pieces of an answer of any length, each of which is to come in time."""
+        """Give the pieces of an answer of any length, each of which is to come in time.
+
+        Raises LateError where one does not.
+        """
         stream = call(self.stub, rpc, None, **fields)
         late = Event()
 
@@ -278,7 +285,7 @@ class Sidecar(typer.Context):
                 piece = next(stream, None)
             except grpc.RpcError:
                 if late.is_set():
-                    self.connection.late()
+                    raise LateError from None
                 raise
             finally:
                 timer.cancel()
@@ -346,6 +353,8 @@ class RemoteCommand(TyperCommand):
             ctx.stub = AdminServiceStub(channel)
             try:
                 return super().invoke(ctx)
+            except LateError:
+                ctx.connection.late()
             except grpc.RpcError as error:
                 ctx.connection.explain(error, changes=self.name in _CHANGING)
 

@@ -21,6 +21,7 @@ EXAMPLES: Mapping[str, str] = {
     "roles": "roles --role eng",
     "dump": "dump state.json",
     "snapshot": "snapshot report.journal --anonymise",
+    "bundle": "bundle report.tar.gz --pseudonyms",
     "top": "top --role eng --interval 5",
     **{f"{kind.name}_set": f"{kind.name} set {kind.examples[0]}" for kind in RULES},
     **{f"{kind.name}_remove": f"{kind.name} remove {kind.examples[1]}" for kind in RULES},

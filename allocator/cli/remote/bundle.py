@@ -1,0 +1,348 @@
+"""`mesos-allocator bundle`: what a report of a problem needs, in one file.
+
+Each part is bounded. One that cannot be had, or is too large, is left out, and the file says why.
+"""
+
+import io
+import json
+import platform
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from http.client import HTTPConnection, HTTPException
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Annotated, Any, NamedTuple
+
+import typer
+
+from allocator import __version__
+from allocator.cli.remote.connection import LateError, Sidecar, remote
+from allocator.cli.remote.files import write_whole
+from allocator.cli.remote.output import plain, written
+from allocator.cli.tree import Exit, fail
+from allocator.plain import json_text, printable
+
+PART_BYTES_MAX = 2**26
+"""Of one part, before compression."""
+
+LOG_BYTES_MAX = 2**22
+LOG_LINES = 5000
+
+UNIT = "mesos-allocator"
+
+LIBRARIES = ("grpcio", "llvmlite", "numba", "numpy", "protobuf")
+
+NAMELESS = frozenset(
+    {
+        *("among", "by", "certain", "code", "competition", "end", "field", "for", "given"),
+        *("kept_by", "kind", "le", "mode", "only", "part", "reason", "resource", "result"),
+        *("selection", "setting", "source", "state", "type", "unit", "version"),
+    }
+)
+"""Labels of metrics of which no value is the name of a framework, a role or an agent."""
+
+_WORDS = ("sidecar_version", "mesos_version", "loops_state")
+"""Texts of a status that are nobody's names."""
+
+_NAMES = "has names; the snapshot has the books and the settings under pseudonyms"
+
+
+class _LeftOutError(Exception):
+    """Why a part is not there."""
+
+
+class Part(NamedTuple):
+    """One file of the bundle.
+
+    `pieces`: gives its bytes; raises what `_written` tells of.
+    """
+
+    name: str
+    pieces: Callable[[], Iterable[bytes]]
+
+
+def register(app: typer.Typer) -> None:
+    remote(app, "bundle", None)(bundle)
+
+
+def bundle(
+    sidecar: Sidecar,
+    file: Annotated[Path, typer.Argument(metavar="FILE.tar.gz", help="File to write.")],
+    pseudonyms: Annotated[
+        bool,
+        typer.Option(
+            "--pseudonyms",
+            help="Put pseudonyms in the place of names in the snapshot, and leave out what else has"
+            " names.",
+        ),
+    ] = False,
+    http: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Where /metrics is; none: as the sidecar's settings say."
+        ),
+    ] = "",
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"File with the sidecar's log; none: the log of the systemd unit {UNIT} here."
+        ),
+    ] = None,
+) -> None:
+    """Gather status, settings, books, metrics, versions and log in one file, for a report.
+
+    Each part has 64 MiB at most, and the log its last 5,000 lines. The file contents.txt says what
+    was left out, and why. Where the sidecar does not answer, the rest is written all the same.
+    """
+    status, problem = _status(sidecar)
+    found = _Gathering(sidecar, http, log, status, problem, pseudonyms=pseudonyms)
+    name = file.name.removesuffix(".gz").removesuffix(".tar").removesuffix(".tgz") or "bundle"
+    with tempfile.TemporaryFile() as whole:
+        with tarfile.open(fileobj=whole, mode="w:gz") as archive:
+            held, left_out = _add_all(archive, name, found)
+        whole.seek(0)
+        write_whole(file, iter(partial(whole.read, 2**20), b""), mode=0o600)
+    if problem:
+        fail(Exit.UNREACHABLE, f"{problem}; {file} has what could be had all the same")
+    data = {"file": str(file), "parts": held, "left_out": left_out}
+    typer.echo(written(sidecar.form, data) or "\n".join(_told(data)))
+
+
+def _status(sidecar: Sidecar) -> tuple[dict[str, Any], str]:
+    """Give the status; or, where the sidecar does not answer, an empty one, and why."""
+    import grpc
+
+    try:
+        return plain(sidecar.ask("GetStatus")), ""
+    except grpc.RpcError as error:
+        code, problem = sidecar.connection.reason(error)
+        if code is not Exit.UNREACHABLE:
+            raise
+        return {}, problem
+
+
+def _told(data: Mapping[str, Any]) -> Iterator[str]:
+    yield printable(f"{data['file']}: {', '.join(data['parts'])}")
+    for name, why in data["left_out"].items():
+        yield printable(f"left out: {name}: {why}")
+
+
+def _add_all(
+    archive: tarfile.TarFile, directory: str, found: "_Gathering"
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Add each part; gives the bytes of those that are there, and why others are not."""
+    held: dict[str, int] = {}
+    left_out: dict[str, str] = {}
+    for name, pieces in found.parts():
+        with tempfile.TemporaryFile() as content:
+            if why := _written(content, pieces, found.sidecar):
+                left_out[name] = why
+                continue
+            held[name] = _add(archive, f"{directory}/{name}", content)
+    lines = [f"{name}: {size} bytes" for name, size in held.items()]
+    lines += [f"left out: {name}: {why}" for name, why in left_out.items()]
+    _add(archive, f"{directory}/contents.txt", io.BytesIO("\n".join([*lines, ""]).encode()))
+    return held, left_out
+
+
+def _add(archive: tarfile.TarFile, name: str, content: IO[bytes]) -> int:
+    made = tarfile.TarInfo(name)
+    made.size, made.mtime, made.mode = content.seek(0, io.SEEK_END), int(time.time()), 0o600
+    content.seek(0)
+    archive.addfile(made, content)
+    return made.size
+
+
+def _written(content: IO[bytes], pieces: Callable[[], Iterable[bytes]], sidecar: Sidecar) -> str:
+    """Write a part; says why it is left out, and nothing where it is there."""
+    import grpc
+
+    size = 0
+    try:
+        for piece in pieces():
+            size += len(piece)
+            if size > PART_BYTES_MAX:
+                return f"has more than {PART_BYTES_MAX >> 20} MiB"
+            content.write(piece)
+    except grpc.RpcError as error:
+        return sidecar.connection.reason(error)[1]
+    except LateError:
+        return f"did not come within {sidecar.connection.timeout:g} s"
+    except _LeftOutError as error:
+        return str(error)
+    except (OSError, HTTPException, subprocess.SubprocessError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+class _Gathering:
+    """What is gathered of one sidecar."""
+
+    def __init__(
+        self,
+        sidecar: Sidecar,
+        http: str,
+        log: Path | None,
+        status: dict[str, Any],
+        problem: str,
+        *,
+        pseudonyms: bool,
+    ) -> None:
+        """`problem`: why the sidecar does not answer, where it does not."""
+        self.sidecar = sidecar
+        self._http, self._log = http, log
+        self._status, self._problem = status, problem
+        self._pseudonyms = pseudonyms
+        self._settings: dict[str, str] = {}
+
+    def parts(self) -> Iterator[Part]:
+        yield Part("status.json", self._of_status)
+        yield Part("versions.json", self._versions)
+        yield Part("settings.json", self._of_settings)
+        yield Part("history.json", lambda: self._named([_json(self._ask("ListHistory"))]))
+        yield Part("snapshot.journal", self._snapshot)
+        yield Part("state.json", lambda: self._named(each.json for each in self._pieces("Dump")))
+        yield Part("metrics.txt", self._metrics)
+        yield Part("log.txt", lambda: self._named(self._lines()))
+
+    def _named(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
+        """Give what has names, unless these are to be replaced."""
+        if self._pseudonyms:
+            raise _LeftOutError(_NAMES)
+        return pieces
+
+    def _ask(self, rpc: str) -> dict[str, Any]:
+        if self._problem:
+            raise _LeftOutError(self._problem)
+        return plain(self.sidecar.ask(rpc))
+
+    def _pieces(self, rpc: str, **fields: object) -> Iterator[Any]:
+        if self._problem:
+            raise _LeftOutError(self._problem)
+        return self.sidecar.pieces(rpc, **fields)
+
+    def _of_status(self) -> Iterator[bytes]:
+        if self._problem:
+            raise _LeftOutError(self._problem)
+        yield _json(_nameless(self._status) if self._pseudonyms else self._status)
+
+    def _versions(self) -> Iterator[bytes]:
+        yield _json(
+            {
+                "command": __version__,
+                "sidecar": self._status.get("sidecar_version"),
+                "mesos": self._status.get("mesos_version"),
+                "python": platform.python_version(),
+                "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+                **{name: _version(name) for name in LIBRARIES},
+            }
+        )
+
+    def _of_settings(self) -> Iterable[bytes]:
+        found = self._ask("ListSettings")
+        self._settings = {each["key"]: each["value"] for each in found["settings"]}
+        return self._named([_json(found)])
+
+    def _snapshot(self) -> Iterator[bytes]:
+        return (each.data for each in self._pieces("Snapshot", anonymise=self._pseudonyms))
+
+    def _metrics(self) -> Iterator[bytes]:
+        with closing(self._http_connection()) as connection:
+            connection.request("GET", "/metrics")
+            answer = connection.getresponse()
+            if answer.status != 200:
+                raise _LeftOutError(f"{connection.host}:{connection.port}: HTTP {answer.status}")
+            for line in answer:
+                if not self._pseudonyms or _is_nameless(line):
+                    yield line
+
+    def _http_connection(self) -> HTTPConnection:
+        """Connect to where metrics are."""
+        host, _, port = (self._http or self._configured_http()).rpartition(":")
+        if not port.isdecimal():
+            raise _LeftOutError(f"--http {self._http!r}: must be host:port")
+        return HTTPConnection(host.strip("[]"), int(port), timeout=self.sidecar.connection.timeout)
+
+    def _configured_http(self) -> str:
+        from allocator.server.system.addresses import is_local, is_loopback
+
+        address = self.sidecar.connection.address
+        host = str(json.loads(self._settings.get("http.host", '""')))
+        port = self._settings.get("http.port", "0")
+        if port == "0":
+            raise _LeftOutError("where they are is not known; give --http")
+        if is_local(address):
+            return f"127.0.0.1:{port}"
+        if is_loopback(host):
+            raise _LeftOutError("only the sidecar's own machine can read them (http.host)")
+        return f"{address.rpartition(':')[0]}:{port}"
+
+    def _lines(self) -> Iterator[bytes]:
+        """Give the end of the log."""
+        if self._log is not None:
+            with self._log.open("rb") as file:
+                size = file.seek(0, io.SEEK_END)
+                file.seek(max(size - LOG_BYTES_MAX, 0))
+                found = file.read(LOG_BYTES_MAX)
+        else:
+            found = self._of_unit()
+        lines = found.splitlines(keepends=True)[-LOG_LINES:]
+        yield b"".join(lines)[-LOG_BYTES_MAX:]
+
+    def _of_unit(self) -> bytes:
+        from allocator.server.system.addresses import is_local
+
+        if not is_local(self.sidecar.connection.address):
+            raise _LeftOutError("it is on the sidecar's own machine; run this there, or give --log")
+        program = shutil.which("journalctl")
+        if program is None:
+            raise _LeftOutError("there is no journalctl here; give --log")
+        words = ["--unit", UNIT, "--lines", str(LOG_LINES), "--output", "cat", "--no-pager", "-q"]
+        command = [program, *words]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: S603
+        if not done.stdout:
+            text = done.stderr.decode("utf-8", "replace").strip() or "has no line that can be read"
+            raise _LeftOutError(f"the unit {UNIT}: {text}; give --log")
+        return done.stdout
+
+
+def _nameless(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave of a status what is a number, or a word of ours."""
+    policy = {key: status["policy"][key] for key in ("name", "selection", "mode", "flat")}
+    return {
+        **{key: each for key, each in status.items() if not isinstance(each, str | list | dict)},
+        **{key: status[key] for key in _WORDS},
+        "policy": policy,
+        "warnings": [each["what"] for each in status["warnings"]],
+        "resources": status["resources"],
+    }
+
+
+def _is_nameless(line: bytes) -> bool:
+    """Whether a line of metrics has no label whose values are names."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    if line.startswith(b"#") or b"{" not in line:
+        return True
+    try:
+        families = list(text_string_to_metric_families(line.decode()))
+    except ValueError:
+        return False
+    return all(sample.labels.keys() <= NAMELESS for family in families for sample in family.samples)
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
+
+
+def _json(data: object) -> bytes:
+    return f"{json_text(data, indent=1)}\n".encode()
