@@ -202,6 +202,7 @@ docs: $(STAMP) ## regenerate pages of docs/, the example of a configuration, the
 	python docs/generate.py # which says on which dashboards a metric is
 	mesos-allocator check-config --example > deploy/config.example.toml
 	mkdocs build --quiet
+	@echo 'the site: $(CURDIR)/.cache/site/index.html'
 
 .PHONY: docs-check
 docs-check: $(STAMP) ## the site can be built, and every link in it leads somewhere

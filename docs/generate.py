@@ -7,8 +7,9 @@ files in `deploy/`.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import commands
 import hostile_tenants
@@ -21,8 +22,8 @@ from pydantic import BaseModel
 from allocator.server.config import Config
 from allocator.server.config.example import described
 from allocator.server.config.schema import is_free, is_rules, model_of, toml_value
-from allocator.server.metrics.family import PREFIX
-from allocator.server.metrics.scraping import FAMILIES
+from allocator.server.metrics.family import PREFIX, Family
+from allocator.server.metrics.scraping import GROUPS
 
 HERE = Path(__file__).resolve().parent
 DEPLOY = HERE.parent / "deploy"
@@ -111,27 +112,30 @@ def metrics() -> str:
         for board in sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
     }
     alerts = _asked_by_alerts()
-    rows = []
-    for family in FAMILIES:
-        name = family.full_name
-        names = {name, f"{name}_bucket"}
-        kind = "gauge" if family.kind == "info" else family.kind
-        shown = [board for board, asked in boards.items() if names & asked]
-        watched = [alert for alert, asked in alerts.items() if names & asked]
-        rows.append(
-            f"| `{name}` | {kind} | {', '.join(sorted(family.labels))} |"
-            f" {_cell(family.text)} | {', '.join([*shown, *watched])} |"
-        )
-    return "\n".join(
-        [
-            "# Metrics\n",
-            WRITTEN,
-            OF_METRICS,
+    parts = ["# Metrics\n", WRITTEN, OF_METRICS]
+    for group, families in GROUPS.items():
+        rows = (_of_metric(family, boards, alerts) for family in families)
+        head = (
+            f"## {group}\n",
             "| metric | type | labels | | shown, watched |",
             "|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
+        )
+        parts.append("\n".join([*head, *rows, ""]))
+    return "\n".join(parts)
+
+
+def _of_metric(
+    family: Family[Any], boards: Mapping[str, set[str]], alerts: Mapping[str, set[str]]
+) -> str:
+    """One line, with an anchor that bears the metric's name."""
+    name = family.full_name
+    names = {name, f"{name}_bucket"}
+    kind = "gauge" if family.kind == "info" else family.kind
+    shown = [board for board, asked in boards.items() if names & asked]
+    watched = [alert for alert, asked in alerts.items() if names & asked]
+    return (
+        f"| `{name}` {{ #{name} }} | {kind} | {', '.join(sorted(family.labels))} |"
+        f" {_cell(family.text)} | {', '.join([*shown, *watched])} |"
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 PROTO = Path(__file__).resolve().parent.parent / "proto" / "allocator" / "v1"
 
 INTRODUCTION = """\
-# Calls
+# gRPC calls and messages
 
 <!-- `make docs` writes this file. -->
 

@@ -5,6 +5,7 @@ others.
 """
 
 import doctest
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -68,6 +69,21 @@ def test_the_readme_has_its_pictures():
     assert {"architecture.svg", "status-page.png", "explain.svg", "comparison.png"} == {
         Path(picture).name for picture in pictures
     }
+
+
+def test_the_readme_has_the_figures_of_its_picture():
+    figures = json.loads((PICTURES / "comparison.json").read_text("utf-8"))
+    text = " ".join(README.read_text("utf-8").split())
+    assert f"done {figures['ps-dsf']['earlier_percent']} % earlier" in text
+    waits = [figures[policy]["wait_max_s"] for policy in ("drf", "ps-dsf")]
+    assert f"grows from {waits[0]} to {waits[1]} s" in text
+
+
+def test_pages_agree_on_how_long_the_demo_takes():
+    first = DOCS / "tutorials" / "first-quarter-of-an-hour.md"
+    for page in (README, first):
+        text = " ".join(page.read_text("utf-8").split())
+        assert "a minute on two quiet cores, and up to six on busy ones" in text
 
 
 def anchors(page: Path) -> set[str]:

@@ -5,6 +5,8 @@ status page; a real terminal, on which `explain` prints; the demo, as anybody pl
 example that real policies decide. The picture of the whole, `architecture.svg`, is drawn by hand.
 """
 
+import csv
+import json
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import FloatRect, ViewportSize, sync_playwright
 
+from allocator.lab.reports.plots import over_time
 from tests.pictures import worked_example
 from tests.pictures.scene import Scene, at_work
 from tests.pictures.terminal import capture
@@ -65,13 +68,37 @@ def photograph(scene: Scene, path: Path) -> None:
 
 
 def compare(path: Path) -> None:
-    """Play the demo under two policies, and keep the picture that it draws of them."""
+    """Play the demo under two policies, and draw what it says of them, with gain and price."""
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "allocator", "demo", "--policies", "drf,ps-dsf"]
-        subprocess.run([*command, "--modes", "characterised", "--out", out], check=True)
-        (drawn,) = Path(out).glob("*.png")
-        shutil.copy(drawn, path)
+        subprocess.run([*command, "--modes", "oblivious", "--out", out], check=True)
+        draw_comparison(Path(out), path)
     smaller(path)
+
+
+def draw_comparison(out: Path, path: Path) -> None:
+    """Draw the runs that stand in a directory of the demo, and write their figures beside it."""
+    played = json.loads((out / "runs.json").read_text("utf-8"))["runs"]
+    figures = {
+        run["policy"]: {name: round(run[name], 1) for name in ("makespan_s", "wait_max_s")}
+        for run in played
+    }
+    before, after = figures["drf"], figures["ps-dsf"]
+    earlier = 100 * (1 - after["makespan_s"] / before["makespan_s"])
+    figures["ps-dsf"]["earlier_percent"] = round(earlier, 1)
+    with (out / "series.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    kinds = [name for name in rows[0] if name not in {"run", "time_s"}]
+    series = {}
+    for name in dict.fromkeys(row["run"] for row in rows):
+        mine = [row for row in rows if row["run"] == name]
+        part = np.array([[float(row[kind]) for kind in kinds] for row in mine])
+        series[name] = np.array([float(row["time_s"]) for row in mine]), part
+    title = f"All jobs are done {earlier:.1f} % earlier under PS-DSF; the longest wait for a first"
+    title += f" offer grows from {before['wait_max_s']:.1f} to {after['wait_max_s']:.1f} s"
+    over_time(path, title, series, kinds)
+    text = json.dumps(figures, indent=1)
+    path.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
 
 
 def smaller(path: Path) -> None:

@@ -1,7 +1,7 @@
 """Plots: styles of policies and modes, and runs over time."""
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,23 +77,19 @@ def beside(path: Path, size: tuple[float, float], names: Sequence[str]) -> Itera
         figure.savefig(path, dpi=120)
 
 
-def finish(axes: Axes, what: str, low: float, high: float) -> None:
+def finish(axes: Axes, what: str, high: float) -> None:
     """Label the axes of a plot of percentages over time."""
-    axes.set(xlabel="time (s)", ylabel=what, ylim=(low, high), xlim=(0, None))
+    axes.set(xlabel="time (s)", ylabel=what, ylim=(0, high), xlim=(0, None))
     axes.legend(loc="lower left", framealpha=0.85)
 
 
 SMOOTH_S = 31
 
-_ENDS = 0.04
-"""Fraction of a run at each end that may lie below the axis: filling up and running out."""
-
 
 def over_time(path: Path, title: str, runs: Mapping[str, Series], kinds: Sequence[str]) -> None:
     """Draw one picture: a column for each resource, a line for each run.
 
-    Strong lines are means over half a minute, faint ones the values of each second. The axis
-    begins where the strong lines need it, except in the first and last moments of the runs.
+    Strong lines are means over half a minute, faint ones the values of each second.
 
     path: PNG to write.
     runs (T,) (T, R): seconds, and allocated parts; names begin with policy and mode, which
@@ -102,25 +98,13 @@ def over_time(path: Path, title: str, runs: Mapping[str, Series], kinds: Sequenc
     """
     with beside(path, (5.2 * len(kinds), 3.4), kinds) as pictures:
         for place, (kind, axes) in enumerate(zip(kinds, pictures, strict=True)):
-            strong = {name: smooth(part[:, place] * 100) for name, (_, part) in runs.items()}
-            low = lowest_of(strong.values())
             for name, (time_s, part) in runs.items():
                 look, percent = line_of(name), part[:, place] * 100
                 faint = {"color": look["color"], "linewidth": 0.4, "alpha": 0.2}
                 axes.step(time_s, percent, where="post", **faint)
-                axes.plot(time_s, strong[name], label=name, linewidth=1.3, **look)
-            begins = f", from {low}" if low else ""
-            finish(axes, f"allocated {NAMES.get(kind, kind)} (%){begins}", low, 102)
+                axes.plot(time_s, smooth(percent), label=name, linewidth=1.3, **look)
+            finish(axes, f"allocated {NAMES.get(kind, kind)} (%)", 102)
         pictures[0].figure.suptitle(title)
-
-
-def lowest_of(lines: Iterable[Floats]) -> int:
-    """Where a percentage axis begins so that lines show their range: a multiple of ten."""
-    low = 100.0
-    for line in lines:
-        cut = int(len(line) * _ENDS)
-        low = min(low, float(line[cut : len(line) - cut].min()))
-    return max(0, int((low - 5) // 10) * 10)
 
 
 def smooth(values: Floats) -> Floats:

@@ -109,4 +109,4 @@ def draw(path: Path, results: Sequence[RunResult]) -> None:
                 part = np.append(run.part[:, place], run.part[-1:, place]) * 100
                 name = f"{policy} {mode}"
                 axes.step(time_s, part, where="post", linewidth=0.9, label=name, **line_of(name))
-            finish(axes, f"{NAMES.get(kind, kind)} in use (%)", 0, 105)
+            finish(axes, f"{NAMES.get(kind, kind)} in use (%)", 105)

@@ -6,7 +6,7 @@ Changes, rules, the journal, the queue, plans, fair shares; and what the module 
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -25,7 +25,6 @@ from allocator.server.grpc.calls import REASONS as REFUSALS
 from allocator.server.metrics.family import (
     OTHER,
     Families,
-    Family,
     Part,
     Series,
     counter,
@@ -479,17 +478,18 @@ OBSERVER: Families[FollowedBooks] = (
     ),
 )
 
-FAMILIES: Sequence[Family[Any]] = (
-    *COMPILATION,
-    *ADMIN_CHANGES,
-    *KEEPING,
-    *JOURNAL,
-    *PLANNING,
-    *SHADOW,
-    *CALLS,
-    *CORE,
-    *OBSERVER,
-    *MODULE,
-    *LOOKS,
-    *FAIRNESS,
-)
+GROUPS: Mapping[str, Families[Any]] = {
+    "Compiled loops": COMPILATION,
+    "Settings": ADMIN_CHANGES,
+    "State directory": KEEPING,
+    "Journal": JOURNAL,
+    "Plans": PLANNING,
+    "Policy in shadow": SHADOW,
+    "Refused calls": CALLS,
+    "Core": CORE,
+    "Observer": OBSERVER,
+    "Module in the master": MODULE,
+    "How fair shares are worked out": LOOKS,
+    "Fair shares": FAIRNESS,
+}
+"""By what they tell of, in the order of a scrape."""

@@ -5,11 +5,11 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import structlog
@@ -20,17 +20,19 @@ from allocator.server.config import Config
 from allocator.server.engine.latency_histogram import BOUNDS_S
 from allocator.server.following.books import FollowedBooks
 from allocator.server.metrics import operation_families, state_families
-from allocator.server.metrics.family import SCRAPE_ERRORS, Family, Parts, PartsNow
+from allocator.server.metrics.family import SCRAPE_ERRORS, Families, Family, Parts, PartsNow
 from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
 from allocator.server.web.http import Check, HttpServer, nothing_wrong, probe_routes
 
-FAMILIES: Sequence[Family[Any]] = (
-    *state_families.FAMILIES,
-    *operation_families.FAMILIES,
-    SCRAPE_ERRORS,
-)
-"""All that a scrape may hold, in its order."""
+GROUPS: Mapping[str, Families[Any]] = {
+    **state_families.GROUPS,
+    **operation_families.GROUPS,
+    "Scrapes": (SCRAPE_ERRORS,),
+}
+"""All that a scrape may hold, in its order, by what it tells of."""
+
+FAMILIES: Sequence[Family[Any]] = tuple(chain.from_iterable(GROUPS.values()))
 
 ANSWER_S = 2.0
 """How long the books may take to answer before older numbers are shown."""

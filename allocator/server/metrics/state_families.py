@@ -21,7 +21,6 @@ from allocator.core import NOWHERE, REASONS, UNBOUNDED, Bools, Floats, Ints
 from allocator.server.metrics.family import (
     OTHER,
     Families,
-    Family,
     Part,
     Selection,
     Series,
@@ -514,12 +513,13 @@ def _headroom(report: Report, amounts: Ints) -> Iterable[Series]:
     return amounts_of(report, [[]], amounts[None], _ruled(report))
 
 
-FAMILIES: Sequence[Family[Any]] = (
-    *BUILD,
-    *COUNTERS,
-    *CLUSTER,
-    *ROLES,
-    *DEMANDS,
-    *QUOTAS,
-    *FRAMEWORKS,
-)
+GROUPS: Mapping[str, Families[Any]] = {
+    "Version": BUILD,
+    "Messages, cycles and decisions": COUNTERS,
+    "Cluster": CLUSTER,
+    "Roles": ROLES,
+    "Demands": DEMANDS,
+    "Quotas and limits": QUOTAS,
+    "Frameworks": FRAMEWORKS,
+}
+"""By what they tell of, in the order of a scrape."""

@@ -1,0 +1,48 @@
+"""The site: what is published, under which names, and what each page links to."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pathspec
+import pytest
+
+from allocator import __version__
+from allocator.server.metrics.scraping import FAMILIES
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+SETTINGS = (ROOT / "mkdocs.yml").read_text("utf-8")
+PUBLISHED = {".md", ".svg", ".png", ".css"}
+
+
+def test_the_navigation_names_each_page_once():
+    named = re.findall(r"(?m)^ +- (\S+\.md)$", SETTINGS)
+    pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
+    assert sorted(named) == sorted([*pages, "changelog.md"])
+
+
+def test_what_is_no_page_is_not_published():
+    (excluded,) = re.findall(r"(?ms)^exclude_docs: \|\n((?:  \S+\n)+)", SETTINGS)
+    ignored = pathspec.GitIgnoreSpec.from_lines(excluded.split())
+    for file in (each for each in DOCS.rglob("*") if each.is_file()):
+        assert ignored.match_file(file.relative_to(DOCS)) == (file.suffix not in PUBLISHED), file
+
+
+@pytest.mark.long
+def test_the_site_has_version_edit_links_and_anchors(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
+    environment = {**os.environ, "REPOSITORY_URL": "https://repository.example/allocator"}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    home = (tmp_path / "index.html").read_text("utf-8")
+    assert f"Version {__version__}" in home
+    assert "https://repository.example/allocator/edit/main/docs/index.md" in home
+    assert "Unreleased" in (tmp_path / "changelog.html").read_text("utf-8")
+    metrics = (tmp_path / "reference" / "metrics.html").read_text("utf-8")
+    for family in FAMILIES:
+        assert f'id="{family.full_name}"' in metrics
+    data = {each.suffix for each in tmp_path.rglob("*") if "assets" not in each.parts}
+    assert not data & {".py", ".pyc", ".jsonl", ".toml"}
+    assert [each.name for each in tmp_path.rglob("*.json")] == ["search_index.json"]
