@@ -50,6 +50,9 @@ CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
 PAGES = ("/", "/shares", "/shares?fair=1", "/agents", "/explain?kind=framework&name=id-0003")
 
 
+HEADINGS = {f"h{level}" for level in range(1, 7)}
+
+
 @pytest.fixture(autouse=True)
 def always_fresh(monkeypatch):
     monkeypatch.setattr(look, "FRESH_S", 0.0)
@@ -481,3 +484,31 @@ def test_of_a_rule_is_said_how_many_it_is_about():
     assert said["demand"] == "2 of 3 frameworks, counts for 0"
     assert said["constraint"] == "1 of 4 agents, 2 of 3 frameworks"
     assert tables.matched(settings_pb2.Setting(key="policy.name")) == ""
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_headings_are_in_order(loop, server, path):
+    """Whoever hears a page jumps from one to the next: none is left out."""
+    tell(loop, Options(), *state(60))
+    found = [int(tag[1]) for tag, _ in Elements(page(server, path)).found if tag in HEADINGS]
+    assert found[0] == 1
+    assert found.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(found)), found
+
+
+def test_shares_are_written_and_drawn_as_parts_of_the_cluster(loop, server, views):
+    tell(loop, Options(), *state(60))
+    text = page(server, "/shares")
+    ask_books = partial(look.asking, loop, 60.0)
+    shares = views.shares(ask_books, pb.GetSharesRequest())
+    for role in (each for each in shares.roles if each.share):
+        row = text[text.index(f">{role.role.rpartition('/')[2]}</a></th>") :]
+        assert f'class="number">{role.share:.4f}</td>' in row
+        (width,) = re.findall(r'class="used" width="([\d.]+)"', row[: row.index("</tr>")])
+        assert float(width) == pytest.approx(100 * role.share, abs=0.01)
+
+
+def test_what_helps_is_folded(loop, server):
+    text = page(server, "/")
+    folded = re.findall(r"<details class=\"warning\"><summary>(.*?)</summary>(.*?)</details>", text)
+    assert any("no session" in summary and "<em>" in rest for summary, rest in folded)

@@ -66,6 +66,15 @@ def percent(part: float) -> str:
     return "" if math.isnan(part) else f"{100 * part:.1f} %"
 
 
+def share(part: float) -> str:
+    """A share of the cluster, 0 to 1, as the command line writes it; empty where there is none.
+
+    >>> share(0.6666), share(math.nan)
+    ('0.6666', '')
+    """
+    return "" if math.isnan(part) else f"{part:.4f}"
+
+
 def whole_percent(part: float) -> str:
     """A part of 1 in few characters; only what is full is 100 %.
 
@@ -75,13 +84,13 @@ def whole_percent(part: float) -> str:
     return f"{100 if part >= 1 else min(round(100 * part), 99)} %"
 
 
-def signed_percent(part: float) -> str:
-    """A difference of parts.
+def signed_share(part: float) -> str:
+    """A difference of shares.
 
-    >>> signed_percent(-0.0213)
-    '-2.1 %'
+    >>> signed_share(-0.0213)
+    '-0.0213'
     """
-    return "" if math.isnan(part) else f"{100 * part:+.1f} %"
+    return "" if math.isnan(part) else f"{part:+.4f}"
 
 
 def count(number: float) -> str:
@@ -167,7 +176,8 @@ FILTERS: dict[str, Any] = {
     "amounts": amounts,
     "percent": percent,
     "whole": whole_percent,
-    "signed": signed_percent,
+    "share": share,
+    "signed": signed_share,
     "count": count,
     "ms": milliseconds,
     "duration": duration,
