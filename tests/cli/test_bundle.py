@@ -14,6 +14,7 @@ from allocator.core import AddFramework, FrameworkInfo
 from allocator.server.metrics.scraping import FAMILIES
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.wire.session.test_snapshot import texts
 
 ALL = {
     *("contents.txt", "history.json", "log.txt", "metrics.txt", "settings.json"),
@@ -59,6 +60,7 @@ def test_all_that_can_be_had_is_in_one_file(sidecar, tmp_path):
     assert json.loads(found["status.json"])["frameworks"] == 3
     assert json.loads(found["history.json"])["changes"][0]["settings"][0]["after"] == "cpus:4"
     assert b"secret-name" in found["state.json"]
+    assert "secret-name" in texts(found["snapshot.journal"])
     assert b"mesos_allocator_in_session 1.0" in found["metrics.txt"]
     assert found["log.txt"].splitlines()[0] == b"line 1000"
     assert f"snapshot.journal: {len(found['snapshot.journal'])} bytes" in str(found["contents.txt"])
@@ -76,6 +78,7 @@ def test_with_pseudonyms_there_is_no_name_in_it(sidecar, tmp_path):
     assert told["left_out"].keys() == {"settings.json", "history.json", "state.json", "log.txt"}
     assert all("has names" in why for why in told["left_out"].values())
     assert found.keys() == ALL - told["left_out"].keys()
+    found["snapshot.journal"] = texts(found["snapshot.journal"]).encode()
     for name, content in found.items():
         assert not NAMES.search(content), name
     assert json.loads(found["status.json"])["frameworks"] == 3

@@ -159,12 +159,13 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "9" * 10_000, "\0", '{"version": 1}'])
-def test_what_is_broken_is_set_aside(tmp_path, text):
-    (tmp_path / SETTINGS).write_text(text)
+@pytest.mark.parametrize("file", [SETTINGS, HISTORY])
+def test_what_is_broken_is_set_aside(tmp_path, text, file):
+    (tmp_path / file).write_text(text)
     found = state_store.restore(named(tmp_path))
     assert found.directory is not None
     found.directory.close()
-    (aside,) = tmp_path.glob(f"{SETTINGS}.broken-*")
+    (aside,) = tmp_path.glob(f"{file}.broken-*")
     assert aside.read_text() == text
 
 
