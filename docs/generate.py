@@ -134,7 +134,8 @@ def _of_metric(
     shown = [board for board, asked in boards.items() if names & asked]
     watched = [alert for alert, asked in alerts.items() if names & asked]
     return (
-        f"| `{name}` {{ #{name} }} | {kind} | {', '.join(sorted(family.labels))} |"
+        f'| `{name}` <a id="{name}"></a> | {kind} |'
+        f" {', '.join(sorted(family.labels))} |"
         f" {_cell(family.text)} | {', '.join([*shown, *watched])} |"
     )
 

@@ -38,7 +38,7 @@ _FILES = (
     transcript_pb2,
     types_pb2,
 )
-_METRIC = re.compile(r"(?m)^\| `(mesos_allocator_\w+)` \{ #\1 \} \| (\w+) \| ([\w, ]*) \|")
+_METRIC = re.compile(r"(?m)^\| `(mesos_allocator_\w+)` <a [^>]*></a> \| (\w+) \| ([\w, ]*) \|")
 _PARAMETER = re.compile(r'\{"(\w+)",\s')
 
 
