@@ -1,6 +1,6 @@
 # The sidecar's image. `make image` builds it; the wheel's sources are all that enters (.dockerignore).
 
-FROM python:3.11-slim-bookworm AS build
+FROM docker.io/library/python:3.11-slim-bookworm AS build
 # The environment is made here and copied, so that the compiler's leavings and pip's cache stay here.
 RUN python -m venv /opt/mesos-allocator
 ENV PATH=/opt/mesos-allocator/bin:$PATH
@@ -17,16 +17,19 @@ ENV NUMBA_CPU_NAME=generic \
     NUMBA_CACHE_DIR=/loops
 RUN mesos-allocator warm
 
-FROM python:3.11-slim-bookworm
+FROM docker.io/library/python:3.11-slim-bookworm
 LABEL org.opencontainers.image.title="mesos-allocator" \
       org.opencontainers.image.description="Decides, for an Apache Mesos master, who is offered which agent's resources" \
       org.opencontainers.image.licenses="Apache-2.0"
-RUN useradd --system --uid 5056 --home-dir /var/lib/mesos-allocator --create-home mesos-allocator
+# Its group is root, as that of any other user who runs it (`--user 12345`): what it may write is the
+# group's.
+RUN useradd --system --uid 5056 --gid root --home-dir /var/lib/mesos-allocator --create-home \
+    mesos-allocator
 COPY --from=build /opt/mesos-allocator /opt/mesos-allocator
 # Where another user runs it, or all is read-only, it makes a private copy of these.
 COPY --from=build --chown=mesos-allocator /loops /var/lib/mesos-allocator/loops
 # For the socket, which the master's container mounts, and for what outlives this container.
-RUN install --directory --owner mesos-allocator --mode 0750 \
+RUN install --directory --owner mesos-allocator --group root --mode 0770 \
     /run/mesos-allocator /var/lib/mesos-allocator/state
 # Prometheus scrapes from outside. gRPC commands the sidecar: it is reached by a socket in a
 # directory that is shared, and from within. A port for others is the operator's choice, with TLS:

@@ -226,9 +226,18 @@ module:
 	.ci/mesos-module $(MESOS_ROOT) $(PREFIX)
 endif
 
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' allocator/__init__.py)
+# docker or podman, whichever works here.
+ENGINE ?= $(shell .ci/container-engine)
+
+# Podman's own format of images has no health check.
 .PHONY: image
-image: ## container image of the sidecar
-	docker build --tag mesos-allocator:$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' allocator/__init__.py) .
+image: ## container image of the sidecar, by docker or podman: ENGINE=podman chooses
+	BUILDAH_FORMAT=docker $(ENGINE) build --tag mesos-allocator:$(VERSION) --tag mesos-allocator .
+
+.PHONY: packages
+packages: ## packages of the sidecar for Debian 12 and Red Hat Enterprise Linux 9, in dist/
+	VERSION=$(VERSION) .ci/packages $(PYTHON)
 
 # An ordinary run keeps what is locked where pyproject.toml allows it: `make lock UPGRADE=1` moves on.
 compile = uv pip compile pyproject.toml --quiet --generate-hashes --python-version 3.11 \

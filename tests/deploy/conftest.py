@@ -1,0 +1,5 @@
+"""Fixtures of the tests that need containers."""
+
+from tests.deploy.containers import engine
+
+__all__ = ["engine"]

@@ -1,0 +1,119 @@
+"""Containers of the tests: docker or podman, whichever works here, by its command line."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_S = 240.0
+"""For what a container does, on a machine that may be busy."""
+
+
+def run(*words: str | Path, text: str | None = None, **environment: str) -> str:
+    """Run a command in the checkout; gives what it printed, and fails with it."""
+    done = subprocess.run(
+        words,
+        cwd=ROOT,
+        env=os.environ | environment,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+    return done.stdout.strip()
+
+
+def until(condition: Callable[[], bool], about: Callable[[], str]) -> None:
+    """Wait for something; `about` says what is wrong where it does not come."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, about()
+        time.sleep(0.2)
+
+
+class Container:
+    """One container, which may be stopped and started again."""
+
+    def __init__(self, engine: str, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    def do(self, verb: str, *words: str) -> str:
+        return run(self._engine, verb, *words, self.name)
+
+    def exec(self, *words: str) -> str:
+        return run(self._engine, "exec", self.name, *words)
+
+    def state(self, field: str) -> str:
+        return self.do("inspect", "--format", f"{{{{.State.{field}}}}}")
+
+    def log(self) -> str:
+        command = [self._engine, "logs", self.name]
+        return subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        ).stdout
+
+    def is_healthy(self) -> bool:
+        if self._engine == "podman":  # whose checks are timers of systemd, where it runs
+            command = [self._engine, "healthcheck", "run", self.name]
+            subprocess.run(command, capture_output=True, check=False)
+        return self.state("Health.Status") == "healthy"
+
+    def until_healthy(self) -> None:
+        until(lambda: self.state("Running") != "true" or self.is_healthy(), self.log)
+        assert self.state("Running") == "true", self.log()
+
+
+class Engine:
+    """What works here of docker and podman; skips a test where that is neither."""
+
+    def __init__(self) -> None:
+        found = subprocess.run(
+            [ROOT / ".ci" / "container-engine"], capture_output=True, text=True, check=False
+        )
+        if found.returncode:
+            pytest.skip(found.stderr.strip())
+        self.program = found.stdout.strip()
+
+    def need(self, image: str) -> None:
+        """Bring an official image; in CI it is a failure where that cannot be had."""
+        for words in (["image", "inspect", image], ["pull", image]):
+            done = subprocess.run(
+                [self.program, *words], capture_output=True, text=True, check=False
+            )
+            if done.returncode == 0:
+                return
+        fail_or_skip = pytest.fail if os.environ.get("CI") else pytest.skip
+        fail_or_skip(f"{image} cannot be had: {done.stderr.strip()}")
+
+    @contextmanager
+    def running(self, image: str, *options: str) -> Iterator[Container]:
+        """Run an image in the background, until the end."""
+        name = f"test-{uuid4().hex}"
+        run(self.program, "run", "--detach", "--name", name, *options, image)
+        try:
+            yield Container(self.program, name)
+        finally:
+            run(self.program, "rm", "--force", "--volumes", name)
+
+    @contextmanager
+    def volume(self) -> Iterator[str]:
+        """A volume that outlives its containers."""
+        name = f"test-{uuid4().hex}"
+        run(self.program, "volume", "create", name)
+        try:
+            yield name
+        finally:
+            run(self.program, "volume", "rm", name)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    return Engine()

@@ -1,0 +1,46 @@
+"""The sidecar's image, built and run by a container engine: locked down, and its state lasts."""
+
+import json
+import re
+
+import pytest
+
+from tests.deploy.containers import ROOT, run
+
+STRANGER = "12345"
+"""A user that the image does not know."""
+STOPPED_WITHIN_S = "20"
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def image(engine) -> str:
+    """Build it as users do."""
+    for base in set(re.findall(r"(?m)^FROM (\S+)", (ROOT / "Dockerfile").read_text())):
+        engine.need(base)
+    run("make", "image", f"ENGINE={engine.program}")
+    return "mesos-allocator"
+
+
+@pytest.mark.parametrize("user", ["mesos-allocator", STRANGER])
+def test_locked_down_it_is_healthy_ends_in_time_and_keeps_its_state(engine, image, user):
+    with engine.volume() as socket, engine.volume() as state:
+        locked_down = ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"]
+        kept = [f"{socket}:/run/mesos-allocator", f"{state}:/var/lib/mesos-allocator/state"]
+        volumes = [f"--volume={each}" for each in kept]
+        with engine.running(image, *locked_down, f"--user={user}", *volumes) as sidecar:
+            sidecar.until_healthy()
+            assert sidecar.exec("id", "-u") == (STRANGER if user == STRANGER else "5056")
+            sidecar.exec("mesos-allocator", "policy", "set", "tsf")
+
+            sidecar.do("stop", "--time", STOPPED_WITHIN_S)
+            assert sidecar.state("ExitCode") == "0", "killed, or it failed"
+
+            sidecar.do("start")
+            sidecar.until_healthy()
+            told = json.loads(sidecar.exec("mesos-allocator", "status", "--json"))
+            assert told["policy"]["name"] == "tsf"
+            assert told["loops_state"] in {"loading", "compiled"}, "the image has them"
+            unix = "unix:/run/mesos-allocator/allocator.sock"
+            sidecar.exec("mesos-allocator", "status", "--target", unix)
