@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from allocator import __version__
 from allocator.cli.app import app
 from allocator.cli.remote.connection import TARGET_DEFAULT
+from allocator.cli.tree import Exit
 from allocator.server.config import Config, example
 from tests.tiers import long
 
@@ -117,6 +118,20 @@ for name in POLICIES:
     assert len(policy.allocate(planned(cluster, policy), 0)), name
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_a_soak_on_a_sidecar_runs_without_what_only_the_simulator_needs():
+    program = """
+import sys
+for name in "joblib", "matplotlib", "pyarrow", "scipy":
+    sys.modules[name] = None
+from allocator.cli import main
+sys.argv = ["mesos-allocator", "demo", "soak", "--target", "127.0.0.1:9"]
+main()
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=120)
+    assert done.returncode == Exit.UNREACHABLE, done.stderr
 
 
 def test_warm_has_nothing_to_do_twice(tmp_path):

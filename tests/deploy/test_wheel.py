@@ -187,9 +187,9 @@ def it_serves_and_explains(installed: Installed) -> None:
             assert sidecar.poll() is None, installed.log.read_text()
             assert time.monotonic() < deadline, installed.log.read_text()
             time.sleep(0.1)
-        # The emulated master is the checkout's: it needs more than the wheel alone brings.
-        soak = [sys.executable, "-m", "allocator", "demo", "soak", "--target", installed.target]
-        with beside([*soak, "--seconds", "1000000", "--size", "4"], installed.log, cwd=ROOT):
+        soak = [installed.program, "demo", "soak", "--target", installed.target]
+        soak += ["--seconds", "1000000", "--size", "4"]
+        with beside(soak, installed.log, env=installed.environment, cwd=installed.place):
             roles: list[dict] = []
             while not roles:
                 assert time.monotonic() < deadline, installed.log.read_text()

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
 
 from allocator.core import Floats
 from allocator.lab.workloads.play import Played, RoleShares
@@ -66,6 +65,8 @@ def interval(values: Sequence[float]) -> Interval:
         return Interval(float("nan"), float("nan"))
     if len(there) == 1:
         return Interval(float(there[0]), float("nan"))
+    from scipy import stats  # which a soak on an installed package does without
+
     half = stats.sem(there) * stats.t.ppf((1 + CONFIDENCE) / 2, len(there) - 1)
     return Interval(float(there.mean()), float(half))
 
