@@ -1,4 +1,4 @@
-"""deploy/compose.yaml: as far as it can be checked without a container engine."""
+"""The two files of compose in deploy/: as far as they can be checked without a container engine."""
 
 import json
 import os
@@ -17,8 +17,12 @@ from tests.deploy.test_deploy_mesos import parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
-COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+CLUSTER, DEMO = "compose.yaml", "demo.compose.yaml"
+COMPOSE: dict[str, dict[str, Any]] = {
+    name: yaml.safe_load((DEPLOY / name).read_text()) for name in (CLUSTER, DEMO)
+}
+SERVICES: dict[str, dict[str, Any]] = COMPOSE[CLUSTER]["services"]
+ALL = [(file, name) for file in COMPOSE for name in COMPOSE[file]["services"]]
 
 HTTP_PORT = 5057
 
@@ -39,17 +43,17 @@ def settings_of_the_image() -> dict[str, str]:
     return dict(re.findall(r"(MESOS_ALLOCATOR_\w+)=([^\s\\]+)", text.replace("\\\n", " ")))
 
 
-def composed(tool, tmp_path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Have compose read the file and say what it makes of it; that needs no engine.
+def composed(tool, tmp_path, file, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Have compose read a file and say what it makes of it; that needs no engine.
 
     Debian's is the first one, in Python, which does not know `name` yet.
     """
     deploy = tmp_path / "deploy"
     deploy.mkdir()
-    text = (DEPLOY / "compose.yaml").read_text("utf-8")
-    (deploy / "compose.yaml").write_text(re.sub(r"(?m)^name: .*\n", "", text))
+    text = (DEPLOY / file).read_text("utf-8")
+    (deploy / file).write_text(re.sub(r"(?m)^name: .*\n", "", text))
     return subprocess.run(
-        [tool("docker-compose"), "--file", str(deploy / "compose.yaml"), "config"],
+        [tool("docker-compose"), "--file", str(deploy / file), "config"],
         env={"PATH": os.environ["PATH"], **environment},
         capture_output=True,
         text=True,
@@ -57,25 +61,29 @@ def composed(tool, tmp_path, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_compose_reads_it_as_we_do(tool, tmp_path):
-    done = composed(tool, tmp_path, MESOS_IMAGE="mesos:1.11.0")
+@pytest.mark.parametrize("file", COMPOSE)
+def test_compose_reads_it_as_we_do(file, tool, tmp_path):
+    done = composed(tool, tmp_path, file, MESOS_IMAGE="mesos:1.11.0")
     assert done.returncode == 0, done.stderr
     read = yaml.safe_load(done.stdout)
-    assert read["services"].keys() == SERVICES.keys()
-    assert read["volumes"].keys() == COMPOSE["volumes"].keys()
-    for name, ours in SERVICES.items():
+    services = COMPOSE[file]["services"]
+    assert read["services"].keys() == services.keys()
+    assert read.get("volumes", {}).keys() == COMPOSE[file].get("volumes", {}).keys()
+    for name, ours in services.items():
         theirs = read["services"][name]
         assert theirs["image"] == ours["image"]
         assert theirs.get("environment") == ours.get("environment")
         assert set(theirs.get("depends_on", [])) == set(ours.get("depends_on", []))
+        assert theirs.get("network_mode") == ours.get("network_mode")
         assert len(theirs.get("volumes", [])) == len(ours.get("volumes", []))
         assert len(theirs.get("ports", [])) == len(ours.get("ports", []))
-    masters = [read["services"][name]["build"]["args"] for name in of_kind("master")]
-    assert masters == [{"MESOS_BUILD": "/mesos/build", "MESOS_IMAGE": "mesos:1.11.0"}] * 3
+    if file == CLUSTER:
+        masters = [read["services"][name]["build"]["args"] for name in of_kind("master")]
+        assert masters == [{"MESOS_BUILD": "/mesos/build", "MESOS_IMAGE": "mesos:1.11.0"}] * 3
 
 
 def test_compose_asks_for_the_image_of_mesos(tool, tmp_path):
-    done = composed(tool, tmp_path)
+    done = composed(tool, tmp_path, CLUSTER)
     assert done.returncode != 0
     assert "an image in which Mesos was built" in done.stderr
 
@@ -86,9 +94,10 @@ def test_there_is_a_whole_cluster():
     assert {"zookeeper", "prometheus", "grafana"} <= SERVICES.keys()
 
 
-@pytest.mark.parametrize("name", SERVICES)
-def test_what_a_service_refers_to_exists(name):
-    service = SERVICES[name]
+@pytest.mark.parametrize(("file", "name"), ALL)
+def test_what_a_service_refers_to_exists(file, name):
+    services = COMPOSE[file]["services"]
+    service = services[name]
     assert service["image"]
     build = service.get("build")
     if build:
@@ -98,15 +107,20 @@ def test_what_a_service_refers_to_exists(name):
         if source.startswith("."):
             assert (DEPLOY / source).exists(), source
         else:
-            assert source in COMPOSE["volumes"]
-    assert set(service.get("depends_on", [])) <= SERVICES.keys()
+            assert source in COMPOSE[file]["volumes"]
     for published in service.get("ports", []):
         assert published.startswith("127.0.0.1:"), "reached from other machines"
+    before = service.get("depends_on", {})
+    assert set(before) <= services.keys()
+    for each in before if isinstance(before, dict) else ():
+        assert before[each] == {"condition": "service_healthy"}
+        # The sidecar's image has a check of its own.
+        assert services[each]["image"] == "mesos-allocator" or "healthcheck" in services[each]
 
 
 def test_nothing_is_declared_that_nobody_uses():
     used = {source for service in SERVICES.values() for source, _ in mounts(service)}
-    assert set(COMPOSE["volumes"]) <= used
+    assert set(COMPOSE[CLUSTER]["volumes"]) <= used
 
 
 @pytest.mark.parametrize("name", of_kind("sidecar"))
@@ -181,3 +195,23 @@ def test_prometheus_asks_every_sidecar_and_grafana_prometheus(tool, tmp_path):
     command = [tool("promtool"), "check", "config", "prometheus.yml"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_in_the_demo_all_share_the_loopback_that_their_files_name():
+    services = COMPOSE[DEMO]["services"]
+    sidecar = services["sidecar"]
+    config = load(None, {**settings_of_the_image(), **sidecar["environment"]}, [])
+    assert (config.http.page, config.http.port) == ("all", HTTP_PORT)
+    for name in ("master", "prometheus", "grafana"):
+        assert services[name]["network_mode"] == "service:sidecar"
+    soak = services["master"]["command"]
+    assert soak[soak.index("--target") + 1] in config.listen.targets
+    scraped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())
+    targets = scraped["scrape_configs"][0]["static_configs"][0]["targets"]
+    assert targets == [f"127.0.0.1:{HTTP_PORT}"]
+    provided = (DEPLOY / "grafana" / "provisioning" / "datasources.yaml").read_text()
+    assert yaml.safe_load(provided)["datasources"][0]["url"] == "http://127.0.0.1:9090"
+    home = services["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert (DEPLOY / "grafana" / "dashboards" / Path(home).name).is_file()
+    printed = re.findall(r"localhost:(\d+)", " ".join(services["links"]["command"]))
+    assert sorted(f"127.0.0.1:{port}:{port}" for port in printed) == sorted(sidecar["ports"])
