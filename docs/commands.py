@@ -32,7 +32,7 @@ _SHARED = _ASKING | {"--token-file"}
 
 def page() -> str:
     """The whole page."""
-    found = [(path, command) for path, command in _below((), typer.main.get_command(app)) if path]
+    found = [(path, command) for path, command in below((), typer.main.get_command(app)) if path]
     asking = next(command for _, command in found if _asks(command))
     shared = [each for each in asking.params if each.opts[0] in _SHARED]
     lines = [INTRODUCTION, *_table(asking, shared)]
@@ -41,10 +41,10 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _below(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401
+def below(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401
     yield path, command
     for name, each in getattr(command, "commands", {}).items():
-        yield from _below((*path, name), each)
+        yield from below((*path, name), each)
 
 
 def _asks(command: Any) -> bool:  # noqa: ANN401

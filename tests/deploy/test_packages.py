@@ -1,0 +1,120 @@
+"""The packages, through their lives: in a bare Debian 12 whose systemd runs in a container."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy.containers import ROOT, Container, run, until
+
+VERSION, NEWER = "1.0.0", "1.0.1"
+DEBIAN = """
+FROM docker.io/library/debian:12
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends rpm systemd
+CMD ["/lib/systemd/systemd"]
+"""
+CONFIG = "/etc/mesos-allocator/config.toml"
+STATE = "/var/lib/mesos-allocator/settings.json"
+
+DEPLOY = ROOT / "deploy"
+
+
+def test_scripts_and_contents_agree_with_the_unit():
+    unit = (DEPLOY / "systemd" / "mesos-allocator.service").read_text()
+    script = (DEPLOY / "packages" / "postinstall").read_text()
+    (user,) = re.findall(r"(?m)^User=(.*)$", unit)
+    (loops,) = re.findall(r"(?m)^Environment=(NUMBA_CACHE_DIR=.*)$", unit)
+    assert f"{loops.replace('%C', '/var/cache')} mesos-allocator warm' {user} " in script
+    assert re.search(rf"useradd .*\\\n +{user}\n", script)
+    contents = yaml.safe_load((DEPLOY / "packages" / "nfpm.yaml").read_text())["contents"]
+    started = unit.partition("\nExecStart=")[2].partition("\n")[0].split()
+    assert {started[0], started[-1]} <= {each[key] for each in contents for key in ("src", "dst")}
+    for each in contents:
+        assert each["src"].startswith((".cache/", "/opt/")) or (ROOT / each["src"]).is_file()
+
+
+@pytest.fixture(scope="module")
+def packages() -> Path:
+    """Make those of two versions; the newer one has another source, so loops are compiled anew."""
+    run("make", "packages", f"VERSION={VERSION}")
+    place = ROOT / ".cache" / "packages"
+    (numba,) = place.glob("root/opt/*/lib/python*/site-packages/allocator/core/numba/compiled.py")
+    with numba.open("a") as source:
+        source.write("# newer\n")
+    nfpm = str(place / "tools" / "bin" / "nfpm")
+    pack = [nfpm, "package", "--config", "deploy/packages/nfpm.yaml", "--target", "dist/"]
+    for kind in ("deb", "rpm"):
+        run(*pack, "--packager", kind, VERSION=NEWER, ARCH="amd64")
+    return ROOT / "dist"
+
+
+@pytest.fixture
+def debian(engine, packages) -> Iterator[Container]:
+    engine.need("docker.io/library/debian:12")
+    image = run(engine.program, "build", "--quiet", "-", text=DEBIAN)
+    of_systemd = ["--privileged", "--tmpfs=/run", f"--volume={packages}:/dist:ro"]
+    with engine.running(image, *of_systemd) as machine:
+        state = "systemctl is-system-running || true"
+        until(lambda: machine.exec("sh", "-c", state) in {"running", "degraded"}, machine.log)
+        yield machine
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)  # the loops are compiled twice
+def test_installed_started_upgraded_removed_and_purged(debian):
+    def apt(*words: str) -> None:
+        debian.exec("apt-get", "-y", "-qq", "--no-install-recommends", *words)
+
+    def property_of(name: str) -> str:
+        return debian.exec("systemctl", "show", "--property", name, "--value", "mesos-allocator")
+
+    def status() -> dict:
+        return json.loads(debian.exec("mesos-allocator", "status", "--json"))
+
+    apt("install", f"/dist/mesos-allocator_{VERSION}_amd64.deb")
+    assert property_of("ActiveState") == "inactive", "operators start it"
+    debian.exec("systemctl", "enable", "--now", "mesos-allocator")
+    assert status()["loops_state"] != "compiling"
+    debian.exec("mesos-allocator", "policy", "set", "tsf")
+    debian.exec("sh", "-c", f"echo '# ours' >>{CONFIG}")
+    before = property_of("MainPID")
+
+    apt("install", f"/dist/mesos-allocator_{NEWER}_amd64.deb")
+    query = ("dpkg-query", "--show", "--showformat=${Version}", "mesos-allocator")
+    assert debian.exec(*query) == NEWER
+    assert property_of("ActiveState") == "active"
+    assert property_of("MainPID") != before
+    told = status()
+    assert told["policy"]["name"] == "tsf"
+    assert told["loops_state"] != "compiling"
+    assert "# ours" in debian.exec("cat", CONFIG)
+
+    apt("remove", "mesos-allocator")
+    assert property_of("ActiveState") == "inactive"
+    assert debian.exec("sh", "-c", "ls -d /opt/* /var/cache/mesos* || true") == ""
+    debian.exec("ls", CONFIG, STATE)
+
+    apt("purge", "mesos-allocator")
+    assert left_in(debian) == []
+    rpm_lives_likewise(debian)
+
+
+def rpm_lives_likewise(debian: Container) -> None:
+    """Its scripts are the same ones; Debian's rpm runs them, without the packages of Red Hat."""
+
+    def rpm(*words: str) -> None:
+        debian.exec("env", "NUMBA_DISABLE_JIT=1", "rpm", "--nodeps", *words)
+
+    rpm("--install", f"/dist/mesos-allocator-{VERSION}-1.x86_64.rpm")
+    debian.exec("systemctl", "start", "mesos-allocator")
+    rpm("--upgrade", f"/dist/mesos-allocator-{NEWER}-1.x86_64.rpm")
+    debian.exec("systemctl", "is-active", "mesos-allocator")
+    rpm("--erase", "mesos-allocator")
+    assert left_in(debian) == ["/var/lib/mesos-allocator"]
+
+
+def left_in(debian: Container) -> list[str]:
+    return debian.exec("find", "/etc", "/opt", "/usr", "/var", "-name", "*mesos-allocator*").split()
