@@ -213,6 +213,27 @@ compile_ahead()
     assert done.stderr.splitlines()[-1].startswith("all loops are compiled, after ")
 
 
+def test_children_compile_this_package_and_not_one_of_the_working_directory(tmp_path):
+    (tmp_path / "allocator.py").write_text("raise SystemExit(9)")
+    program = """
+import sys
+sys.path.pop(0)
+from allocator.cli.local.warm import compile_ahead
+from allocator.server.system import compilation, loop_cache
+compilation.command = lambda part: [sys.executable, "-c", "import allocator"]
+loop_cache.prepare()
+compile_ahead()
+"""
+    root = str(Path(__file__).resolve().parents[2])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": "loops", "PYTHONPATH": root}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, capture_output=True, check=False, text=True, env=environment, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("loops/loops-*/complete"))
+
+
 def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
     program = "import sys, allocator.cli, allocator.server.process.main; print(*sys.modules)"
     command = [sys.executable, "-c", program]

@@ -59,13 +59,13 @@ def compile_ahead() -> None:
 
 
 def _compile_all(say: Callable[[str], None]) -> None:
-    from allocator.server.system.compilation import PARTS, command
+    from allocator.server.system.compilation import PARTS, RUN_IN, command
 
     begun_s = time.monotonic()
     directory = os.environ["NUMBA_CACHE_DIR"]
     say(f"compiling the loops into {directory}: {', '.join(PARTS)} (about a minute)")
     children = {
-        each: subprocess.Popen(command(each))  # noqa: S603 - our own
+        each: subprocess.Popen(command(each), cwd=RUN_IN)  # noqa: S603 - our own
         for each in PARTS
     }
     try:

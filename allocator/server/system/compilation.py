@@ -56,6 +56,10 @@ def command(part: str) -> list[str]:
     return [sys.executable, "-m", "allocator", "warm", "--part", part]
 
 
+RUN_IN = loop_cache.PACKAGE.parent
+"""Where the command runs: `-m` takes a package of the working directory first, such as sources."""
+
+
 def command_aside(part: str) -> list[str]:
     """The same command at a lower priority: the master on this machine comes first."""
     return [*command(part), "--aside"]
@@ -142,7 +146,10 @@ class Compilation:
         try:
             for part in PARTS:
                 self._children[part] = subprocess.Popen(  # noqa: S603 - our own command
-                    command_aside(part), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+                    command_aside(part),
+                    cwd=RUN_IN,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
                 )
         except OSError as error:
             self._fail(str(error))

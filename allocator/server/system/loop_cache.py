@@ -66,7 +66,7 @@ def _places() -> list[Path]:
     """Where directories of loops may be, in order of preference."""
     if given := os.environ.get(_BASE):
         # A directory of loops was handed down by a parent process: go beside it.
-        base = Path(given)
+        base = Path(given).absolute()  # child processes run elsewhere
         return [base.parent if base.name.startswith(_PREFIX) else base]
     # A checkout has a cache of its own. An installed package keeps loops where Python keeps its
     # bytecode, and in the user's cache where it may not write there.
