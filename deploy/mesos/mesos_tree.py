@@ -19,6 +19,9 @@ SYSTEM_BIN = ["/usr/local/bin", "/usr/bin"]
 UNPACKED = "3rdparty/{n}-{v}/src/{n}-{v}"  # where CMake's ExternalProject has the sources
 BUILT = UNPACKED + "-build"
 
+# Tells CMake's cache of a Mesos from that of another project; forks rename the project.
+OPTION_OF_MESOS = "REBUNDLED"
+
 
 class Part(NamedTuple):
     """Something that Mesos was built with.
@@ -43,9 +46,7 @@ HEADERS = {  # what is linked below include/; a question mark: where there is on
         "3rdparty/{n}-{v}/src",
         "libgoogle-glog-dev",
     ),
-    ("picojson.h",): Part(
-        "picojson", "picojson.h", UNPACKED, "3rdparty/{n}-{v}", "libpicojson-dev"
-    ),
+    ("picojson.h",): Part("picojson", "picojson.h", UNPACKED, "3rdparty/{n}-{v}", "picojson-dev"),
     ("rapidjson",): Part(
         "rapidjson",
         "rapidjson/document.h",
@@ -112,6 +113,11 @@ class Tree:
         return "USE_SSL_SOCKET=1" in self.definitions
 
     @property
+    def is_finished(self) -> bool:
+        """Whether Mesos was linked, and so everything that it takes was built."""
+        return (self.build / "src" / ".libs" / "libmesos.so").exists()
+
+    @property
     def make(self) -> str:
         """The command that finishes the build."""
         return f"cmake --build {self.build}" if self.layout == "cmake" else f"make -C {self.build}"
@@ -156,7 +162,7 @@ def cmake_tree(build: Path) -> Tree:
     """Read CMake's cache."""
     text = (build / "CMakeCache.txt").read_text("utf-8", "replace")
     cache = dict(re.findall(r"(?m)^([\w-]+):\w+=(.*)$", text))
-    if cache.get("CMAKE_PROJECT_NAME") != "Mesos":
+    if OPTION_OF_MESOS not in cache:
         raise Refused(f"{build} was made by CMake for {cache.get('CMAKE_PROJECT_NAME')}, not Mesos")
     if not is_on(cache.get("BUILD_SHARED_LIBS", "ON")):
         raise Refused(
@@ -229,10 +235,22 @@ def own_directory(tree: Tree, part: Part) -> Path | None:
     version = tree.versions.get(part.library, "")
     if not version or not tree.bundled.get(part.library, True):
         return None
-    home = tree.build / "3rdparty" / f"{part.library}-{version}"
-    if not home.is_dir() and part.library not in tree.bundled:
-        return None  # a tree that was made to take the system's
+    if part.library not in tree.bundled and takes_the_systems(tree, f"{part.library}-{version}"):
+        return None
     return tree.build / pattern.format(n=part.library, v=version) if pattern else None
+
+
+def takes_the_systems(tree: Tree, library: str) -> bool:
+    """Whether Mesos takes the system's copy of a library where the tree does not say so.
+
+    Then there is no directory for Mesos's own, or CMake made one, and a finished build left it
+    empty.
+    """
+    home = tree.build / "3rdparty" / library
+    unpacked = home / "src" / library
+    if not unpacked.is_dir():
+        return not home.is_dir()
+    return tree.is_finished and not any(unpacked.iterdir())
 
 
 def find(tree: Tree, part: Part, system: list[str]) -> Path | None:

@@ -55,7 +55,17 @@ target_link_libraries(mesos INTERFACE grpc)
 
 # For programs, which run without a master. Resolve the prefix's links: a program looks for a library
 # by its soname, which only exists beside the library itself.
+# Headers of a newer gRPC call Abseil, which only gRPC's library names, so GNU's linker has to look
+# into the libraries of libraries; other linkers do not know the option.
+include(CheckCXXSourceCompiles)
+set(LOOK_INTO_LIBRARIES -Wl,--copy-dt-needed-entries)
+set(CMAKE_REQUIRED_LINK_OPTIONS ${LOOK_INTO_LIBRARIES})
+check_cxx_source_compiles("int main() {}" LINKER_LOOKS_INTO_LIBRARIES)
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
 set(MESOS_LIBRARIES)
+if(LINKER_LOOKS_INTO_LIBRARIES)
+  set(MESOS_LIBRARIES ${LOOK_INTO_LIBRARIES})
+endif()
 foreach(name mesos mesos-protobufs process grpc++${GRPC_VARIANT} grpc${GRPC_VARIANT} gpr protobuf glog)
   find_library(MESOS_LIBRARY_${name} ${name} HINTS ${MESOS_ROOT}/lib NO_DEFAULT_PATH)
   if(MESOS_LIBRARY_${name})

@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 MESOS_CMAKE = ROOT / "mesos-module/cmake/Mesos.cmake"
 NEEDED = (
@@ -15,43 +17,70 @@ NEEDED = (
 )
 
 
-def test_a_program_finds_a_library_by_the_name_that_its_builder_gave_it(tmp_path: Path, tool):
-    """CMake's libmesos.so is a link to libmesos.so.0, and a prefix has a link to that link."""
-    built, root = tmp_path / "built", tmp_path / "root"
-    for name in NEEDED:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
-    (root / "include/mesos/version.hpp").write_text('#define MESOS_VERSION "1.11.0"\n')
-    (root / "lib").mkdir()
-    built.mkdir()
-    library, source = built / "libmesos.so.0", built / "mesos.cpp"
-    source.write_text("int mesos() { return 42; }\n")
-    command = [
-        tool("c++"),
-        "-shared",
-        "-fPIC",
-        f"-Wl,-soname,{library.name}",
-        "-o",
-        library,
-        source,
-    ]
-    subprocess.run(command, check=True)
-    (built / "libmesos.so").symlink_to(library.name)
-    (root / "lib/libmesos.so").symlink_to(built / "libmesos.so")
+class Prefix:
+    """As much of what mesos-root makes as CMake looks at; the libraries are built elsewhere."""
 
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "main.cpp").write_text("int mesos();\nint main() { return mesos(); }\n")
-    (project / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.16)\nproject(program CXX)\n"
-        f'include("{MESOS_CMAKE}")\n'
-        "add_executable(program main.cpp)\n"
-        "target_link_libraries(program ${MESOS_LIBRARIES})\n"
-    )
-    tree = tmp_path / "tree"
-    cmake = tool("cmake")
-    command = [cmake, "-S", project, "-B", tree, f"-DMESOS_ROOT={root}"]
-    subprocess.run(command, check=True, capture_output=True)
-    subprocess.run([cmake, "--build", tree], check=True, capture_output=True)
-    done = subprocess.run([tree / "program"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (42, "")
+    def __init__(self, at: Path, tool) -> None:
+        self.at, self.tool = at, tool
+        self.root, self.built = at / "root", at / "built"
+        for name in NEEDED:
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).touch()
+        (self.root / "include/mesos/version.hpp").write_text('#define MESOS_VERSION "1.11.0"\n')
+        (self.root / "lib").mkdir()
+        self.built.mkdir()
+
+    def library(self, name: str, code: str, *needed: Path) -> Path:
+        """Build a library as CMake does: its plain name is a link to that with its version."""
+        library, source = self.built / f"{name}.0", self.built / f"{name}.cpp"
+        source.write_text(code)
+        command = [self.tool("c++"), "-shared", "-fPIC", f"-Wl,-soname,{library.name}"]
+        command += [f"-Wl,-rpath,{self.built}", "-o", library, source, *needed]
+        subprocess.run(command, check=True)
+        (self.built / name).symlink_to(library.name)
+        return library
+
+    def gather(self, name: str) -> None:
+        """Put a link to a library into the prefix."""
+        (self.root / "lib" / name).symlink_to(self.built / name)
+
+    def run(self, code: str) -> tuple[int, str]:
+        """Build a program with the libraries of this Mesos, and run it."""
+        project, tree = self.at / "project", self.at / "tree"
+        project.mkdir()
+        (project / "main.cpp").write_text(code)
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(program CXX)\n"
+            f'include("{MESOS_CMAKE}")\n'
+            "add_executable(program main.cpp)\n"
+            "target_link_libraries(program ${MESOS_LIBRARIES})\n"
+        )
+        cmake = self.tool("cmake")
+        command = [cmake, "-S", project, "-B", tree, f"-DMESOS_ROOT={self.root}"]
+        subprocess.run(command, check=True, capture_output=True)
+        done = subprocess.run([cmake, "--build", tree], check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        done = subprocess.run([tree / "program"], capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+
+@pytest.fixture
+def prefix(tmp_path: Path, tool) -> Prefix:
+    return Prefix(tmp_path, tool)
+
+
+def test_a_program_finds_a_library_by_the_name_that_its_builder_gave_it(prefix):
+    """CMake's libmesos.so is a link to libmesos.so.0, and a prefix has a link to that link."""
+    prefix.library("libmesos.so", "int mesos() { return 42; }\n")
+    prefix.gather("libmesos.so")
+    assert prefix.run("int mesos();\nint main() { return mesos(); }\n") == (42, "")
+
+
+def test_a_program_may_call_a_library_that_only_grpc_names(prefix):
+    """Headers of gRPC 1.51 call Abseil, whose libraries a prefix does not have."""
+    absl = prefix.library("libabsl_synchronization.so", "int lock() { return 42; }\n")
+    code = "int lock();\nint call() { return lock(); }\n"
+    prefix.library("libgrpc++_unsecure.so", code, absl)
+    prefix.gather("libgrpc++_unsecure.so")
+    code = "int lock();\nint call();\nint main() { return call() == 42 ? lock() : 1; }\n"
+    assert prefix.run(code) == (42, "")

@@ -4,6 +4,7 @@ The trees here have the directories that Mesos 1.11.0's build files give them, a
 a small file of what stands there.
 """
 
+import importlib
 import json
 import os
 import re
@@ -121,7 +122,12 @@ class Trees:
         """Write what cmake or configure leaves behind."""
         if self.layout == "cmake":
             cache = {"CMAKE_PROJECT_NAME": "Mesos", "CMAKE_HOME_DIRECTORY": str(self.source)}
-            cache |= {"BUILD_SHARED_LIBS": "TRUE", "ENABLE_SSL": "ON" if ssl else "OFF", **given}
+            cache |= {
+                "REBUNDLED": "ON",
+                "BUILD_SHARED_LIBS": "TRUE",
+                "ENABLE_SSL": "ON" if ssl else "OFF",
+                **given,
+            }
             lines = [f"{name}:STRING={text}" for name, text in cache.items()]
             lay(self.build / "CMakeCache.txt", "\n".join(["# of CMake", *lines, ""]))
             return
@@ -256,6 +262,65 @@ def test_libraries_of_the_system_are_taken_where_mesos_took_them(tmp_path):
     assert (root / "include/boost").resolve() == trees.home("boost") / "boost"
 
 
+def test_a_fork_may_have_another_name(tmp_path, tool):
+    tool("c++")
+    trees = Trees(tmp_path, "cmake")
+    trees.configure(CMAKE_PROJECT_NAME="aventer-mesos")
+    assert gather(trees.build, tmp_path / "root")[0] == 0
+
+
+class System:
+    """The module that reads trees, with directories of the test's in place of the machine's."""
+
+    def __init__(self, at: Path, monkeypatch) -> None:
+        self.at = at
+        monkeypatch.syspath_prepend(PROGRAM.parent)
+        self.module = importlib.import_module("mesos_tree")
+        for name in ("include", "lib", "bin"):
+            monkeypatch.setattr(self.module, f"SYSTEM_{name.upper()}", [str(at / name)])
+
+    def gather(self, trees: Trees) -> tuple[dict[str, Path], list[str]]:
+        return self.module.gather(self.module.find_tree(trees.build))
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch) -> System:
+    return System(tmp_path / "system", monkeypatch)
+
+
+def test_what_a_finished_build_left_empty_is_the_systems(system, tmp_path):
+    """CMake makes directories for Mesos's own libraries before it knows what is built."""
+    trees = Trees(tmp_path, "cmake")
+    trees.configure()
+    for library in ("boost", "glog", "grpc", "protobuf"):
+        shutil.rmtree(trees.home(library).parent.parent)
+        trees.home(library).mkdir(parents=True)
+    trees.protobuf(system.at / "include", system.at / "bin")
+    for header in ("boost/version.hpp", "glog/logging.h", "grpcpp/grpcpp.h"):
+        lay(system.at / "include" / header)
+    for file in ("bin/grpc_cpp_plugin", "lib/libprotobuf.so"):
+        lay(system.at / file)
+    links, wrong = system.gather(trees)
+    assert wrong == []
+    for name in ("include/boost", "include/glog", "include/google", "lib/libprotobuf.so"):
+        assert links[name] == system.at / name
+
+    (trees.build / "src/.libs/libmesos.so").unlink()
+    _, wrong = system.gather(trees)
+    assert len(wrong) == 6
+    assert all("is not built" in each for each in wrong)
+
+
+def test_what_the_system_lacks_is_named_with_its_package(system, tmp_path):
+    trees = Trees(tmp_path, "autotools")
+    trees.configure(system=("glog", "picojson"))
+    _, wrong = system.gather(trees)
+    assert [each.partition("system, ")[2] for each in wrong] == [
+        f"which has none; apt-get install {package}, in the version that Mesos was built with"
+        for package in ("libgoogle-glog-dev", "picojson-dev")
+    ]
+
+
 def test_a_part_that_is_not_built_is_named_with_all_others(trees, tmp_path):
     shutil.rmtree(trees.home("rapidjson"))
     for name in ("protoc", "grpc_cpp_plugin"):
@@ -341,8 +406,8 @@ def test_trees_of_another_kind_are_refused(tmp_path):
         status, said = gather(place, tmp_path / "root")
         assert status == 1
         assert text in said
-    trees.configure(CMAKE_PROJECT_NAME="Protobuf")
-    assert "was made by CMake for Protobuf, not Mesos" in gather(trees.build)[1]
+    lay(trees.build / "CMakeCache.txt", "CMAKE_PROJECT_NAME:STATIC=protobuf\n")
+    assert "was made by CMake for protobuf, not Mesos" in gather(trees.build)[1]
     trees.configure(BUILD_SHARED_LIBS="OFF")
     assert "configure it with -DBUILD_SHARED_LIBS=ON" in gather(trees.build)[1]
 
