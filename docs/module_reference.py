@@ -35,9 +35,10 @@ the sidecar as a master is given decisions. Loopback and Unix sockets keep other
 other users of this machine are kept out by a token (`session_token_file`). Over a network, use TLS
 with certificates on both sides. If a token cannot be read, the log says so, and the module decides.
 
-Mesos is usually built with a gRPC without TLS. A module for it refuses the `tls_` parameters. Such
-a gRPC may also be too old to be told to leave out a proxy. If the master's environment has
-`http_proxy`, let `no_proxy` name the sidecar's host.
+clusterd is built with TLS (`ENABLE_SSL`), Apache Mesos usually without. A module for a Mesos
+without TLS refuses the `tls_` parameters. The gRPC of a Mesos may also be too old to be told to
+leave out a proxy. If the master's environment has `http_proxy`, let `no_proxy` name the sidecar's
+host.
 
 ## Metrics
 

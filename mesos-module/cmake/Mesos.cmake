@@ -49,6 +49,10 @@ add_library(mesos INTERFACE)
 target_include_directories(mesos SYSTEM INTERFACE ${MESOS_INCLUDE_BESIDE})
 target_compile_definitions(mesos INTERFACE __STDC_FORMAT_MACROS HAVE_LIBZ ${MESOS_DEFINITIONS})
 
+# A newer protobuf marks `FrameworkInfo.role` as deprecated. That tells frameworks to name several
+# roles; an allocator reads it of those that do not.
+target_compile_options(mesos INTERFACE -Wno-deprecated-declarations)
+
 # Mesos is built without NDEBUG, which its headers depend on.
 target_compile_options(mesos INTERFACE -UNDEBUG)
 target_link_libraries(mesos INTERFACE grpc)

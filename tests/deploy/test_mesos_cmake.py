@@ -53,7 +53,8 @@ class Prefix:
             "cmake_minimum_required(VERSION 3.16)\nproject(program CXX)\n"
             f'include("{MESOS_CMAKE}")\n'
             "add_executable(program main.cpp)\n"
-            "target_link_libraries(program ${MESOS_LIBRARIES})\n"
+            "target_compile_options(program PRIVATE -Wall -Werror)\n"
+            "target_link_libraries(program mesos ${MESOS_LIBRARIES})\n"
         )
         cmake = self.tool("cmake")
         command = [cmake, "-S", project, "-B", tree, f"-DMESOS_ROOT={self.root}"]
@@ -83,4 +84,12 @@ def test_a_program_may_call_a_library_that_only_grpc_names(prefix):
     prefix.library("libgrpc++_unsecure.so", code, absl)
     prefix.gather("libgrpc++_unsecure.so")
     code = "int lock();\nint call();\nint main() { return call() == 42 ? lock() : 1; }\n"
+    assert prefix.run(code) == (42, "")
+
+
+def test_a_role_of_a_framework_is_read_without_a_warning(prefix):
+    """As protobuf 3.21 declares `FrameworkInfo.role`, and 3.5 does not."""
+    header = prefix.root / "include/mesos/mesos.pb.h"
+    header.write_text("[[deprecated]] inline int role() { return 42; }\n")
+    code = "#include <mesos/mesos.pb.h>\nint main() { return role(); }\n"
     assert prefix.run(code) == (42, "")
