@@ -113,4 +113,4 @@ def rpm_lives_likewise(debian: Container) -> None:
 
 
 def left_in(debian: Container) -> list[str]:
-    return debian.exec("find", "/etc", "/opt", "/usr", "/var", "-name", "*mesos-allocator*").split()
+    return debian.exec("find", "/etc", "/usr", "/var", "-name", "*mesos-allocator*").split()
