@@ -102,7 +102,7 @@ def test_the_readme_has_its_pictures():
 def test_the_readme_has_the_figures_of_its_picture():
     figures = json.loads((PICTURES / "comparison.json").read_text("utf-8"))
     text = " ".join(README.read_text("utf-8").split())
-    assert f"done {figures['ps-dsf']['earlier_percent']} % earlier" in text
+    assert f"finish {figures['ps-dsf']['earlier_percent']} % earlier" in text
     waits = [figures[policy]["wait_max_s"] for policy in ("drf", "ps-dsf")]
     assert f"grows from {waits[0]} to {waits[1]} s" in text
 
