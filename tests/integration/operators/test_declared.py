@@ -141,7 +141,7 @@ def test_agents_are_judged_together(session, write):
         session.process, "apply", "-f", write('[[drain]]\nagent = "a1"\n[[drain]]\nagent = "a2"\n')
     )
     assert done.returncode == 4
-    assert "no agent would be left" in done.stderr
+    assert "every agent would be drained" in done.stderr
     assert exported(session) == ""
 
 

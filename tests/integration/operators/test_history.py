@@ -102,7 +102,7 @@ def test_a_revert_is_checked_as_any_change(session):
     ask(session.process, "drain", "set", "a2")
     done = command(session.process, "settings", "revert", number)
     assert (done.returncode, done.stdout) == (4, "")
-    assert "no agent would be left" in done.stderr
+    assert "every agent would be drained" in done.stderr
     assert [each["agent"] for each in ask(session.process, "drain", "list")["drains"]] == ["a2"]
     assert ask(session.process, "settings", "revert", number, "--force")["changes"]
 
