@@ -83,7 +83,7 @@ class Connection:
     def each(self) -> "list[Connection]":
         """Give the connection to each sidecar that is named, in their order."""
         given = [part.strip() for text in self.target or () for part in text.split(",")]
-        named = dict.fromkeys(filter(None, given)) or [*given[:1] or [TARGET_DEFAULT]]
+        named = dict.fromkeys(filter(None, given)) or given[:1] or [TARGET_DEFAULT]
         return [replace(self, target=[each]) for each in named]
 
     @property
