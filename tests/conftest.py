@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,17 @@ def _invoke_apart(*args: Any, **options: Any) -> typer.testing.Result:
 
 typer.testing.CliRunner.invoke = _invoke_apart  # type: ignore[method-assign]
 
-# What is imported and collected stays: without it, garbage is found in half the time.
-gc.disable()
 
-
-def pytest_collection_finish() -> None:
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while modules are imported, and never look at what they made."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 # Before anything imports numba, and inherited by the processes that tests start.

@@ -217,19 +217,20 @@ class _Gathering:
             raise _LeftOutError(_NAMES)
         return pieces
 
-    def _ask(self, rpc: str) -> dict[str, Any]:
+    def _need_answer(self) -> None:
         if self._problem:
             raise _LeftOutError(self._problem)
+
+    def _ask(self, rpc: str) -> dict[str, Any]:
+        self._need_answer()
         return plain(self.sidecar.ask(rpc))
 
     def _pieces(self, rpc: str, **fields: object) -> Iterator[Any]:
-        if self._problem:
-            raise _LeftOutError(self._problem)
+        self._need_answer()
         return self.sidecar.pieces(rpc, **fields)
 
     def _of_status(self) -> Iterator[bytes]:
-        if self._problem:
-            raise _LeftOutError(self._problem)
+        self._need_answer()
         yield _json(_nameless(self._status) if self._pseudonyms else self._status)
 
     def _versions(self) -> Iterator[bytes]:

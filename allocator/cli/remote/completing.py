@@ -138,5 +138,4 @@ def _connection(context: typer.Context) -> "Connection":
 
     given = {each.name: context.params.get(each.name) for each in fields(Connection)}
     made = Connection(**{name: value for name, value in given.items() if value is not None})
-    each = replace(made, timeout=TIMEOUT_S).each()
-    return each[0] if len(each) == 1 else leader(each)
+    return leader(replace(made, timeout=TIMEOUT_S).each())

@@ -337,6 +337,7 @@ class RemoteCommand(TyperCommand):
         """Run the command's function while a channel is open."""
         import grpc
 
+        from allocator.cli.remote.leading import leader
         from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
         _check_texts(ctx.params)
@@ -344,11 +345,7 @@ class RemoteCommand(TyperCommand):
         made = _connecting().callback(**given)
         made = replace(made, output=form_of(made.output, json=made.json))
         ctx.connections = made.each()
-        ctx.connection = ctx.connections[0]
-        if len(ctx.connections) > 1 and not self.asks_all:
-            from allocator.cli.remote.leading import leader
-
-            ctx.connection = leader(ctx.connections)
+        ctx.connection = ctx.connections[0] if self.asks_all else leader(ctx.connections)
         with ctx.connection.open() as channel:
             ctx.stub = AdminServiceStub(channel)
             try:

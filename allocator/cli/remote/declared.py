@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from allocator.cli.local.plugins import Plugins, load_policies
 from allocator.cli.remote.connection import Sidecar, printed_by, remote
+from allocator.cli.remote.options import ForceAll, ShowOnly
 from allocator.cli.tree import Exit, check_there, fail
 from allocator.settable import RULES, SettingKind, Value
 
@@ -95,12 +96,8 @@ def apply(
         bool,
         typer.Option("--prune", help="Also take back what operators set and the file does not."),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing, and show what would differ.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Set also what can't be meant, as `set --force` does.")
-    ] = False,
+    dry_run: ShowOnly = False,
+    force: ForceAll = False,
     plugin: Plugins = None,
 ) -> Message:
     """Set all that a file says of the policy, the shadow and rules, or nothing of it.

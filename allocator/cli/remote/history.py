@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 
 from allocator.cli.remote.connection import Sidecar, named_by, printed_by, remote
 from allocator.cli.remote.lists import LIMIT, LIMIT_MAX
+from allocator.cli.remote.options import ForceAll, ShowOnly
 
 _printed = partial(printed_by, "allocator.cli.render.setting_tables")
 
@@ -36,12 +37,8 @@ def settings_revert(
     number: Annotated[
         int, typer.Argument(min=1, max=2**64 - 1, help="Of a change, as `settings history` lists.")
     ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing, and show what would differ.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Set also what can't be meant, as `set --force` does.")
-    ] = False,
+    dry_run: ShowOnly = False,
+    force: ForceAll = False,
 ) -> Message:
     """Set what a change replaced, all of it or nothing; other changes stay.
 

@@ -61,7 +61,7 @@ def ask_all(connections: Sequence[Connection]) -> list[Asked]:
 
 
 def rows(found: Sequence[Asked]) -> dict[str, Any]:
-    """Write what all of them say, for programs and for whoever prints it."""
+    """Write what all of them say, to be printed."""
     return {
         "sidecars": [
             {
@@ -76,7 +76,9 @@ def rows(found: Sequence[Asked]) -> dict[str, Any]:
 
 
 def leader(connections: Sequence[Connection]) -> Connection:
-    """Find the one that leads; ends where none does, or several do."""
+    """Find the one that leads; a single one is not asked. Ends where none does, or several do."""
+    if len(connections) == 1:
+        return connections[0]
     found = ask_all(connections)
     leading = [each.connection for each in found if each.leads]
     if len(leading) > 1:

@@ -14,3 +14,12 @@ RoleBelow: TypeAlias = Annotated[
 DryRun: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing, and say what the change would do.")
 ]
+
+ShowOnly: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Change nothing, and show what would differ.")
+]
+"""The same of commands that set several things."""
+
+ForceAll: TypeAlias = Annotated[
+    bool, typer.Option("--force", help="Set also what can't be meant, as `set --force` does.")
+]

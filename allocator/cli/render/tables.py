@@ -57,14 +57,24 @@ CRITICAL = {"silent master", "policy failed"}
 
 def checked(data: dict[str, Any]) -> tuple[Check, str]:
     """Judge a status as monitoring does: the code, and one line."""
+    code, told = _judged(data)
+    return code, _line(code, told, data)
+
+
+def _judged(data: dict[str, Any]) -> tuple[Check, str]:
     warnings = data["warnings"]
     code, told = Check.OK, f"in session with master {data['master_id']}"
     if warnings:
         worst = any(each["what"] in CRITICAL for each in warnings)
         code = Check.CRITICAL if worst else Check.WARNING
         told = "; ".join(f"{each['what']}: {each['text']}" for each in warnings)
-    # A bar begins the performance data.
-    return code, f"{code.name}: {printable(told).replace('|', '/')} | {_performance(data)}"
+    return code, told
+
+
+def _line(code: Check, told: str, data: dict[str, Any] | None) -> str:
+    """Write a verdict, with the performance data of a status; a bar begins these."""
+    text = f"{code.name}: {printable(told).replace('|', '/')}"
+    return text if data is None else f"{text} | {_performance(data)}"
 
 
 def all_checked(data: dict[str, Any]) -> tuple[Check, str]:
@@ -74,17 +84,16 @@ def all_checked(data: dict[str, Any]) -> tuple[Check, str]:
     problems = [each["problem"] for each in sidecars if each["problem"]]
     if not leading:
         told = "; ".join([f"none of {len(sidecars)} sidecars leads", *problems])
-        return Check.CRITICAL, f"{Check.CRITICAL.name}: {printable(told).replace('|', '/')}"
-    code, line = checked(leading[0]["status"])
+        return Check.CRITICAL, _line(Check.CRITICAL, told, None)
+    status = leading[0]["status"]
+    code, told = _judged(status)
     if len(leading) > 1:
         names = ", ".join(each["target"] for each in leading)
         problems.append(f"masters have sessions with {names}")
-    told, _, numbers = line.partition(": ")[2].partition(" | ")
     if problems and code is Check.OK:
         code = Check.WARNING
-    parts = [f"{leading[0]['target']} leads", told, *problems]
-    told = printable("; ".join(parts)).replace("|", "/")
-    return code, f"{code.name}: {told} | {numbers}"
+    told = "; ".join([f"{leading[0]['target']} leads", told, *problems])
+    return code, _line(code, told, status)
 
 
 _COUNTS = ("agents", "active_agents", "frameworks", "active_frameworks", "roles", "filters")

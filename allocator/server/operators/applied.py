@@ -72,7 +72,8 @@ def differences(before: Settings, after: Settings) -> Iterator[Replaced]:
     old, new = _standing(before), _standing(after)
     for key in dict.fromkeys((*old, *new)):
         was, now = old.get(key), new.get(key)
-        if value_of(was) != value_of(now):
+        # Words cost more than a comparison, and most stays as it was.
+        if was != now and value_of(was) != value_of(now):
             yield Replaced(was, now or taken_back(old[key]))
 
 

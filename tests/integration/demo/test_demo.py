@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from allocator.cli.app import app
 from allocator.cli.tree import Exit
-from allocator.lab.links.sidecar_process import SidecarProcess
-from tests.plain_loops import plain_children
+from tests.plain_loops import plain_sidecar
 
 
 def run(*arguments, **environment):
@@ -60,7 +59,7 @@ def test_the_demo_plays_prints_and_draws(tmp_path):
 
 
 def test_a_running_sidecar_is_used_where_one_is_named(tmp_path):
-    with plain_children(), SidecarProcess(tmp_path, {"log.level": "warning"}) as sidecar:
+    with plain_sidecar(tmp_path) as sidecar:
         done = run(
             *("--target", sidecar.target, "--policies", "drf", "--modes", "oblivious"),
             *("--scale", "0.02", "--out", str(tmp_path / "out")),

@@ -23,7 +23,7 @@ from allocator.lab.master.emulated import EmulatedMaster
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.wire.settings.operator_settings import read_policy
-from tests.plain_loops import PLAIN, plain_children
+from tests.plain_loops import PLAIN, plain_sidecar
 from tests.server.sidecar_process import SidecarProcess as Serving
 from tests.tiers import long
 
@@ -42,11 +42,8 @@ LONG = {
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory):
-    process = SidecarProcess(tmp_path_factory.mktemp("s"), {"log.level": "warning"})
-    with plain_children():
-        process.start()
-    yield process
-    process.stop()
+    with plain_sidecar(tmp_path_factory.mktemp("s")) as process:
+        yield process
 
 
 @pytest.fixture(autouse=True)

@@ -12,11 +12,10 @@ from typer.testing import CliRunner, Result
 from allocator.cli.app import app
 from allocator.core import PolicySpec
 from allocator.lab.links.borrowed import set_policy
-from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.workloads.play import Played, play
 from allocator.lab.workloads.spark_experiment import experiment
-from tests.plain_loops import plain_children
+from tests.plain_loops import plain_sidecar
 
 Command = Callable[..., Result]
 
@@ -25,11 +24,8 @@ RULE_MS, LOOK_MS, LATER_MS = 5_000, 60_000, 90_000
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory):
-    process = SidecarProcess(tmp_path_factory.mktemp("s"), {"log.level": "warning"})
-    with plain_children():
-        process.start()
-    yield process
-    process.stop()
+    with plain_sidecar(tmp_path_factory.mktemp("s")) as process:
+        yield process
 
 
 @pytest.fixture

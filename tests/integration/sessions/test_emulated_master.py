@@ -19,17 +19,14 @@ from allocator.lab.random_cluster.checks import differences, of_ledger, of_sidec
 from allocator.lab.workloads.play import play
 from allocator.lab.workloads.spark_experiment import experiment
 from tests.lab.master.masters import wire_link
-from tests.plain_loops import plain_children
+from tests.plain_loops import plain_sidecar
 
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory):
     directory = tmp_path_factory.mktemp("s")
-    process = SidecarProcess(directory, {"log.level": "warning"})
-    with plain_children():
-        process.start()
-    yield process
-    process.stop()
+    with plain_sidecar(directory) as process:
+        yield process
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from allocator.core import PolicySpec, Reason
 from allocator.lab.experiments.soak import Soak
-from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.master.cycles import Timing
 from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.random_cluster.checks import SORTS, differences, of_ledger
@@ -22,7 +21,7 @@ from allocator.policies import MODES, POLICIES
 from tests.lab.master.auditing import Audited
 from tests.lab.master.books import of_state
 from tests.lab.master.masters import wire_link
-from tests.plain_loops import plain_children
+from tests.plain_loops import plain_sidecar
 from tests.server.metrics.scraping import samples, series
 from tests.tiers import examples, long
 
@@ -129,8 +128,7 @@ def test_a_real_sidecar_counts_no_outcome_but_offered(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    given_settings = {"log.level": "warning", "http.port": str(port)}
-    with plain_children(), SidecarProcess(tmp_path, given_settings) as process:
+    with plain_sidecar(tmp_path, {"http.port": str(port)}) as process:
         scenario = RandomScenario(FIRST, duration_ms=20_000)
         soak = Soak(process.target, scenario)
         soak.play(PolicySpec("drf", mode="characterised"))
