@@ -113,7 +113,7 @@ OperatorChange: TypeAlias = (
 
 
 def taken_back(change: OperatorChange) -> OperatorChange:
-    """Make the change that takes back what this one sets; a policy there always is."""
+    """Make the change that removes what this one sets; not for a policy, which is always set."""
     nothing: Any = None if change.kind.value is not settable.Value.NOTHING else False
     made: OperatorChange = replace(change, **{change.kind.field: nothing})
     return made

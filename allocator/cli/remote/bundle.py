@@ -1,6 +1,6 @@
-"""`mesos-allocator bundle`: what a report of a problem needs, in one file.
+"""`mesos-allocator bundle`: everything that a bug report needs, in one file.
 
-Each part is bounded. One that cannot be had, or is too large, is left out, and the file says why.
+Each part is bounded. A part that is unavailable or too large is left out, and the file says why.
 """
 
 import io
@@ -45,10 +45,10 @@ NAMELESS = frozenset(
         *("selection", "setting", "source", "state", "type", "unit", "version"),
     }
 )
-"""Labels of metrics of which no value is the name of a framework, a role or an agent."""
+"""Labels of metrics whose values never name a framework, a role or an agent."""
 
 _WORDS = ("sidecar_version", "mesos_version", "loops_state")
-"""Texts of a status that are nobody's names."""
+"""Texts of a status that name nothing of the cluster."""
 
 _NAMES = "has names; the snapshot has the books and the settings under pseudonyms"
 
@@ -60,7 +60,7 @@ class _LeftOutError(Exception):
 class Part(NamedTuple):
     """One file of the bundle.
 
-    `pieces`: gives its bytes; raises what `_written` tells of.
+    `pieces`: yields its bytes; raises the errors that `_written` handles.
     """
 
     name: str
@@ -78,27 +78,26 @@ def bundle(
         bool,
         typer.Option(
             "--pseudonyms",
-            help="Put pseudonyms in the place of names in the snapshot, and leave out what else has"
-            " names.",
+            help="Replace names by pseudonyms in the snapshot; leave out other parts with names.",
         ),
     ] = False,
     http: Annotated[
         str,
         typer.Option(
-            metavar="HOST:PORT", help="Where /metrics is; none: as the sidecar's settings say."
+            metavar="HOST:PORT", help="Address of /metrics; default: from the sidecar's settings."
         ),
     ] = "",
     log: Annotated[
         Path | None,
         typer.Option(
-            help=f"File with the sidecar's log; none: the log of the systemd unit {UNIT} here."
+            help=f"File with the sidecar's log; default: the log of the local systemd unit {UNIT}."
         ),
     ] = None,
 ) -> None:
     """Gather status, settings, books, metrics, versions and log in one file, for a report.
 
-    Each part has 64 MiB at most, and the log its last 5,000 lines. The file contents.txt says what
-    was left out, and why. Where the sidecar does not answer, the rest is written all the same.
+    Each part has at most 64 MiB, and the log its last 5,000 lines. The file contents.txt lists what
+    was left out, and why. If the sidecar does not answer, the other parts are still written.
     """
     status, problem = _status(sidecar)
     found = _Gathering(sidecar, http, log, status, problem, pseudonyms=pseudonyms)
@@ -115,7 +114,7 @@ def bundle(
 
 
 def _status(sidecar: Sidecar) -> tuple[dict[str, Any], str]:
-    """Give the status; or, where the sidecar does not answer, an empty one, and why."""
+    """Return the status; if the sidecar does not answer, an empty one and the reason."""
     import grpc
 
     try:
@@ -136,7 +135,7 @@ def _told(data: Mapping[str, Any]) -> Iterator[str]:
 def _add_all(
     archive: tarfile.TarFile, directory: str, found: "_Gathering"
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Add each part; gives the bytes of those that are there, and why others are not."""
+    """Add each part; returns the sizes of the added ones, and why others are left out."""
     held: dict[str, int] = {}
     left_out: dict[str, str] = {}
     for name, pieces in found.parts():
@@ -160,7 +159,7 @@ def _add(archive: tarfile.TarFile, name: str, content: IO[bytes]) -> int:
 
 
 def _written(content: IO[bytes], pieces: Callable[[], Iterable[bytes]], sidecar: Sidecar) -> str:
-    """Write a part; says why it is left out, and nothing where it is there."""
+    """Write a part; returns why it is left out, empty if it is not."""
     import grpc
 
     size = 0
@@ -194,7 +193,7 @@ class _Gathering:
         *,
         pseudonyms: bool,
     ) -> None:
-        """`problem`: why the sidecar does not answer, where it does not."""
+        """`problem`: why the sidecar does not answer; empty if it does."""
         self.sidecar = sidecar
         self._http, self._log = http, log
         self._status, self._problem = status, problem
@@ -212,7 +211,7 @@ class _Gathering:
         yield Part("log.txt", lambda: self._named(self._lines()))
 
     def _named(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
-        """Give what has names, unless these are to be replaced."""
+        """Pass on a part with names, unless names are to be replaced."""
         if self._pseudonyms:
             raise _LeftOutError(_NAMES)
         return pieces
@@ -314,7 +313,7 @@ class _Gathering:
 
 
 def _nameless(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave of a status what is a number, or a word of ours."""
+    """Reduce a status to numbers and our own words."""
     policy = {key: status["policy"][key] for key in ("name", "selection", "mode", "flat")}
     return {
         **{key: each for key, each in status.items() if not isinstance(each, str | list | dict)},

@@ -1,4 +1,4 @@
-"""`settings history` and `settings revert`: what was changed lately, and how it was before."""
+"""`settings history` and `settings revert`: recent changes of settings, and how to undo them."""
 
 from functools import partial
 from typing import Annotated
@@ -22,12 +22,12 @@ def register(settings: typer.Typer) -> None:
 def settings_history(
     sidecar: Sidecar,
     limit: Annotated[
-        int, typer.Option(min=1, max=LIMIT_MAX, help="So many changes at most, the latest.")
+        int, typer.Option(min=1, max=LIMIT_MAX, help="Maximum number of changes, the latest first.")
     ] = LIMIT,
 ) -> Message:
-    """List what was changed lately: when, by whom, and from what to what; the latest first.
+    """List recent changes: when, by whom, and the values before and after; the latest first.
 
-    What one command changed, or another configuration, has one number.
+    All that one command or a new configuration changes has one number.
     """
     return sidecar.ask("ListHistory", limit=limit)
 
@@ -35,12 +35,13 @@ def settings_history(
 def settings_revert(
     sidecar: Sidecar,
     number: Annotated[
-        int, typer.Argument(min=1, max=2**64 - 1, help="Of a change, as `settings history` lists.")
+        int,
+        typer.Argument(min=1, max=2**64 - 1, help="Number of a change, see `settings history`."),
     ],
     dry_run: ShowOnly = False,
     force: ForceAll = False,
 ) -> Message:
-    """Set what a change replaced, all of it or nothing; other changes stay.
+    """Restore what a change replaced, all of it or nothing; other changes stay.
 
     Shows what differs: + is new, - is taken back, ~ changes.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Asked(NamedTuple):
     """What one sidecar says of itself.
 
-    `status`: its status; None where there was no answer, for which `problem` says why.
+    `status`: its status; None without an answer, and then `problem` says why.
     """
 
     connection: Connection
@@ -32,9 +32,9 @@ class Asked(NamedTuple):
 
 
 def ask_all(connections: Sequence[Connection]) -> list[Asked]:
-    """Ask all of them at a time, each for as long as its connection says.
+    """Ask all of them at once, each within its connection's timeout.
 
-    Ends where none of them answers.
+    Ends the command if none answers.
     """
     import grpc
 
@@ -76,7 +76,7 @@ def rows(found: Sequence[Asked]) -> dict[str, Any]:
 
 
 def leader(connections: Sequence[Connection]) -> Connection:
-    """Find the one that leads; a single one is not asked. Ends where none does, or several do."""
+    """Find the one that leads, without asking a single one; ends if none or several lead."""
     if len(connections) == 1:
         return connections[0]
     found = ask_all(connections)

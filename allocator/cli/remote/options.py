@@ -18,8 +18,9 @@ DryRun: TypeAlias = Annotated[
 ShowOnly: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing, and show what would differ.")
 ]
-"""The same of commands that set several things."""
+"""The same for commands that set several things."""
 
 ForceAll: TypeAlias = Annotated[
-    bool, typer.Option("--force", help="Set also what can't be meant, as `set --force` does.")
+    bool,
+    typer.Option("--force", help="Apply even what looks like a mistake, as `set --force` does."),
 ]

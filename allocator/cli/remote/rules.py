@@ -51,8 +51,8 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Set it though it can't be meant: it names what no agent has, grants nothing, or"
-        " leaves nobody an agent.",
+        help="Apply even what looks like a mistake: it names what no agent has, grants nothing, or"
+        " leaves its frameworks without an agent.",
     ),
 ]
 Agents = Annotated[

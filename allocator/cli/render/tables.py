@@ -78,7 +78,7 @@ def _line(code: Check, told: str, data: dict[str, Any] | None) -> str:
 
 
 def all_checked(data: dict[str, Any]) -> tuple[Check, str]:
-    """Judge several sidecars, of which one is to lead; the others may have no session."""
+    """Judge several sidecars: one must lead; the others need no session."""
     sidecars = data["sidecars"]
     leading = [each for each in sidecars if each["leads"]]
     problems = [each["problem"] for each in sidecars if each["problem"]]

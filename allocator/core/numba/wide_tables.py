@@ -19,7 +19,7 @@ _WIDE_BYTES = 1 << 10
 """From this size on rows are wide: with less, each page has cells of several agents."""
 
 _STRETCH = 1 << 16
-"""How many cells are looked at together when zeros are left out."""
+"""Cells that are compared at a time."""
 
 
 def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN401
@@ -43,7 +43,7 @@ def is_wide(array: NDArray[Any]) -> bool:
 def write(into: NDArray[_Item], table: NDArray[_Item], rows: Ints | None = None) -> None:
     """Make a table, or some rows (n,) of it, equal to another one (n, K).
 
-    What is equal is not written, so that zeros go on taking no memory.
+    Equal cells are not written, so that zeros still take no memory.
     """
     if rows is not None:
         row, column = np.nonzero(into[rows] != table)

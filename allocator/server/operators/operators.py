@@ -35,7 +35,7 @@ from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured
 _T = TypeVar("_T")
 
 CONFIGURATION = "configuration"
-"""Who changes what another configuration changes."""
+"""The author of changes that come from a new configuration."""
 
 ANSWER_S = 60.0
 """How long another configuration may take to be taken over."""
@@ -271,7 +271,7 @@ class Operators:
         return self.history.with_change(replaced, requester.by, int(time.time() * 1000))
 
     def _keep(self, content: pb.KeptSettings) -> int:
-        """Have the state store keep this, and the history, which goes with it."""
+        """Have the state store save this and the history."""
         if self._state_store is None:
             return 0
         return self._state_store.settings_changed(content, write_history(self.history))

@@ -277,7 +277,7 @@ class Views:
         return pb.ListSettingsResponse(settings=self.settings(ask, every=True))
 
     def history(self, ask: Ask, request: pb.ListHistoryRequest) -> pb.ListHistoryResponse:
-        """Say what was changed lately, the latest first."""
+        """List recent changes, the latest first."""
         known = ask(lambda: self.operators.history)[::-1]
         shown = known[: request.limit or None]
         changes = (

@@ -1,6 +1,6 @@
-"""The history: what was changed lately, and what stood there before.
+"""The history of settings: recent changes, and the values before.
 
-It is bounded, in settings and in bytes. What does not fit any more goes, the oldest first.
+It is bounded in settings and in bytes; the oldest changes are dropped first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,21 +13,21 @@ from allocator.wire.codec import proto_types
 from allocator.wire.settings.overlay import KeptChange, read_kept, write_kept
 
 SETTINGS_MAX = 500
-"""Settings that all changes together tell of."""
+"""Maximum number of settings in all changes together."""
 
 BYTES_MAX = 2**19
-"""Of all changes together: a rule may be as long as a message."""
+"""Maximum size of all changes together: one rule may be as long as a message."""
 
 
 class Replaced(NamedTuple):
-    """A setting before a change, None where nothing stood there, and after it."""
+    """A setting before a change, None if it was not set, and after it."""
 
     before: OperatorChange | None
     after: OperatorChange
 
 
 class History:
-    """The latest changes, in the order of their numbers. It never changes: `with_change` copies."""
+    """The latest changes, by number. Immutable: `with_change` copies."""
 
     def __init__(self, changes: Sequence[pb.PastChange] = (), last: int = 0) -> None:
         """`last`: the number of the latest change."""
@@ -35,7 +35,7 @@ class History:
         self.last = last
 
     def with_change(self, replaced: Sequence[Replaced], by: str, at_ms: int) -> "History":
-        """Copy it, with a change that was made at this time; one that replaced nothing is none."""
+        """Copy it with a change made at this time, unless the change replaced nothing."""
         if not replaced:
             return self
         made = pb.PastChange(number=self.last + 1, by=by, at_ms=at_ms)
@@ -46,9 +46,9 @@ class History:
         return History(_latest((*self.changes, made)), made.number)
 
     def replaced_by(self, number: int) -> list[pb.KeptChange]:
-        """Give what sets again what a change replaced.
+        """Return the changes that restore what a change replaced.
 
-        Raises LookupError where there is no such change, or not all that it replaced is known.
+        Raises LookupError if there is no such change, or not all that it replaced is known.
         """
         if not 0 < number <= self.last:
             known = f"the latest is {self.last}" if self.last else "nothing was changed yet"
@@ -76,7 +76,7 @@ def _written(replaced: Iterable[Replaced]) -> Iterator[pb.Replaced]:
 
 
 def _latest(changes: Sequence[pb.PastChange]) -> list[pb.PastChange]:
-    """Leave the oldest changes out until the others are within the bounds."""
+    """Drop the oldest changes until the others are within the bounds."""
     settings = size = 0
     kept: list[pb.PastChange] = []
     for each in reversed(changes):
@@ -93,7 +93,7 @@ def write_history(history: History) -> pb.KeptHistory:
 
 
 def read_history(message: pb.KeptHistory) -> History:
-    """Read what was changed. Raises WireError where a change is none."""
+    """Read a history. Raises WireError if a change is invalid."""
     for index, each in enumerate(message.changes):
         proto_types.part(each, _check, f"changes[{index}]")
     return History(_latest(message.changes), message.last)
@@ -105,6 +105,6 @@ def _check(message: pb.PastChange) -> None:
 
 
 def read_replaced(message: pb.Replaced) -> Replaced:
-    """Read a setting before and after a change. Raises WireError where it is none."""
+    """Read a setting before and after a change. Raises WireError if it is invalid."""
     before = read_kept(message.before) if message.HasField("before") else None
     return Replaced(before, read_kept(message.after))
