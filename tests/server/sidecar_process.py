@@ -132,8 +132,12 @@ class SidecarProcess:
             stub.ListNames(admin_pb2.ListNamesRequest(of="role"), timeout=30, wait_for_ready=True)
 
     def page(self, path: str) -> tuple[int, str]:
-        """Ask by HTTP, once the observer is there; gives the status, and what is said."""
+        """Ask by HTTP once the observer has caught up; returns the status and the text."""
         self.catch_up()
+        return self.page_now(path)
+
+    def page_now(self, path: str) -> tuple[int, str]:
+        """Ask by HTTP, whatever the observer knows by now."""
         try:
             with urllib.request.urlopen(f"http://{self.http}{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()

@@ -5,9 +5,12 @@ import subprocess
 import time
 from contextlib import suppress
 from http.client import HTTPException
+from itertools import dropwhile
+from typing import Any
 
 import numpy as np
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from allocator.core import AddFramework, FrameworkInfo, Release, RemoveFramework, Transition
 from allocator.v1 import session_pb2
@@ -103,16 +106,25 @@ def test_it_is_alive_and_ready_and_says_when_it_drains():
     with SidecarProcess() as process:
         assert process.page("/healthz") == (200, "ok\n")
         # While loops are compiled or loaded it says so.
-        code, text = process.page("/readyz")
-        assert (code, text.strip().partition(",")[0]) == (200, "ok")
+        ready = process.page("/readyz")
+        assert (ready[0], ready[1].strip().partition(",")[0]) == (200, "ok")
         channel = process.channel()
         module = GrpcModule(channel).begin(CLUSTER)
+        # A call that goes on is given time to end, so that there is time to look.
+        health: Any = health_pb2_grpc.HealthStub(channel)
+        watch = health.Watch(health_pb2.HealthCheckRequest())
+        next(watch)
         process.process.terminate()
         assert module.ends_with().code == session_pb2.ERROR_CODE_SHUTDOWN
+        said = []
         # In the end it does not listen any more, or ends in the middle of an answer.
         with suppress(OSError, HTTPException):
             while process.alive:
-                assert process.page("/readyz") == (503, "shutting down\n")
+                said.append(process.page_now("/readyz"))
+                if said[-1] != ready:
+                    watch.cancel()
+        # The observer, which answers, hears of it a moment after the module.
+        assert set(dropwhile(lambda each: each == ready, said)) == {(503, "shutting down\n")}
         channel.close()
         assert process.process.wait(60) == 0
 
