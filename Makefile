@@ -246,8 +246,8 @@ image: ## container image of the sidecar, by docker or podman: ENGINE=podman cho
 	  $(if $(REPOSITORY_URL),--label org.opencontainers.image.source=$(REPOSITORY_URL)) .
 
 .PHONY: packages
-packages: ## packages of the sidecar for Debian 12 and Red Hat Enterprise Linux 9, in dist/
-	VERSION=$(VERSION) .ci/packages $(PYTHON)
+packages: ## packages for Debian 12 and Red Hat Enterprise Linux 9, in dist/; MESOS_ROOT=...: also of the module
+	VERSION=$(VERSION) .ci/packages $(PYTHON) $(MESOS_ROOT)
 
 # SITE_URL and REPOSITORY_URL go into what is built (CONTRIBUTING.md).
 RELEASED = dist/mesos-allocator-$(VERSION)
