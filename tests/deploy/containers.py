@@ -48,12 +48,8 @@ class Container:
     def do(self, verb: str, *words: str) -> str:
         return run(self._engine, verb, *words, self.name)
 
-    def command(self, *words: str) -> list[str]:
-        """The command line that runs `words` in it."""
-        return [self._engine, "exec", self.name, *words]
-
     def exec(self, *words: str) -> str:
-        return run(*self.command(*words))
+        return run(self._engine, "exec", self.name, *words)
 
     def state(self, field: str) -> str:
         return self.do("inspect", "--format", f"{{{{.State.{field}}}}}")
