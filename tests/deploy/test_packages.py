@@ -35,9 +35,7 @@ def test_scripts_and_contents_agree_with_the_unit():
     assert re.search(rf"useradd .*\\\n +{user}\n", script)
     contents = yaml.safe_load((DEPLOY / "packages" / "sidecar.yaml").read_text())["contents"]
     started = unit.partition("\nExecStart=")[2].partition("\n")[0].split()
-    assert {started[0], started[-1]} <= {
-        each.get(key) for each in contents for key in ("src", "dst")
-    }
+    assert {started[0], started[-1]} <= {place for each in contents for place in each.values()}
     for each in (each for each in contents if "src" in each):
         assert each["src"].startswith((".cache/", "/opt/")) or (ROOT / each["src"]).is_file()
 
