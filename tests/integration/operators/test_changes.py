@@ -61,7 +61,7 @@ def test_a_constraint_says_what_it_matches_and_what_it_would_stop(session):
     assert (change["dry_run"], change["warnings"]) == (True, [])
     assert ask(session.process, "constraint", "list") == {"constraints": []}
     text = command(session.process, *words, "--dry-run").stdout
-    assert "the rule is about 1 of 2 agents, 1 of 2 frameworks" in text
+    assert "the rule applies to 1 of 2 agents, 1 of 2 frameworks" in text
     assert "dry run: nothing was changed" in text
     mistyped = ["constraint", "set", "zoen=a", "--role", "eng"]
     stopped = ask(session.process, *mistyped, "--force")["change"]
