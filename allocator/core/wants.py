@@ -20,10 +20,11 @@ _STEP_WORDS_MAX = 2**22
 _looking = part(_nrt=False)
 """Compile a part that makes no arrays, and so counts no references to those that it is given."""
 TASKS, ALL = 0, 1
-"""What can be had, as two rows: what one task could be made of, and everything."""
+"""Rows of available amounts: those usable for tasks, and all."""
 OPEN, REVOCABLE, SHARED, RESERVED, BESIDE = 2, 3, 4, 5, 6
-"""More rows, for those whose offers begin with several tasks: what is not revocable, and what is;
-shared volumes, which no task uses up; what is reserved; what goes with an offer in any case."""
+"""Further rows, for clients whose offers begin with several tasks: non-revocable and revocable
+amounts, shared volumes (which tasks do not use up), reserved amounts, and those that are part of an
+offer in any case."""
 ROWS = 7
 
 
@@ -241,7 +242,7 @@ def _highest_step(ladders: Ladders, ladder: int, have: int) -> int:
 def climb(ladders: Ladders, amount: Ints, at: Ints) -> bool:
     """Find how high amounts (2, R) reach on each ladder, into (2, D); -1 where not on the first.
 
-    Returns whether they could do for anybody at all.
+    Returns whether they could suffice for any client.
     """
     some = False
     for each in range(2):
@@ -256,9 +257,9 @@ def climb(ladders: Ladders, amount: Ints, at: Ints) -> bool:
 
 @_looking
 def could_do(ladders: Ladders, at: Ints, word: int, bits: np.uint64) -> np.uint64:
-    """Which of some clients (bits of a word) could do with what reaches so high, or almost.
+    """Which clients (bits of a word) amounts that reach these steps may suffice for.
 
-    On the highest step that is reached some may want a little more.
+    An upper bound: on the highest step reached, a client may want slightly more.
     """
     found = np.uint64(0)
     for each in range(2):

@@ -159,7 +159,7 @@ FAIRNESS = Page(
         "How far from fair": (
             Panel(
                 "Fairness error of roles",
-                "Share less the fair one, which the policy would give anew; below 0: too little.",
+                "Share minus the fair share of an allocation from scratch; below 0: too little.",
                 (Query(metric("role_fairness_error"), "{{role}}"),),
                 unit="percentunit",
             ),

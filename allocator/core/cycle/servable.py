@@ -247,7 +247,7 @@ def _look_everywhere(
     for agent in agents:
         amount[TASKS], amount[ALL] = whole[agent], whole[agent]
         if not climb(ladders, amount, at):
-            continue  # too little for anybody
+            continue  # too little for any client
         begun = False
         for i in range(len(words)):
             word = words[i]

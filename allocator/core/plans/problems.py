@@ -1,9 +1,9 @@
-"""Problems: what policies that plan think about, beside the cycles.
+"""Problems: the input of policies that plan, which run in the background of cycles.
 
-A policy that plans looks at a *problem*, a copy of the whole cluster as it stands, for as long as
-it takes, on whatever thread the host likes. The *plan* that comes of it is told to the core as an
-event (`adopted`). It is a target and no decision: a cycle gives what is free, under all rules, and
-prefers whom the plan lets have it.
+A policy that plans works on a *problem*, a copy of the whole cluster, without a time limit and on
+any thread of the host. The core receives the resulting *plan* as an event (`adopted`). A plan is a
+target, not a decision: a cycle gives what is free, under all rules, and prefers clients to which
+the plan allots it.
 """
 
 from dataclasses import dataclass

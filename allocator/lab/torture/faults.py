@@ -133,7 +133,7 @@ def terminate(scene: Scene) -> None:
 
 @fault("freeze", 6)
 def freeze(scene: Scene) -> None:
-    """SIGSTOP, and SIGCONT after a while: shorter or longer than anybody's patience."""
+    """SIGSTOP, then SIGCONT after a time that may be shorter or longer than every timeout."""
     sidecar = scene.rig.sidecar
     sidecar.signal(signal.SIGSTOP)
     scene.afterwards(FREEZE_S, lambda: sidecar.signal(signal.SIGCONT))

@@ -31,7 +31,7 @@ from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
 MINUTE_S = 60.0
 KEPT_BYTES = 16 * 2**20
-"""So much of the log is kept in the file; what comes later is only measured."""
+"""Bytes of the log that are kept in the file; later output is only measured."""
 
 LATEST = 200
 

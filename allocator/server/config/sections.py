@@ -489,9 +489,9 @@ class ShadowSection(Section):
 
 
 class LimitsSection(Section):
-    """What one session may grow to; what is beyond it is passed over, and told (`set_aside`).
+    """Bounds of one session; what exceeds them is ignored and reported (`set_aside`).
 
-    Modules are told how many kinds are kept apart, and tell no more.
+    Modules receive the number of distinguished kinds, and send no more.
     """
 
     agents: Count = Field(131_072, description="Agents of one master.")
@@ -602,7 +602,7 @@ class LearnSection(Section):
         description=(
             "Learned demands that are remembered when their frameworks leave. A new framework of"
             " the same role and name (digits aside), else principal, else user, begins with it."
-            " 0: each framework begins anew."
+            " 0: nothing is remembered."
         ),
     )
     prior_half_life_s: Annotated[int, Field(ge=1, le=10 * 365 * 86_400)] = Field(
@@ -704,7 +704,7 @@ class Config(RuleSections, OptionSections):
         return self
 
     def open_to_sessions(self) -> str:
-        """An address beyond this machine at which anybody may take the sidecar; empty: none."""
+        """A non-local address where any client may open a session; empty: none."""
         if self.access.session or self.access.session_token:
             return ""
         return next((each for each in self.listen.targets if not is_local(each)), "")

@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 _log = structlog.get_logger()
 
 Connect = Callable[[], Iterator[pb.FollowResponse]]
-"""Calls `Follow`. Raises ConnectionError where the stream cannot be had, or ends."""
+"""Calls `Follow`. Raises ConnectionError if the stream cannot be opened, or ends."""
 
 
 @dataclass
@@ -244,7 +244,7 @@ class FollowedBooks:
             # Wait for the next checkpoint: the reader calls again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
-            _log.error("the books cannot follow, and begin anew", error=str(error), exc_info=defect)
+            _log.error("the books cannot follow and restart", error=str(error), exc_info=defect)
         finally:
             self._room.release()
         if message.HasField("figures"):

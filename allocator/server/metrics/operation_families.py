@@ -188,7 +188,7 @@ FAIRNESS: Families[_Shown] = (
     ),
     gauge(
         "role_fair_share{role}",
-        "What the policy would give the role and those below it, were all given out anew.",
+        "Dominant share of the role and its descendants in an allocation from scratch.",
         lambda found: found.each(found.fairness.roles.fair),
     ),
     gauge(
@@ -458,7 +458,7 @@ OBSERVER: Families[FollowedBooks] = (
     ),
     counter(
         "observer_restarts",
-        "Times that the observer began anew from a checkpoint.",
+        "Times that the observer restarted from a checkpoint.",
         lambda books: max(books.lag.restarts, 0),
     ),
     counter(

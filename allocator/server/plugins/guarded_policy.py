@@ -214,7 +214,7 @@ def _checked(grants: object) -> Grants:
     """Take an answer only where it has the form of grants; the core checks what they say."""
     if not isinstance(grants, Grants):
         raise BadAnswerError(f"allocate() gave {type(grants).__name__}; it must give Grants")
-    # Other types would fail later, or be compiled for anew in the loops over the books.
+    # Other types would fail later, or cause a recompilation of the loops over the books.
     for each in fields(Grants):
         array = getattr(grants, each.name)
         axes = 2 if each.name == "amount" else 1

@@ -75,7 +75,7 @@ LAST_S = 2.0
 """The same of each other thread. The unit of systemd gives 20 s for all of them."""
 
 OBSERVERS_MAX = 4
-"""Streams of our observer: one that was started anew may overlap with the one before."""
+"""Maximum streams of our observer: a restarted one may overlap with its predecessor."""
 
 OBSERVED_S = 10.0
 """The log says that the process is ready when its observer is there, or after this time."""

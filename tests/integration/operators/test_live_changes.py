@@ -51,7 +51,7 @@ def test_a_policy_looks_on_and_is_stopped(session):
     done = command(process, "shadow", "stop")
     assert (done.returncode, done.stderr) == (
         4,
-        "error: shadow: no policy looks on, so there is nothing to stop\n",
+        "error: shadow: there is no shadow policy to stop\n",
     )
 
 

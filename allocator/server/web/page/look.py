@@ -72,9 +72,9 @@ class Latest(Generic[_T]):
         self._found: tuple[float, _T] | None = None
 
     def get(self) -> _T | None:
-        """Give what was found last, after finding it out anew where it is old; None: nothing yet.
+        """Return the latest result, refreshed if it is old; None: nothing yet.
 
-        While another thread finds it out, or the books are busy, this is the previous result.
+        While another thread refreshes it, or the books are busy, return the previous result.
         """
         found = self._found
         if found and time.monotonic() - found[0] < self._fresh_s:
