@@ -4,7 +4,8 @@ Frameworks and agents may send anything that Mesos accepts. These bounds limit w
 Input beyond them is ignored and reported, see `SetAside`, and affects only its sender. No honest
 framework comes near any of the bounds. `limits` in the configuration bounds the number of agents,
 frameworks, roles, clients and kinds of a session. The module's own bounds
-(`mesos-module/brain/words/bounds.hpp`) are smaller or equal, so the sidecar accepts what it sends.
+(`mesos-module/brain/user_input/bounds.hpp`) are smaller or equal, so the sidecar accepts what the
+module sends.
 `wire.codec.validation.TEXT_LENGTH_MAX` bounds the length of any text.
 """
 
