@@ -48,10 +48,10 @@ class Wants(NamedTuple):
 
 
 class Ladders(NamedTuple):
-    """Some clients by how much they want: one lookup finds those that an amount could serve.
+    """Clients ordered by their wants, so that one lookup finds those that an amount could serve.
 
     The clients' first rows are a layer, their second rows the next one, and so on. A layer has a
-    ladder for each column that some client wants. Clients that want less stand on a lower step.
+    ladder for each column that some client wants. Clients that want less are on a lower step.
 
     `ladder_of_layer` (L + 1,): the first ladder of each layer, and the end.
     `column` (D,): of each ladder.

@@ -191,9 +191,9 @@ OPERATION = Page(
         ),
         "Shadow": (
             Panel(
-                "Cycles that a policy looks on at",
+                "Cycles compared by the shadow policy",
                 "compared: it decided them, too. late: they came too fast. too_large: they saw too"
-                " much. on: 1 while a policy looks on.",
+                " much. on: 1 while there is a shadow policy.",
                 (
                     Query(metric("shadow_on"), "on"),
                     Query(rate("shadow_cycles_total"), "{{result}} a second"),

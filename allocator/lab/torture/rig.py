@@ -247,7 +247,7 @@ class TorturedSidecar:
         return self.clock.now_s - self.born_s
 
     def figures(self) -> ProcessFigures:
-        """Give what it takes; zeros where it is gone."""
+        """Return the resource usage of the process; zeros if it has ended."""
         try:
             return figures_of(self.pid)
         except (OSError, KeyError):

@@ -460,7 +460,7 @@ class PolicySection(Section):
 
 
 class ShadowSection(Section):
-    """A policy that looks on: it decides the same cycles, and nothing comes of it.
+    """A shadow policy, which decides the same cycles without effect.
 
     `mesos-allocator shadow set` changes it in a running sidecar.
     """
@@ -468,10 +468,10 @@ class ShadowSection(Section):
     live = True
 
     policy: Annotated[str, AfterValidator(optional_policy_name)] = Field(
-        "", description="Policy; empty: none looks on."
+        "", description="Policy; empty: no shadow policy."
     )
     selection: Annotated[str, AfterValidator(selection_name)] = Field(
-        "", description="How it chooses the agent; empty: the policy's own default."
+        "", description="How it selects agents; empty: the policy's own default."
     )
     mode: Literal["", "oblivious", "characterised"] = Field(
         "", description="As policy.mode; empty: the same as that."
@@ -526,7 +526,7 @@ class LimitsSection(Section):
 
 
 class JournalSection(Section):
-    """A record of everything the core was told, for replay."""
+    """A record of all inputs of the core, for replay."""
 
     path: Annotated[str, AfterValidator(no_directory)] = Field(
         "", description="File to write; empty: no journal."
@@ -677,7 +677,7 @@ class Config(RuleSections, OptionSections):
 
     @model_validator(mode="after")
     def check_shadow(self) -> "Config":
-        """The policy that looks on takes this selection and these parameters."""
+        """Check that the shadow policy accepts its selection and parameters."""
         spec = self.shadow.spec(self.policy.mode)
         if spec is not None:
             try:

@@ -75,11 +75,11 @@ def read_counts(message: pb.Counts, counts: Counts) -> None:
 class FollowedBooks:
     """The books, and the thread that owns them.
 
-    `figures`, `settings`: what the process that decides said last of itself and of what is set;
-        empty before it said anything.
+    `figures`, `settings`: the latest figures and settings of the deciding process; empty before
+        the first message.
     `lag`: how far the books are behind.
-    `may_work`: set once the compiled loops are loaded: until then only empty books are followed.
-    `shadow`: the policy that looks on.
+    `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
+    `shadow`: the shadow policy.
     """
 
     def __init__(

@@ -1,10 +1,9 @@
-"""Users' policies, kept from holding the sidecar up or changing its books.
+"""Isolation of users' policies, so that they do not block the sidecar or change its books.
 
-A policy of a user runs on a thread of its own, with a deadline, on arrays that it cannot write.
-What it may cost: a thread cannot be ended from outside, so one that never returns goes on beside
-us until the process ends, and shares the interpreter with us meanwhile; and code that never lets
-the interpreter go (an endless loop in C) stops the whole process. Code that is not trusted that far
-must not run here.
+A user's policy runs in a separate thread, with a deadline, on read-only arrays. The isolation has
+limits. A thread cannot be ended from outside, so that one that never returns continues until the
+process ends, and competes for the interpreter. Code that never releases the interpreter (an endless
+loop in C) stops the whole process. Do not run code that is not trusted that far.
 """
 
 import threading

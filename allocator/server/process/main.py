@@ -400,10 +400,10 @@ class SignalInbox:
         self._any.put(None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for a signal; says whether the configuration is to be read again.
+        """Wait for a signal; returns whether to reload the configuration.
 
-        Never without a timeout: where the system gives a signal to another thread, this one does
-        not wake up for it, and takes it once it has.
+        The timeout is needed: if the system delivers a signal to another thread, this one does not
+        wake up for it, and handles it after the timeout.
         """
         with suppress(queue.Empty):
             self._any.get(timeout=timeout_s)

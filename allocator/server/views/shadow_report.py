@@ -1,4 +1,4 @@
-"""What the policy that looks on would have decided, as operators read it."""
+"""The report for operators on the decisions of the shadow policy."""
 
 from dataclasses import replace
 from math import nan

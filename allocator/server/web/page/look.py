@@ -39,11 +39,11 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Look:
-    """One moment.
+    """The data of the page at one moment.
 
-    `taken_s`: when, since 1970.
+    `taken_s`: seconds since 1970.
     `shares`: without fair shares.
-    `cycle_counts`: cycles by how long they took, up to each bound; the last: longer.
+    `cycle_counts`: cycles by duration, up to each bound; the last: longer.
     `shadow`: None where no policy looks on.
     """
 
