@@ -59,7 +59,7 @@ class Ladders(NamedTuple):
     `least` (S,), in thousandths: the smallest amount that a client on the step wants; ascending.
     `upto` (S, W): bits of the clients on this step of the ladder, or below it.
     `members` (L, W): bits of the clients with a row in the layer.
-    `known` (W,): bits of those who want a task.
+    `known` (W,): bits of the clients that want a task.
     """
 
     ladder_of_layer: Ints

@@ -96,7 +96,7 @@ class Law(NamedTuple):
         return self.fixed + each_agent * agents + self.framework * frameworks
 
     def agents_for(self, cost: float, frameworks: float) -> float:
-        """How many agents cost so much."""
+        """Number of agents that costs this much."""
         left = cost - self.fixed - self.framework * frameworks
         return left / (self.agent + self.pair * frameworks)
 

@@ -299,7 +299,7 @@ class Rig:
     plain, secure: relays to the Unix socket, and to the port with TLS.
     trusted: whether the certificate that the sidecar shows is one to believe.
     short: whether the process has no descriptor left.
-    kept: limits (of cpus, thousandths) that operators set and were told are kept, by role.
+    kept: limits (of cpus, thousandths) by role that operators set and the sidecar confirmed.
     """
 
     def __init__(

@@ -338,7 +338,7 @@ def _serve_until_signalled(
     while not inbox.to_end:
         try:
             compilation.look()
-        except Exception as error:  # noqa: BLE001 - the process goes on, and tells why.
+        except Exception as error:  # noqa: BLE001 - the process continues and logs it.
             if failure != repr(error):  # each once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")

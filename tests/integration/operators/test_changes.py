@@ -250,7 +250,7 @@ def test_sighup_takes_a_configuration_over_whole_or_not_at_all(tmp_path):
         assert now["policy.name", ""]["value"] == '"ps-dsf"'
         assert now["limits.roles", ""]["value"] == "65536"
         assert now["constraint", "role ops"]["source"] == "operator"
-        assert len(module.batch(cycle=True)) > 0, "the session goes on"
+        assert len(module.batch(cycle=True)) > 0, "the session continues"
         # What an operator sets stays over what the file says from then on.
         ask(process, "policy", "set", "tsf")
         file.write_text(CONFIG)
