@@ -24,6 +24,7 @@ PHRASES = {
     r"the mend": "the fix",
     r"anew": "again, from scratch",
     r"in vain": "without effect",
+    r"for ever": "forever, without end",
     r"is to (have|leave|get|be)": "should",
     r"shall": "must, should",
     r"comes? first once": "is served first, once",
@@ -49,6 +50,15 @@ def phrases(text: str) -> list[str]:
         for phrase, better in PHRASES.items()
         for found in re.finditer(rf"\b(?:{phrase})\b", plain, re.IGNORECASE)
     ]
+
+
+def prose_of_page(text: str) -> str:
+    """Drop code, addresses of links, and tests that are named behind statements."""
+    text = re.sub(r"(?ms)^ *```.*?^ *```$", "", text)
+    text = re.sub(r"(?m)^(    (?! *[-*\d])|\[\w+\]: |<).*$", "", text)
+    text = re.sub(r"\[held\s+by\s[^\]]*\]", "", text)
+    text = re.sub(r"`[^`]*`", "NAME", text)
+    return " ".join(re.sub(r"\]\([^)]*\)", "]", text).split())
 
 
 def prose_of_python(source: str) -> Iterator[Piece]:

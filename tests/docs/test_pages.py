@@ -15,7 +15,7 @@ import pytest
 
 from allocator.policies import POLICIES
 from tests.cli.command_tree import commands, options
-from tests.docs.prose import phrases
+from tests.docs.prose import phrases, prose_of_page
 from tests.test_tidy import tracked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,15 +40,6 @@ WRITTEN_BY_US = [
 
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
-
-
-def prose(page: Path) -> str:
-    """A page without code, addresses of links, and tests that are named behind statements."""
-    text = re.sub(r"(?ms)^ *```.*?^ *```$", "", page.read_text("utf-8"))
-    text = re.sub(r"(?m)^(    (?! *[-*\d])|\[\w+\]: |<).*$", "", text)
-    text = re.sub(r"\[held\s+by\s[^\]]*\]", "", text)
-    text = re.sub(r"`[^`]*`", "NAME", text)
-    return " ".join(re.sub(r"\]\([^)]*\)", "]", text).split())
 
 
 def test_the_readme_is_read_in_one_go():
@@ -115,7 +106,7 @@ def test_a_page_begins_with_what_it_is_for(page: Path):
 
 @pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)
 def test_a_page_has_none_of_the_phrases(page: Path):
-    found = phrases(prose(page))
+    found = phrases(prose_of_page(page.read_text("utf-8")))
     if name_of(page) in EXEMPT:
         assert found, "plain English by now: remove it from EXEMPT"
     else:

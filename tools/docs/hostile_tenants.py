@@ -61,11 +61,11 @@ itself remembers completed frameworks; the flag `max_completed_frameworks=0` dis
 *Refused* counts what the master itself rejected, by its answer.
 
 There are two agents and no guarantee. Each framework has one turn before any has a second one, and
-a turn is a cycle. In this hour a framework with very many roles could still take all agents in its
-turn, so that with seven of those (`roles-more-than-fit`) the honest framework waited longer than
-three intervals. Since then only [one role of a framework](../decisions/004-ties-by-turns.md) is in
-front in each cycle. In five repetitions each with a real master, it waited 2 to 3 intervals, and 1
-to 3 with `revive-role-by-role`.
+a turn is a cycle. In this hour a framework with thousands of roles could still take all agents in
+its turn, so that with seven of those (`roles-more-than-fit`) the honest framework waited longer
+than three intervals. Since then only [one role of a framework](../decisions/004-ties-by-turns.md)
+is in front in each cycle. In five repetitions each with a real master, it waited 2 to 3 intervals,
+and 1 to 3 with `revive-role-by-role`.
 
 `python -m tests.cluster.hour --seconds 3600 --flag max_completed_frameworks=0` plays it.
 """

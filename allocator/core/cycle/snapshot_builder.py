@@ -283,7 +283,7 @@ def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:
     Overdue clients are served in the policy's order. If clients become overdue as fast as they are
     served, that order may skip the same client every time. Therefore, if some have waited for one
     more cycle per overdue client, only they are served first. This is not just the longest-waiting
-    client, which a limit may block for ever.
+    client, which a limit may block forever.
     """
     rows = np.flatnonzero(snapshot.overdue)
     if not len(rows):

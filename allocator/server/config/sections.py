@@ -588,7 +588,7 @@ class LearnSection(Section):
         description="Learn a framework's demand vector from what it accepts out of its offers.",
     )
     acceptances: Count = Field(
-        3, description="Acceptances after which the learned demand vector counts."
+        3, description="Acceptances after which the learnt demand vector counts."
     )
     probe_after: Count = Field(
         3,
@@ -600,7 +600,7 @@ class LearnSection(Section):
     priors_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
         1000,
         description=(
-            "Learned demands that are remembered when their frameworks leave. A new framework of"
+            "Learnt demands that are remembered when their frameworks leave. A new framework of"
             " the same role and name (digits aside), else principal, else user, begins with it."
             " 0: nothing is remembered."
         ),

@@ -148,7 +148,7 @@ def _checked(name: object, entry: object, origin: str) -> Entry:
 class Making:
     """Makes a policy of a user's within a bounded time; one that took too long is not tried again.
 
-    It may be made on the core's thread, which must not wait for it for ever.
+    It may be made on the core's thread, which must not wait for it forever.
     """
 
     def __init__(self, name: str, origin: str) -> None:

@@ -122,7 +122,7 @@ class Server:
         self.calls = Calls(Access(config.access), compilation.problem)
         self.monitor = Monitor(self.loop, self.calls.problem)
         self._health = Health((SERVICE, ADMIN.full_name, RECORDS))
-        # A process that is forked waits for ever where a thread has been loading loops.
+        # A process that is forked waits forever where a thread has been loading loops.
         self.loop.apart.may_begin = lambda: compilation.ready
         self.planning = _new_planning(config, self.loop)
         self.loop.after_message = self.planning.look
@@ -385,7 +385,7 @@ class SignalInbox:
     def __init__(self) -> None:
         self.to_end = False
         self._to_reload = False
-        # Its `put` may be called anywhere. An event's `set` would wait for ever where the signal
+        # Its `put` may be called anywhere. An event's `set` would wait forever where the signal
         # comes while this thread is inside `wait` or `clear`, and has the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
