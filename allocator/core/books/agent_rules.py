@@ -5,7 +5,7 @@ columns. A rule then looks at each *value* of an attribute once, however many ag
 name that no agent has costs it one look-up.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -202,11 +202,6 @@ class AgentColumns:
         """
         column = self._attribute(name)
         return column.code, column.of
-
-    def met(self, name: str) -> Collection[str | None]:
-        """Values of an attribute that agents have, or had, where a column of them is kept."""
-        column = self.attributes.get(name)
-        return () if column is None else column.code.keys()
 
     def barred_by(self, rule: SortedRule) -> Bools | None:
         """Which agents (N,) a rule bars; None: none. The array must not be written."""
