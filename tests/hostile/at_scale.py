@@ -43,7 +43,7 @@ from allocator.policies import build
 from allocator.server.system import loop_cache
 from tests.world.rows import given_back, settled
 
-KEPT = Path("docs", "hostile-at-scale.json")
+KEPT = Path("tools", "docs", "data", "hostile-at-scale.json")
 """In the directory that it is called in."""
 
 AGENTS, FRAMEWORKS, ROLES, ATTRIBUTES = 20_000, 3000, 1024, 20
