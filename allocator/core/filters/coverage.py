@@ -66,8 +66,8 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
 @part()
 def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
     """Work out all bits of an agent, filter by filter."""
-    # Bits are those of clients that may have filters. What is zero is not written, for then it takes
-    # no memory.
+    # Bits are those of clients that may have filters. What is zero is not written: then it takes no
+    # memory.
     for first in range(filters.maybe.shape[1]):
         if filters.maybe[agent, first] != np.uint64(0):
             for word in range(first, filters.covered.shape[1], filters.maybe.shape[1]):
