@@ -199,7 +199,7 @@ proto-check: $(STAMP) ## allocator/v1 is what proto/ says
 .PHONY: docs
 docs: $(STAMP) ## regenerate pages of docs/, the example of a configuration, the dashboards; build the site
 	python deploy/grafana/generate.py
-	python docs/generate.py # which says on which dashboards a metric is
+	python tools/docs/generate.py # which says on which dashboards a metric is
 	mesos-allocator check-config --example > deploy/config.example.toml
 	mkdocs build --quiet
 	@echo 'the site: $(CURDIR)/.cache/site/index.html'

@@ -4,7 +4,7 @@ Frameworks and agents may say whatever Mesos lets them say. What that costs here
 Nonsense harms only the one who says it: that framework is served as if it had not said it, see
 `SetAside`. No honest framework comes near any of these bounds. `limits` in the configuration bounds
 how many agents, frameworks, roles, clients and kinds a session has. The module's own bounds
-(`mesos-module/brain/words/bounds.hpp`) are smaller or equal, so what it lets through is taken.
+(`mesos-module/brain/user_input/bounds.hpp`) are smaller or equal, so what it lets through is taken.
 `wire.codec.validation.TEXT_LENGTH_MAX` bounds the length of any text.
 """
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "brain/words/bounds.hpp"
-#include "brain/words/words.hpp"
+#include "brain/user_input/bounds.hpp"
+#include "brain/user_input/user_input.hpp"
 
 using std::set;
 using std::string;

@@ -188,8 +188,16 @@ class Views:
             newcomer_share=newcomer,
         )
 
-    def explain(self, ask: Ask, request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
-        """Say why a framework, role or agent gets nothing."""
+    def explain(
+        self,
+        ask: Ask,
+        request: explain_pb2.ExplainRequest,
+        is_awaited: Callable[[], bool] = lambda: True,
+    ) -> explain_pb2.ExplainResponse:
+        """Say why a framework, role or agent gets nothing.
+
+        `is_awaited`: whether the caller still waits; if not, the answer is cut short.
+        """
         kind, name = _asked_for(request)
 
         def take() -> Picture:
@@ -202,7 +210,11 @@ class Views:
             raise RejectedError(text) from None
         until_s = time.monotonic() + EXPLAIN_S
         told = request.cycles or explain.CYCLES
-        return explain.explain(picture, kind, name, told, lambda: time.monotonic() < until_s)
+
+        def goes_on() -> bool:
+            return time.monotonic() < until_s and is_awaited()
+
+        return explain.explain(picture, kind, name, told, goes_on)
 
     def planned(self, changes: Sequence[OperatorChange], *, prune: bool) -> Applied:
         """Work out what several changes would make of the settings; between two records.

@@ -7,7 +7,7 @@ from mkdocs.structure.files import File
 
 from allocator import __version__
 
-CHANGELOG = Path(__file__).resolve().parent.parent / "CHANGELOG.md"
+CHANGELOG = Path(__file__).resolve().parents[2] / "CHANGELOG.md"
 
 
 def on_config(config: Any) -> None:  # noqa: ANN401 - MkDocs's own

@@ -7,9 +7,9 @@ from typing import Any
 
 from allocator.lab.hostile import CREW
 
-HERE = Path(__file__).resolve().parent
-KEPT = HERE / "hostile-tenants.json"
-HOUR = HERE / "hostile-hour.jsonl"
+DATA = Path(__file__).resolve().parent / "data"
+KEPT = DATA / "hostile-tenants.json"
+HOUR = DATA / "hostile-hour.jsonl"
 
 STAGES = {
     "simulated": "## The module's brain, the session and the core",

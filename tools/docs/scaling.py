@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-KEPT = Path(__file__).resolve().parent / "scaling.json"
+KEPT = Path(__file__).resolve().parent / "data" / "scaling.json"
 
 INTERVAL_MS = 1_000
 START_MS = 10_000
@@ -40,7 +40,7 @@ Times are processor time of the sidecar's side of a session, with messages read 
 without gRPC. A sidecar decides on one thread, so they are the least that a wall clock shows. Bytes
 are both directions, as protobuf. Memory is resident, with the emulated master in the same process.
 
-`python -m tests.bench.scaling --out docs/scaling.json` measures it again.
+`python -m tests.bench.scaling --out tools/docs/data/scaling.json` measures it again.
 """
 
 GROWTH = """\

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from allocator.v1.session_pb2 import OutcomeReason
 
-MODULE = Path(__file__).resolve().parent.parent / "mesos-module"
+MODULE = Path(__file__).resolve().parents[2] / "mesos-module"
 
 HOUR_MS = 3600 * 1000
 
@@ -149,14 +149,14 @@ def page() -> str:
     lines = [INTRODUCTION.rstrip("\n"), ""]
     found = parameters()
     if set(found) != set(MEANINGS):
-        raise ValueError(f"docs/module_reference.py: {sorted(set(found) ^ set(MEANINGS))}")
+        raise ValueError(f"tools/docs/module_reference.py: {sorted(set(found) ^ set(MEANINGS))}")
     lines += ["| parameter | default | range | meaning |", "|---|---|---|---|"]
     for name, meaning in MEANINGS.items():
         default, bounds = found[name]
         lines.append(f"| `{name}` | {f'`{default}`' if default else ''} | {bounds} | {meaning} |")
     told = {name for names in METRICS for name in names.split(", ")}
     if told != metrics():
-        raise ValueError(f"docs/module_reference.py: {sorted(told ^ metrics())}")
+        raise ValueError(f"tools/docs/module_reference.py: {sorted(told ^ metrics())}")
     lines += ["", SECRETS, "| metric | |", "|---|---|"]
     for names, meaning in METRICS.items():
         lines.append(f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {meaning} |")

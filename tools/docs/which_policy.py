@@ -1,6 +1,6 @@
-"""Which policy for which cluster: `python docs/which_policy.py [SCENARIO ...]` plays the scenarios.
+"""Which policy for which cluster: `python tools/docs/which_policy.py [SCENARIO ...]` plays them.
 
-Each result is kept in `docs/which-policy/`, with its seeds; `make docs` writes the page from what
+Each result is kept in `data/which-policy/`, with its seeds; `make docs` writes the page from what
 is kept. What is said of a scenario here has no figure in it: figures are computed.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-SCENARIOS = HERE.parent / "examples" / "scenarios"
-KEPT = HERE / "which-policy"
+SCENARIOS = HERE.parents[1] / "examples" / "scenarios"
+KEPT = HERE / "data" / "which-policy"
 
 POLICIES = ("drf", "ps-dsf", "rps-dsf", "bf-drf", "choosy")
 MODES = ("oblivious", "characterised")
