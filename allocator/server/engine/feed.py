@@ -14,6 +14,9 @@ from allocator.v1.journal_pb2 import JournalRecord
 BEHIND_BYTES_MAX = 256 * 2**20
 """What may wait for one follower."""
 
+PLAN_BYTES_MAX = BEHIND_BYTES_MAX // 2
+"""Size of a plan of our observer, with the names of its rows: as a record it must fit here."""
+
 MESSAGE_BYTES = 1 << 20
 """A message with as much or more is sent without waiting for further records."""
 
