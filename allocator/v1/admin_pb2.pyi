@@ -71,6 +71,7 @@ class GetStatusResponse(_message.Message):
     STATE_DIRECTORY_FIELD_NUMBER: _builtins.int
     STATE_PROBLEM_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    FOLLOWED_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     uptime_s: _builtins.float
@@ -116,6 +117,10 @@ class GetStatusResponse(_message.Message):
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[Global___StatusWarning]:
         """Present problems, the most severe first."""
 
+    @_builtins.property
+    def followed(self) -> Global___Followed:
+        """Set where an observer on another machine answers."""
+
     def __init__(
         self,
         *,
@@ -150,14 +155,44 @@ class GetStatusResponse(_message.Message):
         state_directory: _builtins.str = ...,
         state_problem: _builtins.str = ...,
         warnings: _abc.Iterable[Global___StatusWarning] | None = ...,
+        followed: Global___Followed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["followed", b"followed", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "followed", b"followed", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
+
+@_typing.final
+class Followed(_message.Message):
+    """What an observer follows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    CONNECTED_FIELD_NUMBER: _builtins.int
+    LAG_S_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    """Its address."""
+    connected: _builtins.bool
+    lag_s: _builtins.float
+    """How far the books are behind; see the metric observer_lag_seconds."""
+    def __init__(
+        self,
+        *,
+        source: _builtins.str = ...,
+        connected: _builtins.bool = ...,
+        lag_s: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connected", b"connected", "lag_s", b"lag_s", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Followed: _TypeAlias = Followed  # noqa: Y015
 
 @_typing.final
 class StatusWarning(_message.Message):
@@ -172,8 +207,8 @@ class StatusWarning(_message.Message):
     """The kind: "no session", "silent master", "recovery" (the master makes no offers yet),
     "policy failed", "starting", "not compiled", "journal off", "starvation",
     "refusals forgotten", "not kept", "no agent left", "asked to leave", "unknown name",
-    "fits nowhere", "not current" (the observer is behind), "not repeated" (the observer
-    recomputed a cycle with a different result).
+    "fits nowhere"; "not current" (the observer is behind); "not connected" (to what it follows);
+    "not repeated" (the observer recomputed a cycle with a different result).
     """
     text: _builtins.str
     """A sentence that describes it."""

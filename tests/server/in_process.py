@@ -24,7 +24,7 @@ from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import Calls
 from allocator.server.grpc.forwarding import ObserverCalls
 from allocator.server.grpc.questions import QuestionServicer
-from allocator.server.grpc.records import Decider, RecordServicer
+from allocator.server.grpc.records import Decider, latest
 from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators
 from allocator.server.operators.trials import Trials
@@ -153,12 +153,12 @@ def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
 @contextmanager
 def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Views]:
     """Have books follow a loop that runs; gives what can be asked of them."""
-    servicer = RecordServicer(decider_of(loop, operators))
+    decider = decider_of(loop, operators)
 
     def connect() -> Iterator[records_pb2.FollowResponse]:
         follower = loop.call(loop.follow).result()
         try:
-            yield from follower.messages(servicer.latest())
+            yield from follower.messages(latest(decider))
         finally:
             loop.feed.remove(follower)
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial, partialmethod
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -29,6 +29,7 @@ from allocator.server.grpc.requests import (
     read_request,
 )
 from allocator.server.operators.trials import Trials
+from allocator.server.system.addresses import seen_from_afar
 from allocator.server.views import dump
 from allocator.server.views.lists import LISTED_MAX
 from allocator.server.views.views import VIEWS, RejectedError, Views
@@ -98,7 +99,7 @@ class _Questions:
     ) -> Message:
         change = read_request(kind, request, context)
         if not request.dry_run:
-            context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
+            self._refuse_change(request, context)
         told = self._trials.judge(
             context,
             self._asking(context),
@@ -129,7 +130,7 @@ class _Questions:
     ) -> pb.ApplySettingsResponse:
         changes = read_changes(request, context)
         if not request.dry_run:
-            context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
+            self._refuse_change(request, context)
         rows, told = self._trials.judge_all(
             context,
             self._asking(context),
@@ -137,6 +138,21 @@ class _Questions:
             force=request.force,
         )
         return pb.ApplySettingsResponse(changes=rows, change=told)
+
+    def _refuse_change(self, _: Message, context: grpc.ServicerContext) -> NoReturn:
+        """Say where changes are made."""
+        source = self._views.books.source()
+        if not source:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
+        host, said = source.rpartition(":")[0], self._views.books.settings
+        where = "to the sidecar that it follows"
+        if said.configuration:
+            targets = self._views.operators.loaded.config.listen.targets
+            where = f"there, to {' or '.join(seen_from_afar(each, host) for each in targets)}"
+        text = f"this is an observer of {source}, which changes nothing: send changes {where}"
+        context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{text}; --dry-run works here")
+
+    ResetSettings = RevertSettings = _refuse_change
 
     def ListDrains(
         self, request: pb.ListDrainsRequest, context: grpc.ServicerContext
@@ -171,7 +187,9 @@ class _Questions:
 
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         given = dict(context.invocation_metadata()).get(AFTER, "")
-        after = int(given) if str(given).isdecimal() else 0
+        # One that follows another machine says what it knows, if only that there is no connection.
+        at_least = -1 if self._views.books.source() else 0
+        after = int(given) if str(given).isdecimal() else at_least
         return wait(context, self._views.books.ask(work, after))
 
     def _asking(self, context: grpc.ServicerContext) -> Ask:

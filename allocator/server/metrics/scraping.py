@@ -85,6 +85,11 @@ def _take(books: FollowedBooks) -> Scrape:
     )
 
 
+def _process_id(books: FollowedBooks) -> int:
+    """Of the process that decides; where that is on another machine, our own."""
+    return (0 if books.source() else books.figures.process_id) or os.getpid()
+
+
 class MetricsServer(HttpServer):
     """The listener for /metrics, /healthz, /readyz and further routes."""
 
@@ -107,7 +112,7 @@ class MetricsServer(HttpServer):
         `readiness`: why no session can be taken now.
         """
         registry = CollectorRegistry()
-        ProcessCollector(pid=lambda: books.figures.process_id or os.getpid(), registry=registry)
+        ProcessCollector(pid=partial(_process_id, books), registry=registry)
         state = partial(
             state_parts,
             Scrapes(books).latest,

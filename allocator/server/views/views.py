@@ -384,6 +384,10 @@ def _status(books: FollowedBooks) -> pb.GetStatusResponse:
         loop_parts=len(PARTS),
         warnings=status_warnings.of_books(books, state),
     )
+    if source := books.source():
+        lag = books.lag
+        response.followed.source, response.followed.connected = source, lag.connected
+        response.followed.lag_s = lag.behind_s
     columns = zip(state.resources, state.total, state.held, state.offered, strict=True)
     for name, total, held, offered in columns:
         if not (total or held):  # named by a rule alone, or gone with its agents

@@ -84,6 +84,11 @@ class Follower:
         """The sidecar, in the other one's state after the records so far."""
         return self._player.sidecar
 
+    @property
+    def waiting(self) -> journal_pb2.JournalRecord | None:
+        """The request that waits for the record of its answer; the state does not include it."""
+        return self._player.waiting
+
     def take(self, record: journal_pb2.JournalRecord) -> tuple[Difference, ...]:
         """Apply a record; return the differences from it.
 
