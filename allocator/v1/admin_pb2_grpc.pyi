@@ -73,6 +73,10 @@ class AdminServiceStub:
     """
     RevertSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevertSettingsRequest, _admin_pb2.RevertSettingsResponse]
     """Set what a change replaced: all of it, or nothing."""
+    GetUsage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetUsageRequest, _admin_pb2.GetUsageResponse]
+    """What was used, offered and idle over time, by name."""
+    ResetUsage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetUsageRequest, _admin_pb2.ResetUsageResponse]
+    """Forget all usage so far, and begin anew."""
     Dump: _grpc.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]
     """The whole state as JSON, in pieces."""
     Snapshot: _grpc.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]
@@ -121,6 +125,10 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """
     RevertSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevertSettingsRequest, _admin_pb2.RevertSettingsResponse]  # type: ignore[assignment]
     """Set what a change replaced: all of it, or nothing."""
+    GetUsage: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetUsageRequest, _admin_pb2.GetUsageResponse]  # type: ignore[assignment]
+    """What was used, offered and idle over time, by name."""
+    ResetUsage: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetUsageRequest, _admin_pb2.ResetUsageResponse]  # type: ignore[assignment]
+    """Forget all usage so far, and begin anew."""
     Dump: _aio.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]  # type: ignore[assignment]
     """The whole state as JSON, in pieces."""
     Snapshot: _aio.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]  # type: ignore[assignment]
@@ -322,6 +330,22 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.RevertSettingsResponse, _abc.Awaitable[_admin_pb2.RevertSettingsResponse]]:
         """Set what a change replaced: all of it, or nothing."""
+
+    @_abc_1.abstractmethod
+    def GetUsage(
+        self,
+        request: _admin_pb2.GetUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetUsageResponse, _abc.Awaitable[_admin_pb2.GetUsageResponse]]:
+        """What was used, offered and idle over time, by name."""
+
+    @_abc_1.abstractmethod
+    def ResetUsage(
+        self,
+        request: _admin_pb2.ResetUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ResetUsageResponse, _abc.Awaitable[_admin_pb2.ResetUsageResponse]]:
+        """Forget all usage so far, and begin anew."""
 
     @_abc_1.abstractmethod
     def Dump(
