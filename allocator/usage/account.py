@@ -32,6 +32,34 @@ class Closed(NamedTuple):
     bucket: Bucket
 
 
+class Moment(NamedTuple):
+    """An account at one moment, for other threads, and to go on from.
+
+    `day`: without the hour that is not over.
+    """
+
+    now_ms: int
+    capacity: dict[str, int]
+    hour: Bucket
+    day: Bucket
+
+    def to_bytes(self) -> dict[str, bytes]:
+        """Write it, in parts by name."""
+        state = {"now_ms": self.now_ms, "capacity": self.capacity}
+        text = json.dumps(state, sort_keys=True).encode()
+        return {"state": text, "hour": self.hour.to_bytes(), "day": self.day.to_bytes()}
+
+    @classmethod
+    def from_bytes(cls, kept: Mapping[str, bytes]) -> "Moment":
+        """Read it. Raises BucketError where it is broken."""
+        try:
+            state = json.loads(kept["state"])
+            now_ms, capacity = int(state["now_ms"]), dict(state["capacity"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise BucketError(f"{type(error).__name__}: {error}") from None
+        return cls(now_ms, capacity, *(Bucket.from_bytes(kept[each]) for each in ("hour", "day")))
+
+
 class Account:
     """What was used since it began, in hours and days.
 
@@ -88,32 +116,21 @@ class Account:
     def reset(self) -> None:
         """Begin anew at this moment."""
         self.settle()
+        self.total.add_roles(self.hour)
         self.hour, self.day = Bucket(), Bucket()
         if self._holdings is not None:
             self._holdings.renew()
 
-    # How it is kept.
+    def moment(self) -> Moment:
+        """Bring the account up to now, and copy what is not over."""
+        self.settle()
+        return Moment(self.now_ms, self._capacity, self.hour.copied(), self.day.copied())
 
-    def to_bytes(self) -> dict[str, bytes]:
-        """Write what is not in buckets that are over; call `settle` before."""
-        state = {"now_ms": self.now_ms, "capacity": self._capacity}
-        text = json.dumps(state, sort_keys=True).encode()
-        return {"state": text, "hour": self.hour.to_bytes(), "day": self.day.to_bytes()}
-
-    def resume(self, kept: Mapping[str, bytes]) -> None:
-        """Go on from what was written; what was held since then is not known.
-
-        Raises BucketError where it is broken; then nothing has changed.
-        """
-        try:
-            state = json.loads(kept["state"])
-            now_ms, capacity = int(state["now_ms"]), dict(state["capacity"])
-            hour, day = (Bucket.from_bytes(kept[name]) for name in ("hour", "day"))
-        except (ValueError, KeyError, TypeError) as error:
-            raise BucketError(f"{type(error).__name__}: {error}") from None
+    def resume(self, kept: Moment) -> None:
+        """Go on from a moment; what was held since then is not known."""
         self._leave()
-        self.now_ms = self._capacity_ms = now_ms
-        self._capacity, self.hour, self.day = capacity, hour, day
+        self.now_ms = self._capacity_ms = kept.now_ms
+        self._capacity, self.hour, self.day = kept.capacity, kept.hour, kept.day
 
     def _leave(self) -> None:
         if self._holdings is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from allocator.usage.account import Moment
 from allocator.usage.buckets import BY, DAY_MS, HOUR_MS, OTHERS, Bucket, Part
 from allocator.v1 import admin_pb2 as pb
 
@@ -15,14 +16,6 @@ class KeptBuckets(Protocol):
 
     def read(self, span_ms: int, begin_ms: int, end_ms: int) -> Iterator[tuple[int, Bucket]]:
         """Give the buckets that begin within some time, with their beginnings, in order."""
-
-
-class Moment(NamedTuple):
-    """An account as it was at one moment: copies of what was not over."""
-
-    now_ms: int
-    hour: Bucket
-    day: Bucket
 
 
 class Span(NamedTuple):

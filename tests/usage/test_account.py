@@ -21,7 +21,7 @@ from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.workloads.play import play
 from allocator.policies import build, substitute
 from allocator.usage import buckets
-from allocator.usage.account import GAP_MS, Account, Closed
+from allocator.usage.account import GAP_MS, Account, Closed, Moment
 from allocator.usage.buckets import DAY_MS, HOUR_MS, NAMES_MAX, NOT_KNOWN, OTHERS, Bucket, Part
 from allocator.usage.holdings import STEP_MS
 from allocator.wire.journal.records import for_file
@@ -60,11 +60,10 @@ class Kept:
 
     def restarted(self) -> "Kept":
         """Another process goes on from what this one wrote."""
-        self.account.settle()
         other = Kept()
         other.closed = self.closed
         other.account = Account(other.closed.append)
-        other.account.resume(self.account.to_bytes())
+        other.account.resume(Moment.from_bytes(self.account.moment().to_bytes()))
         return other
 
 
@@ -72,7 +71,8 @@ class Warp:
     """Clocks of sessions: hours pass in seconds, and each master's clock is off by some time."""
 
     def __init__(self, seed: int, faster: int = 9_000):
-        self._random, self._off, self._faster = Random(seed), {}, faster
+        self._random, self._faster = Random(seed), faster
+        self._off: dict[int, int] = {}
 
     def __call__(self, session: int, clock_ms: int) -> int:
         if session not in self._off:
@@ -123,6 +123,15 @@ class Life(Followed):
         assert not self.differences
 
 
+class WarpedReplay(AccountedReplay):
+    """A replay of such a life."""
+
+    warp: Warp
+
+    def _follow(self) -> None:
+        self.account.follow(warped(self.sidecar, self.warp))
+
+
 def lived(seed: int, *, duration_ms: int = LIFE_MS) -> Life:
     """Everything that Mesos allows, with failovers, and sessions that are cut."""
     link = wire_link("drf", "characterised", seed)
@@ -158,9 +167,8 @@ def test_a_life_is_accounted_for_exactly(seed):
     assert life.again.days() == life.kept.days()
     # The journal.
     replayed = Kept()
-    player = AccountedReplay(build, substitute())
-    player.account = replayed.account
-    player._follow = lambda: player.account.follow(warped(player.sidecar, life.warp))
+    player = WarpedReplay(build, substitute())
+    player.account, player.warp = replayed.account, life.warp
     for record in (*life.head, *map(for_file, life.records)):
         player.take(record)
     player.finish()

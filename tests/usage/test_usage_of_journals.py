@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -24,7 +25,7 @@ HOUR_MS = 3_600_000
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory):
     """Two sessions of a cluster of 6 CPUs with an hour between them; 4 are used all the time."""
-    followed = Followed(Settings(policy=PolicySpec("drf", selection="listed")))
+    followed: Any = Followed(Settings(policy=PolicySpec("drf", selection="listed")))
     records = beginning(followed.sidecar)
     for begin_ms in (NOON_MS, NOON_MS + 2 * HOUR_MS):
         module = Module(followed, instance=str(begin_ms), started_us=begin_ms)

@@ -1,11 +1,11 @@
 """The slow twin of the account: looks at all books after each record, and adds everything up."""
 
 from collections import Counter, defaultdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocator.core import State
+from allocator.core import Allocator, State
 from allocator.usage.account import GAP_MS
 from allocator.usage.buckets import HOUR_MS, NOT_KNOWN, Bucket, Part
 from allocator.wire.session.sidecar import Sidecar
@@ -20,11 +20,11 @@ class Session(NamedTuple):
 class Warped(NamedTuple):
     """A sidecar whose sessions have another clock."""
 
-    allocator: object
+    allocator: Allocator
     session: Session | None
 
 
-def warped(sidecar: Sidecar | None, warp) -> Warped | None:
+def warped(sidecar: Sidecar | None, warp) -> Any:
     """Show a sidecar with other times; `warp` gives them of the session's number and clock."""
     if sidecar is None:
         return None
@@ -47,14 +47,14 @@ class Twin:
 
     def __init__(self):
         self.now_ms = -1
-        self.held = defaultdict(Counter)
-        self.parts = defaultdict(Counter)
-        self.capacity = defaultdict(Counter)
+        self.held: dict[int, Counter[Any]] = defaultdict(Counter)
+        self.parts: dict[int, Counter[Any]] = defaultdict(Counter)
+        self.capacity: dict[int, Counter[str]] = defaultdict(Counter)
         self._seen = _Seen(Counter(), Counter(), Counter(), None)
 
     def follow(self, sidecar: Warped | None) -> None:
         session = None if sidecar is None else sidecar.session
-        if session is None or session.state is not SessionState.STREAMING:
+        if sidecar is None or session is None or session.state is not SessionState.STREAMING:
             self._seen = self._seen._replace(state=None)
             return
         state = sidecar.allocator.state
@@ -91,7 +91,7 @@ def look(state: State) -> _Seen:
         for handle, kind in enumerate(kinds)
         if kind is not None and kind.scalar and not kind.shared
     ]
-    held, idle, capacity = Counter(), Counter(), Counter()
+    held, idle, capacity = Counter[Any](), Counter[str](), Counter[str]()
     for agent in np.flatnonzero(state.agents.bound).tolist():
         for handle, name in counted:
             capacity[name] += int(state.agents.capacity[agent, handle])
@@ -118,7 +118,7 @@ def compare(twin: Twin, hours: dict[int, Bucket]) -> None:
         assert +bucket.parts == +twin.parts[hour], hour
         assert -bucket.parts == -twin.parts[hour], hour
         for place, by in enumerate(bucket.held):
-            expected = Counter()
+            expected = Counter[Any]()
             for (names, resource, part), amount in twin.held[hour].items():
                 expected[names[place], resource, part] += amount
             assert +bucket.held[by] == +expected, (hour, by)

@@ -14,7 +14,7 @@ from allocator.plain import printable
 from allocator.server.following.usage_store import UsageStore
 from allocator.server.system import loop_cache
 from allocator.usage.account import Account, Closed
-from allocator.usage.report import Moment, report
+from allocator.usage.report import report
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.replay import Replay, Replayed
@@ -46,10 +46,6 @@ class AccountedReplay(Replay):
             self.store.write(self._closed, {})
             self._closed.clear()
 
-    def moment(self) -> Moment:
-        self.account.settle()
-        return Moment(self.account.now_ms, self.account.hour, self.account.day)
-
 
 def usage_of(
     paths: Sequence[Path],
@@ -79,7 +75,7 @@ def usage_of(
             text = f"warning: {path}: passed over from here on: {found.damage}"
             typer.echo(printable(text), err=True)
     player.finish()
-    now = player.moment()
+    now = player.account.moment()
     if now.now_ms < 0:
         fail(Exit.FAILURE, f"no session was recorded in {', '.join(map(str, paths))}")
     return report(player.store, now, request(now.now_ms))

@@ -20,6 +20,7 @@ from allocator.server.engine.commands import Commands, fulfil
 from allocator.server.engine.sessions import SessionInfo, info_of
 from allocator.server.following.shadow import Shadow
 from allocator.server.system.lasting import LastingThread
+from allocator.usage.account import Account
 from allocator.v1 import journal_pb2
 from allocator.v1 import records_pb2 as pb
 from allocator.wire.journal.follower import Difference, Follower
@@ -80,6 +81,7 @@ class FollowedBooks:
     `lag`: how far the books are behind.
     `may_work`: set once the compiled loops are loaded: until then only empty books are followed.
     `shadow`: the policy that looks on.
+    `account`: follows the books; None: there is none. See `account_by`.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class FollowedBooks:
         self.lag = Lag()
         self.may_work = threading.Event()
         self.shadow = Shadow(build_apart)
+        self.account: Account | None = None
         self.session_limits = limits
         self._connect = connect
         self._build_policy = build_policy
@@ -207,6 +210,12 @@ class FollowedBooks:
         )
         return start, Detached(sidecar.kept())
 
+    def account_by(self, account: Account) -> None:
+        """Have an account follow the books from now on."""
+        self.account = account
+        if self._following is not None:
+            self._account_for(self._following)
+
     @property
     def _sidecar(self) -> Sidecar | None:
         return self._shown.sidecar if self._shown else None
@@ -265,6 +274,7 @@ class FollowedBooks:
             record = journal_pb2.JournalRecord.FromString(data)
             for difference in follower.take(record):
                 self._tell(difference)
+            self._account_for(follower)
             if record.HasField("answered"):
                 self.shadow.after_answers(self.allocator)
         if message.HasField("counts") and follower.sidecar is not None:
@@ -275,6 +285,14 @@ class FollowedBooks:
         if message.follows:
             self._position = message.position
         self.lag.verified = follower.verified
+
+    def _account_for(self, follower: Follower) -> None:
+        if self.account is not None:
+            try:
+                self.account.follow(follower.sidecar)
+            except Exception:  # noqa: BLE001 - the books go on without it.
+                self.account = None
+                _log.exception("usage cannot be accounted for; please report this")
 
     def _tell(self, difference: Difference) -> None:
         self.lag.differences += 1

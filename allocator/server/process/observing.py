@@ -22,11 +22,13 @@ from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.fair_shares import FairnessWatch
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.grpc.forwarding import OPTIONS, status_of
 from allocator.server.grpc.questions import QuestionServicer
 from allocator.server.metrics.family import PartsNow
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
 from allocator.server.metrics.scraping import MetricsServer
+from allocator.server.metrics.usage_families import UsageSeries
 from allocator.server.operators.trials import Trials
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.plugins.loading import load_entry_points
@@ -43,6 +45,9 @@ QUESTIONS_MAX = 16
 """Questions at a time; further ones wait."""
 
 LOOK_S = 1.0
+
+STOP_S = 2.0
+"""How long usage may take to be saved at the end."""
 
 LOAD_AGAIN_S = 1.0
 """Loops that could not be loaded, as without descriptors, are tried again after this time."""
@@ -77,13 +82,15 @@ class Observer:
             verify_every=config.observer.verify_every,
         )
         self.settings = FollowedSettings(self.books, loaded)
-        self.views = Views(self.books, self.settings)
+        self.usage = UsageKeeper(self.books, self._state_directory)
+        self.views = Views(self.books, self.settings, self.usage)
         self.fairness = FairnessWatch(self.books, every_s=config.metrics.fair_share_every_s)
         self.names = NamesWatch(self.books)
         more: list[PartsNow] = [
             Operation(self.books, self.settings).parts,
             partial(module_parts, lambda: self.books.session),
             partial(fairness_parts, self.fairness, config.metrics.roles_max),
+            UsageSeries(self.usage, config.metrics.roles_max).parts,
         ]
         self._http = MetricsServer(
             config,
@@ -103,13 +110,25 @@ class Observer:
     def start(self) -> None:
         self.books.start()
         self.fairness.start()
+        self.usage.start()
         self._grpc.start()
 
     def stop(self) -> None:
         self._grpc.stop(0)
         self.fairness.stop()
+        self.usage.stop(STOP_S)
         self.books.stop()
         self._http.close()
+
+    def _state_directory(self) -> str | None:
+        """Where usage is kept: beside what the process keeps that decides, if it is our parent.
+
+        None: it did not say yet.
+        """
+        said = self.books.figures
+        if not said.sidecar_id:
+            return None
+        return said.state.directory if said.process_id == os.getppid() else ""
 
     def _health(self) -> str:
         if not self.books.is_current:
