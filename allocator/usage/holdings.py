@@ -151,12 +151,9 @@ class Holdings:
         """Take over who holds what, of rows (N,) whose integrals are settled or new."""
         clients, books, infos = self.state.clients, self._ledger.books, self.state.frameworks.info
         self._grow(len(clients.framework))
-        held = books.client_held[rows[:, None], self._kinds]
-        offered = books.client_offered[rows[:, None], self._kinds]
-        amount = np.zeros((len(rows), *self._amount.shape[1:]), np.int64)
-        # Several kinds may be of one resource.
-        np.add.at(amount[:, 0].T, self._columns, (held - offered).T)
-        np.add.at(amount[:, 1].T, self._columns, offered.T)
+        offered = self._by_resource(books.client_offered[rows])
+        used = self._by_resource(books.client_held[rows]) - offered
+        amount = np.stack([used, offered], axis=1)
         pairs = zip(clients.framework[rows].tolist(), clients.role[rows].tolist(), strict=True)
         holds: list[bool] = np.any(amount, axis=(1, 2)).tolist()
         for row, (framework, role), something in zip(rows.tolist(), pairs, holds, strict=True):
@@ -171,6 +168,15 @@ class Holdings:
                 self._names[row] = self._place(self._owner(row))
         self._amount[rows] = amount
         self._since_ms[rows] = self._now_ms
+
+    def _by_resource(self, amounts: Ints) -> Ints:
+        """Add amounts (N, K) of kinds up by resource: (N, R)."""
+        chosen = amounts[:, self._kinds]
+        if len(self._kinds) == len(self.resources):  # as usual: a kind for each, in this order
+            return chosen
+        found = np.zeros((len(self.resources), len(amounts)), np.int64)
+        np.add.at(found, self._columns, chosen.T)
+        return found.T
 
     def _owner(self, row: int) -> Owner:
         mark = self._marks[row]

@@ -13,10 +13,11 @@ import time
 import numpy as np
 
 from allocator.core import Allocator, PolicySpec, Settings, Trail
+from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build, substitute
 from allocator.usage.account import Account
 from allocator.v1 import journal_pb2
-from allocator.wire import Sidecar
+from allocator.wire import Greeting, Sidecar
 from allocator.wire.journal.follower import Follower
 from allocator.wire.journal.recorder import Recorder
 from tests.bench.cluster import arrivals
@@ -55,6 +56,8 @@ def lived(agents: int, frameworks: int) -> tuple[list[bytes], dict[str, list[byt
     """Give the records up to the whole cluster, and those of either part."""
     recorded = Recorded()
     module = Module(recorded)  # type: ignore[arg-type]  # which it stands for
+    # Each answer in one part.
+    module.client = ModuleSession(Greeting("master", "instance", 1, message_bytes_max=2**28))
     module.begin(())
     waiting = list(arrivals(agents, frameworks))
     for at in range(0, len(waiting), 2000):
