@@ -1,4 +1,4 @@
-"""Examples of calls, which stand below a command's help."""
+"""Examples shown below the help of commands."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ EXAMPLES: Mapping[str, str] = {
     "frameworks": "frameworks --role eng --state waiting",
     "roles": "roles --role eng",
     "dump": "dump state.json",
-    "snapshot": "snapshot report.journal --anonymise",
+    "snapshot": "snapshot report.journal --pseudonyms",
     "bundle": "bundle report.tar.gz --pseudonyms",
     "usage_show": "usage show --since 7d --by framework --output csv",
     "usage_reset": "usage reset --yes",
@@ -28,4 +28,4 @@ EXAMPLES: Mapping[str, str] = {
     **{f"{kind.name}_set": f"{kind.name} set {kind.examples[0]}" for kind in RULES},
     **{f"{kind.name}_remove": f"{kind.name} remove {kind.examples[1]}" for kind in RULES},
 }
-"""By the name of the command's function."""
+"""Arguments by the name of the command's function."""

@@ -272,10 +272,10 @@ class AgentColumns:
 
 
 class _Attribute:
-    """One attribute of agents (N,): each value once, and which of them each agent has.
+    """One attribute of agents (N,): each distinct value, and which of them each agent has.
 
-    `nbytes`: what it takes, about.
-    `code`: a number for each value; 0 is for agents that lack the attribute.
+    `nbytes`: approximate size.
+    `code`: a number for each value; 0 is for agents without the attribute.
     `of` (N,): the code of each agent's value.
     """
 

@@ -162,10 +162,10 @@ class ResourceSpace:
 
     @property
     def plain_kind(self) -> Ints:
-        """The plain kind of each column, (R,); -1 where there is none.
+        """The plain kind of each column, (R,); -1: none.
 
-        Where a name has several (one of ranges and one of sets, say) it is the first, and the
-        others are special kinds that anybody may have.
+        If a name has several (for example one of ranges and one of sets) it is the first, and the
+        others are special kinds that every client may have.
         """
         plain = np.full(len(self.names), -1, np.int64)
         # Backwards, so that the first kind of a name is written last.

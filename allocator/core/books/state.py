@@ -88,7 +88,7 @@ class State:
         self.set_options(self.options)
 
     def set_options(self, options: Options) -> None:
-        """Begin the resource space anew, with the names that the options mention."""
+        """Replace the resource space by an empty one for these options."""
         self.options = options
         self.space = ResourceSpace(self.session_limits.kinds, options.fairness_excluded)
         self.clients = ClientTable()  # for its columns are those of the space

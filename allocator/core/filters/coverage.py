@@ -146,8 +146,8 @@ def refresh(
                 _look_through(filters, offerable, place, agent)
             elif not _is_as_seen(seen, offerable, place, agent):
                 if _is_beyond(filters, offerable, place, agent):
-                    # Nobody who is offered all that is free is covered any more. What is offered
-                    # in tasks does not depend on what is free, so those bits stay.
+                    # No client that is offered all that is free is covered any more. Offers in
+                    # whole tasks do not depend on what is free, so those bits stay.
                     for word in range(len(known)):
                         if filters.covered[agent, word] != np.uint64(0):
                             filters.covered[agent, word] &= known[word]

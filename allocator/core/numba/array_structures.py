@@ -15,16 +15,16 @@ from allocator.core.numba.compiled import loop, part
 from allocator.core.numba.wide_tables import is_wide, untouched, write
 
 FEWEST = 64
-"""So many rows at least."""
+"""Minimum number of rows."""
 
 _Item = TypeVar("_Item", bound=np.generic)
 
 
 def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArray[_Item]:
-    """Make room for so many rows (and columns), doubling; new places hold zeros.
+    """Enlarge an array to at least these rows (and columns) by doubling, filled with zeros.
 
     Zeros of wide rows take no memory, see `untouched`.
-    Returns the array itself where it is large enough.
+    Returns the array itself if it is large enough.
     """
     shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
     if columns is not None:

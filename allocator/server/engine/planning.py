@@ -107,7 +107,7 @@ class PlanningThread:
         self._next_s = 0.0
         self._good_s: float | None = None
         self._failure = ""
-        # For whom a cycle has waited.
+        # The allocator and policy for which a cycle has waited for a first plan.
         self._waited: tuple[Allocator, PlanningPolicy] | None = None
 
     def start(self) -> None:
@@ -301,7 +301,7 @@ class PlanningThread:
     def _tell_failure(self, failure: str) -> None:
         if failure != self._failure:  # each once, not with every plan
             self._failure = failure
-            _log.warning("no plan could be made; the one before goes on", error=failure)
+            _log.warning("no plan could be made; the previous one stays in force", error=failure)
 
 
 def _is_for(run: _Run, allocator: Allocator) -> bool:

@@ -75,7 +75,7 @@ LAST_S = 2.0
 """The same of each other thread. The unit of systemd gives 20 s for all of them."""
 
 OBSERVERS_MAX = 4
-"""Streams of our observer: one that was started anew may overlap with the one before."""
+"""Maximum streams of our observer: a restarted one may overlap with its predecessor."""
 
 OBSERVED_S = 10.0
 """The log says that the process is ready when its observer is there, or after this time."""
@@ -122,7 +122,7 @@ class Server:
         self.calls = Calls(Access(config.access), compilation.problem)
         self.monitor = Monitor(self.loop, self.calls.problem)
         self._health = Health((SERVICE, ADMIN.full_name, RECORDS))
-        # A process that is forked waits for ever where a thread has been loading loops.
+        # A process that is forked waits forever where a thread has been loading loops.
         self.loop.apart.may_begin = lambda: compilation.ready
         self.planning = _new_planning(config, self.loop)
         self.loop.after_message = self.planning.look
@@ -338,7 +338,7 @@ def _serve_until_signalled(
     while not inbox.to_end:
         try:
             compilation.look()
-        except Exception as error:  # noqa: BLE001 - the process goes on, and tells why.
+        except Exception as error:  # noqa: BLE001 - the process continues and logs it.
             if failure != repr(error):  # each once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
@@ -385,7 +385,7 @@ class SignalInbox:
     def __init__(self) -> None:
         self.to_end = False
         self._to_reload = False
-        # Its `put` may be called anywhere. An event's `set` would wait for ever where the signal
+        # Its `put` may be called anywhere. An event's `set` would wait forever where the signal
         # comes while this thread is inside `wait` or `clear`, and has the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
@@ -400,10 +400,10 @@ class SignalInbox:
         self._any.put(None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for a signal; says whether the configuration is to be read again.
+        """Wait for a signal; returns whether to reload the configuration.
 
-        Never without a timeout: where the system gives a signal to another thread, this one does
-        not wake up for it, and takes it once it has.
+        The timeout is needed: if the system delivers a signal to another thread, this one does not
+        wake up for it, and handles it after the timeout.
         """
         with suppress(queue.Empty):
             self._any.get(timeout=timeout_s)

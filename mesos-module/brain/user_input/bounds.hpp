@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_BRAIN_WORDS_BOUNDS_HPP__
-#define __ALLOCATOR_BRAIN_WORDS_BOUNDS_HPP__
+#ifndef __ALLOCATOR_BRAIN_USER_INPUT_BOUNDS_HPP__
+#define __ALLOCATOR_BRAIN_USER_INPUT_BOUNDS_HPP__
 
 #include <cstddef>
 
@@ -8,7 +8,7 @@ namespace brain {
 
 // Limits on the input of frameworks, agents and their users, and the reasons.
 // Ordinary ones stay below them; what exceeds a limit is ignored (see
-// `words.hpp`).
+// `user_input.hpp`).
 
 // Text, sized for file system paths. Sidecars accept considerably more.
 constexpr size_t TEXT_BYTES_MAX = 4096;
@@ -100,7 +100,7 @@ constexpr size_t RESERVATION_DEPTH_MAX = ROLE_DEPTH_MAX;
 // Kinds that the sidecar keeps apart (`limits.kinds`), in eighths: two for
 // names that are not Mesos's own, which agents invent, and five for reserved
 // resources. The rest is for Mesos's own names and for overflow kinds. Each
-// teller of new kinds (agent, framework, or principal of a reservation) may
+// reporter of new kinds (agent, framework, or principal of a reservation) may
 // take at most half as many of a part as are still free in it, so later ones
 // find room.
 constexpr size_t KINDS_NAMED_EIGHTHS = 2;
@@ -133,4 +133,4 @@ constexpr size_t ASIDE_LINES_MAX = 16;
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_WORDS_BOUNDS_HPP__
+#endif // __ALLOCATOR_BRAIN_USER_INPUT_BOUNDS_HPP__

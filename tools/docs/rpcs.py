@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-PROTO = Path(__file__).resolve().parent.parent / "proto" / "allocator" / "v1"
+PROTO = Path(__file__).resolve().parents[2] / "proto" / "allocator" / "v1"
 
 INTRODUCTION = """\
 # gRPC calls and messages

@@ -1,16 +1,16 @@
-#include "brain/deciding/barren.hpp"
+#include "brain/deciding/idle_sidecar_check.hpp"
 
 namespace allocator {
 namespace brain {
 
-void Barren::answered(bool all, bool gave, bool holdsBack)
+void IdleSidecarCheck::answered(bool all, bool gave, bool holdsBack)
 {
   isAnswered = isAnswered || all;
   isFruitful = isFruitful || gave || holdsBack;
 }
 
 
-void Barren::endInterval(const Cluster& cluster, int64_t nowMs)
+void IdleSidecarCheck::endInterval(const Cluster& cluster, int64_t nowMs)
 {
   const bool toLook = isAnswered && !isFruitful && !cluster.offersPaused();
 
@@ -26,14 +26,14 @@ void Barren::endInterval(const Cluster& cluster, int64_t nowMs)
 }
 
 
-void Barren::forgetSession()
+void IdleSidecarCheck::forgetSession()
 {
   isAnswered = isFruitful = false;
   intervals_ = 0;
 }
 
 
-void Barren::nextAgent()
+void IdleSidecarCheck::nextAgent()
 {
   ++pair.agent;
   pair.framework = pair.role = 0;
@@ -42,7 +42,9 @@ void Barren::nextAgent()
 
 
 // Goes round the agents, from where the last search stopped.
-Barren::Found Barren::look(const Cluster& cluster, int64_t nowMs)
+IdleSidecarCheck::Found IdleSidecarCheck::look(
+    const Cluster& cluster,
+    int64_t nowMs)
 {
   const uint32_t end = cluster.agents.end();
   size_t work = 0;
@@ -75,8 +77,10 @@ Barren::Found Barren::look(const Cluster& cluster, int64_t nowMs)
 
 // Searches the agent from `pair` on, and leaves `pair` where the next search
 // begins. Checks at least one pair, whatever the budget.
-Barren::Found
-Barren::lookAtAgent(const Cluster& cluster, int64_t nowMs, size_t* work)
+IdleSidecarCheck::Found IdleSidecarCheck::lookAtAgent(
+    const Cluster& cluster,
+    int64_t nowMs,
+    size_t* work)
 {
   const Agent* agent = cluster.agents.find(pair.agent);
   ++*work;

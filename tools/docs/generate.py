@@ -1,6 +1,6 @@
-"""Write the pages of this directory that are generated: `python docs/generate.py [DIRECTORY]`.
+"""Write the generated pages of `docs/`: `python tools/docs/generate.py [DIRECTORY]`.
 
-What is said of policies comes from results that `docs/which_policy.py` keeps.
+What is said of policies comes from results that `which_policy.py` keeps.
 The options come from their models, the metrics from their table, and the panels and alerts from the
 files in `deploy/`.
 """
@@ -25,8 +25,8 @@ from allocator.server.config.schema import is_free, is_rules, model_of, toml_val
 from allocator.server.metrics.family import PREFIX, Family
 from allocator.server.metrics.scraping import GROUPS
 
-HERE = Path(__file__).resolve().parent
-DEPLOY = HERE.parent / "deploy"
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
 
 WRITTEN = "<!-- `make docs` writes this file. -->\n"
 
@@ -154,4 +154,4 @@ def _asked_by_alerts() -> dict[str, set[str]]:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs")

@@ -1,11 +1,11 @@
-#include "brain/words/words.hpp"
+#include "brain/user_input/user_input.hpp"
 
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "brain/brain.hpp"
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 // Input at its largest, emptiest, deepest and oddest.
 
@@ -387,11 +387,11 @@ TEST_F(WordsTest, PairsOfAUserAreBounded)
   roles.number("eng");
   roles.number("ops");
   Aside aside;
-  const FrameworkWords words =
+  const FrameworkInput input =
       takeFramework(event, roles, others, Newcomers{{}, true}, &aside);
-  EXPECT_EQ(1u, words.roles.size());
-  EXPECT_EQ(1u, words.roles.count("eng"));
-  EXPECT_TRUE(words.crowded);
+  EXPECT_EQ(1u, input.roles.size());
+  EXPECT_EQ(1u, input.roles.count("eng"));
+  EXPECT_TRUE(input.crowded);
   EXPECT_EQ(2u, aside.count());
 
   wire::Framework one;
@@ -645,7 +645,7 @@ protected:
     }
   }
 
-  // Returns whether the sidecar was told.
+  // Returns whether the sidecar received the update.
   bool say(const string& name)
   {
     update.info.set_name(name);

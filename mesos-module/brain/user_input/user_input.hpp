@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_BRAIN_WORDS_WORDS_HPP__
-#define __ALLOCATOR_BRAIN_WORDS_WORDS_HPP__
+#ifndef __ALLOCATOR_BRAIN_USER_INPUT_USER_INPUT_HPP__
+#define __ALLOCATOR_BRAIN_USER_INPUT_USER_INPUT_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 #include "brain/events.hpp"
 #include "brain/books/names.hpp"
 #include "brain/books/tables.hpp"
@@ -58,7 +58,7 @@ void append(const Aside& aside, Aside::Rows* rows);
 
 
 // Sanitised input of a framework.
-struct FrameworkWords
+struct FrameworkInput
 {
   wire::Framework info; // Texts, labels, capabilities.
 
@@ -87,7 +87,7 @@ struct Newcomers
 std::string payerOf(const wire::Framework& said);
 
 // `others`: what other frameworks of the payer take.
-FrameworkWords takeFramework(
+FrameworkInput takeFramework(
     const AddFramework& said,
     const Roles& roles,
     const Footprint& others,
@@ -116,4 +116,4 @@ std::string describe(const Aside::Rows& rows);
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_WORDS_WORDS_HPP__
+#endif // __ALLOCATOR_BRAIN_USER_INPUT_USER_INPUT_HPP__

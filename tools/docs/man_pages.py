@@ -1,4 +1,4 @@
-"""Write a man page for each command, from its help: `python docs/man_pages.py DIRECTORY`."""
+"""Write a man page for each command, from its help: `python tools/docs/man_pages.py DIRECTORY`."""
 
 import sys
 from collections.abc import Iterator

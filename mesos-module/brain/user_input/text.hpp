@@ -1,10 +1,10 @@
-#ifndef __ALLOCATOR_BRAIN_WORDS_TEXT_HPP__
-#define __ALLOCATOR_BRAIN_WORDS_TEXT_HPP__
+#ifndef __ALLOCATOR_BRAIN_USER_INPUT_TEXT_HPP__
+#define __ALLOCATOR_BRAIN_USER_INPUT_TEXT_HPP__
 
 #include <cstddef>
 #include <string>
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 
 namespace allocator {
 namespace brain {
@@ -30,4 +30,4 @@ std::string toShown(const std::string& text, size_t bytesMax);
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_WORDS_TEXT_HPP__
+#endif // __ALLOCATOR_BRAIN_USER_INPUT_TEXT_HPP__

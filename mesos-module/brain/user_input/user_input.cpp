@@ -1,9 +1,9 @@
-#include "brain/words/words.hpp"
+#include "brain/user_input/user_input.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 #include "session/decisions.hpp"
 
@@ -115,12 +115,12 @@ void takeRoles(
     const Footprint& others,
     Newcomers newcomers,
     Aside* aside,
-    FrameworkWords* words)
+    FrameworkInput* input)
 {
-  std::map<std::string, size_t>* taken = &words->roles;
+  std::map<std::string, size_t>* taken = &input->roles;
   size_t levelsLeft = LEVELS_OF_FRAMEWORK_MAX;
   size_t rolesLeft = left(ROLES_MAX, roles.count(Standing::SOUGHT));
-  Footprint* footprint = &words->footprint;
+  Footprint* footprint = &input->footprint;
 
   for (const std::string& role : said) {
     if (role.size() > ROLE_BYTES_MAX) {
@@ -158,7 +158,7 @@ void takeRoles(
     if (more > rolesLeft) {
       aside->add(
           "roles", TOO_MANY, quote(role) + " waits: there are too many roles");
-      words->crowded = true;
+      input->crowded = true;
       continue;
     }
 
@@ -170,7 +170,7 @@ void takeRoles(
           "roles",
           TOO_MANY,
           quote(role) + " waits: its principal (or user) has too many");
-      words->crowded = true;
+      input->crowded = true;
       continue;
     }
 
@@ -179,7 +179,7 @@ void takeRoles(
           "roles",
           TOO_MANY,
           quote(role) + " waits for the next interval: too many in this one");
-      words->crowded = words->late = true;
+      input->crowded = input->late = true;
       continue;
     }
 
@@ -254,7 +254,7 @@ std::vector<Quantities> takeAlternatives(
 }
 
 
-void takeMinimum(const AddFramework& said, Aside* aside, FrameworkWords* taken)
+void takeMinimum(const AddFramework& said, Aside* aside, FrameworkInput* taken)
 {
   size_t namesLeft = MINIMUM_NAMES_MAX;
 
@@ -411,14 +411,14 @@ std::string payerOf(const wire::Framework& said)
 }
 
 
-FrameworkWords takeFramework(
+FrameworkInput takeFramework(
     const AddFramework& said,
     const Roles& roles,
     const Footprint& others,
     Newcomers newcomers,
     Aside* aside)
 {
-  FrameworkWords taken;
+  FrameworkInput taken;
   taken.info.set_name(informing("name", said.info.name(), aside));
   taken.info.set_user(informing("user", said.info.user(), aside));
   taken.info.set_principal(

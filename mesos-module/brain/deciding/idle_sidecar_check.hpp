@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_BRAIN_DECIDING_BARREN_HPP__
-#define __ALLOCATOR_BRAIN_DECIDING_BARREN_HPP__
+#ifndef __ALLOCATOR_BRAIN_DECIDING_IDLE_SIDECAR_CHECK_HPP__
+#define __ALLOCATOR_BRAIN_DECIDING_IDLE_SIDECAR_CHECK_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace brain {
 // The search for such a framework runs only if nothing was offered, and is
 // bounded per interval, so it may span several. Until it ends, an interval
 // counts neither as barren nor as fruitful.
-class Barren
+class IdleSidecarCheck
 {
 public:
   // A complete answer has come. `all`: to a cycle over all agents.
@@ -63,4 +63,4 @@ private:
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_DECIDING_BARREN_HPP__
+#endif // __ALLOCATOR_BRAIN_DECIDING_IDLE_SIDECAR_CHECK_HPP__

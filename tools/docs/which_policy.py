@@ -1,6 +1,6 @@
-"""Which policy for which cluster: `python docs/which_policy.py [SCENARIO ...]` plays the scenarios.
+"""Which policy for which cluster: `python tools/docs/which_policy.py [SCENARIO ...]` plays them.
 
-Each result is kept in `docs/which-policy/`, with its seeds; `make docs` writes the page from what
+Each result is kept in `data/which-policy/`, with its seeds; `make docs` writes the page from what
 is kept. What is said of a scenario here has no figure in it: figures are computed.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-SCENARIOS = HERE.parent / "examples" / "scenarios"
-KEPT = HERE / "which-policy"
+SCENARIOS = HERE.parents[1] / "examples" / "scenarios"
+KEPT = HERE / "data" / "which-policy"
 
 POLICIES = ("drf", "ps-dsf", "rps-dsf", "bf-drf", "choosy")
 MODES = ("oblivious", "characterised")
@@ -90,7 +90,7 @@ wide. The columns:
 - *even*: Jain's index of the roles' shares, while all of them had jobs.
 
 Your own cluster is another one. [Describe it](../how-to/simulate.md) as these files do, and play
-it. Or play [a recorded day](../how-to/replay.md) of it. Then let the policy look on for a while
+it. Or play [a recorded day](../how-to/replay.md) of it. Then run the policy in shadow for a while
 (`mesos-allocator shadow set`) before you put it in force.
 """
 
