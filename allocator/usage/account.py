@@ -114,7 +114,7 @@ class Account:
         self._count_capacity()
 
     def reset(self) -> None:
-        """Begin anew at this moment."""
+        """Forget all so far, and start again at this moment."""
         self.settle()
         self.total.add_roles(self.hour)
         self.hour, self.day = Bucket(), Bucket()

@@ -25,7 +25,7 @@ class Part(IntEnum):
 
 
 HELD = (Part.USED, Part.OFFERED)
-"""The parts that somebody holds, in the order of their columns."""
+"""The parts that clients hold, in the order of their columns."""
 
 BY = ("role", "framework", "principal")
 """What usage is added up by."""

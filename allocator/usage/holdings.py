@@ -202,7 +202,7 @@ class Holdings:
     # All rows.
 
     def take_out(self) -> None:
-        """Give out all integrals up to now, and begin them anew."""
+        """Give out all integrals up to now, and start them again at 0."""
         self._settle(np.flatnonzero(self._amount.any(axis=(1, 2))))
         for row in np.flatnonzero((self._high | self._low).any(axis=(1, 2))).tolist():
             self._take_out(row)
@@ -220,7 +220,7 @@ class Holdings:
         self._put(names, parts)
 
     def renew(self) -> None:
-        """Ask for names anew, for all who hold something, in the order of their rows."""
+        """Ask for names again, for all clients that hold something, in the order of their rows."""
         holding = np.flatnonzero(np.any(self._amount, axis=(1, 2))).tolist()
         self._names = [None] * len(self._names)
         for row in holding:

@@ -90,7 +90,7 @@ def _together(spans: Iterator[Span]) -> Iterator[Span]:
 
 def _write(span: Span, by: str) -> pb.UsageSpan:
     bucket = span.bucket.copied()
-    bucket.close()  # which bounds what is told
+    bucket.close()  # which bounds the answer
     message = pb.UsageSpan(begin_ms=span.begin_ms, end_ms=span.end_ms, accounted_ms=bucket.span_ms)
     for resource in bucket.resources():
         amounts = {part: bucket.parts[resource, part] for part in Part}

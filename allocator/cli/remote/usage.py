@@ -51,11 +51,11 @@ def usage_show(
     since: Annotated[
         str,
         typer.Option(
-            help="From here on: so long ago, as 7d, 12h or 2w, or a time in UTC. Hours are kept for"
-            " 8 days, days for 400; none: all that is kept."
+            help="Start: a time in UTC, or how long ago, as 7d, 12h or 2w. Hours are kept for 8 days,"
+            " days for 400; none: all that is kept."
         ),
     ] = "",
-    until: Annotated[str, typer.Option(help="Up to here, likewise; none: until now.")] = "",
+    until: Annotated[str, typer.Option(help="End, likewise; none: now.")] = "",
     by: Annotated[By, typer.Option(help="Add up by these names.")] = By.ROLE,
     daily: Annotated[bool, typer.Option("--daily", help="Each day (UTC) by itself.")] = False,
     output: Annotated[
@@ -66,8 +66,8 @@ def usage_show(
         list[Path] | None,
         typer.Option(
             metavar="FILE|DIR",
-            help="Work it out from journals, the older first, or their directory; may be repeated."
-            " No sidecar is asked. Times count from the journals' end.",
+            help="Compute it from journals, the older first, or their directory; may be repeated."
+            " No sidecar is queried. Times count from the end of the journals.",
         ),
     ] = None,
     plugin: Plugins = None,
@@ -98,7 +98,7 @@ def usage_reset(
     sidecar: Sidecar,
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
 ) -> None:
-    """Forget all usage so far; it begins anew at this moment."""
+    """Forget all usage so far; it starts again at this moment."""
     if not yes:
         typer.confirm("Forget all usage so far?", abort=True, err=True)
     sidecar.ask("ResetUsage")

@@ -20,7 +20,7 @@ from allocator.core.snapshot import Bools, Ints
 class Ledger:
     """The holdings, with their sums by agent and by client.
 
-    `changed`: clients (N,) of each change, for a reader who empties the list; None: nobody reads.
+    `changed`: clients (N,) of each change, for a reader that empties the list; None: no reader.
     """
 
     DERIVED: ClassVar[tuple[str, ...]] = ("changed",)
