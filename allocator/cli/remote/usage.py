@@ -51,8 +51,8 @@ def usage_show(
     since: Annotated[
         str,
         typer.Option(
-            help="Start: a time in UTC, or how long ago, as 7d, 12h or 2w. Hours are kept for 8 days,"
-            " days for 400; none: all that is kept."
+            help="Start: a time in UTC, or how long ago, as 7d, 12h or 2w. Hours are kept for 8"
+            " days, days for 400; none: all that is kept."
         ),
     ] = "",
     until: Annotated[str, typer.Option(help="End, likewise; none: now.")] = "",
