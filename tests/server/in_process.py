@@ -19,6 +19,7 @@ from allocator.server.engine.planning import Planning
 from allocator.server.engine.sessions import SessionStream
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import Calls
@@ -174,7 +175,11 @@ def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Vie
     books.may_work.set()
     books.start()
     books.ask(lambda: None, after=0).result(30)
-    yield Views(books, FollowedSettings(books, Loaded(Config(), {})))
+    settings = FollowedSettings(books, Loaded(Config(), {}))
+    keeper = UsageKeeper(books, lambda: "")
+    keeper.start()
+    yield Views(books, settings, keeper)
+    keeper.stop(30)
     assert not books.lag.differences
     books.stop()
 

@@ -85,6 +85,7 @@ READS = frozenset(
     {
         *(f"List{kind.title}s" for kind in RULES),
         *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus"),
+        "GetUsage",
         *("ListAgents", "ListFrameworks", "ListHistory", "ListNames", "ListRoles"),
         *("ListSettings", "Snapshot"),
     }

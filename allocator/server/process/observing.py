@@ -17,12 +17,13 @@ import grpc
 import structlog
 
 from allocator import policies
-from allocator.server.config import Loaded
+from allocator.server.config import Config, Loaded
 from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import AGAIN_S, Connect, FollowedBooks
 from allocator.server.following.fair_shares import FairnessWatch
 from allocator.server.following.planning import GIVE_UP_S, Planner
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.grpc.forwarding import OPTIONS, status_of
 from allocator.server.grpc.listeners import ListenError
 from allocator.server.grpc.questions import QuestionServicer
@@ -30,6 +31,7 @@ from allocator.server.grpc.sources import Sources
 from allocator.server.metrics.family import PartsNow
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
 from allocator.server.metrics.scraping import MetricsServer
+from allocator.server.metrics.usage_families import UsageSeries
 from allocator.server.operators.trials import Trials
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.plugins.loading import load_entry_points
@@ -56,6 +58,9 @@ HUNG_S = 60.0
 
 AGAIN_MAX_S = 15.0
 """The longest pause before an observer on another machine calls its source again."""
+
+STOP_S = 2.0
+"""How long usage may take to be saved at the end."""
 
 LOAD_AGAIN_S = 1.0
 """Loops that could not be loaded, as without descriptors, are tried again after this time."""
@@ -122,7 +127,8 @@ class Observer:
         if link is not None:
             self.books.planner = _new_planner(config, link, self.books)
         self.settings = FollowedSettings(self.books, loaded)
-        self.views = Views(self.books, self.settings)
+        self.usage = UsageKeeper(self.books, self._state_directory)
+        self.views = Views(self.books, self.settings, self.usage)
         self.fairness = FairnessWatch(self.books, every_s=config.metrics.fair_share_every_s)
         self.names = NamesWatch(self.books)
         trials = Trials(lambda: self.books.allocator, config.limits.core(), registry.try_out)
@@ -135,6 +141,7 @@ class Observer:
             Operation(self.books, self.settings, self.readers.refused).parts,
             partial(module_parts, lambda: self.books.session),
             partial(fairness_parts, self.fairness, config.metrics.roles_max),
+            UsageSeries(self.usage, config.metrics.roles_max).parts,
         ]
         self._http = MetricsServer(
             config,
@@ -154,6 +161,7 @@ class Observer:
     def start(self) -> None:
         self.books.start()
         self.fairness.start()
+        self.usage.start()
         self._grpc.start()
 
     def is_alive(self) -> bool:
@@ -174,15 +182,28 @@ class Observer:
         self.readers.stop()
         self._grpc.stop(0)
         self.fairness.stop()
+        self.usage.stop(STOP_S)
         self.books.stop()
         self._http.close()
 
+    @property
     def _source(self) -> str:
         return self._sources.current if self._sources else ""
 
     @property
     def _in_session(self) -> bool:
         return self.books.session is not None
+
+    def _state_directory(self) -> str | None:
+        """Return where usage is kept: in the state directory of the deciding process, our parent.
+
+        Empty: nowhere. None: the deciding process has not said yet.
+        """
+        said = self.books.figures
+        if not self._sources and not said.sidecar_id:
+            return None
+        ours = not self._sources and said.process_id == os.getppid()
+        return said.state.directory if ours else ""
 
     def _health(self) -> str:
         if self._sources:  # what is wrong elsewhere is no reason to end this process
