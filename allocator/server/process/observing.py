@@ -186,7 +186,6 @@ class Observer:
         self.books.stop()
         self._http.close()
 
-    @property
     def _source(self) -> str:
         return self._sources.current if self._sources else ""
 
