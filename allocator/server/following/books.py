@@ -197,11 +197,11 @@ class FollowedBooks:
     def whole(self) -> tuple[journal_pb2.JournalRecord, Detached]:
         """Copy all that is known, and say how a journal of this moment begins.
 
-        Raises LookupError before the first checkpoint.
+        Raises LookupError before the first checkpoint, and within a message.
         """
         sidecar = self._sidecar
-        if sidecar is None:
-            raise LookupError("there are no books yet; ask again")
+        if sidecar is None or (self._shown and self._shown.is_begun):
+            raise LookupError("there are no complete books now; ask again")
         start = start_record(
             sidecar.allocator.settings,
             self.session_limits,
