@@ -281,10 +281,11 @@ class Allocator:
         return Detached(self.kept(), still=still)
 
     def suppose(self, copied: Copied, policy: PolicySpec | None = None) -> None:
-        """Take over another allocator's copy, which stays as it is, to be asked what would be.
+        """Load a copy of another allocator's state, to answer hypothetical questions.
 
-        `policy`: decides instead of the one in the copy.
-        Raises EventError where there is no such policy.
+        `copied`: is not changed.
+        `policy`: replaces the policy in the copy.
+        Raises EventError if there is no such policy.
         """
         self.resume(restore(copied.columns(), self.kept()))
         if policy is not None:
@@ -296,14 +297,14 @@ class Allocator:
         newcomer: Newcomer | None = None,
         policy: PolicySpec | None = None,
     ) -> int:
-        """Take over another allocator's copy, and give the whole cluster out anew, once.
+        """Load a copy of another allocator's state, and allocate the whole cluster from scratch.
 
-        For questions alone, see `allocator.core.hindsight.reallocation`.
+        Only for questions, see `allocator.core.hindsight.reallocation`.
 
-        `newcomer`: who takes part, too.
+        `newcomer`: a further framework that takes part.
         `policy`: as for `suppose`.
-        Returns the newcomer's handle; 0 where there is none.
-        Raises EventError where there is no room for the newcomer.
+        Returns the newcomer's handle; 0: no newcomer.
+        Raises EventError if there is no room for the newcomer.
         """
         self.suppose(copied, policy)
         forget_holdings(self.state)

@@ -45,8 +45,8 @@ class RecordServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def Follow(self, request, context):
-        """A checkpoint, then every record from that moment on. The stream ends with RESOURCE_EXHAUSTED
-        where the follower falls too far behind; it calls again, and begins with a new checkpoint.
+        """Streams a checkpoint, then every later record. The stream ends with RESOURCE_EXHAUSTED if the
+        follower falls too far behind; it must then call again and receive a new checkpoint.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

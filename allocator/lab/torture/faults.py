@@ -136,7 +136,7 @@ def terminate(scene: Scene) -> None:
 
 @fault("freeze", 6)
 def freeze(scene: Scene) -> None:
-    """SIGSTOP, and SIGCONT after a while: shorter or longer than anybody's patience."""
+    """SIGSTOP, then SIGCONT after a time that may be shorter or longer than every timeout."""
     sidecar = scene.rig.sidecar
     sidecar.signal(signal.SIGSTOP)
     scene.afterwards(FREEZE_S, lambda: sidecar.signal(signal.SIGCONT))
@@ -428,7 +428,7 @@ def older_master(scene: Scene) -> None:
             wrong.append("an older master was taken while a newer one had the sidecar")
     except SessionEndedError as error:
         if "older than" not in str(error):
-            wrong.append(f"an older master was told {error}")
+            wrong.append(f"an older master received {error}")
     except LinkDownError:
         return  # frozen, or stopped meanwhile
     finally:
@@ -506,7 +506,7 @@ def no_descriptors(scene: Scene) -> None:
     if not _limit_for_a_while(scene, resource.RLIMIT_NOFILE, lowest, room):
         return
     rig.short = True
-    # Where the queue of those who wait is full, the next one would wait for long.
+    # If the accept queue is full, further connections would wait for long.
     with ExitStack() as stack, suppress(OSError):
         for _ in range(KNOCKS):
             stack.enter_context(_knock(rig.http_port))
@@ -603,7 +603,7 @@ def _call(scene: Scene, *, taken: bool) -> None:
     rig.findings.check("only a valid certificate is believed", wrong)
 
 
-# What operators do, right and wrong, while everything goes on.
+# Valid and invalid actions of operators during operation.
 
 RELOAD_S = 10.0
 BAD_CONFIGS = (

@@ -269,7 +269,7 @@ class CoreLoop:
                 self._telling.of_message(stream.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:
-            # In any case, or the stream would wait for ever for room for its next message.
+            # In any case, or the stream would wait forever for room for its next message.
             stream.message_done()
 
     def _refuse_from_the_future(self, stream: SessionStream, data: bytes) -> None:

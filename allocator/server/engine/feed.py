@@ -71,10 +71,10 @@ class Follower:
     # The follower's thread.
 
     def messages(self, add: Callable[[pb.FollowResponse], None]) -> Iterator[pb.FollowResponse]:
-        """Give the checkpoint, then records as they come, until `end`.
+        """Yield the checkpoint, then records as they come, until `end`.
 
-        `add`: adds to a message what the process says of itself, where it is to be said now.
-        Raises BehindError where the follower was cut off.
+        `add`: adds figures about the process to a message if they are due.
+        Raises BehindError if the follower was cut off.
         """
         for piece in self._head:
             yield pb.FollowResponse(records=[piece])

@@ -117,7 +117,8 @@ class Planning:
         self._good_s: float | None = None
         self._is_late = False
         self._adopted_position = -1
-        # The core's thread only. For whom a cycle has waited, and whether one does now.
+        # The core's thread only. The allocator and policy for which a cycle has waited for a first
+        # plan, and whether one waits now.
         self._waited: tuple[Allocator, PlanningPolicy] | None = None
         self._is_waiting = False
         self._failure = ""
@@ -247,7 +248,7 @@ class Planning:
         self._is_waiting = False
         if failure != self._failure:  # each once, not with every plan
             self._failure = failure
-            _log.warning("no plan could be made; the one before goes on", error=failure)
+            _log.warning("no plan could be made; the previous one stays in force", error=failure)
         return Verdict(failure)
 
     def _note_late(self) -> None:

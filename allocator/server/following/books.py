@@ -45,7 +45,7 @@ _T = TypeVar("_T")
 _log = structlog.get_logger()
 
 Connect = Callable[[], Iterator[pb.FollowResponse]]
-"""Calls `Follow`. Raises ConnectionError where the stream cannot be had, or ends."""
+"""Calls `Follow`. Raises ConnectionError if the stream cannot be opened, or ends."""
 
 
 @dataclass
@@ -76,12 +76,12 @@ def read_counts(message: pb.Counts, counts: Counts) -> None:
 class FollowedBooks:
     """The books, and the thread that owns them.
 
-    `figures`, `settings`: what the process that decides said last of itself and of what is set;
-        empty before it said anything.
+    `figures`, `settings`: the latest figures and settings of the deciding process; empty before
+        the first message.
     `lag`: how far the books are behind.
-    `may_work`: set once the compiled loops are loaded: until then only empty books are followed.
-    `shadow`: the policy that looks on.
-    `planner`: makes plans; None where the process that decides takes none from here.
+    `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
+    `shadow`: the shadow policy.
+    `planner`: makes plans; None where the deciding process takes none from here.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class FollowedBooks:
             # Wait for the next checkpoint: the reader calls again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
-            _log.error("the books cannot follow, and begin anew", error=str(error), exc_info=defect)
+            _log.error("the books cannot follow and restart", error=str(error), exc_info=defect)
         finally:
             self._room.release()
         if message.HasField("figures"):

@@ -28,15 +28,15 @@ from allocator.wire.settings.history import write_history
 from allocator.wire.settings.overlay import write_overlay
 
 PART = 0.05
-"""Part of the core's time that checkpoints for followers may take."""
+"""Fraction of the core's time that checkpoints for followers may take."""
 
 OBSERVER_PART = 0.5
-"""The same of those for our own observer, which is started anew now and then only."""
+"""The same fraction for our own observer, which rarely restarts."""
 
 RECORDS = pb.DESCRIPTOR.services_by_name["RecordService"].full_name
 
 EVERY_S = 0.25
-"""Figures are sent so often, and after each change of settings."""
+"""Interval at which figures are sent; they are also sent after each change of settings."""
 
 
 class Decider(NamedTuple):

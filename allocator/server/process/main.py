@@ -78,8 +78,8 @@ LAST_S = 2.0
 """The same of each other thread. The unit of systemd gives 20 s for all of them."""
 
 OBSERVERS_MAX = 8
-"""Calls of our observer: streams, of which one that was started anew may overlap with the one
-before, and reports about plans."""
+"""Maximum calls of our observer: streams, where a restarted one may overlap with its predecessor,
+and reports about plans."""
 
 _OF_LINK = (("grpc.max_receive_message_length", PLAN_BYTES_MAX + 2**20),)
 
@@ -340,7 +340,7 @@ def _serve_until_signalled(
     while not inbox.to_end:
         try:
             compilation.look()
-        except Exception as error:  # noqa: BLE001 - the process goes on, and tells why.
+        except Exception as error:  # noqa: BLE001 - the process continues and logs it.
             if failure != repr(error):  # each once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
@@ -391,7 +391,7 @@ class SignalInbox:
     def __init__(self) -> None:
         self.to_end = False
         self._to_reload = False
-        # Its `put` may be called anywhere. An event's `set` would wait for ever where the signal
+        # Its `put` may be called anywhere. An event's `set` would wait forever where the signal
         # comes while this thread is inside `wait` or `clear`, and has the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
@@ -406,10 +406,10 @@ class SignalInbox:
         self._any.put(None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for a signal; says whether the configuration is to be read again.
+        """Wait for a signal; returns whether to reload the configuration.
 
-        Never without a timeout: where the system gives a signal to another thread, this one does
-        not wake up for it, and takes it once it has.
+        The timeout is needed: if the system delivers a signal to another thread, this one does not
+        wake up for it, and handles it after the timeout.
         """
         with suppress(queue.Empty):
             self._any.get(timeout=timeout_s)
