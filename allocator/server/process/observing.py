@@ -180,7 +180,7 @@ def observe(loaded: Loaded, link: Link) -> int:
 
 def main() -> None:
     """Observe as a program of its own; its arguments say where the link is."""
-    end_with_parent()
+    end_with_parent(int(sys.argv[3]))
     link = Link(Path(sys.argv[1]), int(sys.argv[2]))
     text = link.configuration.read_text("utf-8")
     load_entry_points()
