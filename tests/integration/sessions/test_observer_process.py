@@ -88,7 +88,7 @@ def test_one_that_is_only_starting_ends_with_it_too(sidecar):
     children = Path(f"/proc/{decider}/task/{decider}/children")
     killed = sidecar.observer_pid
     os.kill(killed, signal.SIGKILL)
-    await_true(lambda: set(children.read_text().split()) - {str(killed)})
+    await_true(lambda: bool(set(children.read_text().split()) - {str(killed)}))
     (starting,) = set(children.read_text().split()) - {str(killed)}
     sidecar.process.kill()  # long before it has read its modules
     sidecar.process.wait()
