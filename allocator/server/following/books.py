@@ -235,12 +235,12 @@ class FollowedBooks:
     def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
         """Copy all that is known, and say how a journal of this moment begins.
 
-        `records_before`: as the journal is to say.
-        Raises LookupError before the first checkpoint.
+        `records_before`: as the journal should state.
+        Raises LookupError before the first checkpoint, and within a message.
         """
         sidecar = self._sidecar
-        if sidecar is None:
-            raise LookupError("there are no books yet; ask again")
+        if sidecar is None or (self._shown and self._shown.is_begun):
+            raise LookupError("there are no complete books now; ask again")
         start = start_record(
             sidecar.allocator.settings,
             self.session_limits,

@@ -120,10 +120,14 @@ class Follower:
     def begin_waiting(self) -> bool:
         """Apply the events of the request that waits, if one does, without its cycle.
 
-        Returns whether a cycle is to decide then. From here until its answer has come, the state is
-        between two records, and must not be kept as a checkpoint.
+        Returns whether a cycle is to decide then.
         """
         return self._player.begin_waiting()
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether that was done: then the state is of no record, and no other follower's start."""
+        return self._player.is_begun
 
     def _decide(self, question: Question) -> Decided:
         decided = self._told.decide(question)

@@ -164,6 +164,11 @@ class Replay:
             answered += self._replay(self._sidecar, record)
         return answered
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether the events of the waiting request were applied, but not yet the rest of it."""
+        return self._begun is not None
+
     def begin_waiting(self) -> bool:
         """Apply the events of the waiting request; says whether a cycle is to decide then."""
         record, sidecar = self._request, self._sidecar
