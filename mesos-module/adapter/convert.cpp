@@ -9,7 +9,7 @@
 
 #include "adapter/objects.hpp"
 
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 using std::string;
 using std::vector;

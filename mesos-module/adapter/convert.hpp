@@ -16,7 +16,7 @@ namespace adapter {
 // `Objects` the only place where they meet.
 
 // Input of agents and frameworks is passed on unchanged; the brain sanitises it
-// (`brain/words/words.hpp`).
+// (`brain/user_input/user_input.hpp`).
 
 // Host name, attributes, domain and capabilities.
 wire::Agent toAgent(

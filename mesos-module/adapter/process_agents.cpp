@@ -7,7 +7,7 @@
 #include "adapter/attempt.hpp"
 #include "adapter/convert.hpp"
 
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 using std::string;
 using std::vector;

@@ -230,17 +230,17 @@ bool Brain::isBarrenTurn(int64_t nowMs)
     return false;
   }
 
-  const uint64_t before = barren.intervals();
+  const uint64_t before = idleCheck.intervals();
   const uint64_t most = state.options.barrenIntervalsMax;
-  barren.endInterval(state, nowMs);
-  const uint64_t intervals = barren.intervals();
+  idleCheck.endInterval(state, nowMs);
+  const uint64_t intervals = idleCheck.intervals();
 
   if (!state.options.fallback || most == 0 || intervals <= before ||
       intervals % most != 0 || fallback.underWay()) {
     return false;
   }
 
-  const Pair& pair = barren.willing();
+  const Pair& pair = idleCheck.willing();
   log(Level::WARNING,
       "The sidecar has offered nothing for " + std::to_string(intervals) +
           " intervals, without saying that it holds back, but framework " +
@@ -396,7 +396,7 @@ void Brain::runFallback(int64_t)
   fallback.slice(&state, &effects.offers);
   counted.fallbackOffers += effects.offers.size() - before;
 
-  // The sidecar did not decide these, so it is told of them like of any use.
+  // The sidecar did not decide these, so it receives them like any other use.
   for (size_t i = before; i < effects.offers.size(); ++i) {
     const Offer& offer = effects.offers[i];
     sendHold(offer.framework, offer.role, offer.agent, offer.parts);
@@ -457,7 +457,7 @@ Stats Brain::stats() const
   result.breakerOpen = breakerOpen;
   result.following = following;
   result.connected = connected;
-  result.barrenIntervals = barren.intervals();
+  result.barrenIntervals = idleCheck.intervals();
   result.agents = state.agents.size();
   result.frameworks = state.frameworks.size();
   result.filters = state.filters.size();

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "brain/deciding/barren.hpp"
+#include "brain/deciding/idle_sidecar_check.hpp"
 #include "brain/books/cluster.hpp"
 #include "brain/messages/event_coalescer.hpp"
 #include "brain/deciding/comparison.hpp"
@@ -20,7 +20,7 @@
 #include "brain/deciding/maintenance.hpp"
 #include "brain/ready.hpp"
 #include "brain/stats.hpp"
-#include "brain/words/words.hpp"
+#include "brain/user_input/user_input.hpp"
 
 namespace allocator {
 namespace brain {
@@ -192,13 +192,13 @@ private:
   void markRolesInUse(std::vector<bool>* marked) const;
   uint32_t useRole(uint32_t number, const std::string& path);
   void placeRoles();
-  void tellMovers();
+  void sendHandleChanges();
   void removeUnusedRoles();
   void limitRoles(int64_t nowMs);
   void limitKinds(int64_t nowMs);
   void refundPayer(const Framework& framework);
-  void tellOverflow();
-  void tellOverflow(Teller teller);
+  void sendOverflow();
+  void sendOverflow(Reporter reporter);
   void leaveSession(const std::string& why, int64_t nowMs);
   void retryCrowded(int64_t nowMs);
 
@@ -316,7 +316,7 @@ private:
 
   Cluster state;
   Fallback fallback;
-  Barren barren;
+  IdleSidecarCheck idleCheck;
   Maintenance inverse;
   SnapshotBuilder snapshot;
   Comparison comparison;
@@ -378,11 +378,11 @@ private:
 
   // When a session was last replaced because of too many roles or kinds.
   int64_t leftMs = INT64_MIN / 2;
-  uint32_t tellers = 0;
+  uint32_t reporters = 0;
 
   std::unordered_map<std::string, Footprint> payers;
 
-  // The last words of frameworks with roles that wait for room, by id.
+  // The last input of frameworks with roles that wait for room, by id.
   std::map<std::string, UpdateFramework> crowded;
   size_t expectedAgents = 0;
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 namespace allocator {
 namespace brain {

@@ -1,4 +1,4 @@
-"""How cost grows with the cluster: `python -m tests.bench.scaling --out docs/scaling.json`.
+"""How cost grows with the cluster; `--out tools/docs/data/scaling.json` keeps it for the page.
 
 Each size is measured in a process of its own. A new master tells the sidecar's side of a session of
 its whole cluster; everything is offered, declined, and offered again; then nothing is free. Bytes

@@ -1,15 +1,15 @@
-"""The scripts beside the documents that they make: no package, so they are loaded by path."""
+"""The scripts that generate pages: no package, so they are loaded by path."""
 
 import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+TOOLS = Path(__file__).resolve().parents[2] / "tools" / "docs"
 
 
 def load(name: str) -> ModuleType:
-    """Load ``docs/NAME.py``."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    """Load ``tools/docs/NAME.py``."""
+    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

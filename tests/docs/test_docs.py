@@ -7,13 +7,14 @@ from pathlib import Path
 
 from allocator.server.config import Config
 from allocator.server.config.schema import keys
+from tests.docs.docs_scripts import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 
 def test_they_are_what_is_generated(tmp_path):
-    command = [sys.executable, str(DOCS / "generate.py"), str(tmp_path)]
+    command = [sys.executable, str(TOOLS / "generate.py"), str(tmp_path)]
     subprocess.run(command, check=True, timeout=240, cwd=ROOT)
     written = [each for each in tmp_path.rglob("*") if each.is_file()]
     assert len(written) > 5

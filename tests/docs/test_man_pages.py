@@ -5,13 +5,13 @@ import subprocess
 import sys
 
 from tests.cli.command_tree import commands, options
-from tests.docs.docs_scripts import DOCS
+from tests.docs.docs_scripts import TOOLS
 
 MACROS = {".B", ".PP", ".SH", ".TH", ".TP"}
 
 
 def test_each_command_has_a_page_with_its_options(tmp_path):
-    subprocess.run([sys.executable, str(DOCS / "man_pages.py"), str(tmp_path)], check=True)
+    subprocess.run([sys.executable, str(TOOLS / "man_pages.py"), str(tmp_path)], check=True)
     found = dict(commands())
     for path, command in found.items():
         name = "-".join(("mesos-allocator", *path))

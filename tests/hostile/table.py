@@ -25,7 +25,7 @@ from tests.hostile.measuring import AGENTS, INTERVALS, Figures
 from tests.simulation.brain import LIBRARY, library_path
 
 NOBODY = Manner("nobody", "the same cluster without tenants")
-KEPT = Path(__file__).resolve().parents[2] / "docs" / "hostile-tenants.json"
+KEPT = Path(__file__).resolve().parents[2] / "tools/docs/data/hostile-tenants.json"
 CPU_S, MEMORY_MIB = 120, 6 * 1024
 
 COLUMNS = (

@@ -1,4 +1,4 @@
-"""Examples of calls, which stand below a command's help."""
+"""Examples shown below the help of commands."""
 
 from collections.abc import Mapping
 
@@ -20,10 +20,10 @@ EXAMPLES: Mapping[str, str] = {
     "frameworks": "frameworks --role eng --state waiting",
     "roles": "roles --role eng",
     "dump": "dump state.json",
-    "snapshot": "snapshot report.journal --anonymise",
+    "snapshot": "snapshot report.journal --pseudonyms",
     "bundle": "bundle report.tar.gz --pseudonyms",
     "top": "top --role eng --interval 5",
     **{f"{kind.name}_set": f"{kind.name} set {kind.examples[0]}" for kind in RULES},
     **{f"{kind.name}_remove": f"{kind.name} remove {kind.examples[1]}" for kind in RULES},
 }
-"""By the name of the command's function."""
+"""Arguments by the name of the command's function."""

@@ -19,6 +19,7 @@ from allocator.core import Allocator, Detached, Policy, PolicySpec, SessionLimit
 from allocator.server.engine.commands import Commands, fulfil
 from allocator.server.engine.feed import IDLE_S
 from allocator.server.engine.sessions import SessionInfo, info_of
+from allocator.server.following.planning import Planner
 from allocator.server.following.relay import Branch, Relay
 from allocator.server.following.shadow import Shadow
 from allocator.server.system.lasting import LastingThread
@@ -49,7 +50,7 @@ _T = TypeVar("_T")
 _log = structlog.get_logger()
 
 Connect = Callable[[], Iterator[pb.FollowResponse]]
-"""Calls `Follow`. Raises ConnectionError where the stream cannot be had, or ends."""
+"""Calls `Follow`. Raises ConnectionError if the stream cannot be opened, or ends."""
 
 
 @dataclass
@@ -92,13 +93,14 @@ def read_counts(message: pb.Counts, counts: Counts) -> None:
 class FollowedBooks:
     """The books, and the thread that owns them.
 
-    `figures`, `settings`: what the process that decides said last of itself and of what is set;
-        empty before it said anything.
+    `figures`, `settings`: the latest figures and settings of the deciding process; empty before
+        the first message.
     `lag`: how far the books are behind.
-    `may_work`: set once the compiled loops are loaded: until then only empty books are followed.
-    `shadow`: the policy that looks on.
-    `relay`: who follows these books.
-    `source`: the address that is followed; empty: the process that decides, on this machine.
+    `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
+    `shadow`: the shadow policy.
+    `planner`: makes plans; None where the deciding process takes none from here.
+    `relay`: followers of these books.
+    `source`: the address that is followed; empty: the deciding process on this machine.
     """
 
     def __init__(
@@ -126,6 +128,7 @@ class FollowedBooks:
         self.lag = Lag()
         self.may_work = threading.Event()
         self.shadow = Shadow(build_apart)
+        self.planner: Planner | None = None
         self.relay = Relay()
         self.source = source
         self.session_limits = limits
@@ -292,6 +295,8 @@ class FollowedBooks:
             make=lambda *args, **options: Allocator(*args, trail=Trail(), **options),
         )
         self._position = -1
+        if self.planner is not None:
+            self.planner.renew()
         self.relay.end()
         self.lag.restarts += 1
 
@@ -306,7 +311,7 @@ class FollowedBooks:
             # Wait for the next checkpoint: the reader calls again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
-            _log.error("the books cannot follow, and begin anew", error=str(error), exc_info=defect)
+            _log.error("the books cannot follow and restart", error=str(error), exc_info=defect)
         finally:
             self._room.release()
         if message.HasField("figures"):
@@ -339,6 +344,8 @@ class FollowedBooks:
             self.lag.delay_s = max(time.time() - message.written_s, 0.0)
             self.lag.applied_s = time.monotonic()
         self.lag.verified = follower.verified
+        if self.planner is not None and message.follows and self.may_work.is_set():
+            self.planner.look(follower, self._position)
 
     def _tell(self, difference: Difference) -> None:
         self.lag.differences += 1

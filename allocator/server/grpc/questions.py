@@ -45,7 +45,8 @@ _T = TypeVar("_T")
 LONG_MAX = 2
 """Long answers at a time: each may come to need as much memory as the books."""
 
-_LONG = frozenset({Views.explain})
+_ENDED_EARLY = frozenset({Views.explain})
+"""Long answers that end when their caller no longer waits."""
 
 _NO_CHANGES = "this is an observer, which changes nothing; ask the sidecar itself, or --dry-run"
 
@@ -62,14 +63,15 @@ class _Questions:
 
     def _view(
         self,
-        view: Callable[[Views, Ask, Message], Message],
+        view: Callable[..., Message],
         request: Message,
         context: grpc.ServicerContext,
     ) -> Message:
-        is_long = view in _LONG or getattr(request, "fair", False)
+        ends_early = (context.is_active,) if view in _ENDED_EARLY else ()
+        is_long = ends_early or getattr(request, "fair", False)
         try:
             with self._place(context) if is_long else nullcontext():
-                return view(self._views, self._asking(context), request)
+                return view(self._views, self._asking(context), request, *ends_early)
         except RejectedError as error:
             reject(context, str(error))
 
@@ -172,7 +174,7 @@ class _Questions:
         self, request: pb.SnapshotRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.SnapshotResponse]:
         with self._place(context):
-            written = self._views.snapshot(self._asking(context), anonymise=request.anonymise)
+            written = self._views.snapshot(self._asking(context), pseudonyms=request.pseudonyms)
             for piece in dump.in_pieces(written):
                 yield pb.SnapshotResponse(data=piece)
 

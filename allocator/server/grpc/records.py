@@ -17,7 +17,7 @@ from allocator.server.engine.commands import left_s, wait
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.feed import BehindError, Follower
 from allocator.server.engine.monitor import Monitor
-from allocator.server.engine.planning import PlanningThread
+from allocator.server.engine.planning import Planning
 from allocator.server.grpc.calls import Calls
 from allocator.server.operators.operators import Operators
 from allocator.server.system.compilation import Progress
@@ -28,15 +28,15 @@ from allocator.wire.settings.history import write_history
 from allocator.wire.settings.overlay import write_overlay
 
 OBSERVER_PART = 0.5
-"""Part of the core's time that checkpoints for its observer may take, which seldom begins anew."""
+"""Fraction of the core's time that checkpoints for its observer may take; it rarely restarts."""
 
 FOLLOWERS_PART = 0.05
-"""The same of an observer's time for those of its followers."""
+"""The same fraction of an observer's time for its followers."""
 
 RECORDS = pb.DESCRIPTOR.services_by_name["RecordService"].full_name
 
 EVERY_S = 0.25
-"""Figures are sent so often, and after each change of settings."""
+"""Interval at which figures are sent; they are also sent after each change of settings."""
 
 
 class Decider(NamedTuple):
@@ -48,7 +48,7 @@ class Decider(NamedTuple):
 
     loop: CoreLoop
     operators: Operators
-    planning: PlanningThread
+    planning: Planning
     calls: Calls
     progress: Callable[[], Progress]
     monitor: Monitor
@@ -198,20 +198,29 @@ class DecidersStream(NamedTuple):
 
     decider: Decider
     follower: Follower
+    left: Callable[[], None]
 
     def messages(self) -> Iterator[bytes]:
-        for message in self.follower.messages(latest(self.decider)):
-            yield message.SerializeToString()
+        try:
+            for message in self.follower.messages(latest(self.decider)):
+                yield message.SerializeToString()
+        finally:
+            self.left()
 
     def end(self) -> None:
         self.follower.end()
         self.decider.loop.feed.remove(self.follower)
 
 
-def deciders_records(decider: Decider, part: float = OBSERVER_PART) -> RecordServicer:
-    """Make what serves the records of the process that decides to its observer."""
+def deciders_records(
+    decider: Decider, part: float = OBSERVER_PART, left: Callable[[], None] = lambda: None
+) -> RecordServicer:
+    """Make the servicer of the deciding process's records for its observer.
+
+    `left`: called when a follower has left.
+    """
     loop = decider.loop
-    return RecordServicer(lambda: DecidersStream(decider, loop.follow()), loop.call, part)
+    return RecordServicer(lambda: DecidersStream(decider, loop.follow(), left), loop.call, part)
 
 
 def latest(decider: Decider) -> Callable[[pb.FollowResponse], None]:

@@ -21,6 +21,7 @@ from allocator.server.config import Loaded
 from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import AGAIN_S, Connect, FollowedBooks
 from allocator.server.following.fair_shares import FairnessWatch
+from allocator.server.following.planning import GIVE_UP_S, Planner
 from allocator.server.following.settings import FollowedSettings
 from allocator.server.grpc.forwarding import OPTIONS, status_of
 from allocator.server.grpc.listeners import ListenError
@@ -47,6 +48,9 @@ QUESTIONS_MAX = 16
 
 LOOK_S = 1.0
 
+REPORT_S = 60.0
+"""How long the process that decides may take to adopt a plan."""
+
 HUNG_S = 60.0
 """After this time without an answer the thread that owns the books counts as hung."""
 
@@ -65,6 +69,22 @@ def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
         stub = records_pb2_grpc.RecordServiceStub(channel)
         try:
             yield from stub.Follow(records_pb2.FollowRequest(), wait_for_ready=True)
+        except grpc.RpcError as error:
+            raise ConnectionError(status_of(error)[1]) from None
+
+
+class PlanReports:
+    """Tells the process that decides how planning goes."""
+
+    def __init__(self, target: str) -> None:
+        """`target`: where it listens."""
+        self._channel = grpc.insecure_channel(target, OPTIONS)
+        self._stub = records_pb2_grpc.PlanServiceStub(self._channel)
+
+    def __call__(self, report: records_pb2.PlanReport) -> records_pb2.PlanVerdict:
+        """Tell it; gives what it says to that. Raises ConnectionError."""
+        try:
+            return self._stub.Report(report, timeout=REPORT_S, wait_for_ready=True)
         except grpc.RpcError as error:
             raise ConnectionError(status_of(error)[1]) from None
 
@@ -99,6 +119,8 @@ class Observer:
             source=self._source,
             again_max_s=AGAIN_S if link else AGAIN_MAX_S,
         )
+        if link is not None:
+            self.books.planner = _new_planner(config, link, self.books)
         self.settings = FollowedSettings(self.books, loaded)
         self.views = Views(self.books, self.settings)
         self.fairness = FairnessWatch(self.books, every_s=config.metrics.fair_share_every_s)
@@ -230,3 +252,13 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def _new_planner(config: Config, link: Link, books: FollowedBooks) -> Planner:
+    return Planner(
+        PlanReports(link.decider),
+        books.ask,
+        interval_s=config.policy.plan_interval_ms / 1000,
+        is_awaited=config.policy.plan_first_wait_ms > 0,
+        give_up_s=max(GIVE_UP_S, config.policy.plan_budget_ms / 10),
+    )

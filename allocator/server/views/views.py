@@ -89,7 +89,7 @@ SUBJECTS = ("framework", "role", "agent")
 
 
 def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
-    """Read what is to be explained: of what kind it is, and its name."""
+    """Return the kind and the name of the object to explain."""
     named = [(kind, getattr(request, kind)) for kind in SUBJECTS if getattr(request, kind)]
     if len(named) != 1:
         text = f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given"
@@ -188,8 +188,16 @@ class Views:
             newcomer_share=newcomer,
         )
 
-    def explain(self, ask: Ask, request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
-        """Say why a framework, role or agent gets nothing."""
+    def explain(
+        self,
+        ask: Ask,
+        request: explain_pb2.ExplainRequest,
+        is_awaited: Callable[[], bool] = lambda: True,
+    ) -> explain_pb2.ExplainResponse:
+        """Say why a framework, role or agent gets nothing.
+
+        `is_awaited`: whether the caller still waits; if not, the answer is cut short.
+        """
         kind, name = _asked_for(request)
 
         def take() -> Picture:
@@ -202,7 +210,11 @@ class Views:
             raise RejectedError(text) from None
         until_s = time.monotonic() + EXPLAIN_S
         told = request.cycles or explain.CYCLES
-        return explain.explain(picture, kind, name, told, lambda: time.monotonic() < until_s)
+
+        def goes_on() -> bool:
+            return time.monotonic() < until_s and is_awaited()
+
+        return explain.explain(picture, kind, name, told, goes_on)
 
     def planned(self, changes: Sequence[OperatorChange], *, prune: bool) -> Applied:
         """Work out what several changes would make of the settings; between two records.
@@ -213,7 +225,7 @@ class Views:
         now, limits = self.books.allocator.settings, self.books.session_limits
         return applied(changes, now, base, mine.overlay, limits, by="", prune=prune)
 
-    def snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
+    def snapshot(self, ask: Ask, *, pseudonyms: bool) -> Iterator[bytes]:
         """Write the whole state as it is now."""
         books = self.books
         try:
@@ -221,7 +233,7 @@ class Views:
         except LookupError as error:
             raise RejectedError(str(error)) from None
         return write_snapshot(
-            start, copied, books.build_apart, books.substitute, anonymise=anonymise
+            start, copied, books.build_apart, books.substitute, pseudonyms=pseudonyms
         )
 
     def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:

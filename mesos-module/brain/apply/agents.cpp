@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 namespace allocator {
 namespace brain {
@@ -29,7 +29,7 @@ void addUpdate(
   addAmounts(
       cluster->kinds.toAmounts(Books::total(agent), cluster->classes),
       update->mutable_capacity());
-  tellOverflow(agent, *cluster, update->mutable_set_aside());
+  sendOverflow(agent, *cluster, update->mutable_set_aside());
   fit(cluster->messageBytesMax, update);
 }
 
@@ -157,8 +157,8 @@ std::string Brain::step(AddAgent event, int64_t)
   number = state.agentHandles.bind(event.agent);
   Agent* agent = state.agents.add(number);
   agent->id = std::move(event.agent);
-  agent->teller = toTeller(++tellers, false, number);
-  state.classes.tell(event.total, agent->teller);
+  agent->reporter = toReporter(++reporters, false, number);
+  state.classes.tell(event.total, agent->reporter);
   agent->unavailability = event.unavailability;
   const std::vector<uint32_t> roles = useRoles(number, event.used);
   agent = state.agents.edit(number);
@@ -189,7 +189,7 @@ std::string Brain::apply(const RemoveAgent&, uint32_t number, int64_t)
   state.filters.dropAgent(number);
   comparison.forgetAgent(number);
   state.books.removeAgent(number);
-  state.kinds.forgetTeller(state.agents.find(number)->teller);
+  state.kinds.forgetReporter(state.agents.find(number)->reporter);
   state.agents.remove(number);
   inverse.removeAgent(number);
 
@@ -223,7 +223,7 @@ std::string Brain::apply(const UpdateAgent& event, uint32_t number, int64_t)
   }
 
   if (event.hasTotal) {
-    state.classes.tell(event.total, state.agents.find(number)->teller);
+    state.classes.tell(event.total, state.agents.find(number)->reporter);
   }
 
   const bool newTotal =
@@ -271,7 +271,7 @@ std::string Brain::apply(const AddProvider& event, uint32_t number, int64_t)
     describeUntold(state.agents.edit(number));
   }
 
-  state.classes.tell(event.total, agent->teller);
+  state.classes.tell(event.total, agent->reporter);
   Parts total = Books::total(*agent);
   add(event.total, &total);
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
-#include "brain/words/bounds.hpp"
-#include "brain/words/text.hpp"
-#include "brain/words/words.hpp"
+#include "brain/user_input/bounds.hpp"
+#include "brain/user_input/text.hpp"
+#include "brain/user_input/user_input.hpp"
 
 namespace allocator {
 namespace brain {
@@ -45,26 +45,26 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   // Admits no new roles if not all could be reported at once, because the
   // sidecar must know each role in the books.
   const size_t most = std::min(event.roles.size(), ROLES_OF_FRAMEWORK_MAX);
-  const FrameworkWords words = takeFramework(
+  const FrameworkInput input = takeFramework(
       event,
       state.roles,
       *paid,
       Newcomers{framework->roles, workLeft(payer) >= most},
       &aside);
-  paid->levels += words.footprint.levels;
-  paid->pairs += words.footprint.pairs;
+  paid->levels += input.footprint.levels;
+  paid->pairs += input.footprint.pairs;
   setAside(
       "framework " + event.framework,
       aside.count(),
-      words.info.set_aside(),
+      input.info.set_aside(),
       framework->info == nullptr ? Aside::Rows()
                                  : framework->info->set_aside());
 
-  if (words.late) {
+  if (input.late) {
     lateRoles.insert(event.framework);
   }
 
-  if (words.crowded) {
+  if (input.crowded) {
     static_cast<AddFramework&>(crowded[event.framework]) = event;
   } else {
     crowded.erase(event.framework);
@@ -72,11 +72,11 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
 
   framework->id = event.framework;
   framework->payer = payer;
-  framework->footprint = words.footprint;
-  framework->info = std::make_shared<const wire::Framework>(words.info);
+  framework->footprint = input.footprint;
+  framework->info = std::make_shared<const wire::Framework>(input.info);
 
   auto can = [&](wire::FrameworkCapability wanted) {
-    for (int capability : words.info.capabilities()) {
+    for (int capability : input.info.capabilities()) {
       if (capability == wanted) {
         return true;
       }
@@ -93,18 +93,18 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   framework->regionAware = can(wire::FRAMEWORK_CAPABILITY_REGION_AWARE);
 
   framework->roles.clear();
-  for (const auto& role : words.roles) {
+  for (const auto& role : input.roles) {
     framework->roles.insert(state.roles.number(role.first, role.second));
   }
   placeRoles();
 
   framework->suppressed.clear();
-  for (const std::string& role : words.suppressed) {
+  for (const std::string& role : input.suppressed) {
     framework->suppressed.insert(state.roles.find(role));
   }
 
   framework->minimum.clear();
-  for (const auto& entry : words.minimum) {
+  for (const auto& entry : input.minimum) {
     framework->minimum[state.roles.find(entry.first)] = entry.second;
   }
 }
@@ -148,7 +148,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
   // Its holdings arrive with the agents.
   number = state.frameworkHandles.bind(event.framework);
   Framework* framework = state.frameworks.add(number);
-  framework->teller = toTeller(++tellers, true, number);
+  framework->reporter = toReporter(++reporters, true, number);
   describeFramework(event, framework);
   framework->active = event.active;
 
@@ -184,7 +184,7 @@ std::string Brain::apply(const RemoveFramework& event, uint32_t number, int64_t)
 
   state.filters.dropFramework(number);
 
-  state.kinds.forgetTeller(state.frameworks.find(number)->teller);
+  state.kinds.forgetReporter(state.frameworks.find(number)->reporter);
   refundPayer(*state.frameworks.find(number));
   state.frameworks.remove(number);
 

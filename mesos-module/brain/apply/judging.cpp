@@ -246,7 +246,8 @@ void Brain::assessAnswer(int64_t nowMs)
   // left.
   const bool useless = answer.refused && !answer.gave && !fallbackDecides();
   const int excused = answer.bad ? 0 : 1;
-  barren.answered(cycleAskedAll, answer.gave && !answer.bad, answer.holdsBack);
+  idleCheck.answered(
+      cycleAskedAll, answer.gave && !answer.bad, answer.holdsBack);
   uselessAnswers = useless ? uselessAnswers + 1 : 0;
   again = false;
   answer = Answer();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 
 namespace allocator {
 namespace brain {
@@ -40,7 +40,7 @@ bool Brain::chargeWork(const Framework& framework, size_t work)
 
 namespace {
 
-// Cost of reporting a framework: at least one role, plus its own words.
+// Cost of reporting a framework: at least one role, plus its own text.
 size_t workOf(const Framework& framework, size_t bytes)
 {
   return std::max<size_t>(framework.roles.size(), 1) + bytes / BYTES_AS_A_ROLE;

@@ -72,7 +72,7 @@ std::string Brain::apply(const ConvertHeld& event, uint32_t number, int64_t)
     const Framework* record = state.frameworks.find(framework);
     for (const Conversion& each : event.conversions) {
       state.classes.tell(
-          each.converted, record == nullptr ? 0 : record->teller);
+          each.converted, record == nullptr ? 0 : record->reporter);
     }
     if (following) {
       totalBefore = toAmounts(Books::total(*agent));

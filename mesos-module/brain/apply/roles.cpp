@@ -118,12 +118,12 @@ void Brain::placeRoles()
   for (const Roles::Adoption& adoption : state.roles.takeAdopted()) {
     state.sums.adopt(adoption);
   }
-  tellMovers();
+  sendHandleChanges();
 }
 
 
 // Moves holdings that the sidecar knows under a shared handle.
-void Brain::tellMovers()
+void Brain::sendHandleChanges()
 {
   if (!following) {
     state.roles.moved();

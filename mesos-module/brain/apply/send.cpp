@@ -47,7 +47,7 @@ uint64_t Brain::send(wire::Event&& event)
 
   sendCoalesced();
   define();
-  tellOverflow();
+  sendOverflow();
   emitEvent(std::move(event));
   return revisions;
 }
@@ -98,31 +98,31 @@ void Brain::define()
 }
 
 
-// Reports tellers whose resources have newly gone to an overflow kind.
-void Brain::tellOverflow()
+// Reports reporters whose resources have newly gone to an overflow kind.
+void Brain::sendOverflow()
 {
   if (following && !snapshot.underWay()) {
-    for (Teller teller : state.kinds.takeNewlyOver()) {
-      tellOverflow(teller);
+    for (Reporter reporter : state.kinds.takeNewlyOver()) {
+      sendOverflow(reporter);
     }
   }
 }
 
 
-void Brain::tellOverflow(Teller teller)
+void Brain::sendOverflow(Reporter reporter)
 {
-  const uint32_t number = numberOf(teller);
+  const uint32_t number = numberOf(reporter);
   const Framework* framework = state.frameworks.find(number);
   const Agent* agent = state.agents.find(number);
   Aside::Rows rows;
 
-  if (!isFramework(teller)) {
-    if (agent != nullptr && agent->teller == teller) {
-      brain::tellOverflow(*agent, state, &rows);
+  if (!isFramework(reporter)) {
+    if (agent != nullptr && agent->reporter == reporter) {
+      brain::sendOverflow(*agent, state, &rows);
       setAside("agent " + agent->id, 1, rows, Aside::Rows());
     }
-  } else if (framework != nullptr && framework->teller == teller) {
-    brain::tellOverflow(*framework, state, &rows);
+  } else if (framework != nullptr && framework->reporter == reporter) {
+    brain::sendOverflow(*framework, state, &rows);
     setAside("framework " + framework->id, 1, rows, Aside::Rows());
     wire::Event event;
     *event.mutable_update_framework() = toWire(*framework, number, &state);
@@ -241,8 +241,8 @@ void Brain::sendSnapshot(int64_t nowMs)
   for (wire::Event& event : events) {
     emitEvent(std::move(event));
   }
-  tellOverflow();
-  tellMovers();
+  sendOverflow();
+  sendHandleChanges();
 }
 
 

@@ -19,7 +19,7 @@ void Brain::forgetSession()
   answer = Answer();
   uselessAnswers = 0;
   again = false;
-  barren.forgetSession();
+  idleCheck.forgetSession();
   sendingSoon = false;
   cycleAsked = cycleWanted = cycleAll = false;
   cycleAgents.clear();

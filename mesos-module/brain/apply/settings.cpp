@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 namespace allocator {
 namespace brain {

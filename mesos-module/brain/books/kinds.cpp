@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 namespace allocator {
 namespace brain {
@@ -23,17 +23,17 @@ bool isMesosOwn(const Traits& traits)
 }
 
 
-// The teller that a kind counts against: the principal of the reservation if it
+// The reporter that a kind counts against: the principal of the reservation if it
 // has one; else the agent or framework that reported it; else, for operators'
 // reservations, the role.
-std::string tellerOf(const ResourceClasses::Row& resourceClass)
+std::string reporterOf(const ResourceClasses::Row& resourceClass)
 {
   const Traits& traits = resourceClass.traits;
   if (!traits.principal.empty()) {
     return "principal " + traits.principal;
   }
-  if (resourceClass.teller != 0) {
-    return std::to_string(resourceClass.teller);
+  if (resourceClass.reporter != 0) {
+    return std::to_string(resourceClass.reporter);
   }
   return "role " + traits.reservedRole.substr(0, traits.reservedRole.find('/'));
 }
@@ -112,9 +112,9 @@ Kinds::Kinds(size_t _most) : most(_most > 0 ? _most : 1)
 }
 
 
-bool Kinds::Share::hasRoom(const std::string& teller, size_t count) const
+bool Kinds::Share::hasRoom(const std::string& reporter, size_t count) const
 {
-  auto found = told.find(teller);
+  auto found = told.find(reporter);
   const size_t own = found == told.end() ? 0 : found->second;
   return taken + count <= room && KINDS_FREE_OF_OWN * own < room - taken;
 }
@@ -178,28 +178,28 @@ uint32_t Kinds::number(const ResourceClasses::Row& resourceClass)
   const bool ownName = isMesosOwn(traits);
   const Room room = !ownName ? NAMED : traits.depth > 0 ? RESERVED : PLAIN;
   Share& share = shares[room];
-  const std::string teller =
-      room == PLAIN ? std::string() : tellerOf(resourceClass);
+  const std::string reporter =
+      room == PLAIN ? std::string() : reporterOf(resourceClass);
 
   // A new name also reserves an overflow kind.
   const bool newName = overflows.count(traits.name) == 0;
   const size_t count = newName && !ownName ? 2 : 1;
-  const bool hasShare = room == PLAIN || share.hasRoom(teller, count);
+  const bool hasShare = room == PLAIN || share.hasRoom(reporter, count);
   if (!hasShare && newName && !ownName) {
     reserveOverflow(OTHERS);
-    return overflow(OTHERS, resourceClass.teller);
+    return overflow(OTHERS, resourceClass.reporter);
   }
   reserveOverflow(traits.name);
 
   // The first kind of a name may use the room reserved for new names.
   const size_t kept = overflowsMissing + (newName ? 0 : NEW_NAMES);
   if (!hasShare || kinds.size() + kept >= most) {
-    return overflow(traits.name, resourceClass.teller);
+    return overflow(traits.name, resourceClass.reporter);
   }
 
   share.taken += count;
   if (room != PLAIN) {
-    share.told[teller] += count;
+    share.told[reporter] += count;
   }
   const uint32_t kind = append(describe(resourceClass), room);
   byTraits[key] = kind;
@@ -214,10 +214,10 @@ void Kinds::reserveOverflow(const std::string& name)
 }
 
 
-uint32_t Kinds::overflow(const std::string& name, Teller teller)
+uint32_t Kinds::overflow(const std::string& name, Reporter reporter)
 {
-  if (over.insert(teller).second) {
-    newlyOver.push_back(teller);
+  if (over.insert(reporter).second) {
+    newlyOver.push_back(reporter);
   }
 
   uint32_t& overflow = overflows[name];
@@ -286,9 +286,9 @@ std::vector<std::string> Kinds::takeCrowded()
 }
 
 
-std::vector<Teller> Kinds::takeNewlyOver()
+std::vector<Reporter> Kinds::takeNewlyOver()
 {
-  std::vector<Teller> result;
+  std::vector<Reporter> result;
   result.swap(newlyOver);
   return result;
 }

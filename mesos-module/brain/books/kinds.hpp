@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 #include "brain/books/resource_classes.hpp"
 
 #include "session/decisions.hpp"
@@ -24,7 +24,7 @@ namespace brain {
 // The number of kinds is limited by the sidecar. Further resource classes share
 // the overflow kind of their name, for which room is reserved.
 //
-// To protect others, each teller has a share of the kinds for reserved
+// To protect others, each reporter has a share of the kinds for reserved
 // resources and of those for names that are not Mesos's own (see `bounds.hpp`).
 // Beyond its share a resource goes to the overflow of its name, and a new name
 // to one overflow kind for all such names.
@@ -43,8 +43,8 @@ public:
   explicit Kinds(size_t _most = MOST_DEFAULT);
 
   // The kind of a defined resource class, bound if necessary. NONE if there is
-  // no room even for an overflow kind; the sidecar must not be told of the
-  // resource then.
+  // no room even for an overflow kind; then the resource must not be sent to
+  // the sidecar.
   uint32_t bind(uint32_t resourceClass, const ResourceClasses& table);
 
   // NONE if not bound.
@@ -72,11 +72,11 @@ public:
   // Whether unused kinds take a large part of some share.
   bool hasManyUnused() const;
 
-  // Whether some of the teller's resources are in an overflow kind.
-  // `takeNewlyOver` returns tellers that are new since the last call.
-  bool isOver(Teller teller) const { return over.count(teller) > 0; }
-  std::vector<Teller> takeNewlyOver();
-  void forgetTeller(Teller teller) { over.erase(teller); }
+  // Whether some of the reporter's resources are in an overflow kind.
+  // `takeNewlyOver` returns reporters that are new since the last call.
+  bool isOver(Reporter reporter) const { return over.count(reporter) > 0; }
+  std::vector<Reporter> takeNewlyOver();
+  void forgetReporter(Reporter reporter) { over.erase(reporter); }
 
   // Amounts by kind, sorted; parts without a kind are left out.
   Amounts toAmounts(const Parts& parts, const ResourceClasses& table);
@@ -94,12 +94,12 @@ private:
   // A part of the limit.
   struct Share
   {
-    bool hasRoom(const std::string& teller, size_t kinds) const;
+    bool hasRoom(const std::string& reporter, size_t kinds) const;
 
     size_t room;
     size_t taken = 0;
     size_t idle = 0; // Taken by kinds no longer in use.
-    std::unordered_map<std::string, size_t> told; // Taken, by teller.
+    std::unordered_map<std::string, size_t> told; // Taken, by reporter.
   };
 
   // PLAIN: Mesos's own names, unreserved. NAMED: other names. RESERVED: Mesos's
@@ -113,7 +113,7 @@ private:
   };
 
   uint32_t number(const ResourceClasses::Row& resourceClass);
-  uint32_t overflow(const std::string& name, Teller teller);
+  uint32_t overflow(const std::string& name, Reporter reporter);
   uint32_t append(wire::Kind&& kind, Room room);
   void reserveOverflow(const std::string& name);
 
@@ -131,8 +131,8 @@ private:
   std::unordered_map<std::string, uint32_t> overflows;
   size_t overflowsMissing = 0; // How many are NONE.
   std::vector<std::string> crowded;
-  std::set<Teller> over;
-  std::vector<Teller> newlyOver;
+  std::set<Reporter> over;
+  std::vector<Reporter> newlyOver;
   size_t taken = 0;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 namespace allocator {
 namespace brain {

@@ -13,7 +13,7 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 
 namespace allocator {
 namespace brain {

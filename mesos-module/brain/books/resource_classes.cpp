@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 
 #include "session/decisions.hpp"
 
@@ -269,11 +269,11 @@ bool ResourceClasses::defined(const Parts& parts) const
 }
 
 
-void ResourceClasses::tell(const Parts& parts, Teller teller)
+void ResourceClasses::tell(const Parts& parts, Reporter reporter)
 {
   for (const Part& part : parts) {
     Row& row = rows[part.resourceClass];
-    row.teller = row.teller == 0 ? teller : row.teller;
+    row.reporter = row.reporter == 0 ? reporter : row.reporter;
   }
 }
 

@@ -132,20 +132,20 @@ private:
 
 // The agent or framework that a resource is attributed to; 0 for none. A handle
 // plus a serial number, so a reused handle never matches.
-using Teller = uint64_t;
+using Reporter = uint64_t;
 
-inline Teller toTeller(uint32_t serial, bool isFramework, uint32_t number)
+inline Reporter toReporter(uint32_t serial, bool isFramework, uint32_t number)
 {
   return (uint64_t(serial) << 33) | (uint64_t(isFramework) << 32) | number;
 }
 
-inline bool isFramework(Teller teller)
+inline bool isFramework(Reporter reporter)
 {
-  return (teller >> 32) % 2 == 1;
+  return (reporter >> 32) % 2 == 1;
 }
-inline uint32_t numberOf(Teller teller)
+inline uint32_t numberOf(Reporter reporter)
 {
-  return uint32_t(teller);
+  return uint32_t(reporter);
 }
 
 
@@ -160,7 +160,7 @@ public:
     uint32_t name = 0;        // Index in `names`.
     uint32_t reservedTop = 0; // Top-level role, by number; 0 if unreserved.
     std::string reservedTold; // Reserved role as reported to the sidecar.
-    Teller teller = 0;        // The first teller.
+    Reporter reporter = 0;    // The first reporter.
     uint32_t uses = 0;
     bool defined = false;
   };
@@ -194,8 +194,8 @@ public:
 
   uint32_t end() const { return static_cast<uint32_t>(rows.size()); }
 
-  // Records `teller` where there is none yet.
-  void tell(const Parts& parts, Teller teller);
+  // Records `reporter` where there is none yet.
+  void tell(const Parts& parts, Reporter reporter);
 
   void use(uint32_t resourceClass) { ++rows[resourceClass].uses; }
   void disuse(uint32_t resourceClass);

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 
 #include "session/decisions.hpp"
 

@@ -14,7 +14,7 @@
 
 #include "brain/books/names.hpp"
 #include "brain/books/resource_classes.hpp"
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 
 namespace allocator {
 namespace brain {
@@ -74,7 +74,7 @@ struct OfferFilter
 struct Agent
 {
   std::string id;
-  Teller teller = 0;
+  Reporter reporter = 0;
   std::shared_ptr<const wire::Agent> info; // Without handle and amounts.
   std::string hostname;
   std::string region; // Empty: unknown.
@@ -109,7 +109,7 @@ struct Footprint
 struct Framework
 {
   std::string id;
-  Teller teller = 0;
+  Reporter reporter = 0;
   std::shared_ptr<const wire::Framework> info; // Without handles and roles.
   bool active = false;
   std::string payer;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "brain/messages/event_coalescer.hpp"
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 namespace allocator {
 namespace brain {
@@ -32,7 +32,7 @@ wire::Agent toWire(const Agent& agent, uint32_t number, Cluster* cluster)
       cluster->kinds.toAmounts(Books::total(agent), cluster->classes),
       result.mutable_capacity());
 
-  tellOverflow(agent, *cluster, result.mutable_set_aside());
+  sendOverflow(agent, *cluster, result.mutable_set_aside());
 
   if (agent.unavailability.scheduled) {
     *result.mutable_unavailability() = toWire(agent.unavailability);
@@ -69,16 +69,16 @@ toWire(const Framework& framework, uint32_t number, Cluster* cluster)
     }
   }
 
-  tellOverflow(framework, *cluster, result.mutable_set_aside());
+  sendOverflow(framework, *cluster, result.mutable_set_aside());
 
   fit(cluster->messageBytesMax, &result);
   return result;
 }
 
 
-void tellOverflow(const Agent& agent, const Cluster& cluster, Aside::Rows* rows)
+void sendOverflow(const Agent& agent, const Cluster& cluster, Aside::Rows* rows)
 {
-  if (!cluster.kinds.hasOverflow() || !cluster.kinds.isOver(agent.teller)) {
+  if (!cluster.kinds.hasOverflow() || !cluster.kinds.isOver(agent.reporter)) {
     return;
   }
 
@@ -86,7 +86,7 @@ void tellOverflow(const Agent& agent, const Cluster& cluster, Aside::Rows* rows)
   for (const AgentResource& resource : agent.resources) {
     const ResourceClasses::Row& resourceClass =
         cluster.classes.row(resource.resourceClass);
-    if (resourceClass.teller == agent.teller &&
+    if (resourceClass.reporter == agent.reporter &&
         cluster.kinds.isOverflow(resource.resourceClass)) {
       aside.add(
           "resources",
@@ -99,12 +99,12 @@ void tellOverflow(const Agent& agent, const Cluster& cluster, Aside::Rows* rows)
 }
 
 
-void tellOverflow(
+void sendOverflow(
     const Framework& framework,
     const Cluster& cluster,
     Aside::Rows* rows)
 {
-  if (cluster.kinds.hasOverflow() && cluster.kinds.isOver(framework.teller)) {
+  if (cluster.kinds.hasOverflow() && cluster.kinds.isOver(framework.reporter)) {
     Aside aside;
     aside.add(
         "reservations",

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "brain/books/cluster.hpp"
-#include "brain/words/words.hpp"
+#include "brain/user_input/user_input.hpp"
 
 #include "session/snapshot.hpp"
 
@@ -71,11 +71,11 @@ wire::Unavailability toWire(const Unavailability& unavailability);
 wire::Whitelist toWire(const Cluster& cluster);
 
 // Reports which of their resources are in an overflow kind, if any.
-void tellOverflow(
+void sendOverflow(
     const Agent& agent,
     const Cluster& cluster,
     Aside::Rows* rows);
-void tellOverflow(
+void sendOverflow(
     const Framework& framework,
     const Cluster& cluster,
     Aside::Rows* rows);

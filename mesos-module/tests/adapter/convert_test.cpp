@@ -6,7 +6,7 @@
 
 #include "tests/adapter/world.hpp"
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 
 namespace allocator {
 namespace adapter {

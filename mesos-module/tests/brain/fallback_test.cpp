@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "brain/brain.hpp"
-#include "brain/deciding/barren.hpp"
+#include "brain/deciding/idle_sidecar_check.hpp"
 
 // Cases that transcripts cannot express, or only at length.
 
@@ -167,16 +167,16 @@ TEST_F(FallbackTest, ALookIsBoundedBySpans)
     refuse("f" + std::to_string(number), total);
   }
 
-  Barren barren;
+  IdleSidecarCheck idleCheck;
   size_t looks = 0;
-  while (barren.intervals() == 0 && looks < 100) {
+  while (idleCheck.intervals() == 0 && looks < 100) {
     ++looks;
-    barren.answered(true, false, false);
-    barren.endInterval(brain.cluster(), 0);
+    idleCheck.answered(true, false, false);
+    idleCheck.endInterval(brain.cluster(), 0);
   }
   EXPECT_LE(6u, looks);
   EXPECT_GE(10u, looks);
-  EXPECT_EQ(20u, barren.willing().framework);
+  EXPECT_EQ(20u, idleCheck.willing().framework);
 }
 
 

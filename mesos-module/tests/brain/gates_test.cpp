@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 #include "brain/brain.hpp"
 #include "tests/script/script.hpp"
 

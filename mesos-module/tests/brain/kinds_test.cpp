@@ -22,15 +22,15 @@ Traits traitsOf(const string& name, const string& role = "")
 }
 
 
-// Resources reported by many tellers.
+// Resources reported by many reporters.
 class KindsTest : public ::testing::Test
 {
 protected:
   // Whether the sidecar distinguishes it.
-  bool isApart(const Traits& traits, Teller teller = 0)
+  bool isApart(const Traits& traits, Reporter reporter = 0)
   {
     classes.define(next, traits, 1, traits.reservedRole);
-    classes.tell({Part{next, 1000, {}}}, teller);
+    classes.tell({Part{next, 1000, {}}}, reporter);
     const uint32_t kind = kinds.bind(next, classes);
     EXPECT_NE(Kinds::NONE, kind);
     return !kinds.isOverflow(next++);
@@ -38,13 +38,13 @@ protected:
 
   // How many of `count` resources with different names or roles are
   // distinguished.
-  size_t apart(size_t count, bool reserved, Teller teller)
+  size_t apart(size_t count, bool reserved, Reporter reporter)
   {
     size_t result = 0;
     for (size_t i = 0; i < count; ++i) {
       const string name = "x" + std::to_string(next);
       result +=
-          isApart(reserved ? traitsOf("cpus", name) : traitsOf(name), teller);
+          isApart(reserved ? traitsOf("cpus", name) : traitsOf(name), reporter);
     }
     return result;
   }
@@ -61,12 +61,12 @@ TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
   EXPECT_EQ(22u, apart(2000, false, 1));
   EXPECT_EQ(107u, apart(2000, true, 2));
 
-  // Later tellers still find room.
+  // Later reporters still find room.
   EXPECT_TRUE(isApart(traitsOf("fpga"), 3));
   EXPECT_TRUE(isApart(traitsOf("cpus", "eng"), 3));
-  for (Teller teller = 4; teller < 9; ++teller) {
-    EXPECT_LT(0u, apart(100, false, teller));
-    EXPECT_LT(0u, apart(100, true, teller));
+  for (Reporter reporter = 4; reporter < 9; ++reporter) {
+    EXPECT_LT(0u, apart(100, false, reporter));
+    EXPECT_LT(0u, apart(100, true, reporter));
   }
   EXPECT_TRUE(isApart(traitsOf("tpu"), 9));
   EXPECT_TRUE(isApart(traitsOf("cpus", "ops"), 9));
@@ -83,15 +83,15 @@ TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
 }
 
 
-// A principal is one teller, whichever framework or agent (after a failover)
+// A principal is one reporter, whichever framework or agent (after a failover)
 // reports its reservations; others are unaffected.
-TEST_F(KindsTest, APrincipalIsOneTeller)
+TEST_F(KindsTest, APrincipalIsOneReporter)
 {
   size_t all = 0;
-  for (Teller teller = 1; teller <= 1000; ++teller) {
-    Traits traits = traitsOf("cpus", "role" + std::to_string(teller));
+  for (Reporter reporter = 1; reporter <= 1000; ++reporter) {
+    Traits traits = traitsOf("cpus", "role" + std::to_string(reporter));
     traits.principal = "greedy";
-    all += isApart(traits, teller) ? 1 : 0;
+    all += isApart(traits, reporter) ? 1 : 0;
   }
   EXPECT_EQ(107u, all);
 
@@ -113,7 +113,7 @@ TEST_F(KindsTest, WhatNobodyTellsIsCountedByTheRole)
 }
 
 
-// Each teller has its own share, even for kinds that exceeded another's.
+// Each reporter has its own share, even for kinds that exceeded another's.
 TEST_F(KindsTest, WhatWasBeyondASharesEndIsKeptApartForWhoHasRoom)
 {
   apart(2000, true, 1);
@@ -145,8 +145,8 @@ TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
   }
   EXPECT_FALSE(kinds.hasManyUnused());
 
-  for (Teller teller = 2; teller < 4; ++teller) {
-    apart(2000, false, teller);
+  for (Reporter reporter = 2; reporter < 4; ++reporter) {
+    apart(2000, false, reporter);
   }
   EXPECT_FALSE(kinds.hasManyUnused());
   for (uint32_t resourceClass = 0; resourceClass < next; ++resourceClass) {
@@ -206,10 +206,10 @@ TEST_F(KindsTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
 
 
 // An agent that endlessly returns with new names, and the reports about it.
-class TellersTest : public ::testing::Test
+class ReportersTest : public ::testing::Test
 {
 protected:
-  TellersTest()
+  ReportersTest()
   {
     step(Initialize());
     step(Recover());
@@ -289,7 +289,7 @@ protected:
 };
 
 
-TEST_F(TellersTest, AnAgentThatMakesUpNamesIsToldOfIt)
+TEST_F(ReportersTest, AnAgentThatMakesUpNamesIsToldOfIt)
 {
   AddAgent agent;
   agent.agent = "greedy";
@@ -314,7 +314,7 @@ TEST_F(TellersTest, AnAgentThatMakesUpNamesIsToldOfIt)
 }
 
 
-TEST_F(TellersTest, AFrameworkThatReservesForAThousandRolesIsToldOfIt)
+TEST_F(ReportersTest, AFrameworkThatReservesForAThousandRolesIsToldOfIt)
 {
   AddFramework one;
   one.framework = "one";
@@ -371,7 +371,7 @@ TEST_F(TellersTest, AFrameworkThatReservesForAThousandRolesIsToldOfIt)
 
 // Handles are freed with a session, which is replaced for that at most once a
 // minute; nothing grows meanwhile.
-TEST_F(TellersTest, NamesThatNobodyHasAnyMoreGiveTheirHandlesBack)
+TEST_F(ReportersTest, NamesThatNobodyHasAnyMoreGiveTheirHandlesBack)
 {
   for (int i = 0; i < 400; ++i) {
     AddAgent agent;

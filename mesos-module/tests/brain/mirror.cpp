@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 namespace allocator {
 namespace brain {
@@ -67,12 +67,12 @@ void Mirror::judge(const wire::Framework& framework)
 
   for (const wire::SetAside& row : framework.set_aside()) {
     if (row.text().size() > 200 || !isText(row.text())) {
-      fail("a row of words that are set aside is too long");
+      fail("a row of input that is set aside is too long");
     }
   }
 
   if (framework.set_aside_size() > 16 || framework.roles_size() > 1024) {
-    fail("a framework of too many words");
+    fail("a framework with too much input");
   }
 }
 

@@ -1,4 +1,4 @@
-#include "brain/words/text.hpp"
+#include "brain/user_input/text.hpp"
 
 #include <string>
 

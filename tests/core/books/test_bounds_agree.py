@@ -7,7 +7,7 @@ from allocator.core import bounds
 from allocator.lab import resources
 from allocator.server.config import Config
 
-TABLE = Path(__file__).resolve().parents[3] / "mesos-module/brain/words/bounds.hpp"
+TABLE = Path(__file__).resolve().parents[3] / "mesos-module/brain/user_input/bounds.hpp"
 _BOUND = re.compile(r"constexpr size_t (\w+)\s*=\s*([^;]+);")
 
 

@@ -49,7 +49,7 @@ def test_followers_have_places_and_the_observer_has_another():
         for each in streams:
             with pytest.raises(grpc.RpcError):
                 list(each)
-        sidecar.await_said("the observer ended and is started anew")
+        sidecar.await_said("the observer ended and is restarted")
         module.batch(cycle=True)
         status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(
             admin_pb2.GetStatusRequest(), timeout=60

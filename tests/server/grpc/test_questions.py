@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import grpc
 import pytest
@@ -11,6 +12,7 @@ from allocator import explain, policies
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.questions import LONG_MAX
+from allocator.server.views import views
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2
 from tests.server.grpc.test_admin import CLUSTER
@@ -59,3 +61,24 @@ def test_two_long_questions_are_worked_out_at_a_time(stub, monkeypatch):
         for each in asked:
             each.result(60)
     assert counted.most == LONG_MAX == 2
+
+
+def test_an_explanation_ends_with_its_caller(stub, monkeypatch):
+    begun, ended = threading.Event(), threading.Event()
+
+    def explained(*question: Any) -> explain_pb2.ExplainResponse:
+        *_, goes_on = question
+        begun.set()
+        until_s = time.monotonic() + 60
+        while goes_on() and time.monotonic() < until_s:
+            time.sleep(0.01)
+        if time.monotonic() < until_s:
+            ended.set()
+        return explain_pb2.ExplainResponse()
+
+    monkeypatch.setattr(explain, "explain", explained)
+    monkeypatch.setattr(views, "EXPLAIN_S", 100)
+    call = stub.Explain.future(explain_pb2.ExplainRequest(framework="spark"), timeout=60)
+    assert begun.wait(60)
+    call.cancel()
+    assert ended.wait(60)

@@ -1,0 +1,66 @@
+#ifndef __ALLOCATOR_BRAIN_DECIDING_IDLE_SIDECAR_CHECK_HPP__
+#define __ALLOCATOR_BRAIN_DECIDING_IDLE_SIDECAR_CHECK_HPP__
+
+#include <cstddef>
+#include <cstdint>
+
+#include "brain/books/cluster.hpp"
+#include "brain/deciding/gates.hpp"
+
+namespace allocator {
+namespace brain {
+
+// Detects a sidecar that answers but leaves resources unused that a framework
+// would take.
+//
+// An interval is barren if answers came, none of their decisions became an
+// offer, no answer said that the sidecar holds back on purpose, and the gates
+// would pass something free to some framework. Offers of an answer with bad
+// rows do not count, so one tiny grant does not excuse nonsense.
+//
+// The search for such a framework runs only if nothing was offered, and is
+// bounded per interval, so it may span several. Until it ends, an interval
+// counts neither as barren nor as fruitful.
+class IdleSidecarCheck
+{
+public:
+  // A complete answer has come. `all`: to a cycle over all agents.
+  void answered(bool all, bool gave, bool holdsBack);
+
+  void endInterval(const Cluster& cluster, int64_t nowMs);
+
+  // Discards answers of the ended session.
+  void forgetSession();
+
+  // Barren intervals in a row; a pair that would take what is free.
+  uint64_t intervals() const { return intervals_; }
+  const Pair& willing() const { return pair; }
+
+private:
+  enum class Found
+  {
+    SOMEBODY,
+    NOBODY,
+    UNKNOWN, // The search is not finished.
+  };
+
+  Found look(const Cluster& cluster, int64_t nowMs);
+  Found lookAtAgent(const Cluster& cluster, int64_t nowMs, size_t* work);
+  void nextAgent();
+
+  bool isAnswered = false;
+  bool isFruitful = false;
+  uint64_t intervals_ = 0;
+
+  // Where the next search begins: the pair found last, or the first one not
+  // checked yet; whether its agent has been checked from its first pair on; and
+  // how many agents in a row have no such pair.
+  Pair pair;
+  bool isWhole = true;
+  uint64_t agentsWithout = 0;
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_BRAIN_DECIDING_IDLE_SIDECAR_CHECK_HPP__
