@@ -17,7 +17,7 @@ import grpc
 import structlog
 
 from allocator import policies
-from allocator.server.config import Loaded
+from allocator.server.config import Config, Loaded
 from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import AGAIN_S, Connect, FollowedBooks
 from allocator.server.following.fair_shares import FairnessWatch

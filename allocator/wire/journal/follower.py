@@ -117,6 +117,11 @@ class Follower:
             differences.append(Difference(*self._place, "another state"))
         return tuple(differences)
 
+    @property
+    def is_between(self) -> bool:
+        """Whether the state is between two records; see `begin_waiting`."""
+        return self._player.has_begun_waiting
+
     def begin_waiting(self) -> bool:
         """Apply the events of the request that waits, if one does, without its cycle.
 
