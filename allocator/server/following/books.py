@@ -236,11 +236,13 @@ class FollowedBooks:
         """Copy all that is known, and say how a journal of this moment begins.
 
         `records_before`: as the journal should state.
-        Raises LookupError before the first checkpoint, and within a message.
+        Raises LookupError before the first checkpoint, and while a request is half applied.
         """
         sidecar = self._sidecar
-        if sidecar is None or (self._shown and self._shown.is_begun):
-            raise LookupError("there are no complete books now; ask again")
+        if self._shown is None or sidecar is None:
+            raise LookupError("there are no books yet; ask again")
+        if self._shown.is_between:
+            raise LookupError("a cycle waits for its first plan; ask again")
         start = start_record(
             sidecar.allocator.settings,
             self.session_limits,

@@ -165,8 +165,8 @@ class Replay:
         return answered
 
     @property
-    def is_begun(self) -> bool:
-        """Whether the events of the waiting request were applied, but not yet the rest of it."""
+    def has_begun_waiting(self) -> bool:
+        """Whether the events of the waiting request are applied, and its cycle is not."""
         return self._begun is not None
 
     def begin_waiting(self) -> bool:
