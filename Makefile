@@ -71,11 +71,11 @@ tools: | $(BIN)/pip
 	@.ci/tools $(BIN)
 
 .PHONY: lint
-lint: $(STAMP) ## style, import contracts, rules about the code itself
+lint: $(STAMP) ## style, import contracts, rules about the code itself, plain English
 	ruff check
 	ruff format --check
 	lint-imports
-	pytest -q tests/test_tidy.py
+	pytest -q tests/test_tidy.py tests/docs/test_prose.py
 	.ci/lint-module
 
 .PHONY: types
@@ -83,7 +83,8 @@ types: $(STAMP) ## mypy
 	mypy
 
 # Many tests wait for processes, so there are more workers than processors.
-PYTEST := pytest --numprocesses $(shell expr $$(nproc) + 2) --dist worksteal --ignore tests/test_tidy.py
+PYTEST := pytest --numprocesses $(shell expr $$(nproc) + 2) --dist worksteal --ignore tests/test_tidy.py \
+  --ignore tests/docs/test_prose.py
 
 # ARGS names tests in Python, of either tier: the C++ stays as it was built before.
 .PHONY: test

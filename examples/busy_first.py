@@ -1,14 +1,14 @@
-"""A policy of one's own: fill agents that are in use before those that are empty.
+"""An example of a plugin: fill agents that are in use before empty ones.
 
-Whoever pays for machines by the hour, or switches idle ones off, wants empty agents to stay empty.
-So this policy offers the agents on which somebody holds something as long as they can serve
-anybody, and the empty ones only when nobody can be served elsewhere. Among frameworks DRF decides.
+If machines are paid by the hour, or switched off when idle, empty agents should stay empty. This
+policy offers agents in use as long as they can serve a framework, and empty ones only if no
+framework can be served otherwise. DRF decides among frameworks.
 
 To try it::
 
     mesos-allocator serve --set policy.plugins=examples/busy_first.py --policy busy-first
 
-How it is made, and what holds for every policy, stands in ``docs/how-to/write-a-policy.md``.
+``docs/how-to/write-a-policy.md`` explains how to write a policy, and the requirements.
 
 References
 ----------
@@ -31,14 +31,14 @@ class BusyFirst:
     Parameters
     ----------
     among : str
-        How an agent is chosen among those that are left: a selection of progressive filling.
+        How an agent is selected among the remaining ones: a selection of progressive filling.
     """
 
     def __init__(self, among: str) -> None:
         self._filling = Filling(drf, among)
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
-        """Decide one cycle: on busy agents where they can serve somebody, else on all."""
+        """Decide one cycle: on busy agents if they can serve a framework, else on all."""
         is_busy = busy_agents(snapshot)[snapshot.agents]
         grants = self._filling.allocate(replace(snapshot, agents=snapshot.agents[is_busy]), seed)
         return grants if len(grants) else self._filling.allocate(snapshot, seed)
@@ -49,14 +49,14 @@ class BusyFirst:
 
 
 def busy_agents(snapshot: Snapshot) -> Bools:
-    """Say on which agents (A,) somebody holds something."""
+    """Return which agents (A,) hold resources in use or on offer."""
     result = np.zeros(len(snapshot.capacity), np.bool_)
     result[snapshot.holder >> 32] = True
     return result
 
 
 def build(spec: PolicySpec) -> BusyFirst:
-    """Make the policy that operators ask for."""
+    """Make the policy from its specification."""
     return BusyFirst(spec.parameters.get("among", "listed"))
 
 

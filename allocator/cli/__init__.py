@@ -2,7 +2,7 @@
 
 Exit codes are those of `allocator.cli.tree.Exit`.
 
-Begin with `app`, which lists all commands. `render` prints, and asks nothing.
+Begin with `app`, which registers all commands. `render` formats output and makes no calls.
 """
 
 from allocator.cli.app import main

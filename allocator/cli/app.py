@@ -1,4 +1,4 @@
-"""All commands, and nothing that is slow to import: `--help` and completion must be quick."""
+"""All commands. Import nothing slow here: `--help` and shell completion must be quick."""
 
 from typing import Annotated
 
@@ -11,10 +11,10 @@ from allocator.cli.remote import admin, rules, settings
 from allocator.cli.tree import PLAIN, Root
 from allocator.server.system import threads
 
-HELP = """Decide who is offered which agent's resources, for an Apache Mesos master.
+HELP = """Decide which agents' resources an Apache Mesos master offers to which framework.
 
-Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar,
-5 changed and not saved, 78 wrong configuration.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar,
+5 changed but not saved, 78 invalid configuration.
 """
 
 app = typer.Typer(name="mesos-allocator", help=HELP, no_args_is_help=True, cls=Root, **PLAIN)
@@ -58,6 +58,6 @@ def main() -> None:
     try:
         app()
     except SystemExit as end:
-        # A user's policy may go on, and even compile; the interpreter must not end under it.
+        # A user's policy may still run in a thread; the interpreter must not shut down under it.
         threads.end_with(end.code if isinstance(end.code, int) else bool(end.code))
         raise

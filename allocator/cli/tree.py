@@ -1,6 +1,6 @@
-"""How every command ends, and how those begin that play or replay.
+"""How every command ends, and how commands that run compiled loops begin.
 
-Whatever a command line is wrong about is one line on standard error, or JSON under ``--json``.
+An error is one line on standard error, or JSON with ``--json``.
 """
 
 import errno
@@ -30,39 +30,39 @@ class Exit(IntEnum):
 
     OK = 0
     FAILURE = 1
-    """Anything that has no code of its own."""
+    """Any error without a code of its own."""
     USAGE = 2
     """The command line does not parse."""
     UNREACHABLE = 3
-    """No sidecar at the target, or no answer in time; of several none leads."""
+    """No sidecar at the target, no answer in time, or several targets and none leads."""
     REFUSED = 4
-    """The sidecar says that the request is wrong, or cannot be met now."""
+    """The sidecar rejects the request as invalid, or cannot satisfy it now."""
     NOT_SAVED = 5
-    """The change counts, and could not be saved: it ends with the sidecar's process."""
+    """The change is in force but could not be saved: it is lost when the sidecar's process ends."""
     CONFIG = 78
-    """The configuration is wrong (EX_CONFIG of sysexits.h)."""
+    """The configuration is invalid (EX_CONFIG of sysexits.h)."""
 
 
 class Check(IntEnum):
-    """What `status --check` ends with: the codes that monitoring plugins have."""
+    """Exit codes of `status --check`: those of monitoring plugins."""
 
     OK = 0
     WARNING = 1
     CRITICAL = 2
-    """The sidecar does not answer, or decides nothing."""
+    """The sidecar does not answer, or makes no decisions."""
     UNKNOWN = 3
-    """The question could not be asked."""
+    """The check could not be run."""
 
 
 CHECKING = ContextVar("CHECKING", default=False)
-"""Whether the command is a check of monitoring, which reads the first line of what is printed."""
+"""Whether the command is `status --check`: monitoring reads the first line of standard output."""
 
 JSON_WANTED = ContextVar("JSON_WANTED", default=False)
-"""Whether answers are wanted as JSON, and so errors."""
+"""Whether to print answers, and therefore errors, as JSON."""
 
 
 def fail(code: Exit, *lines: str) -> NoReturn:
-    """Print errors and end; as JSON where answers are, on the stream that errors go to."""
+    """Print errors to standard error, as JSON if answers are JSON, and exit with a code."""
     if CHECKING.get():
         found = Check.CRITICAL if code is Exit.UNREACHABLE else Check.UNKNOWN
         sys.stdout.write(f"{found.name}: {printable('; '.join(lines))}\n")
@@ -75,30 +75,30 @@ def fail(code: Exit, *lines: str) -> NoReturn:
     try:
         sys.stderr.write("".join(f"{line}\n" for line in lines))
         sys.stderr.flush()
-    except OSError:  # where nobody reads it, the code must do
+    except OSError:  # standard error is closed: the exit code has to suffice
         _drop(sys.stderr)
     sys.exit(code)
 
 
 def _drop(stream: TextIO) -> None:
-    """Let what is left go nowhere, or the interpreter would try, and complain, at its end."""
+    """Discard buffered output; otherwise the interpreter reports an error when it flushes it."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 SIMULATOR_ONLY = {"joblib", "matplotlib", "pyarrow", "scipy"}
-"""What the extra `sim` installs."""
+"""Modules that the extra `sim` installs."""
 
 PLAIN: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
-"""What makes the help of each group look the same."""
+"""Options of Typer that make the help of all groups look the same."""
 
 
 def choose(unknown: Sequence[str], known: Iterable[str]) -> str:
-    """Say what could be written instead of the first unknown word.
+    """List the valid words, and suggest one instead of the first unknown word.
 
     >>> choose(["ps_dsf"], ["drf", "ps-dsf"])
     "choose from drf, ps-dsf; did you mean 'ps-dsf'?"
@@ -108,27 +108,28 @@ def choose(unknown: Sequence[str], known: Iterable[str]) -> str:
 
 
 def expect(option: str, word: str, known: Iterable[str]) -> None:
-    """End where a word is none of those that an option may have."""
+    """End the command unless `word` is a valid value of the option."""
     if word not in known:
         fail(Exit.USAGE, f"{option}: {word!r}; {choose([word], known)}")
 
 
 def check_there(path: Path | None) -> None:
-    """End where a file to read is not there, with the same code in every command."""
+    """End the command, with the same code everywhere, if a file to read does not exist."""
     if path is None:
         return
     try:
         path.stat()
     except FileNotFoundError as error:
-        fail(Exit.USAGE, f"{path}: {error.strerror}; name a file that is there")
+        fail(Exit.USAGE, f"{path}: {error.strerror}; name an existing file")
     except OSError:
-        pass  # What is wrong with it is said where it is read.
+        pass  # Reported when the file is read.
 
 
 def directory(context: typer.Context, path: Path | None) -> Path | None:
-    """Refuse where nothing can be written, before anything is played for it.
+    """Reject a directory that cannot be written, before work is done whose result goes there.
 
-    A directory is made on trial and removed again: whatever else is wrong leaves none behind.
+    To test this, the directory is created and removed again, so that no later error leaves an
+    empty one behind.
     """
     if path is None or context.resilient_parsing:
         return None
@@ -137,7 +138,7 @@ def directory(context: typer.Context, path: Path | None) -> Path | None:
     except OSError as error:  # such as a name that is too long
         raise typer.BadParameter(f"{str(path)[:80]}: {error.strerror}") from None
     if not there.is_dir():
-        raise typer.BadParameter(f"{path}: {there} is no directory")
+        raise typer.BadParameter(f"{path}: {there} is not a directory")
     missing = list(takewhile(lambda each: each != there, (path, *path.absolute().parents)))
     try:
         for each in reversed(missing):
@@ -149,28 +150,28 @@ def directory(context: typer.Context, path: Path | None) -> Path | None:
         raise typer.BadParameter(f"{path}: {text}") from None
     finally:
         for each in missing:
-            with suppress(OSError):  # as where it could not be made
+            with suppress(OSError):  # for example if it could not be created
                 each.rmdir()
     return path
 
 
 def shown_example(words: str) -> str | None:
-    """Make what stands below the help of a command."""
+    """Format the example below the help of a command."""
     return f"Example: mesos-allocator {words}" if words else None
 
 
 _CANNOT_WRITE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 CLOSED_PIPE = 128 + 13
-"""What a shell says of a process that ended because nobody read on (SIGPIPE)."""
+"""The exit code that a shell reports for a process ended by SIGPIPE."""
 
 
 class _CannotWriteError(Exception):
-    """What was printed cannot be written."""
+    """Standard output cannot be written."""
 
 
 class Root(TyperGroup):
-    """All commands; ends the process with the code and the line that an error stands for."""
+    """The group of all commands; translates exceptions into error lines and exit codes."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         try:
@@ -181,7 +182,7 @@ class Root(TyperGroup):
             raise
 
     def main(self, args: Any = None, *_positional: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Run the command line and end, with all that was printed written."""
+        """Run the command line, flush its output and exit."""
         _stand_in_for_closed_streams()
         try:
             try:
@@ -196,8 +197,8 @@ class Root(TyperGroup):
         JSON_WANTED.set(_wants_json(words))
         CHECKING.set(words[:1] == ["status"] and "--check" in words)
         options["standalone_mode"] = False
-        # gRPC's library in C writes lines of a form of its own to standard error, such as of each
-        # handshake that fails; it looks at this when it is loaded. Whoever wants them sets it.
+        # gRPC's C core logs to standard error in its own format, for example each failed handshake.
+        # It reads this variable when it is loaded. An operator can set it to see these lines.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         try:
             code = super().main(words, **options)
@@ -209,13 +210,13 @@ class Root(TyperGroup):
             missing = (error.name or "").partition(".")[0]
             if missing not in SIMULATOR_ONLY:
                 raise
-            mend = "pip install 'mesos-allocator[sim]' brings it"
+            mend = "pip install 'mesos-allocator[sim]' installs it"
             fail(Exit.FAILURE, f"{missing} is not installed, which {words[0]} needs; {mend}")
         sys.exit(code if isinstance(code, int) else Exit.OK)
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Whether answers are wanted for programs, and so errors; JSON is YAML, too."""
+    """Whether errors must be JSON because answers are JSON or YAML; JSON is valid YAML."""
     forms = ("json", "yaml")
     wanted = {"--json", *(f"{option}{form}" for option in ("--output=", "-o") for form in forms)}
     return not wanted.isdisjoint(words) or any(
@@ -224,9 +225,10 @@ def _wants_json(words: Sequence[str]) -> bool:
 
 
 def _stand_in_for_closed_streams() -> None:
-    """Have standard output and error where we were started without them.
+    """Replace standard output and error if this process was started without them.
 
-    Else the first socket takes their place. What is printed there fails as for any closed file.
+    Otherwise the first socket would take their descriptors. The replacements are read-only, so that
+    printing fails as it does for any closed file.
     """
     if sys.stdout is not None and sys.stderr is not None:
         return
@@ -240,7 +242,7 @@ def _stand_in_for_closed_streams() -> None:
 
 
 def _unwritten(error: Exception) -> NoReturn:
-    """End where something cannot be written: in silence where nobody reads on."""
+    """Exit because output cannot be written; print no error if the reader closed the pipe."""
     cause = error.__cause__ if isinstance(error, _CannotWriteError) else error
     assert isinstance(cause, OSError)
     try:
@@ -255,7 +257,7 @@ def _unwritten(error: Exception) -> NoReturn:
 
 
 def _misused(error: TyperException) -> None:
-    """Say what is wrong with the command line; where no command is given, print the help."""
+    """Report a usage error and exit; without a command, print the help."""
     text, context = error.format_message(), getattr(error, "ctx", None)
     for theirs, ours in (("Input should be", "must be"), ("Value error, ", "")):
         text = text.replace(theirs, ours)
@@ -274,16 +276,16 @@ _MEANT = {
     **dict.fromkeys(("list", "ls", "show", "get"), ("show", "list")),
     **dict.fromkeys(("add", "create", "change", "replace"), ("set",)),
 }
-"""Words that people try for commands, and what these are called here."""
+"""Names of commands in other programs, and the names of ours that do the same."""
 
 
 def _meant(text: str, context: Any) -> str:  # noqa: ANN401 - Typer's
-    """Say what is meant by words that are common elsewhere."""
+    """Add the name of our command or option to an error about one common in other programs."""
     command = context.command
     if found := re.search(r"No such command '([\w-]+)'", text):
         word, known = found[1], getattr(command, "commands", {})
         if word == "help":
-            return f"{found[0]}; give --help behind a command"
+            return f"{found[0]}; append --help to a command"
         ours = next((each for each in _MEANT.get(word, ()) if each in known), None)
         return f"{found[0]}; did you mean {ours!r}?" if ours else text
     if found := re.search(r"unexpected extra argument(?:\(s\)|s)? \((\S+)\)", text):
@@ -294,12 +296,12 @@ def _meant(text: str, context: Any) -> str:  # noqa: ANN401 - Typer's
 
 
 class _Prepared:
-    """Says where the compiled loops are kept, before they are imported."""
+    """Sets the directory of the compiled loops before they are imported."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         if note := loop_cache.prepare():
             typer.echo(note, err=True)
-        return super().invoke(ctx)  # type: ignore[misc]  # Typer's, which stands behind
+        return super().invoke(ctx)  # type: ignore[misc]  # Typer's class is the other base
 
 
 class Playing(_Prepared, TyperCommand):

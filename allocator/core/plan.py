@@ -8,25 +8,22 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a policy that plans worked out, see `allocator.core.plans.problems`.
+    """The result of a policy that plans, see `allocator.core.plans.problems`.
 
-    `target` (C,): what each client is to have in all, in the policy's own unit; 0 for clients
+    `target` (C,): total that each client should have, in the policy's own unit; 0 for clients
         outside the plan.
-    `group` (A,): the group that each agent is of; -1 for one that is not in the plan. By handle; in
-        a snapshot by its rows.
-    `allowed` (G, W): bit ``c % 64`` of word ``c // 64``: client c is to have something of this
-        group.
-    `price` (G, R): what a thousandth of a resource costs on agents of this group; no rows without
-        prices.
-    `part` (P, C), P <= G: how much of its target each client is to have of each of the first
-        groups. Of the others it may have any part.
-    `leave` (P,): sorted keys ``agent * 2**32 + client``: which client is to leave which agent, by
-        its handle, since all of it is to go to others. In a snapshot none.
-    `seen_ms`: when the cluster stood as the plan has it, by the master's clock. A client that
+    `group` (A,): group of each agent; -1 outside the plan. By handle; in a snapshot by its rows.
+    `allowed` (G, W): bit ``c % 64`` of word ``c // 64``: client c should have part of this group.
+    `price` (G, R): price of a thousandth of a resource on agents of this group; no rows: no prices.
+    `part` (P, C), P <= G: fraction of its target that each client should have in each of the first
+        groups. In the others it may have any part.
+    `leave` (P,): sorted keys ``agent * 2**32 + client``, by handle: clients that should leave an
+        agent, because the plan gives all of it to others. Empty in a snapshot.
+    `seen_ms`: time of the cluster state that the plan is for, on the master's clock. A client that
         came to an agent later is not asked to leave it.
     `held` (P, C, R), in thousandths: in a snapshot: what each client holds on all agents of each
-        group with parts that the cycle's agents are of.
-    `agents_held` (P, C): the same of agents: on how many.
+        group that has parts and agents in the cycle.
+    `agents_held` (P, C): on how many agents it holds that.
     """
 
     target: NDArray[np.float64]

@@ -47,15 +47,15 @@ FORMS = ("", "path", "mount", "block", "raw", "volume")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What decisions need to know of a resource; amounts that are alike in it add up.
+    """The properties of a resource that decisions depend on; amounts of one kind add up.
 
     `scalar`: False: ranges and sets, kept as counts.
-    `reserved_role`: role of the effective reservation; empty where unreserved.
-    `depth`: how many reservations are stacked; 0 where unreserved.
+    `reserved_role`: role of the effective reservation; empty: unreserved.
+    `depth`: number of stacked reservations; 0: unreserved.
     `form`: one of `FORMS`.
-    `indivisible`: offered whole or not at all: all that is free of the kind on an agent.
-    `rest`: resources of the name whose kinds are too many to be kept apart. Nobody knows who may
-        have which part of it, so it is offered whole, and what was given is seen afterwards.
+    `indivisible`: all that is free of the kind on an agent is offered, or none of it.
+    `rest`: resources of the name with too many kinds to distinguish. It is unknown which client may
+        have which part, so all of it is offered, and the outcome says what was given.
     """
 
     name: str

@@ -100,7 +100,7 @@ class SetWeight(_Change):
 
 @dataclass(frozen=True, slots=True)
 class SetShadow(_Change):
-    """Have a policy look on: it decides the same cycles, and nothing comes of it. None: none."""
+    """Set the shadow policy, which decides the same cycles without effect. None: stop it."""
 
     kind = settable.SHADOW
     spec: PolicySpec | None
@@ -168,7 +168,7 @@ class Settings:
     drains: frozenset[str] = frozenset()
     """Ids or host names of agents that are not offered."""
     shadow: PolicySpec | None = None
-    """The policy that looks on, see `allocator.core.hindsight.shadow_comparison`."""
+    """The shadow policy, see `allocator.core.hindsight.shadow_comparison`."""
 
     def copied(self) -> "Settings":
         """Copy them, so that the copy stays when these change."""

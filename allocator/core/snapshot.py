@@ -214,7 +214,7 @@ class Snapshot:
     - `counted` (R,): which resources count towards shares (scalars that the operator did not
       exclude).
     - `capacity` (A, R), in thousandths.
-    - `free` (A, R), in thousandths: what anybody may be granted now, in any part; from 0 to the
+    - `free` (A, R), in thousandths: what any client may be granted now, in any part; from 0 to the
       capacity.
     - `specials`: what else is free.
     - `total` (R,), in thousandths: capacity of the whole cluster.

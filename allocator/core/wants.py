@@ -20,10 +20,11 @@ _STEP_WORDS_MAX = 2**22
 _looking = part(_nrt=False)
 """Compile a part that makes no arrays, and so counts no references to those that it is given."""
 TASKS, ALL = 0, 1
-"""What can be had, as two rows: what one task could be made of, and everything."""
+"""Rows of available amounts: those usable for tasks, and all."""
 OPEN, REVOCABLE, SHARED, RESERVED, BESIDE = 2, 3, 4, 5, 6
-"""More rows, for those whose offers begin with several tasks: what is not revocable, and what is;
-shared volumes, which no task uses up; what is reserved; what goes with an offer in any case."""
+"""Further rows, for clients whose offers begin with several tasks: non-revocable and revocable
+amounts, shared volumes (which tasks do not use up), reserved amounts, and those that are part of an
+offer in any case."""
 ROWS = 7
 
 
@@ -47,10 +48,10 @@ class Wants(NamedTuple):
 
 
 class Ladders(NamedTuple):
-    """Some clients by how much they want: one lookup finds those that an amount could serve.
+    """Clients ordered by their wants, so that one lookup finds those that an amount could serve.
 
     The clients' first rows are a layer, their second rows the next one, and so on. A layer has a
-    ladder for each column that some client wants. Clients that want less stand on a lower step.
+    ladder for each column that some client wants. Clients that want less are on a lower step.
 
     `ladder_of_layer` (L + 1,): the first ladder of each layer, and the end.
     `column` (D,): of each ladder.
@@ -58,7 +59,7 @@ class Ladders(NamedTuple):
     `least` (S,), in thousandths: the smallest amount that a client on the step wants; ascending.
     `upto` (S, W): bits of the clients on this step of the ladder, or below it.
     `members` (L, W): bits of the clients with a row in the layer.
-    `known` (W,): bits of those who want a task.
+    `known` (W,): bits of the clients that want a task.
     """
 
     ladder_of_layer: Ints
@@ -241,7 +242,7 @@ def _highest_step(ladders: Ladders, ladder: int, have: int) -> int:
 def climb(ladders: Ladders, amount: Ints, at: Ints) -> bool:
     """Find how high amounts (2, R) reach on each ladder, into (2, D); -1 where not on the first.
 
-    Returns whether they could do for anybody at all.
+    Returns whether they could suffice for any client.
     """
     some = False
     for each in range(2):
@@ -256,9 +257,9 @@ def climb(ladders: Ladders, amount: Ints, at: Ints) -> bool:
 
 @_looking
 def could_do(ladders: Ladders, at: Ints, word: int, bits: np.uint64) -> np.uint64:
-    """Which of some clients (bits of a word) could do with what reaches so high, or almost.
+    """Which clients (bits of a word) amounts that reach these steps may suffice for.
 
-    On the highest step that is reached some may want a little more.
+    An upper bound: on the highest step reached, a client may want slightly more.
     """
     found = np.uint64(0)
     for each in range(2):

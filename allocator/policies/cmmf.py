@@ -73,10 +73,10 @@ def as_it_stands(before: Problem, now: Problem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rooms:
-    """What is to be divided, in units: tasks, agents, or small parts of agents.
+    """The capacity to divide, in units: tasks, agents, or small parts of agents.
 
     `groups`: agents by which clients may use them, regardless of capacity.
-    `room` (G,): units of each group, less what clients that do not take part hold there.
+    `room` (G,): units of each group, minus holdings of clients that do not take part.
     `held` (n, G): units that each client holds.
     `size` (n,): units per grant to a client: its task, or 1.
     `worth` (n,): a unit in agents, as `machines` measures.
@@ -152,7 +152,7 @@ class _Held:
 
 
 def _rooms(problem: Problem) -> _Rooms:
-    """Choose the unit, and count what is to be divided."""
+    """Choose the unit, and count the capacity to divide."""
     groups = _by_clients(problem)
     held, clients = _held(problem, groups), problem.client
     known = problem.characterised[clients] & (problem.demand[clients] > 0).any(axis=1)
@@ -358,7 +358,7 @@ def _owners(problem: Problem, groups: Groups, given: Ints) -> Ints:
 
     Agents on which a client already runs are assigned to it first, so that few change hands.
 
-    `given` (n, G): agents of each group that each client is to have.
+    `given` (n, G): number of agents of each group for each client.
     """
     owner, left = np.full(len(groups.group), -1), given.copy()
     row_of = np.full(len(problem.demand), -1)

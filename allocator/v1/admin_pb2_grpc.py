@@ -194,7 +194,8 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """Why a framework, the frameworks of a role, or those that want an agent get nothing.
+        """Explains why a framework, the frameworks of a role, or the frameworks that want an agent get
+        nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -207,7 +208,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetPolicy(self, request, context):
-        """The next cycle uses the new policy; no outstanding offer is touched.
+        """Sets the policy from the next cycle on; outstanding offers stay.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -274,7 +275,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetShadow(self, request, context):
-        """What a policy would decide that only looks on, beside what was decided.
+        """Compares the decisions of the shadow policy with the actual ones.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -287,15 +288,15 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListNames(self, request, context):
-        """Names that begin in a way: for completion in a shell.
+        """Lists names with a prefix, for shell completion.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListAgents(self, request, context):
-        """Agents, frameworks and roles as the books have them: those named, or all that the filters let
-        through; a bounded number, in order of their names.
+        """List agents, frameworks and roles in the books: the named ones, or those that match the
+        filters, up to a limit and ordered by name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -314,50 +315,50 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListSettings(self, request, context):
-        """Every setting, and where it comes from.
+        """Lists every setting and where it comes from.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResetSettings(self, request, context):
-        """Take back what operators set: the configuration counts again.
+        """Removes what operators set, so that the configuration applies again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ApplySettings(self, request, context):
-        """Set several things at once: all of them, or nothing.
+        """Makes several changes atomically.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListHistory(self, request, context):
-        """What was changed lately, the latest change first: by operators, or by reading another
-        configuration. It outlives the process where what operators set does.
+        """Lists recent changes, the latest first, made by operators or by reloading the configuration.
+        The history survives a restart if operators' settings do.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RevertSettings(self, request, context):
-        """Set what a change replaced: all of it, or nothing.
+        """Restores atomically what a change replaced.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Dump(self, request, context):
-        """The whole state as JSON, in pieces.
+        """Returns the whole state as JSON, in pieces.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Snapshot(self, request, context):
-        """The whole state as a journal of one moment, in pieces: `mesos-allocator replay` reads it.
+        """Returns the whole state as a journal that `mesos-allocator replay` reads, in pieces.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

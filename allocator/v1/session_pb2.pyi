@@ -7,8 +7,8 @@ The session between the allocator module in a Mesos master and the sidecar.
   sidecar -> module    Welcome, DecisionBatch for every EventBatch, or Error and the end
 
 The module owns the facts, the sidecar owns the decisions. Time is the module's: each EventBatch
-carries its clock and says whether to run an allocation cycle after it. Resynchronising always
-means: a new stream and a new snapshot.
+carries its clock and says whether to run an allocation cycle after it. To resynchronise, the
+module opens a new stream and sends a new snapshot.
 """
 
 from allocator.v1 import types_pb2 as _types_pb2
@@ -36,7 +36,7 @@ class _SessionEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SessionEnd
     DESCRIPTOR: _descriptor.EnumDescriptor
     SESSION_END_UNSPECIFIED: _SessionEnd.ValueType  # 0
     SESSION_END_UNREACHABLE: _SessionEnd.ValueType  # 1
-    """Nobody answered."""
+    """There was no answer."""
     SESSION_END_LOST: _SessionEnd.ValueType  # 2
     """The stream broke, or the sidecar shut down."""
     SESSION_END_SILENT: _SessionEnd.ValueType  # 3
@@ -51,11 +51,11 @@ class _SessionEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SessionEnd
     """The module's own snapshot was not well formed."""
 
 class SessionEnd(_SessionEnd, metaclass=_SessionEndEnumTypeWrapper):
-    """How a session, or an attempt to have one, ended, as the module saw it."""
+    """Why a session, or an attempt to open one, ended, as seen by the module."""
 
 SESSION_END_UNSPECIFIED: SessionEnd.ValueType  # 0
 SESSION_END_UNREACHABLE: SessionEnd.ValueType  # 1
-"""Nobody answered."""
+"""There was no answer."""
 SESSION_END_LOST: SessionEnd.ValueType  # 2
 """The stream broke, or the sidecar shut down."""
 SESSION_END_SILENT: SessionEnd.ValueType  # 3
@@ -79,7 +79,7 @@ class _OutcomeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     OUTCOME_REASON_UNSPECIFIED: _OutcomeReason.ValueType  # 0
     OUTCOME_REASON_OFFERED: _OutcomeReason.ValueType  # 1
     OUTCOME_REASON_PARTIAL: _OutcomeReason.ValueType  # 2
-    """Offered, but not exactly what was decided; the outcome carries what was."""
+    """Offered with other amounts than decided, which the outcome carries."""
     OUTCOME_REASON_PAUSED: _OutcomeReason.ValueType  # 3
     OUTCOME_REASON_UNKNOWN_FRAMEWORK: _OutcomeReason.ValueType  # 4
     OUTCOME_REASON_INACTIVE_FRAMEWORK: _OutcomeReason.ValueType  # 5
@@ -96,17 +96,17 @@ class _OutcomeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     OUTCOME_REASON_HEADROOM: _OutcomeReason.ValueType  # 16
     OUTCOME_REASON_MALFORMED: _OutcomeReason.ValueType  # 17
     OUTCOME_REASON_STALE: _OutcomeReason.ValueType  # 18
-    """Made for what the handle was bound to before, or after a newer session began."""
+    """The decision used a handle's previous binding, or came after a newer session began."""
     OUTCOME_REASON_SHADOW: _OutcomeReason.ValueType  # 19
-    """It would have been offered, but Mesos's own allocator decides: the module is in its shadow."""
+    """Shadow mode: it would have been offered, but Mesos's own allocator decides."""
 
 class OutcomeReason(_OutcomeReason, metaclass=_OutcomeReasonEnumTypeWrapper):
-    """What became of a decision."""
+    """The outcome of a decision."""
 
 OUTCOME_REASON_UNSPECIFIED: OutcomeReason.ValueType  # 0
 OUTCOME_REASON_OFFERED: OutcomeReason.ValueType  # 1
 OUTCOME_REASON_PARTIAL: OutcomeReason.ValueType  # 2
-"""Offered, but not exactly what was decided; the outcome carries what was."""
+"""Offered with other amounts than decided, which the outcome carries."""
 OUTCOME_REASON_PAUSED: OutcomeReason.ValueType  # 3
 OUTCOME_REASON_UNKNOWN_FRAMEWORK: OutcomeReason.ValueType  # 4
 OUTCOME_REASON_INACTIVE_FRAMEWORK: OutcomeReason.ValueType  # 5
@@ -123,9 +123,9 @@ OUTCOME_REASON_LIMIT: OutcomeReason.ValueType  # 15
 OUTCOME_REASON_HEADROOM: OutcomeReason.ValueType  # 16
 OUTCOME_REASON_MALFORMED: OutcomeReason.ValueType  # 17
 OUTCOME_REASON_STALE: OutcomeReason.ValueType  # 18
-"""Made for what the handle was bound to before, or after a newer session began."""
+"""The decision used a handle's previous binding, or came after a newer session began."""
 OUTCOME_REASON_SHADOW: OutcomeReason.ValueType  # 19
-"""It would have been offered, but Mesos's own allocator decides: the module is in its shadow."""
+"""Shadow mode: it would have been offered, but Mesos's own allocator decides."""
 Global___OutcomeReason: _TypeAlias = OutcomeReason  # noqa: Y015
 
 class _ErrorCode:
@@ -139,18 +139,18 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     """The message does not parse, or is not allowed at this point."""
     ERROR_CODE_VERSION: _ErrorCode.ValueType  # 2
     ERROR_CODE_SUPERSEDED: _ErrorCode.ValueType  # 3
-    """A newer instance has the sidecar, or took it over."""
+    """A newer instance uses the sidecar."""
     ERROR_CODE_SEQUENCE: _ErrorCode.ValueType  # 4
     """A sequence number is missing or repeated."""
     ERROR_CODE_HANDLE: _ErrorCode.ValueType  # 5
-    """A handle that is not bound, or is bound already."""
+    """A handle is not bound, or is already bound."""
     ERROR_CODE_VALUE: _ErrorCode.ValueType  # 6
-    """A value out of range: negative, not a number, too large, columns of unequal length."""
+    """A value is out of range (negative, NaN, too large), or columns differ in length."""
     ERROR_CODE_BOOKS: _ErrorCode.ValueType  # 7
-    """The books would not add up: more released than held, or more held than an agent has."""
+    """The books would become inconsistent: more released than held, or more held than an agent has."""
     ERROR_CODE_LIMIT: _ErrorCode.ValueType  # 8
     ERROR_CODE_SLOW_PEER: _ErrorCode.ValueType  # 9
-    """The peer does not read what is sent to it."""
+    """The peer does not read its messages fast enough."""
     ERROR_CODE_SHUTDOWN: _ErrorCode.ValueType  # 10
     ERROR_CODE_INTERNAL: _ErrorCode.ValueType  # 11
 
@@ -161,18 +161,18 @@ ERROR_CODE_PROTOCOL: ErrorCode.ValueType  # 1
 """The message does not parse, or is not allowed at this point."""
 ERROR_CODE_VERSION: ErrorCode.ValueType  # 2
 ERROR_CODE_SUPERSEDED: ErrorCode.ValueType  # 3
-"""A newer instance has the sidecar, or took it over."""
+"""A newer instance uses the sidecar."""
 ERROR_CODE_SEQUENCE: ErrorCode.ValueType  # 4
 """A sequence number is missing or repeated."""
 ERROR_CODE_HANDLE: ErrorCode.ValueType  # 5
-"""A handle that is not bound, or is bound already."""
+"""A handle is not bound, or is already bound."""
 ERROR_CODE_VALUE: ErrorCode.ValueType  # 6
-"""A value out of range: negative, not a number, too large, columns of unequal length."""
+"""A value is out of range (negative, NaN, too large), or columns differ in length."""
 ERROR_CODE_BOOKS: ErrorCode.ValueType  # 7
-"""The books would not add up: more released than held, or more held than an agent has."""
+"""The books would become inconsistent: more released than held, or more held than an agent has."""
 ERROR_CODE_LIMIT: ErrorCode.ValueType  # 8
 ERROR_CODE_SLOW_PEER: ErrorCode.ValueType  # 9
-"""The peer does not read what is sent to it."""
+"""The peer does not read its messages fast enough."""
 ERROR_CODE_SHUTDOWN: ErrorCode.ValueType  # 10
 ERROR_CODE_INTERNAL: ErrorCode.ValueType  # 11
 Global___ErrorCode: _TypeAlias = ErrorCode  # noqa: Y015
@@ -293,13 +293,13 @@ class Hello(_message.Message):
     instance_id: _builtins.str
     """Random, one per module instance."""
     instance_started_us: _builtins.int
-    """When the instance began to lead (its master was elected, or was initialised where there is no
-    election), in microseconds since the epoch. Of two instances the one that began later is the
-    newer; it supersedes the other. A standby master must not open a session.
+    """When the instance began to lead (its master was elected, or was initialised if there is no
+    election), in microseconds since the epoch. An instance supersedes one that began earlier. A
+    standby master must not open a session.
     """
     module_version: _builtins.str
     message_bytes_max: _builtins.int
-    """The largest message the module reads; 0: 4 MiB. An answer that is larger comes in parts."""
+    """The largest message the module reads; 0: 4 MiB. A larger answer is split into parts."""
     @_builtins.property
     def options(self) -> Global___AllocatorOptions: ...
     def __init__(
@@ -338,8 +338,8 @@ class Welcome(_message.Message):
     message_bytes_max: _builtins.int
     """The largest message the sidecar reads."""
     kinds_max: _builtins.int
-    """How many kinds the sidecar keeps apart. What the module meets beyond them it tells as rest
-    kinds (see Kind), so that no cluster is too odd for a session.
+    """The number of kinds that the sidecar distinguishes. The module reports further ones as rest
+    kinds (see Kind), so that a session is possible with any cluster.
     """
     def __init__(
         self,
@@ -433,7 +433,7 @@ Global___SnapshotChunk: _TypeAlias = SnapshotChunk  # noqa: Y015
 
 @_typing.final
 class OfferFilters(_message.Message):
-    """A refusal that is still in force: nothing that `amount` covers is offered before it expires."""
+    """Refusals in force: what `amount` covers is not offered before the refusal expires."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -443,7 +443,7 @@ class OfferFilters(_message.Message):
     def refused(self) -> _types_pb2.Holdings: ...
     @_builtins.property
     def expires_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """On the module's clock, one a row."""
+        """On the module's clock, one per row."""
 
     def __init__(
         self,
@@ -462,8 +462,8 @@ Global___OfferFilters: _TypeAlias = OfferFilters  # noqa: Y015
 @_typing.final
 class Exclusions(_message.Message):
     """Agents that may not be offered to a framework in a role (offer constraints, as the module
-    evaluated them). Row i holds until it is taken back, the framework leaves the role, or the agent is
-    removed.
+    evaluated them). Row i applies until it is revoked, the framework leaves the role, or the agent
+    is removed.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -480,7 +480,7 @@ class Exclusions(_message.Message):
     def agent(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def excluded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
-        """True where the exclusion begins, false where it ends."""
+        """True: the exclusion begins; false: it ends."""
 
     def __init__(
         self,
@@ -533,7 +533,7 @@ class EventBatch(_message.Message):
     AGENTS_FIELD_NUMBER: _builtins.int
     FIGURES_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """One more than the batch before; the snapshot's sequence counts as the batch before the first."""
+    """One more than that of the previous batch; the first batch continues the snapshot's sequence."""
     clock_ms: _builtins.int
     cycle: _builtins.bool
     """Run a cycle after the events. An empty `agents` means every agent."""
@@ -545,7 +545,7 @@ class EventBatch(_message.Message):
     def agents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def figures(self) -> Global___ModuleFigures:
-        """How the module stands, now and then; no decision depends on it."""
+        """Sent occasionally, for metrics; no decision depends on it."""
 
     def __init__(
         self,
@@ -567,7 +567,7 @@ Global___EventBatch: _TypeAlias = EventBatch  # noqa: Y015
 
 @_typing.final
 class ModuleFigures(_message.Message):
-    """What the module counts, for the sidecar's metrics. Totals are since the master began to lead."""
+    """The module's counters, for the sidecar's metrics. Totals are since the master began to lead."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -599,54 +599,59 @@ class ModuleFigures(_message.Message):
     BARREN_INTERVALS_FIELD_NUMBER: _builtins.int
     BARREN_TURNS_FIELD_NUMBER: _builtins.int
     cycles: _builtins.int
-    """Cycles that were begun, and those of them that the module decided by itself."""
+    """Cycles begun."""
     fallback_cycles: _builtins.int
+    """Cycles that the module decided itself, in fallback."""
     fallback_offers: _builtins.int
-    """Offers that it made by itself."""
+    """Offers made in fallback."""
     fallback_since_ms: _builtins.int
-    """When it began to decide by itself the last time, and when a sidecar did again, on the module's
-    clock; 0: it never did, it still does.
-    """
+    """Beginning of the latest fallback on the module's clock; 0: there was none."""
     fallback_until_ms: _builtins.int
+    """Its end; 0: it still lasts."""
     breaker_open: _builtins.bool
-    """Decisions that no sound sidecar makes end the session for a while."""
+    """The circuit breaker: sessions are suspended after decisions that no correct sidecar makes."""
     breaker_trips: _builtins.int
     misfits: _builtins.int
-    """Facts of the master that did not fit the books."""
+    """Facts from the master that contradicted the books."""
     attempts: _builtins.int
     sessions: _builtins.int
     resyncs: _builtins.int
-    """Snapshots that were sent after the first one."""
+    """Snapshots sent after the first one."""
     queue_messages: _builtins.int
-    """What waits to be sent, and batches that wait for their answer."""
+    """Messages and bytes that wait to be sent."""
     queue_bytes: _builtins.int
     unanswered: _builtins.int
+    """Batches without an answer so far."""
     round_trip_p50_us: _builtins.int
-    """From handing a batch over to its answer, of the latest ones."""
+    """Time from queueing a batch to its answer, over recent batches."""
     round_trip_p99_us: _builtins.int
     round_trip_max_us: _builtins.int
     shadow: _builtins.bool
-    """In shadow Mesos's own allocator decides, and the module compares: offers that it made, to a
-    framework of an agent each, while there was a session; decisions of sidecars that it made as
-    well within the interval, or gave to others only, or did not make at all.
-    """
+    """Shadow mode: Mesos's own allocator decides, and the module compares the sidecar's decisions."""
     shadow_offers: _builtins.int
+    """Offers by Mesos's allocator, counted per framework and agent, while there was a session."""
     shadow_same: _builtins.int
+    """Decisions of sidecars that Mesos's allocator also made within the interval."""
     shadow_other: _builtins.int
+    """Decisions whose resources it offered only to other frameworks."""
     shadow_none: _builtins.int
+    """Decisions whose resources it did not offer."""
     set_aside: _builtins.int
-    """Words of frameworks and agents that the module set aside, ever."""
+    """Total of the inputs from frameworks and agents that the module ignored."""
     barren_intervals: _builtins.int
-    """For how many intervals in a row a sidecar that answers has offered nothing, and did not say that
-    it holds back, although something is free that somebody would take; and how often the module took the turn for that reason.
+    """Consecutive intervals in which a sidecar that answers offered nothing and did not report that
+    it holds back, although a framework could have used free resources.
     """
     barren_turns: _builtins.int
+    """Number of cycles that the module decided itself for this reason."""
     @_builtins.property
     def ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """By the number of SessionEnd, and of OutcomeReason."""
+        """Counts indexed by the number of SessionEnd."""
 
     @_builtins.property
-    def outcomes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def outcomes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Counts indexed by the number of OutcomeReason."""
+
     def __init__(
         self,
         *,
@@ -688,9 +693,9 @@ Global___ModuleFigures: _TypeAlias = ModuleFigures  # noqa: Y015
 
 @_typing.final
 class Event(_message.Message):
-    """One fact. Each of the allocator methods of Mesos 1.11 has its place; methods that the module
-    answers alone (updateAvailable, getInverseOfferStatuses) appear as what they changed; recovery after
-    a failover is the module's, and appears as quotas and a pause.
+    """One fact. Every allocator method of Mesos 1.11 is represented. Methods that the module answers
+    alone (updateAvailable, getInverseOfferStatuses) appear as the changes they made. Recovery after
+    a failover is the module's task and appears as quotas and a pause.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -740,8 +745,7 @@ class Event(_message.Message):
     @_builtins.property
     def hold(self) -> _types_pb2.Holdings:
         """Resources in use that the allocator learns of: `used` of an added agent, framework or
-        resource provider; and what others than the sidecar offered, the module without it or Mesos's
-        own allocator.
+        resource provider, and offers that the sidecar did not decide (fallback, shadow mode).
         """
 
     @_builtins.property
@@ -812,7 +816,7 @@ Global___Event: _TypeAlias = Event  # noqa: Y015
 
 @_typing.final
 class DefineHandles(_message.Message):
-    """Binds handles before their first use. What nobody names any more is left out of the next snapshot."""
+    """Binds handles before their first use. The next snapshot omits handles that are no longer used."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -838,7 +842,7 @@ Global___DefineHandles: _TypeAlias = DefineHandles  # noqa: Y015
 
 @_typing.final
 class UpdateAgent(_message.Message):
-    """Each part that is present replaces the agent's."""
+    """Each field that is present replaces the agent's."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -972,8 +976,8 @@ Global___ActivateFramework: _TypeAlias = ActivateFramework  # noqa: Y015
 
 @_typing.final
 class Release(_message.Message):
-    """Resources that come back: declined or rescinded offers, ended tasks and executors. What was on an
-    agent that is removed goes with it, without a release.
+    """Released resources: declined or rescinded offers, ended tasks and executors. Removing an agent
+    removes its holdings without a release.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -985,11 +989,11 @@ class Release(_message.Message):
     def released(self) -> _types_pb2.Holdings: ...
     @_builtins.property
     def refuse_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """How long the same must not be offered again, one a row; -1 for no filter."""
+        """How long the same must not be offered again, one per row; -1: no filter."""
 
     @_builtins.property
     def allocated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
-        """True where a task or an executor ended, one a row."""
+        """True if a task or an executor ended, one per row."""
 
     def __init__(
         self,
@@ -1008,7 +1012,7 @@ Global___Release: _TypeAlias = Release  # noqa: Y015
 
 @_typing.final
 class UpdateAllocation(_message.Message):
-    """Operations on resources: what was consumed and what it became, on one agent. A framework of 0
+    """An operation on resources of one agent, which converts `consumed` to `converted`. Framework 0
     means free resources (an operator's operation).
     """
 
@@ -1090,7 +1094,7 @@ Global___WeightsUpdate: _TypeAlias = WeightsUpdate  # noqa: Y015
 
 @_typing.final
 class ResourceRequest(_message.Message):
-    """Mesos's REQUEST call: the framework says what it needs."""
+    """Mesos's REQUEST call, by which a framework states its needs."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1191,7 +1195,7 @@ Global___InverseOfferUpdate: _TypeAlias = InverseOfferUpdate  # noqa: Y015
 
 @_typing.final
 class PauseUpdate(_message.Message):
-    """Nothing is offered while the master recovers. The brackets that a master's calls stand in last for
+    """Nothing is offered while the master recovers. Pauses around single calls of the master last
     microseconds, without a cycle, and are not sent.
     """
 
@@ -1227,8 +1231,8 @@ class Outcomes(_message.Message):
     def reason(self) -> _containers.RepeatedScalarFieldContainer[Global___OutcomeReason.ValueType]: ...
     @_builtins.property
     def kind(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The amounts really offered where the reason is PARTIAL, one row for each such decision, in
-        order: amount[row * len(kind) + k] of kind[k].
+        """The amounts offered, with one row for each decision whose reason is PARTIAL, in order:
+        amount[row * len(kind) + k] of kind[k].
         """
 
     @_builtins.property
@@ -1251,8 +1255,9 @@ Global___Outcomes: _TypeAlias = Outcomes  # noqa: Y015
 
 @_typing.final
 class DecisionBatch(_message.Message):
-    """The answer to an EventBatch, also when there is nothing to decide. A large one comes in parts,
-    one message each, with the same sequence and cycle; the module applies each part as it comes.
+    """The answer to an EventBatch, even if there is nothing to decide. A large answer is split into
+    parts, one message each, with the same sequence and cycle; the module applies each part when it
+    arrives.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1267,22 +1272,22 @@ class DecisionBatch(_message.Message):
     sequence: _builtins.int
     """The EventBatch this answers: every event up to it is applied."""
     cycle: _builtins.int
-    """The number of cycles run so far in this session; 0 where no cycle was asked for."""
+    """The number of cycles run so far in this session; 0: no cycle was requested."""
     first_decision: _builtins.int
-    """Decisions are numbered consecutively within a session, from 1. Where the batch holds none, the
-    number that the next one will have.
+    """Number of the first decision, or of the next one if there is none here. Decisions are numbered
+    consecutively within a session, from 1.
     """
     more: _builtins.bool
     """Another part of this answer follows."""
     holds_back: _builtins.bool
-    """In the last part, too: by all that the sidecar knows it means to give no more than this. An
-    operator's rule, a plan, or demands that fit nowhere say so, of which the module may not know.
+    """Also in the last part: the sidecar holds resources back on purpose, for example because of an
+    operator's rule, a plan, or demands that fit nowhere, which the module may not know.
     """
     @_builtins.property
     def grants(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Holdings]:
-        """Offers to make. Decisions that name the same kinds stand in one group; row i of a group that
-        `n` rows of this part stand before is decision first_decision + n + i. A group has at least one
-        row. A row of a group without kinds is a decision like any other: it is answered as malformed.
+        """Offers to make, grouped by their kinds. Row i of a group is decision first_decision + n + i,
+        where n is the number of rows in preceding groups of this part. A group has at least one row.
+        Rows of a group without kinds also count as decisions, with the outcome MALFORMED.
         """
 
     @_builtins.property
@@ -1310,9 +1315,9 @@ Global___DecisionBatch: _TypeAlias = DecisionBatch  # noqa: Y015
 
 @_typing.final
 class Reclaims(_message.Message):
-    """Asks frameworks to leave agents, one a row, for a plan wants their places for others. The module
-    makes an inverse offer of each, by the rules of maintenance; of a row that they forbid, or that
-    names nobody, nothing becomes. No framework has to leave.
+    """Asks frameworks to leave agents, one per row, because a plan intends them for others. The module
+    makes an inverse offer for each, under the rules of maintenance; it ignores rows that these rules
+    forbid or that name unknown frameworks or agents. A framework need not comply.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1339,7 +1344,7 @@ Global___Reclaims: _TypeAlias = Reclaims  # noqa: Y015
 
 @_typing.final
 class Error(_message.Message):
-    """The last message of a session that ends badly."""
+    """The last message of a session that ends with an error."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1351,7 +1356,7 @@ class Error(_message.Message):
     field: _builtins.str
     """Path of the field, such as "events[3].release.released.agent[17]"."""
     message: _builtins.str
-    """What was wrong, with the value, and what would be right."""
+    """The problem, the value, and what is expected."""
     sequence: _builtins.int
     def __init__(
         self,

@@ -7,8 +7,8 @@ The session between the allocator module in a Mesos master and the sidecar.
   sidecar -> module    Welcome, DecisionBatch for every EventBatch, or Error and the end
 
 The module owns the facts, the sidecar owns the decisions. Time is the module's: each EventBatch
-carries its clock and says whether to run an allocation cycle after it. Resynchronising always
-means: a new stream and a new snapshot.
+carries its clock and says whether to run an allocation cycle after it. To resynchronise, the
+module opens a new stream and sends a new snapshot.
 """
 
 from allocator.v1 import session_pb2 as _session_pb2

@@ -9,9 +9,9 @@ Conventions, for every message of this package:
     not scalars (ports, sets) travel as a count, in thousandths of one element.
   * A handle is a small integer that the module binds to an id (agent, framework, role, kind) and
     that is valid within one session. Handles start at 1, so 0 says "none"; role 0 is the root of
-    the role tree. Kinds start at 0. The module hands out the lowest free handle, and may bind it
-    again once what it named was removed.
-  * Bulk data is columnar: equally long packed columns, one entry a row.
+    the role tree. Kinds start at 0. The module assigns the lowest free handle, and may reuse it
+    after the object it named was removed.
+  * Bulk data is columnar: packed columns of equal length, one entry per row.
 
 The files compile under protoc 3.5 (no explicit presence, no editions).
 """
@@ -46,7 +46,7 @@ class _ValueTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ValueType.V
     """Attributes only."""
 
 class ValueType(_ValueType, metaclass=_ValueTypeEnumTypeWrapper):
-    """How a resource is counted, or what form an attribute has."""
+    """The type of a resource or an attribute."""
 
 VALUE_TYPE_UNSPECIFIED: ValueType.ValueType  # 0
 VALUE_TYPE_SCALAR: ValueType.ValueType  # 1
@@ -68,10 +68,10 @@ class _DiskFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DiskForm.Val
     DISK_FORM_BLOCK: _DiskForm.ValueType  # 3
     DISK_FORM_RAW: _DiskForm.ValueType  # 4
     DISK_FORM_VOLUME: _DiskForm.ValueType  # 5
-    """Persistent, whatever it lies on."""
+    """A persistent volume on any type of disk."""
 
 class DiskForm(_DiskForm, metaclass=_DiskFormEnumTypeWrapper):
-    """What form of disk a resource is, beside an amount of space."""
+    """The type of a disk resource."""
 
 DISK_FORM_UNSPECIFIED: DiskForm.ValueType  # 0
 DISK_FORM_PATH: DiskForm.ValueType  # 1
@@ -79,7 +79,7 @@ DISK_FORM_MOUNT: DiskForm.ValueType  # 2
 DISK_FORM_BLOCK: DiskForm.ValueType  # 3
 DISK_FORM_RAW: DiskForm.ValueType  # 4
 DISK_FORM_VOLUME: DiskForm.ValueType  # 5
-"""Persistent, whatever it lies on."""
+"""A persistent volume on any type of disk."""
 Global___DiskForm: _TypeAlias = DiskForm  # noqa: Y015
 
 class _AgentCapability:
@@ -136,34 +136,34 @@ class _SetAsideReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SetAsi
     DESCRIPTOR: _descriptor.EnumDescriptor
     SET_ASIDE_REASON_UNSPECIFIED: _SetAsideReason.ValueType  # 0
     SET_ASIDE_REASON_UNREADABLE: _SetAsideReason.ValueType  # 1
-    """They cannot be read."""
+    """It does not parse."""
     SET_ASIDE_REASON_TOO_LONG: _SetAsideReason.ValueType  # 2
     SET_ASIDE_REASON_TOO_MANY: _SetAsideReason.ValueType  # 3
     SET_ASIDE_REASON_TOO_DEEP: _SetAsideReason.ValueType  # 4
     SET_ASIDE_REASON_UNKNOWN: _SetAsideReason.ValueType  # 5
-    """They name what is not there."""
+    """It names something that does not exist."""
     SET_ASIDE_REASON_FAILED: _SetAsideReason.ValueType  # 6
-    """To take them failed: a defect of the module or the sidecar."""
+    """Processing it failed: a defect of the module or the sidecar."""
 
 class SetAsideReason(_SetAsideReason, metaclass=_SetAsideReasonEnumTypeWrapper):
-    """Why somebody's words are not taken."""
+    """Why input from a framework or an agent is ignored."""
 
 SET_ASIDE_REASON_UNSPECIFIED: SetAsideReason.ValueType  # 0
 SET_ASIDE_REASON_UNREADABLE: SetAsideReason.ValueType  # 1
-"""They cannot be read."""
+"""It does not parse."""
 SET_ASIDE_REASON_TOO_LONG: SetAsideReason.ValueType  # 2
 SET_ASIDE_REASON_TOO_MANY: SetAsideReason.ValueType  # 3
 SET_ASIDE_REASON_TOO_DEEP: SetAsideReason.ValueType  # 4
 SET_ASIDE_REASON_UNKNOWN: SetAsideReason.ValueType  # 5
-"""They name what is not there."""
+"""It names something that does not exist."""
 SET_ASIDE_REASON_FAILED: SetAsideReason.ValueType  # 6
-"""To take them failed: a defect of the module or the sidecar."""
+"""Processing it failed: a defect of the module or the sidecar."""
 Global___SetAsideReason: _TypeAlias = SetAsideReason  # noqa: Y015
 
 @_typing.final
 class Kind(_message.Message):
-    """A kind is what decisions need to know of a resource: two amounts that are alike in it add up,
-    whatever labels, principals, ids of volumes or providers their objects carry.
+    """The properties of a resource that decisions depend on. Amounts of the same kind add up, whatever
+    labels, principals, volume ids or providers their Mesos objects carry.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -184,18 +184,18 @@ class Kind(_message.Message):
     revocable: _builtins.bool
     shared: _builtins.bool
     reserved_role: _builtins.str
-    """The role that it is reserved to, the last of its stack; empty: unreserved."""
+    """The role it is reserved to, the innermost one of stacked reservations; empty: unreserved."""
     reservation_depth: _builtins.int
-    """How many reservations are stacked; more than one is for frameworks that know
-    RESERVATION_REFINEMENT. 0 exactly where `reserved_role` is empty.
+    """Number of stacked reservations; 0 if and only if `reserved_role` is empty. More than one
+    requires frameworks with RESERVATION_REFINEMENT.
     """
     form: Global___DiskForm.ValueType
     indivisible: _builtins.bool
-    """Offered whole or not at all: all that is free of the kind on an agent."""
+    """All that is free of the kind on an agent is offered, or none of it."""
     rest: _builtins.bool
-    """The rest: resources of this name whose kinds are too many to be kept apart. Of the other fields
-    only `name` and `type` are set. Offered whole; the module gives of it what the framework may
-    have in the role, and says how much that was.
+    """A rest kind: resources of this name that have too many kinds to distinguish. Only `name` and
+    `type` are set. It is offered as a whole; the module offers the part that the framework may
+    have in the role, and reports its amount.
     """
     def __init__(
         self,
@@ -247,7 +247,7 @@ Global___Amounts: _TypeAlias = Amounts  # noqa: Y015
 
 @_typing.final
 class Quantities(_message.Message):
-    """A sparse vector by resource name, where no kind is meant (quota, minimum amounts, demands)."""
+    """A sparse vector by resource name, regardless of kinds (quotas, minimum amounts, demands)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -273,8 +273,8 @@ Global___Quantities: _TypeAlias = Quantities  # noqa: Y015
 
 @_typing.final
 class Holdings(_message.Message):
-    """Amounts that frameworks hold, or are to hold, on agents: row i says that `framework[i]`, in
-    `role[i]`, on `agent[i]` is concerned with amount[i * len(kind) + k] of kind[k].
+    """Amounts of frameworks on agents. Row i is about `framework[i]` in `role[i]` on `agent[i]`, with
+    amount[i * len(kind) + k] of kind[k].
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -320,7 +320,7 @@ class Attribute(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     value: _builtins.str
-    """TEXT and SCALAR as Mesos prints them; RANGES and SET in the form of the agent's flag."""
+    """TEXT and SCALAR as Mesos prints them; RANGES and SET in the syntax of the agent's flag."""
     type: Global___ValueType.ValueType
     def __init__(
         self,
@@ -386,7 +386,7 @@ Global___Unavailability: _TypeAlias = Unavailability  # noqa: Y015
 
 @_typing.final
 class SetAside(_message.Message):
-    """Words of a framework or an agent that are not taken: who said them is served as if it had not."""
+    """Input from a framework or an agent that is ignored, as if it had not been sent."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -394,10 +394,10 @@ class SetAside(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """Where they stood, such as "labels" or "offer_filters"."""
+    """The field with the input, such as "labels" or "offer_filters"."""
     reason: Global___SetAsideReason.ValueType
     text: _builtins.str
-    """What is wrong with them, and what is taken instead; at most 200 characters."""
+    """What is wrong, and what is used instead; at most 200 characters."""
     def __init__(
         self,
         *,
@@ -469,7 +469,7 @@ Global___Agent: _TypeAlias = Agent  # noqa: Y015
 
 @_typing.final
 class MinimumResources(_message.Message):
-    """What a framework of this role must be offered at least: any one of the entries."""
+    """The minimum of an offer to a framework in this role: it must contain at least one of the entries."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

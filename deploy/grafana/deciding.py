@@ -89,8 +89,8 @@ DECIDING = Page(
         ),
         "Shadow": (
             Panel(
-                "Cycles that a policy looks on at",
-                "compared, or why not; on: a policy is in shadow. Nothing comes of what it says.",
+                "Cycles compared by the shadow policy",
+                "compared, or why not; on: there is a shadow policy. Its decisions have no effect.",
                 (
                     Query(metric("shadow_on"), "on"),
                     Query(rate("shadow_cycles_total", "result"), "{{result}}"),

@@ -115,7 +115,7 @@ OPERATION = Page(
             ),
             Panel(
                 "Calls, and sessions that came of them",
-                "Since the master began to lead. Calls without sessions: nobody answered in time.",
+                "Since the master began to lead. Calls without sessions: no answer in time.",
                 (
                     Query(metric("module_attempts_total"), "calls"),
                     Query(metric("module_sessions_total"), "sessions"),
@@ -132,7 +132,7 @@ OPERATION = Page(
             ),
             Panel(
                 "Intervals that gave nothing",
-                "In a row, though somebody would take what is free, and no rule explains it.",
+                "Consecutive, although frameworks want free resources, and no rule explains it.",
                 (Query(metric("module_barren_intervals"), "intervals"),),
             ),
             Panel(
@@ -151,7 +151,7 @@ OPERATION = Page(
             ),
             Panel(
                 "Decisions, by whom Mesos's own allocator gave the agent to",
-                "same: to the framework that was decided on. other: to others only. none: to nobody"
+                "same: to the framework that was decided on. other: to others only. none: no offer"
                 " within the interval.",
                 (Query(rate("module_shadow_decisions_total"), "{{given}}"),),
                 shape="stacked",
@@ -191,9 +191,9 @@ OPERATION = Page(
         ),
         "Shadow": (
             Panel(
-                "Cycles that a policy looks on at",
+                "Cycles compared by the shadow policy",
                 "compared: it decided them, too. late: they came too fast. too_large: they saw too"
-                " much. on: 1 while a policy looks on.",
+                " much. on: 1 while there is a shadow policy.",
                 (
                     Query(metric("shadow_on"), "on"),
                     Query(rate("shadow_cycles_total"), "{{result}} a second"),

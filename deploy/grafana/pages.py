@@ -21,7 +21,7 @@ def _amount(title: str, text: str, resource: str, unit: str) -> Panel:
 OVERVIEW = Page(
     uid="mesos-allocator-overview",
     title="Mesos allocator: overview",
-    description="Is it in charge, is the cluster used, does anybody wait?",
+    description="Does the sidecar decide, is the cluster used, do frameworks wait?",
     rows={
         "Now": (
             Panel(
@@ -159,7 +159,7 @@ FAIRNESS = Page(
         "How far from fair": (
             Panel(
                 "Fairness error of roles",
-                "Share less the fair one, which the policy would give anew; below 0: too little.",
+                "Share minus the fair share of an allocation from scratch; below 0: too little.",
                 (Query(metric("role_fairness_error"), "{{role}}"),),
                 unit="percentunit",
             ),
@@ -177,7 +177,7 @@ FAIRNESS = Page(
             ),
             Panel(
                 "Fairness error of all",
-                "Of everybody who holds something or should: the largest difference, and the mean.",
+                "Of all frameworks that hold resources or should: largest difference, and mean.",
                 (
                     Query(metric("fairness_error_max"), "largest of {{among}}"),
                     Query(metric("fairness_error_mean"), "mean of {{among}}"),

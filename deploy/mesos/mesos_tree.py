@@ -254,7 +254,7 @@ def takes_the_systems(tree: Tree, library: str) -> bool:
 
 
 def find(tree: Tree, part: Part, system: list[str]) -> Path | None:
-    """Find a part's file: in the tree, or in the system where Mesos was told to take that one."""
+    """Find a part's file: in the tree, or in the system if Mesos was configured so."""
     own = own_directory(tree, part)
     places = [own] if own else [each for place in system for each in directories(place)]
     for place in places:

@@ -14,8 +14,8 @@ namespace adapter {
 //
 // With `deciding`, that allocator decides and answers, and the actor runs in
 // its shadow. Both get every call, the actor first, so the actor knows the
-// facts behind each offer before it hears of the offer. The actor is told of an
-// offer before the master gets it, and therefore before any call of the master
+// facts behind each offer before it hears of the offer. The actor receives an
+// offer before the master does, and therefore before any call of the master
 // about it.
 std::unique_ptr<mesos::allocator::Allocator> makeAllocator(
     const session::Parameters& parameters,

@@ -161,7 +161,7 @@ void AllocatorProcess::tell(const brain::Exclude& event, size_t pairs)
 }
 
 
-// Evaluates a bounded number of roles; the brain is told about the others.
+// Evaluates a bounded number of roles, and reports the others to the brain.
 // Returns the pairs evaluated, at least 1, because looking costs time, too.
 size_t AllocatorProcess::evaluate(
     const FrameworkID& frameworkId,

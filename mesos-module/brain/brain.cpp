@@ -396,7 +396,7 @@ void Brain::runFallback(int64_t)
   fallback.slice(&state, &effects.offers);
   counted.fallbackOffers += effects.offers.size() - before;
 
-  // The sidecar did not decide these, so it is told of them like of any use.
+  // The sidecar did not decide these, so it receives them like any other use.
   for (size_t i = before; i < effects.offers.size(); ++i) {
     const Offer& offer = effects.offers[i];
     sendHold(offer.framework, offer.role, offer.agent, offer.parts);

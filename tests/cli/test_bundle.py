@@ -92,7 +92,7 @@ def test_a_part_that_is_missing_or_too_large_is_named(sidecar, tmp_path, monkeyp
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0
     assert "left out: settings.json: has more than 0 MiB" in done.stdout
-    assert "left out: metrics.txt: where they are is not known; give --http" in done.stdout
+    assert "left out: metrics.txt: their address is unknown; give --http" in done.stdout
     assert "left out: log.txt: [Errno 2] No such file" in done.stdout
     contents = parts(file)["contents.txt"].decode()
     assert [line for line in done.stdout.splitlines() if line.startswith("left out")] == [
@@ -107,7 +107,7 @@ def test_without_a_sidecar_the_rest_is_written(tmp_path):
     done = CliRunner().invoke(app, words)
     assert (done.exit_code, done.stdout) == (3, "")
     assert done.stderr.startswith("error: no sidecar answers at 127.0.0.1:1; is it running?")
-    assert done.stderr.endswith(f"; {file} has what could be had all the same\n")
+    assert done.stderr.endswith(f"; {file} has the parts that were available\n")
     found = parts(file)
     assert b"left out: state.json: no sidecar answers at" in found["contents.txt"]
     assert found.keys() == {"contents.txt", "log.txt", "versions.json"}

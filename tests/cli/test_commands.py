@@ -148,7 +148,7 @@ assert "numba" not in sys.modules
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, check=True, text=True, env=environment)
-    assert done.stdout.startswith("compiled already: ")
+    assert done.stdout.startswith("already compiled: ")
 
 
 PLAYS = [

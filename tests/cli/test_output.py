@@ -132,15 +132,15 @@ def test_what_a_limit_leaves_out_is_counted(capsys):
 @pytest.mark.parametrize(
     ("view", "said"),
     [
-        ({"newcomer": "eng/ads"}, "a newcomer would be given 0.2500"),
+        ({"newcomer": "eng/ads"}, "a new framework would get 0.2500"),
         (
             {"newcomer": "opps", "limit": 1},
             (
-                "a newcomer in opps would be given 0.2500; no framework is in that role yet;"
+                "a new framework in opps would get 0.2500; no framework is in that role yet;"
                 " did you mean 'ops'?"
             ),
         ),
-        ({"newcomer": "opps", "role": "eng"}, "a newcomer would be given 0.2500"),
+        ({"newcomer": "opps", "role": "eng"}, "a new framework would get 0.2500"),
     ],
 )
 def test_a_newcomer_in_a_role_of_its_own_is_said(capsys, view, said):

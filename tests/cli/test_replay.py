@@ -138,7 +138,7 @@ def test_what_still_ran_counts_alike_whether_or_not_its_session_was_closed(
 def test_where_nothing_ran_nothing_can_be_played(directory):
     done = replay(directory, "--policy", "drf")
     assert done.exit_code == 1
-    assert "no resource in use; nothing to play" in done.stderr
+    assert "no resources in use; nothing to play" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_torn_end_is_told_and_is_no_failure(directory, recorded):
     position = found["cut_off_at"]
     assert found["cut_off_bytes"] == len(data) - 3 - position > 0
     assert found["damage"] == ""
-    assert f"at byte {position}: the process ended while it wrote" in replay(directory).stdout
+    assert f"at byte {position}: the process ended while writing" in replay(directory).stdout
 
 
 def test_damage_is_told_and_the_next_file_goes_on(directory, recorded):
@@ -273,6 +273,6 @@ def test_another_file_is_refused(tmp_path, data, said):
 def test_nothing_to_replay_is_told(tmp_path):
     done = replay(tmp_path)
     assert done.exit_code == 1
-    assert f"there is no journal in {tmp_path}" in done.stderr
+    assert f"no journal in {tmp_path}" in done.stderr
     assert replay(tmp_path / "missing").exit_code == 2
     assert replay().exit_code == 2

@@ -45,7 +45,7 @@ def test_the_http_port_is_recognised():
 @pytest.mark.parametrize("command", ["status", "demo soak"])
 def test_that_tls_is_wanted_is_said(command, tls_target):
     line = told(*command.split(), "--target", tls_target)
-    part = f"error: the sidecar at {tls_target} closed the connection; it may want TLS"
+    part = f"error: the sidecar at {tls_target} closed the connection; it may need TLS"
     assert line.startswith(part)
 
 

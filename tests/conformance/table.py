@@ -1,6 +1,6 @@
 """The table of what answers to each of Mesos's tests.
 
-Run ``python -m tests.conformance.table`` to write it anew.
+Run ``python -m tests.conformance.table`` to write it.
 """
 
 import ast

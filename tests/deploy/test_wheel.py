@@ -177,7 +177,7 @@ def it_compiles_its_loops_once(installed: Installed) -> None:
         assert "none is compiled" in installed.run("warm")
         return
     assert "all loops are compiled" in installed.run("warm")
-    assert installed.run("warm").startswith("compiled already: ")
+    assert installed.run("warm").startswith("already compiled: ")
 
 
 def it_serves_and_explains(installed: Installed) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from allocator.policies import POLICIES
 from tests.cli.command_tree import commands, options
+from tests.docs.prose import phrases, prose_of_page
 from tests.test_tidy import tracked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,32 +26,6 @@ PICTURES = DOCS / "pictures"
 README_LINES_MAX = 150
 PICTURES_BYTES_MAX = 1_000_000
 COLUMNS_MAX = 100
-PHRASES = {
-    r"who(m|so|som)?ever": "the client, the caller, any framework that ...",
-    r"why(so)?ever": "for whatever reason",
-    r"(some|no|any|every)body('s)?": "name the actor: a framework, a client, an operator",
-    r"(no|any|every) one (is|can|has|may)": "name the actor",
-    r"who is there": "members, clients",
-    r"those (who|whom)|of whom|to whom|for whom": "name the actor: clients that ...",
-    r"so (many|much|long)(?! as)": "at most N; the limit; the duration",
-    r"(is|are|was|were|be) (told|borne)": "receives, is reported; is handled, withstands",
-    r"(cannot|can|could not) be had": "is not available",
-    r"of which (nothing|nobody|none)": "that yields no ...",
-    r"what it takes": "requirements",
-    r"strangers?('s?)?": "external input, untrusted input",
-    r"the mend": "the fix",
-    r"anew": "again, from scratch",
-    r"in vain": "without effect",
-    r"is to (have|leave|get|be)": "should",
-    r"shall": "must, should",
-    r"comes? first once": "is served first, once",
-    r"looks? on": "runs in shadow",
-    r"it lasts": "the session continues",
-    r"goes? on(?! (the|a|an|to)\b)": "continues",
-}
-"""Phrases that pages must not contain, each with what to write instead (CONTRIBUTING, Style)."""
-EXEMPT = frozenset({"docs/how-to/install.md", "docs/how-to/operate.md", "tests/conformance.md"})
-"""Pages that still contain some of them. Remove a page when it is rewritten; add none."""
 
 PAGES = sorted(ROOT / name for name in tracked() if name.endswith(".md"))
 WRITTEN_BY_US = [
@@ -63,25 +38,6 @@ WRITTEN_BY_US = [
 
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
-
-
-def prose(page: Path) -> str:
-    """A page without code, addresses of links, and tests that are named behind statements."""
-    text = re.sub(r"(?ms)^ *```.*?^ *```$", "", page.read_text("utf-8"))
-    text = re.sub(r"(?m)^(    (?! *[-*\d])|\[\w+\]: |<).*$", "", text)
-    text = re.sub(r"\[held\s+by\s[^\]]*\]", "", text)
-    text = re.sub(r"`[^`]*`", "NAME", text)
-    return " ".join(re.sub(r"\]\([^)]*\)", "]", text).split())
-
-
-def phrases(page: Path) -> list[str]:
-    """Phrases of the list in a page, with their surroundings and what to write instead."""
-    text = prose(page)
-    return [
-        f"...{text[max(0, found.start() - 30) : found.end() + 30]}...: write {better!r}"
-        for phrase, better in PHRASES.items()
-        for found in re.finditer(rf"\b(?:{phrase})\b", text, re.IGNORECASE)
-    ]
 
 
 def test_the_readme_is_read_in_one_go():
@@ -148,15 +104,8 @@ def test_a_page_begins_with_what_it_is_for(page: Path):
 
 @pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)
 def test_a_page_has_none_of_the_phrases(page: Path):
-    found = phrases(page)
-    if name_of(page) in EXEMPT:
-        assert found, "plain English by now: remove it from EXEMPT"
-    else:
-        assert not found, "\n".join(found)
-
-
-def test_exempt_pages_exist():
-    assert {name_of(page) for page in WRITTEN_BY_US} >= EXEMPT
+    found = phrases(prose_of_page(page.read_text("utf-8")))
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)

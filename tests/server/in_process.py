@@ -15,7 +15,7 @@ from allocator.lab.module_protocol import ModuleSession
 from allocator.server.config import Config, Loaded
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.monitor import Monitor
-from allocator.server.engine.planning import PlanningThread
+from allocator.server.engine.planning import Planning
 from allocator.server.engine.sessions import SessionStream
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.settings import FollowedSettings
@@ -143,7 +143,7 @@ def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
     return Decider(
         loop,
         operators or Operators(loop, Loaded(Config(), {})),
-        PlanningThread(loop, budget_s=1.0, interval_s=0.0),
+        Planning(loop, budget_s=1.0),
         calls,
         lambda: COMPILED,
         Monitor(loop, calls.problem),

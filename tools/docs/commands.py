@@ -1,4 +1,4 @@
-"""The reference of commands: what each one's `--help` says, as one page."""
+"""The reference of commands: the `--help` of all commands as one page."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,16 +16,16 @@ This page lists every command of `mesos-allocator` with its arguments and option
 name up. [Ask and command a running sidecar](../how-to/operate.md) says which one to use when, and
 `mesos-allocator COMMAND --help` says the same as this page.
 
-Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar, 5
-changed and not saved, 78 wrong configuration.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar, 5
+changed but not saved, 78 invalid configuration.
 
-## Options of all commands that ask a sidecar
+## Options of all commands that call a sidecar
 
-They are left out below.
+The sections below omit them.
 """
 
 _ASKING = frozenset({"--target", "--timeout", "--tls-ca", "--tls-cert", "--tls-key"})
-"""A command with all of these asks a running sidecar."""
+"""A command with all of these options calls a running sidecar."""
 
 _SHARED = _ASKING | {"--token-file"}
 

@@ -9,6 +9,7 @@ from allocator.lab.hostile import CREW
 
 DATA = Path(__file__).resolve().parent / "data"
 KEPT = DATA / "hostile-tenants.json"
+AT_SCALE = DATA / "hostile-at-scale.json"
 HOUR = DATA / "hostile-hour.jsonl"
 
 STAGES = {
@@ -21,58 +22,71 @@ INTRODUCTION = """\
 
 <!-- `make docs` writes this file. -->
 
-This page shows what hostile frameworks and agents can cost, before there were bounds and now.
-Anybody may register with a Mesos master, so what a framework or an agent says is a stranger's word.
-The rules behind the figures are on [Security](security.md).
+This page shows what hostile frameworks and agents can cost, before there were bounds and now. Any
+program may register with a Mesos master, so input from frameworks and agents is untrusted. The
+rules behind the figures are on [Security](security.md).
 
-Each *manner* of hostility stands once in `allocator/lab/hostile/`. It is played
+Each *manner* of hostility is defined once, in `allocator/lab/hostile/`. It is played
 
 - with the module's brain and the sidecar in one process, and before the sidecar alone
   (`tests/hostile/test_crew.py`);
 - before a sidecar process (`mesos-allocator torture`);
 - before a real master, where one is at hand (`tests/cluster/test_tenants.py`).
 
-Beside it stand eight honest agents and an honest framework with a guarantee, which declines
-whatever it is offered. It may wait three intervals at most, and no session may end. Memory grows by
-100 MiB at most (before the sidecar alone by 300), and no page has 20,000 lines.
+The cluster also has eight honest agents and an honest framework with a guarantee, which declines
+all its offers. It may wait at most three intervals, and no session may end. Memory grows by at most
+100 MiB (with the sidecar alone, by 300), and no page has 20,000 lines.
 
-Beside one tenant it also stands without a guarantee, in a cluster of two agents, for twelve
-intervals: there it has its turns, and waits no longer than three intervals either.
+With one hostile tenant, the honest framework is also played without a guarantee, in a cluster of
+two agents, for twelve intervals. It must take turns, and again wait at most three intervals.
 """
 
 MEASURED = """\
 The tables have processor time of the core and of the module, and memory, in six intervals with the
-tenants. *Wait* is the most intervals in a row in which the honest framework was offered nothing.
-*Lines* are those of the longest page. In each cell stands what was before there were bounds, and
-what is now. A dash stands for no figure: the manner is younger than the bounds, and was never
-played without them. A question mark stands where a manner did not come to its end.
+tenants. *Wait* is the maximum number of consecutive intervals without an offer to the honest
+framework. *Lines* are those of the longest page. Each cell has the figure before there were bounds,
+and the present one. A dash means that the manner is newer than the bounds, and was never played
+without them. A question mark means that the run did not finish.
 
-`python -m tests.hostile.table` measures it, one process for each, with 120 s of a processor and
-6 GiB.
+`python -m tests.hostile.table` measures them, one process each, limited to 120 s of processor time
+and 6 GiB.
+"""
+
+IN_A_LARGE_CLUSTER = """\
+## The core of a large cluster
+
+There are {agents:,} agents with 20 attributes each. In each cycle an honest framework is offered
+all of them, and returns them. The table has the core's processor time without that of such cycles,
+the longest time between two offers to the honest framework (in processor time of the core), and
+growth of the peak memory. The observer has the same tables again. Each cell has the figure of the
+commit before the last changes, and the present one. Both were measured in one run, one process
+each.
+
+`python -m tests.hostile.at_scale` measures it.
 """
 
 AN_HOUR = """\
 ## An hour before a real master
 
-Here all manners that there were by then meet in one life of a Mesos master (1.12.0-dev), one after
-the other, with one sidecar and one honest framework. No session may end in it. *Wait* is again in
-intervals. Memory is what the processes had when the manner's tenants had left. Mesos itself keeps
-frameworks that have completed. The flag `max_completed_frameworks=0` leaves that out. *Refused*
-is what the master itself did not take, by its answer.
+In this run, all manners that existed at the time were played one after another against a single
+Mesos master (1.12.0-dev), with one sidecar and one honest framework. No session may end. *Wait* is
+again in intervals. Memory is that of the processes after the manner's tenants had left. Mesos
+itself remembers completed frameworks; the flag `max_completed_frameworks=0` disables that.
+*Refused* counts what the master itself rejected, by its answer.
 
-There are two agents and no guarantee. Each framework has its turn once before another one has its
-second, and a turn is a cycle. In this hour a framework of very many roles could still take all
-agents in its turn, so beside seven of those (`roles-more-than-fit`) the honest framework waited
-longer than three intervals. Since then [one role of a framework](../decisions/004-ties-by-turns.md)
-is in front in each cycle. Played again before a real master, five times each, it waited 2 to 3
-intervals, and 1 to 3 beside `revive-role-by-role`.
+There are two agents and no guarantee. Each framework has one turn before any has a second one, and
+a turn is a cycle. In this hour a framework with thousands of roles could still take all agents in
+its turn, so that with seven of those (`roles-more-than-fit`) the honest framework waited longer
+than three intervals. Since then only [one role of a framework](../decisions/004-ties-by-turns.md)
+is in front in each cycle. In five repetitions each with a real master, it waited 2 to 3 intervals,
+and 1 to 3 with `revive-role-by-role`.
 
 `python -m tests.cluster.hour --seconds 3600 --flag max_completed_frameworks=0` plays it.
 """
 
 NOTHING = "\N{EN DASH}"
 
-SAME = "Before the sidecar alone no module bounds first what it is told.\n"
+SAME = "With the sidecar alone, no module bounds its input first.\n"
 
 
 def page() -> str:
@@ -83,7 +97,7 @@ def page() -> str:
     parts += ["", MEASURED]
     for stage, title in STAGES.items():
         parts += [title, "", *([SAME] if stage == "wired" else []), *_table(kept[stage]), ""]
-    parts += [AN_HOUR, *_hour(), ""]
+    parts += [*_at_scale(), "", AN_HOUR, *_hour(), ""]
     return "\n".join(parts)
 
 
@@ -96,6 +110,17 @@ def _table(kept: dict[str, dict[str, Any]]) -> Iterator[str]:
         cells = [f"{was} → {is_}" for was, is_ in pairs]
         cells.append(", ".join(sorted(now.get("set_aside", {}))))
         yield f"| `{each.name}` | {' | '.join(cells)} |"
+
+
+def _at_scale() -> Iterator[str]:
+    kept = json.loads(AT_SCALE.read_text(encoding="utf-8"))
+    yield IN_A_LARGE_CLUSTER.format(agents=kept["agents"])
+    yield "| scenario | | core s | wait s | MiB |"
+    yield "|---|---|---|---|---|"
+    for name, does in kept["does"].items():
+        pairs = zip(kept["before"][name], kept["now"][name], strict=True)
+        cells = " | ".join(f"{was} → {now}" for was, now in pairs)
+        yield f"| `{name}` | {_cell(does)} | {cells} |"
 
 
 def _hour() -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""The reference of the module: parameters and metrics, with what its sources say of them.
+"""The reference of the module: parameters and metrics.
 
-Names, defaults and ranges are read from the C++; what they mean stands here. A name without a
-meaning, or a meaning without a name, is an error.
+Names, defaults and ranges are read from the C++ sources, descriptions are below. A name without a
+description, or a description without a name, is an error.
 """
 
 import re
@@ -24,123 +24,127 @@ it. [Beside a real master](../tutorials/beside-a-master.md) says how to load the
 
 ## Parameters
 
-All are optional. They stand in the manifest (`deploy/mesos/modules.json`), and are looked at when
-the master starts, files and target included.
+All are optional. They are set in the manifest (`deploy/mesos/modules.json`), and validated when the
+master starts, including files and the target.
 
 """
 
 SECRETS = """\
-Whoever answers at the target decides on offers, within what the module's gates allow. Whoever calls
-the sidecar as a master is given decisions. Loopback and Unix sockets keep other machines out. The
-other users of this machine are kept out by a token (`session_token_file`). Over a network, use TLS
-with certificates on both sides. If a token cannot be read, the log says so, and the module decides.
+The server at the target decides on offers, within the limits of the module's gates, and a client
+that calls the sidecar as a master receives decisions. Loopback and Unix sockets exclude other
+machines. A token (`session_token_file`) excludes other users of this machine. Over a network, use
+TLS with certificates on both sides. If a token cannot be read, the log says so, and the module
+decides.
 
 clusterd is built with TLS (`ENABLE_SSL`), Apache Mesos usually without. A module for a Mesos
-without TLS refuses the `tls_` parameters. The gRPC of a Mesos may also be too old to be told to
-leave out a proxy. If the master's environment has `http_proxy`, let `no_proxy` name the sidecar's
-host.
+without TLS rejects the `tls_` parameters. The gRPC of a Mesos may be too old for an option to
+bypass proxies. If the master's environment has `http_proxy`, add the sidecar's host to `no_proxy`.
 
 ## Metrics
 
-The master's `/metrics/snapshot` shows these, each beginning with `allocator/sidecar/`. A count
-begins anew with the master.
+The master's `/metrics/snapshot` shows these, each with the prefix `allocator/sidecar/`. Counters
+restart with the master.
 """
 
 REST = """\
-What Mesos's own allocator shows is shown with the same names, so that dashboards go on as they
-are. Below `allocator/mesos/` there are runs (`allocation_runs`, `allocation_run_ms`,
+The metrics of Mesos's own allocator have the same names as before, so that dashboards need no
+change. Below `allocator/mesos/` there are runs (`allocation_runs`, `allocation_run_ms`,
 `allocation_run_latency_ms`) and the queue (`event_queue_dispatches`). There are also
 `resources/...`, `quota/roles/...`, `roles/.../shares/dominant`,
 `offer_filters/roles/.../active` and `master/frameworks/.../roles/.../suppressed`. A run is a
-cycle: from asking the sidecar until its answer is judged, or the module's own.
+cycle, from the request to the sidecar until its answer passed the gates, or a cycle of the module.
 
 Worth an alert: `connected` is 0 for a minute; `fallback_cycles`, `resyncs`, `barren_turns` or
 `breaker_trips` grow; `ends/malformed`, `ends/snapshot` or `outcomes/malformed` is not 0.
 
 ## Books
 
-Who holds what, which refusals are in force and how the session stands, as JSON, 1,000 agents at a
-time (`next` says where to go on):
+Holdings, refusals in force and the state of the session, as JSON, for 1,000 agents at a time
+(`next` is the first agent of the next page):
 
     curl --globoff 'http://master:5050/sidecar-allocator(1)/books?first=0&count=1000'
 """
 
 MEANINGS = {
     "target": "the sidecar: `host:port`, `[IPv6]:port` or `unix:/path`",
-    "tls_ca": "PEM file: who may vouch for the sidecar. Turns TLS on, where the gRPC of that Mesos"
-    " has it",
+    "tls_ca": "PEM file of the CA that signs the sidecar's certificate. Enables TLS, if the gRPC"
+    " of that Mesos supports it",
     "tls_cert": "PEM file of the module's certificate; with `tls_key`",
     "tls_key": "PEM file of its private key; with `tls_cert`",
     "tls_name": "the name that the sidecar's certificate must have; the target's by default",
-    "session_token_file": "file with a token that goes with each session, in one line, for a"
-    " sidecar whose `access.session_token` asks for it. It is read anew for each session. Without"
-    " TLS only to a Unix socket or a loopback address",
-    "welcome_deadline_ms": "from the greeting, with connecting, to the answer",
+    "session_token_file": "file with one line, the token sent with each session, for a sidecar"
+    " that requires it (`access.session_token`). It is read again for each session. Without TLS"
+    " it is sent only to a Unix socket or a loopback address",
+    "welcome_deadline_ms": "from the greeting, including the connection, to the answer",
     "snapshot_deadline_ms": "from the snapshot to the first answer",
     "answer_deadline_ms": "silence after which a session ends",
-    "fallback_after_ms": "silence after which the module decides itself, while the session lasts."
-    " Longer than a cycle of the sidecar, no longer than the master's `--allocation_interval`",
+    "fallback_after_ms": "silence after which the module decides itself while the session"
+    " continues. Set it longer than a cycle of the sidecar, and no longer than the master's"
+    " `--allocation_interval`",
     "fallback": "`false`: no offers without a sidecar",
-    "queue_messages_max": "messages that may wait to be sent; when they are more, a new session"
-    " begins, with a snapshot",
+    "queue_messages_max": "maximum number of messages that wait to be sent; beyond it, a new"
+    " session begins with a snapshot",
     "queue_bytes_max": "the same in bytes",
-    "inverse_offers_within_ms": "agents whose maintenance begins later get inverse offers only"
-    " where the sidecar wants somebody to leave them: see"
+    "inverse_offers_within_ms": "if an agent's maintenance begins later than this, frameworks get"
+    " inverse offers for it only on the sidecar's request, see"
     " [Ask frameworks to leave agents](../how-to/preempt.md)",
     "shadow": "`true`: Mesos's own allocator decides, and the module compares: see"
     " [A week in shadow](../how-to/roll-out.md#a-week-in-shadow)",
-    "role_sorter": "of Mesos's own allocator in shadow; a master tells no module its flag of this"
-    " name",
+    "role_sorter": "sorter of Mesos's own allocator in shadow mode; modules cannot read the"
+    " master's flag of this name",
     "framework_sorter": "the same for frameworks",
-    "barren_intervals_max": "intervals in a row in which the sidecar answers, gives nothing that"
-    " somebody would take, and does not say that it means to; then the module decides one cycle."
-    " 0: never",
+    "barren_intervals_max": "consecutive intervals in which the sidecar answers but offers nothing,"
+    " does not report that it holds back, and a framework could use free resources; then the"
+    " module decides one cycle. 0: never",
     "bad_decisions_max": "bad decisions within ten seconds that open the circuit breaker",
-    "breaker_pause_ms": "how long it stays open",
+    "breaker_pause_ms": "how long the circuit breaker stays open",
 }
 
 METRICS = {
     "connected": "1 while a session is up and has the whole state",
-    "session_age_secs": "0 where there is none",
-    "attempts, sessions, resyncs": "sessions begun, those that came up, and snapshots after the"
-    " first",
-    "ends/unreachable": "attempts that nobody answered",
+    "session_age_secs": "0: no session",
+    "attempts, sessions, resyncs": "attempts to open a session, opened sessions, and snapshots"
+    " after the first",
+    "ends/unreachable": "attempts without an answer",
     "ends/lost": "the stream broke, or the sidecar shut down",
     "ends/silent": "no answer within a deadline",
     "ends/malformed": "the sidecar broke the protocol: a defect",
     "ends/refused": "the sidecar ended the session with an error; its log says which",
     "ends/queue_full": "the queue was full: the sidecar is too slow, or hangs",
     "ends/oversized": "an event is larger than the sidecar reads",
-    "ends/snapshot": "the module's own state could not be told: a defect",
-    "events, batches, cycles, decisions": "sent, asked for and received",
-    "queue_messages, queue_bytes": "waiting to be sent",
+    "ends/snapshot": "the module's own state was inconsistent: a defect",
+    "events, batches, cycles, decisions": "events and batches sent, cycles requested, decisions"
+    " received",
+    "queue_messages, queue_bytes": "messages and bytes waiting to be sent",
     "unanswered": "batches that wait for their answer",
-    "round_trip_ms/p50, round_trip_ms/p90, round_trip_ms/p99, round_trip_ms/max": "of the latest"
-    " batches, from handing over to the answer",
+    "round_trip_ms/p50, round_trip_ms/p90, round_trip_ms/p99, round_trip_ms/max": "time from"
+    " queueing a batch to its answer, over recent batches",
     "outcomes/offered, outcomes/partial": "decisions that became an offer, of all or of a part",
     "outcomes/paused, outcomes/unknown_framework, outcomes/inactive_framework, outcomes/bad_role,"
     " outcomes/suppressed, outcomes/unknown_agent, outcomes/inactive_agent, outcomes/constraint,"
     " outcomes/capability, outcomes/nothing_available, outcomes/below_minimum, outcomes/filtered,"
-    " outcomes/limit, outcomes/headroom, outcomes/stale, outcomes/shadow": "decisions that did not,"
-    " and why; a few are ordinary, for the world moves on while a decision travels",
+    " outcomes/limit, outcomes/headroom, outcomes/stale, outcomes/shadow": "decisions that became"
+    " no offer, by reason; a few are normal, because the cluster changes while a decision is under"
+    " way",
     "outcomes/malformed": "decisions that make no sense: a defect",
     "fallback_cycles": "cycles that the module decided",
-    "barren_intervals, barren_turns": "intervals in a row in which the sidecar left lie what"
-    " somebody would take, and turns that the module took for that reason",
-    "breaker_open, breaker_trips": "the circuit breaker now, and how often it opened",
+    "barren_intervals, barren_turns": "consecutive intervals in which the sidecar offered nothing"
+    " although a framework could use free resources, and cycles that the module decided for that"
+    " reason",
+    "breaker_open, breaker_trips": "1 while the circuit breaker is open, and how often it opened",
     "agents, frameworks, filters": "in the module's books",
-    "kinds": "kinds of resources in this session (by name, reserved role, form of disk, ...); never"
-    " more than the sidecar keeps apart: what is beyond that is told as the rest of its name",
-    "set_aside": "words of frameworks and agents that were not taken: see"
+    "kinds": "kinds of resources in this session (by name, reserved role, form of disk, ...), at"
+    " most as many as the sidecar distinguishes; further ones count as the rest of their name",
+    "set_aside": "ignored inputs from frameworks and agents: see"
     " [Security](../explanation/security.md)",
-    "misfits": "operations that did not fit the books, which follow the master then: a defect, or"
-    " an agent that came back with less; in shadow, also offers that crossed a change of their"
-    " agent",
-    "shadow/offers": "in shadow: offers of Mesos's own allocator, to a framework of an agent each,"
-    " while there was a session",
-    "shadow/same, shadow/other, shadow/none": "in shadow: decisions of the sidecar, by whom Mesos's"
-    " own allocator gave of the agent to: the same framework, others only, nobody within the"
-    " interval",
+    "misfits": "operations that contradicted the books, which then follow the master: a defect, or"
+    " an agent that reregistered with less; in shadow mode, also offers made during a change of"
+    " their agent",
+    "shadow/offers": "in shadow mode: offers of Mesos's own allocator, counted per framework and"
+    " agent, while there was a session",
+    "shadow/same, shadow/other, shadow/none": "in shadow mode: decisions of the sidecar, by whether"
+    " Mesos's own allocator offered the agent, within the interval, to the same framework, to"
+    " others only, or to none",
 }
 
 

@@ -1,8 +1,8 @@
-"""How far one sidecar goes: the page of what `tests/bench/scaling.py` measured and kept.
+"""The page about scaling limits, from the measurements of `tests/bench/scaling.py`.
 
-Costs are fitted by a sum of parts: fixed, for each agent, for each framework, for each pair of
-both. What the page says of sizes that nobody measured follows from the fit, and it says how far
-that is off where it can be compared.
+Costs are fitted by a sum of parts: fixed, per agent, per framework, and per pair of these. Figures
+for sizes that were not measured follow from the fit; the page also states the error of the fit at
+measured sizes.
 """
 
 import json
@@ -64,8 +64,8 @@ so an interval of 1 s is full at the number of agents in the last column.
 SPLIT = """\
 A cluster that is too large for one sidecar could be cut. Each cell would have some of the roles at
 the top, a part of the agents by their weights, and a sidecar of its own. Fairness holds exactly
-within a cell. Between cells it holds as far as agents are dealt out by weight. What one cell leaves
-idle no other takes until agents are dealt anew.
+within a cell. Between cells it holds as far as agents are distributed by weight. Idle resources of
+one cell are not used by another until agents are redistributed.
 
 One master has one allocator, so cells need a module that asks several sidecars. There is none, and
 the module itself would not become faster by it.
@@ -96,7 +96,7 @@ class Law(NamedTuple):
         return self.fixed + each_agent * agents + self.framework * frameworks
 
     def agents_for(self, cost: float, frameworks: float) -> float:
-        """How many agents cost so much."""
+        """Number of agents that costs this much."""
         left = cost - self.fixed - self.framework * frameworks
         return left / (self.agent + self.pair * frameworks)
 

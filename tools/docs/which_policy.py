@@ -90,7 +90,7 @@ wide. The columns:
 - *even*: Jain's index of the roles' shares, while all of them had jobs.
 
 Your own cluster is another one. [Describe it](../how-to/simulate.md) as these files do, and play
-it. Or play [a recorded day](../how-to/replay.md) of it. Then let the policy look on for a while
+it. Or play [a recorded day](../how-to/replay.md) of it. Then run the policy in shadow for a while
 (`mesos-allocator shadow set`) before you put it in force.
 """
 

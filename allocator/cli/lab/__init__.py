@@ -1,4 +1,4 @@
 """Commands of the laboratory: demo, simulations, papers, torture.
 
-Begin with `demo`. They import the laboratory, and only when they run.
+Begin with `demo`. To keep `--help` quick, a command imports the laboratory only when it runs.
 """

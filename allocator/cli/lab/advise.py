@@ -1,4 +1,4 @@
-"""`mesos-allocator advise`: what to change, by recorded days of one's own cluster."""
+"""`mesos-allocator advise`: recommend settings from recorded days of a cluster."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 PAGE = "advice.html"
 
-HELP = """Say which policy and settings would serve a recorded cluster best.
+HELP = """Recommend the policy and settings that would serve a recorded cluster best.
 
-Each JOURNAL is a day: a file, or a directory whose files belong together. The tasks that ran in it
-are played on an emulated master under every policy, in both modes, with some settings of the best
-ones, and compared with the policy in force. The answer says who gains and who loses, which
-differences are noise, which quotas and constraints are in the way, and what to paste into the
-configuration; or to keep what there is. It is printed, and written to OUT/advice.html.
+Each JOURNAL is one day: a file, or a directory of files that belong together. The recorded tasks
+are replayed on an emulated master under every policy in both modes, and under variations of the
+best ones, and compared with the policy in force. The report says which roles gain and lose, which
+differences are noise, which quotas and constraints are bottlenecks, and what to paste into the
+configuration, or to keep the present settings. It is printed and written to OUT/advice.html.
 """
 
 
@@ -41,26 +41,26 @@ def advise(
             exists=True,
             readable=True,
             show_default=False,
-            help="A day each: a journal, or the directory of one.",
+            help="One recorded day each: a journal, or the directory of one.",
         ),
     ],
     hours: Annotated[
         float,
         typer.Option(
-            help="How much of each day is played: the hours in which most waits; 0: all.",
+            help="How many hours of each day to play: those with the most waiting; 0: all.",
             min=0.0,
             max=1e6,
         ),
     ] = 0.5,
     seeds: Annotated[
-        int, typer.Option(help="How often the best are played again, each time shaken.", min=2)
+        int, typer.Option(help="Repetitions of the best, each with random variations.", min=2)
     ] = 5,
     jobs: Jobs = -1,
     backend: Backend = "loky",
     cluster: Cluster = None,
     plugin: Plugins = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", callback=directory, help="Where the page goes.")
+        Path, typer.Option(metavar="DIR", callback=directory, help="Directory of the page.")
     ] = Path("advice-out"),
 ) -> None:
     from allocator.policies import MODES, POLICIES
@@ -72,7 +72,7 @@ def advise(
 
 
 def _read(journals: Sequence[Path], hours: float) -> list["ReadDay"]:
-    """Read all days, or end with what is wrong with each that is none."""
+    """Read all days; if any is unusable, report each of these and end."""
     from allocator.cli.render.terminal import progress
     from allocator.lab.advise.reading import NoDayError, read_day
 
@@ -83,7 +83,7 @@ def _read(journals: Sequence[Path], hours: float) -> list["ReadDay"]:
         except OSError as error:
             fail(Exit.FAILURE, str(error))
         if not files:
-            wrong.append(f"{path}: there is no journal in it; see `journal.path`")
+            wrong.append(f"{path}: contains no journal; see `journal.path`")
             continue
         try:
             with progress(f"reading {path}", "records", None) as tell:

@@ -43,14 +43,14 @@ HELP = "Play the Spark-on-Mesos experiment: an emulated master against a real si
 PolicyName = Annotated[
     str, typer.Option(help="Name of the policy.", autocompletion=completing.policies)
 ]
-Seed = Annotated[int, typer.Option(help="Where all chance of the workload begins.", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of the random workload.", min=0)]
 Scale = Annotated[
     float,
-    typer.Option(help="Part of the jobs to play; 1: all.", min=0.001, max=1.0),
+    typer.Option(help="Fraction of the jobs to play; 1: all.", min=0.001, max=1.0),
 ]
 Out = Annotated[Path, typer.Option(callback=directory, help="Directory for pictures and figures.")]
 Workers = Annotated[
-    int, typer.Option(help="Runs at a time, each on a sidecar of its own.", min=1, max=256)
+    int, typer.Option(help="Concurrent runs, each on its own sidecar.", min=1, max=256)
 ]
 
 
@@ -143,7 +143,7 @@ def _runs(
 def _play(
     runs: list["Run"], target: str | None, workers: int, started_us: int, plugins: tuple[str, ...]
 ) -> list["Result"]:
-    """Play with a progress bar; the results in the order of the runs."""
+    """Play with a progress bar; returns results in the order of the runs."""
     from allocator.cli.render.terminal import progress
     from allocator.lab.experiments.runs import play_all
 
@@ -166,7 +166,7 @@ def _play(
             started_us=started_us,
             settings=settings_for(plugins),
         )
-        with closing(playing):  # after Ctrl-C at once, not when it happens to be collected
+        with closing(playing):  # stops it right after Ctrl-C, not at garbage collection
             for result in playing:
                 watch(result.name, runs[order[result.name]].scenario.jobs)
                 results.append(result)
@@ -192,7 +192,7 @@ def _keep(out: Path, results: list["Result"], about: dict[str, object]) -> None:
 
 
 def _report_rejections(results: list["Result"]) -> None:
-    """A decision that was turned down in such a run is a defect of the sidecar."""
+    """Fail if the emulated master rejected a decision: here that is a defect of the sidecar."""
     wrong = [
         f"{result.name}: {count} decisions were rejected as {reason}"
         for result in results
@@ -204,12 +204,12 @@ def _report_rejections(results: list["Result"]) -> None:
 
 # Claims over many seeds, sources of demands, a soak.
 
-SOAK_SECONDS = "Seconds of the emulated cluster's clock, which runs faster than the wall's."
+SOAK_SECONDS = "Seconds of the emulated cluster's clock, which is faster than real time."
 
 
 def claims(
     seeds: Annotated[int, typer.Option(help="Workloads to play.", min=SEEDS_MIN)] = 10,
-    scale: Annotated[float, typer.Option(help="Part of the jobs.", min=0.001, max=1.0)] = 1.0,
+    scale: Annotated[float, typer.Option(help="Fraction of the jobs.", min=0.001, max=1.0)] = 1.0,
     cores: Jobs = -1,
     backend: Backend = "loky",
     cluster: Cluster = None,
@@ -217,7 +217,7 @@ def claims(
         Path, typer.Option(callback=directory, help="Directory for the figures.")
     ] = Path("demo-out"),
 ) -> None:
-    """Check what the paper claims of its section V over many seeds, with confidence intervals."""
+    """Check the claims of the paper's section V over many seeds, with confidence intervals."""
     from allocator.cli.render.demo_tables import print_claims
     from allocator.cli.render.terminal import progress
     from allocator.lab.experiments.claims import check_claims
@@ -258,15 +258,15 @@ def demands(
     mode: Annotated[
         str,
         typer.Option(
-            help="How Spark is set up: coarse (executors of a fixed size), greedy (the size left"
-            " open), dynamic (dynamic allocation), fine (fine-grained)."
+            help="How Spark is configured: coarse (executors of a fixed size), greedy (no fixed"
+            " size), dynamic (dynamic allocation), fine (fine-grained)."
         ),
     ] = "coarse",
     policy: PolicyName = "drf",
     seeds: Annotated[int, typer.Option(help="Workloads to play.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Jobs of each of four queues.", min=1)] = 6,
 ) -> None:
-    """Count Spark's offers and declines by where its executors' demand is known from."""
+    """Count Spark's offers and declines for each source of its executors' demand."""
     from allocator.cli.render.demo_tables import print_sources
     from allocator.lab.experiments.demand_sources import SOURCES, average, play_source
     from allocator.lab.workloads.spark_experiment import MODES
@@ -288,12 +288,12 @@ def soak(
     size: Annotated[
         int, typer.Option(help="Agents, and frameworks at a time.", min=1, max=10_000)
     ] = 20,
-    seed: Annotated[int, typer.Option(help="Where all chance begins.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.", min=0)] = 0,
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Name of the policy, which is characterised; none: drf, or with --target the"
-            " policy that is in force there, and nothing is set.",
+            help="Name of the policy, used in characterised mode; default: drf, or with --target"
+            " the policy in force there, unchanged.",
             autocompletion=completing.policies,
         ),
     ] = None,
@@ -303,9 +303,8 @@ def soak(
 ) -> None:
     """Let agents and frameworks do anything that Mesos allows, and compare the books.
 
-    The emulated cluster has a clock of its own, which does not wait for the one on the wall: some
-    minutes of it are over in some seconds. `torture` goes by the wall. Ctrl-C ends it with what was
-    found so far.
+    The emulated cluster's clock is faster than real time: minutes pass in seconds. `torture` runs
+    in real time. Ctrl-C ends the run and prints the findings so far.
     """
     from allocator.core import PolicySpec
     from allocator.lab.experiments.soak import Soak
@@ -326,7 +325,7 @@ def soak(
             directory = until_end.enter_context(scratch_directory("soak-"))
             sidecar = SidecarProcess(directory, {"log.level": "warning", **settings_for(files)})
             target = until_end.enter_context(sidecar).target
-        typer.echo(f"playing before {target}; the emulated clock runs fast", err=True)
+        typer.echo(f"playing against {target}; the emulated clock runs fast", err=True)
         playing = Soak(target, RandomScenario(seed, size, duration_ms=seconds * 1000))
         until_end.callback(lambda: _tell_soak(playing, size, seed, begun_s))
         playing.play(
@@ -339,13 +338,13 @@ def soak(
 
 
 def _tell_soak(playing: "Soak", size: int, seed: int, begun_s: float) -> None:
-    """Sum up what was played, to the end or until something ended it."""
+    """Summarize the run, also if it was interrupted."""
     if (record := playing.record) is None:
         typer.echo("nothing was played yet")
         return
     typer.echo(
         f"{playing.now_ms / 1000:.0f} s of the emulated cluster's clock, in"
-        f" {time.monotonic() - begun_s:.0f} s on the wall, with {size} agents and {size}"
+        f" {time.monotonic() - begun_s:.0f} s of real time, with {size} agents and {size}"
         f" frameworks, seed {seed}: {record.events} events, {record.offers} offers,"
         f" {record.tasks} tasks; books compared {playing.compared} times,"
         f" {len(_wrong_in(playing))} differences"

@@ -1,4 +1,4 @@
-"""Options that commands of the laboratory share, what spreads runs, and whom they play on."""
+"""Options that commands of the laboratory share: policies, parallel runs, the sidecar to use."""
 
 import signal
 import sys
@@ -19,36 +19,36 @@ from allocator.server.system import loop_cache
 Policies = Annotated[
     str,
     typer.Option(
-        help="Names, joined by commas: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...",
+        help="Comma-separated names: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...",
         autocompletion=completing.joined(completing.policies),
     ),
 ]
 Modes = Annotated[
     str,
     typer.Option(
-        help="oblivious, characterised, or both joined by a comma.",
+        help="oblivious, characterised, or both separated by a comma.",
         autocompletion=completing.joined(completing.among(*Mode)),
     ),
 ]
-Jobs = Annotated[int, typer.Option(help="Processes; -1: one for each core.", min=-1)]
+Jobs = Annotated[int, typer.Option(help="Processes; -1: one per core.", min=-1)]
 Backend = Annotated[
     str,
     typer.Option(
-        help="loky: processes of this machine; dask, ray, spark: the workers of an existing "
-        "cluster of that engine."
+        help="loky: processes on this machine; dask, ray, spark: workers of an existing cluster "
+        "of that engine."
     ),
 ]
 Cluster = Annotated[
     str | None,
     typer.Option(
-        help="Of dask the scheduler, as in tcp://host:8786; of ray the head, as in host:6379 "
-        "or ray://host:10001; of spark the master, as in spark://host:7077."
+        help="Address of the cluster. dask: the scheduler, as in tcp://host:8786; ray: the head, "
+        "as in host:6379 or ray://host:10001; spark: the master, as in spark://host:7077."
     ),
 ]
 
 
 def chosen(text: str, known: Sequence[str], option: str) -> list[str]:
-    """Read names that commas join, each once; end where one is not known, or none is there."""
+    """Read comma-separated names, without duplicates; end if one is unknown or there is none."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
@@ -63,9 +63,11 @@ def spread_over(
     option: str = "--jobs",
     plugins: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]:
-    """Give what calls a function with each argument there; end where the options are wrong.
+    """Return a function that maps another one over arguments on the chosen backend.
 
-    `plugins`: files with users' policies, which workers load as well.
+    `plugins`: files with users' policies, which the workers load as well.
+
+    Ends the command if the options are wrong.
     """
     from allocator.lab.experiments.spread import BACKENDS, ENGINES, LOCAL, BackendError, spread
     from allocator.lab.links.base import PolicyFailedError
@@ -73,9 +75,9 @@ def spread_over(
     expect("--backend", backend, BACKENDS)
     if cluster is not None and backend == LOCAL:
         engines = ", ".join(ENGINES)
-        fail(Exit.USAGE, f"--cluster: of which engine? Give --backend, one of {engines}, too")
+        fail(Exit.USAGE, f"--cluster: needs --backend with one of {engines}")
     if jobs == 0:
-        fail(Exit.USAGE, f"{option}: 0 processes do nothing; give a number, or -1 for all cores")
+        fail(Exit.USAGE, f"{option}: must not be 0; give a number, or -1 for all cores")
 
     def over(function: Callable[[Any], Any], arguments: Sequence[Any]) -> Iterator[Any]:
         call = partial(with_kept_loops, plugins, function)
@@ -94,38 +96,38 @@ def with_kept_loops(
     function: Callable[[Any], Any],
     argument: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """Call a function in a worker, with the loops that its machine keeps, and users' policies."""
+    """Call a function in a worker, with that machine's compiled loops and users' policies."""
     loop_cache.prepare()
     load_in_worker(plugins)
     return function(argument)
 
 
-# Playing on a sidecar that is named by --target, and given back as it was; or on one's own.
+# Playing on our own sidecar, or on the one that --target names, restored afterwards.
 
 
 Target = Annotated[
     str | None,
     typer.Option(
-        help="A sidecar that runs already (host:port or unix:/path); else one starts."
+        help="A running sidecar (host:port or unix:/path); default: start one."
         " MESOS_ALLOCATOR_SESSION_TOKEN_FILE and MESOS_ALLOCATOR_TOKEN_FILE name files with"
         " its tokens for masters and operators."
     ),
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Take the sidecar of --target from the master that it serves."),
+    typer.Option("--force", help="Use the sidecar of --target even if it serves a master."),
 ]
 
 _told: list[int] = []
-"""Signals that came."""
+"""Signals received."""
 
 
 @contextmanager
 def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
-    """Play here: on one's own sidecars, or on one that is given back as it was.
+    """A context to play in: on our own sidecars, or on a borrowed one that is restored afterwards.
 
-    Says in one line why nothing can be played, and ends. SIGTERM ends as Ctrl-C does; whoever plays
-    calls `end_if_told` now and then.
+    Ends the command with a one-line reason if nothing can be played. SIGTERM has the effect of
+    Ctrl-C; the code inside must call `end_if_told` regularly.
 
     Yields when our master began to lead, in microseconds.
     """
@@ -139,7 +141,7 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
         _check_tokens(target)
     _told.clear()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # A shell that starts us in the background may want us to go on whatever happens to it.
+        # A shell may have started us in the background with signals ignored, as nohup does.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
     try:
@@ -158,7 +160,7 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
 
 
 def _check_tokens(target: str) -> None:
-    """End where a token cannot be read, or would pass in clear over a network."""
+    """End if a token cannot be read, or would be sent unencrypted over a network."""
     from allocator.lab.links.sidecar_process import SESSION_TOKEN_FILE, TOKEN_FILE, read_token
     from allocator.server.system.addresses import is_local
 
@@ -168,17 +170,17 @@ def _check_tokens(target: str) -> None:
         except OSError as error:
             fail(Exit.USAGE, f"{variable}: {error.filename}: {error.strerror}")
         if token and not is_local(target):
-            text = f"the token of {variable} would pass there in clear; name a sidecar on this"
+            text = f"the token of {variable} would be sent unencrypted; name a sidecar on this"
             fail(Exit.USAGE, f"--target {target}: {text} machine, or unset the variable")
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
-    """End in order, with the code that a shell gives for a signal."""
+    """Exit cleanly, with the code that a shell reports for a signal."""
     _told.append(number)
     sys.exit(128 + number)
 
 
 def end_if_told() -> None:
-    """End where a signal said so in vain: within a callback of C code an exception is lost."""
+    """Exit if a signal was received but `_end` had no effect: C callbacks swallow exceptions."""
     if _told:
         sys.exit(128 + _told[0])

@@ -1,4 +1,4 @@
-"""`mesos-allocator reproduce`: the papers' tables and figures, beside what was printed."""
+"""`mesos-allocator reproduce`: the papers' tables and figures, beside the published numbers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Experiment(NamedTuple):
     """One table or figure.
 
-    module, function: what computes it; loaded when it is asked for.
+    module, function: what computes it; imported on first use.
     parameters: which of ``seed`` and ``trials`` the function takes.
     """
 
@@ -62,10 +62,10 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
     "choosy-theorems": Experiment(_CHOOSY_EXAMPLES, "theorems", "Theorems 1 to 3 as properties"),
     "choosy-market": Experiment(
-        _CHOOSY_MARKET, "market_equilibrium", "section 4.3: a market comes to the same shares"
+        _CHOOSY_MARKET, "market_equilibrium", "section 4.3: a market reaches the same shares"
     ),
     "choosy-theorem-4": Experiment(
-        _CHOOSY_EXAMPLES, "theorem_4", "how near Choosy comes from anywhere"
+        _CHOOSY_EXAMPLES, "theorem_4", "how near Choosy comes to the optimum from any start"
     ),
     "choosy-fig-6": Experiment(_CHOOSY_RAMP_UP, "figure_6", "ramp-up time by pickiness"),
     "choosy-fig-7": Experiment(
@@ -154,16 +154,16 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "pf-fig-6": Experiment(_BONALD_TASKS, "figure_6", "whole tasks instead of a fluid"),
 }
 
-HELP = "Compute the papers' tables and figures with the real policies, beside the printed ones."
+HELP = "Compute the papers' tables and figures with the real policies, and compare them."
 
-Seed = Annotated[int, typer.Option(help="Where all chance begins.", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
 Trials = Annotated[
-    int | None, typer.Option(help="How often to repeat; the paper's number by default.", min=2)
+    int | None, typer.Option(help="Number of repetitions; default: the paper's.", min=2)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Plot = Annotated[
     Path | None,
-    typer.Option(callback=directory, help="Directory for the figure, where there is one to draw."),
+    typer.Option(callback=directory, help="Directory for the figure, if there is one."),
 ]
 
 
@@ -171,7 +171,7 @@ def run(name: str, **options: int) -> "Report":
     """Compute one of the experiments.
 
     name: A key of `EXPERIMENTS`.
-    **options: ``seed`` and ``trials``; what the experiment does not take is left out.
+    **options: ``seed`` and ``trials``; those that the experiment does not take are ignored.
     """
     compile_ahead()
     experiment = EXPERIMENTS[name]
@@ -181,7 +181,7 @@ def run(name: str, **options: int) -> "Report":
 
 
 def list_experiments(as_json: AsJson = False) -> None:
-    """Say what can be reproduced."""
+    """List the experiments."""
     about = {name: experiment.about for name, experiment in EXPERIMENTS.items()}
     if as_json:
         typer.echo(json_text(about, indent=2))
@@ -191,13 +191,13 @@ def list_experiments(as_json: AsJson = False) -> None:
 
 
 def reproduce_all(seed: Seed = 0, as_json: AsJson = False, plot: Plot = None) -> None:
-    """Compute everything."""
+    """Compute all experiments."""
     _show([run(name, seed=seed) for name in EXPERIMENTS], as_json, plot)
 
 
 def write_pages(
     only: Annotated[
-        str, typer.Option(help="Experiments to compute anew, joined by commas; all: every one.")
+        str, typer.Option(help="Experiments to compute again, separated by commas; all: every one.")
     ] = "",
     seed: Seed = 0,
     trials: Trials = None,
@@ -205,7 +205,7 @@ def write_pages(
         "docs/papers"
     ),
 ) -> None:
-    """Write the pages from the results that are kept beside them; compute some anew before."""
+    """Write the pages from the results stored beside them, after computing those of --only."""
     from allocator.lab.papers import pages
 
     names = list(EXPERIMENTS) if only == "all" else [each for each in only.split(",") if each]
@@ -253,7 +253,7 @@ def _register(group: typer.Typer, name: str, experiment: Experiment) -> None:
 
 
 def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> None:
-    """Print the reports, and draw them; fail where a number differs and nobody knows why."""
+    """Print and draw reports; fail if a number differs from the paper without an explanation."""
     drawn = [report for report in reports if report.panels]
     if plot is not None and drawn:
         from allocator.lab.papers.drawing import draw_report as draw
@@ -271,7 +271,7 @@ def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> N
             print_report(report)
     wrong = [report.name for report in reports if not report.holds]
     if wrong:
-        fail(Exit.FAILURE, f"differs from the paper, unexplained: {', '.join(wrong)}")
+        fail(Exit.FAILURE, f"unexplained difference from the paper: {', '.join(wrong)}")
 
 
 def as_dict(report: "Report") -> dict[str, Any]:

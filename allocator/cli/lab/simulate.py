@@ -1,4 +1,4 @@
-"""`mesos-allocator simulate`: a scenario of one's own under several policies."""
+"""`mesos-allocator simulate`: a user's scenario under several policies."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -25,7 +25,7 @@ def simulate(
     scenario: Annotated[Path, typer.Argument(help="A TOML file; see examples/scenarios.")],
     policy: Policies = "drf,ps-dsf",
     mode: Modes = "oblivious,characterised",
-    seeds: Annotated[int, typer.Option(help="Workloads to draw, from seed 0 on.", min=1)] = 3,
+    seeds: Annotated[int, typer.Option(help="Number of workloads, seeds 0 and up.", min=1)] = 3,
     jobs: Jobs = -1,
     backend: Backend = "loky",
     cluster: Cluster = None,
@@ -36,7 +36,7 @@ def simulate(
 ) -> None:
     """Play a scenario under several policies, and compare them.
 
-    Seeds draw the same workload for every policy. Results are means over the seeds with 95 %
+    A seed gives every policy the same workload. Results are means over the seeds, with 95 %
     confidence intervals.
     """
     from allocator.cli.render.terminal import console

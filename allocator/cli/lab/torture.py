@@ -21,8 +21,8 @@ def register(app: typer.Typer) -> None:
 
 
 def torture(
-    hours: Annotated[float, typer.Option(help="How long.", min=0.001, max=10_000)] = 1.0,
-    seed: Annotated[int, typer.Option(help="Of the first world.", min=0)] = 0,
+    hours: Annotated[float, typer.Option(help="Duration.", min=0.001, max=10_000)] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of the first world.", min=0)] = 0,
     size: Annotated[
         int, typer.Option(help="Agents, and frameworks at a time.", min=1, max=1_000)
     ] = 10,
@@ -33,12 +33,12 @@ def torture(
         ),
     ] = Path("torture-out"),
 ) -> None:
-    """Torture a sidecar process of its own, and say what did not hold.
+    """Inject faults into a sidecar process, and report every violated invariant.
 
-    It is killed, frozen and restarted, its connections are reset, torn and stalled, its disk is
-    full, its certificates expire, others take its place, tenants say whatever masters take;
-    meanwhile emulated masters compare every number. Ctrl-C ends it with the report so far. Exit
-    code 1: something did not hold.
+    The sidecar is killed, frozen, restarted and replaced; its connections are reset, cut and
+    stalled; its disk fills and its certificates expire; tenants send every harmful input that a
+    master accepts. Meanwhile emulated masters compare every number. Ctrl-C ends the run and prints
+    the report so far. Exit code 1: an invariant was violated.
     """
     from allocator.lab.torture import Plan, text, write
     from allocator.lab.torture import torture as run
@@ -48,7 +48,7 @@ def torture(
 
     def stop(number: int, _frame: FrameType | None) -> None:
         told.append(number)
-        signal.signal(number, signal.SIG_DFL)  # a second one ends us at once
+        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -69,7 +69,7 @@ def torture(
 
 
 def _tell(findings: "Findings") -> None:
-    """Say how far it is, a line a world."""
+    """Print one line of progress per world."""
     broken = sum(findings.broken.values())
     typer.echo(
         f"{findings.elapsed_s:7.0f} s  seed {findings.seed}: {findings.counts['cycles']} cycles,"

@@ -1,4 +1,4 @@
-"""`mesos-allocator graph`: who may use which agents, as a graph to export, draw and reckon with."""
+"""`mesos-allocator graph`: export, draw and evaluate which frameworks may use which agents."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
     from allocator.core import AgentInfo, Allocator
 
-HELP = """Export the constraint graph of a recorded cluster: who may use which agents.
+HELP = """Export the constraint graph of a recorded cluster: which frameworks may use which agents.
 
-Replays a journal to its end, and writes the graph as it was then: frameworks on one side, agents
-that are equal to all of them on the other. With --shares the constrained max-min fair shares
-(CMMF), in agents, are worked out and written to it; with --tasks how many tasks each framework
-whose demand is known would have.
+Replays a journal to its end and writes the graph at that moment. One side has the frameworks, the
+other the types of agents: agents that no framework distinguishes are one type. --shares adds
+constrained max-min fair shares (CMMF), in agents. --tasks adds the number of tasks of each
+framework whose demand is known.
 
 FILE ends in .graphml (networkx, Gephi, yEd), .json (networkx's node-link data), or .png, .svg or
-.pdf (drawn, which needs the extra `sim`).
+.pdf (a drawing, which needs the extra `sim`).
 """
 
 DRAWN = (".png", ".svg", ".pdf")
@@ -31,7 +31,7 @@ ENDINGS = (".graphml", ".json", *DRAWN)
 
 
 class Fairness(StrEnum):
-    """By what tasks are worked out."""
+    """Fairness criterion by which numbers of tasks are computed."""
 
     PF = "pf"
     PS_DSF = "ps-dsf"
@@ -53,13 +53,11 @@ def graph(
             help="A journal, or the directory of several.",
         ),
     ],
-    out: Annotated[
-        Path, typer.Argument(metavar="FILE", show_default=False, help="What is written.")
-    ],
-    shares: Annotated[bool, typer.Option("--shares", help="Work the fair shares out.")] = False,
+    out: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="File to write.")],
+    shares: Annotated[bool, typer.Option("--shares", help="Compute the fair shares.")] = False,
     tasks: Annotated[
         Fairness | None,
-        typer.Option(help="Work tasks out by proportional fairness, or by PS-DSF; both fluid."),
+        typer.Option(help="Compute fluid task counts by proportional fairness, or by PS-DSF."),
     ] = None,
 ) -> None:
     from allocator.solvers.graphs import max_min_shares
@@ -67,11 +65,11 @@ def graph(
     if out.suffix not in ENDINGS:
         fail(Exit.USAGE, f"FILE: {out.name!r} must end in one of {', '.join(ENDINGS)}")
     if not out.absolute().parent.is_dir():
-        fail(Exit.FAILURE, f"{out} cannot be written: {out.parent} is no directory")
+        fail(Exit.FAILURE, f"{out} cannot be written: {out.parent} is not a directory")
     _try_to_write(out)
     allocator, damage = _replayed(journal)
     if allocator is None:
-        text = f"{journal} knows of no framework that could be served at its end"
+        text = f"{journal} ends without a framework that could be served"
         fail(Exit.FAILURE, "; ".join([text, *damage]))
     for line in damage:
         typer.echo(printable(line), err=True)
@@ -90,7 +88,7 @@ def graph(
 
 
 def _try_to_write(out: Path) -> None:
-    """End where the file cannot be written, before the journal is read for it."""
+    """End if the file cannot be written, before the journal is read."""
     was_there = out.exists()
     try:
         with out.open("ab"):
@@ -102,7 +100,7 @@ def _try_to_write(out: Path) -> None:
 
 
 def _replayed(journal: Path) -> tuple["Allocator | None", list[str]]:
-    """The last allocator of a journal that had somebody to serve, and what is damaged."""
+    """The last allocator of a journal with a framework to serve, and a line per damaged file."""
     from allocator import policies
     from allocator.core import Allocator
     from allocator.wire.journal.replay import Replay
@@ -117,17 +115,14 @@ def _replayed(journal: Path) -> tuple["Allocator | None", list[str]]:
     files = journals_in(journal) if journal.is_dir() else [journal]
     read = [play_file(path, player) for path in files]
     player.finish()
-    damage = [
-        f"{each.path}: passed over from here on: {each.damage}" for each in read if each.damage
-    ]
+    damage = [f"{each.path}: the rest was skipped: {each.damage}" for each in read if each.damage]
     return next((each for each in reversed(made) if each.problem() is not None), None), damage
 
 
 def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
-    """Make the graph of an allocator's cluster, as it is now.
+    """Make the graph of an allocator's cluster in its current state.
 
-    Types of agents are named after one of them; users after the framework, and its role where a
-    framework has several.
+    A type of agents is named after one of them; a user after its framework and role.
     """
     from allocator.policies.plan_guided import group_agents
     from allocator.solvers.graphs import constraint_graph
@@ -157,9 +152,9 @@ def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
 
 
 def _add_tasks(graph: "nx.Graph[Any]", allocator: "Allocator", fairness: Fairness) -> None:
-    """Write fair tasks to frameworks whose demand is known, and to their edges.
+    """Add fair task counts to frameworks whose demand is known, and to their edges.
 
-    Agents of a type are taken as one, as many times as large.
+    Agents of one type count as a single agent with their total capacity.
     """
     import numpy as np
 
@@ -191,7 +186,7 @@ def _add_tasks(graph: "nx.Graph[Any]", allocator: "Allocator", fairness: Fairnes
 
 
 def write(graph: "nx.Graph[Any]", out: Path) -> None:
-    """Write a graph in the form that the file's name ends in."""
+    """Write a graph in the format that the file's suffix names."""
     import networkx as nx
 
     if out.suffix == ".json":
@@ -204,7 +199,7 @@ def write(graph: "nx.Graph[Any]", out: Path) -> None:
 
 
 def _draw(graph: "nx.Graph[Any]", out: Path) -> None:
-    """Draw users on the left, types on the right; beside the names what was worked out."""
+    """Draw users on the left, types on the right, and computed values beside the names."""
     import networkx as nx
     from matplotlib.figure import Figure
 
@@ -215,7 +210,7 @@ def _draw(graph: "nx.Graph[Any]", out: Path) -> None:
     labels = {}
     for name, data in graph.nodes(data=True):
         found = [f"{data[key]:.3g} {key}" for key in ("machines", "tasks") if key in data]
-        # Between two dollars stands a formula, and one that is none cannot be drawn.
+        # matplotlib parses text between two dollars as a formula, and fails if it is none.
         shown = str(name).replace("$", r"\$")
         labels[name] = f"{shown}: {', '.join(found)}" if found else shown
     color = [data.get("cut", data["side"]) for _, data in graph.nodes(data=True)]

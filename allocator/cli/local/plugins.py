@@ -1,4 +1,4 @@
-"""Users' own policies, for commands that decide in this process or in workers."""
+"""Users' policies, for commands that decide in this process or in workers."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,15 +14,15 @@ Plugins: TypeAlias = Annotated[
     typer.Option(
         "--plugin",
         metavar="FILE",
-        help="Policies of your own, as in policy.plugins; may be repeated.",
+        help="File with your own policies, as in policy.plugins; may be repeated.",
     ),
 ]
 
 
 def load_policies(paths: Sequence[str] | None) -> tuple[str, ...]:
-    """Load the policies of files and of installed packages, or end with what is wrong.
+    """Load the policies of files and of installed packages; end with a usage error if one fails.
 
-    Returns the paths as others find them, wherever they run.
+    Returns absolute paths, valid in any working directory.
     """
     from allocator.server.plugins.loading import PluginError, load_entry_points, load_file
 
@@ -39,17 +39,17 @@ def load_policies(paths: Sequence[str] | None) -> tuple[str, ...]:
 
 @cache
 def load_in_worker(paths: tuple[str, ...]) -> None:
-    """Load the same policies in another process, once."""
+    """Load the same policies in a worker process, once."""
     from allocator.server.plugins.loading import load_entry_points, load_file
 
     for _ in load_entry_points():
-        pass  # it is told where they were loaded first
+        pass  # reported by the process that loaded them first
     for path in paths:
         load_file(path)
 
 
 def try_out(names: Sequence[str], modes: Sequence[str]) -> None:
-    """End where a user's policy cannot be made, or fails on a cluster of two agents."""
+    """End if a user's policy cannot be constructed, or fails on a cluster of two agents."""
     from allocator.core import PolicySpec
     from allocator.policies import POLICIES
     from allocator.server.plugins.guarded_policy import TRIAL_S, GuardedRegistry
@@ -63,5 +63,5 @@ def try_out(names: Sequence[str], modes: Sequence[str]) -> None:
 
 
 def settings_for(paths: Sequence[str]) -> dict[str, str]:
-    """What a sidecar that is started has to be told of the files."""
+    """The settings with which a sidecar loads these files."""
     return {"policy.plugins": ",".join(paths)} if paths else {}

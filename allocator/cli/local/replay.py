@@ -1,4 +1,4 @@
-"""`mesos-allocator replay`: what a sidecar answered, computed again from its journal."""
+"""`mesos-allocator replay`: recompute a sidecar's answers from its journal."""
 
 import re
 from collections.abc import Iterator
@@ -20,22 +20,23 @@ if TYPE_CHECKING:
     from allocator.wire.journal.framing import Torn
     from allocator.wire.journal.replay import Found, Replay
 
-HELP = """Compute again what a sidecar answered, from its journal.
+HELP = """Recompute a sidecar's answers from its journal, and compare them with the recorded ones.
 
-Reads the files in the order in which they are given, the older first; of a directory all journals,
-PATH.2 before PATH.1 before PATH. Each file begins with all that the sidecar knew, so older files
-may be missing. A file that was cut off because the process ended while it wrote is read to its
-last whole record; of one that is damaged the rest is passed over.
+Reads the files in the given order, the oldest first; of a directory all journals, PATH.2 before
+PATH.1 before PATH. Each file begins with the complete state of the sidecar, so older files may be
+missing. A file that ends within a record, because the process ended while writing, is read up to
+its last complete record. The rest of a damaged file is skipped.
 
-Every answer is compared with a digest of what was answered then, and so is what each further file
-begins with (--no-check leaves that out). Scores are 64-bit floating point numbers: on another type
-of processor, or with other versions of the allocator, numpy or numba, they may differ in the last
-digit, so that who is equally near is served in another order. Replay where it was recorded.
+Every answer is compared with its recorded digest, and so is the state at the start of each further
+file; --no-check omits both. Scores are 64-bit floating point numbers. On another type of processor,
+or with other versions of the allocator, numpy or numba, their last digits may differ, and
+frameworks with nearly equal scores may be served in another order. Replay on the type of machine
+that recorded the journal.
 
-With --policy the tasks that ran are played again on an emulated master, under the policy that was
-in force and under those that are named, and shares, use and waits are compared.
+With --policy, the recorded tasks are played again on an emulated master under the policy that was
+in force and under the named ones, and shares, use and waits are compared.
 
-Exit codes: 0 all as recorded, 1 something differs or is damaged, 2 wrong usage.
+Exit codes: 0 all as recorded, 1 differences or damage, 2 wrong usage.
 """
 
 _NUMBERED = re.compile(r"(.*)\.(\d+)")
@@ -43,12 +44,11 @@ _NUMBERED = re.compile(r"(.*)\.(\d+)")
 
 @dataclass(slots=True)
 class FileFound:
-    """What a file turned out to be.
+    """The result of reading one file.
 
-    `file`: its number within the process that wrote it.
-    `cut_off_at`, `cut_off_bytes`: where its last record begins, and how much of it is there, where
-        it is not whole.
-    `damage`: why the rest was passed over; empty where nothing was.
+    `file`: its number among the files of the process that wrote it.
+    `cut_off_at`, `cut_off_bytes`: offset and size of an incomplete last record, if any.
+    `damage`: why the rest was skipped; empty if nothing was.
     """
 
     path: str
@@ -74,7 +74,7 @@ def replay(
             exists=True,
             readable=True,
             show_default=False,
-            help="Journals, the older first, or their directory.",
+            help="Journals, the oldest first, or their directory.",
         ),
     ],
     check: Annotated[
@@ -86,16 +86,14 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Play the day under this policy, too; repeatable.",
+            help="Also play the day under this policy; may be repeated.",
             autocompletion=completing.policies,
         ),
     ] = None,
-    mode: Annotated[
-        Mode | None, typer.Option(help="Of --policy; oblivious where it is not given.")
-    ] = None,
+    mode: Annotated[Mode | None, typer.Option(help="Mode of --policy; default: oblivious.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", callback=directory, help="Of --policy: figures and a picture."),
+        typer.Option(metavar="DIR", callback=directory, help="Directory for results of --policy."),
     ] = None,
 ) -> None:
     from allocator import policies
@@ -112,7 +110,7 @@ def replay(
     except OSError as error:
         fail(Exit.FAILURE, str(error))
     if not files:
-        fail(Exit.FAILURE, f"there is no journal in {', '.join(map(str, paths))}")
+        fail(Exit.FAILURE, f"no journal in {', '.join(map(str, paths))}")
     make = question.make if question else Allocator
     player = Replay(policies.build, policies.substitute(), check=check, make=make)
     read = []
@@ -135,12 +133,12 @@ def replay(
 
 
 def journals_in(directory: Path) -> list[Path]:
-    """List the journals of a directory, the older first."""
+    """List the journals of a directory, the oldest first."""
     from allocator.wire.journal.framing import MAGIC
 
     def age(path: Path) -> tuple[str, int, str]:
         numbered = _NUMBERED.fullmatch(path.name)
-        # What is being begun, PATH.new, sorts behind PATH.
+        # PATH.new, a file that the sidecar is about to switch to, sorts after PATH.
         base, number = (numbered[1], int(numbered[2])) if numbered else (path.stem, 0)
         return (base if numbered or path.suffix == ".new" else path.name, -number, path.name)
 
@@ -153,7 +151,7 @@ def journals_in(directory: Path) -> list[Path]:
 
 
 def play_file(path: Path, player: "Replay") -> FileFound:
-    """Replay a file, as far as it goes."""
+    """Replay a file up to its end, or up to the first damage."""
     from allocator.wire.journal.framing import JournalError, read_records
 
     compile_ahead()
@@ -173,7 +171,7 @@ def play_file(path: Path, player: "Replay") -> FileFound:
                     found.records += not record.HasField("checkpoint_end")
                 player.take(record)
     except (OSError, JournalError, MemoryError) as error:
-        found.damage = str(error) or "it does not fit into memory"
+        found.damage = str(error) or "does not fit into memory"
     return found
 
 
@@ -185,9 +183,9 @@ def _in_words(found: FileFound) -> str:
         parts.append(f"written by version {found.sidecar_version!r}, this is {__version__}")
     if found.cut_off_at is not None:
         where = f"{found.cut_off_bytes} bytes at byte {found.cut_off_at}"
-        parts.append(f"cut off within a record, {where}: the process ended while it wrote")
+        parts.append(f"ends within a record, {where}: the process ended while writing")
     if found.damage:
-        parts.append(f"passed over from here on: {found.damage}")
+        parts.append(f"the rest was skipped: {found.damage}")
     return "; ".join(parts)
 
 
@@ -195,9 +193,9 @@ def _summary(found: "Found", check: bool) -> Iterator[str]:
     for name in ("records", "sessions", "answers", "cycles", "decisions"):
         yield f"{name:10} {getattr(found, name)}"
     if found.repeated:
-        yield f"repeated   {found.repeated} records stand in two files, and count once"
+        yield f"repeated   {found.repeated} records are in two files and count once"
     if found.missing:
-        yield f"missing    {found.missing} records stand in no file"
+        yield f"missing    {found.missing} records are in no file"
     if check:
         wrong = found.differing + found.checkpoints_differing
         verdict = f"{wrong} DIFFER" if wrong else "all as recorded"
@@ -209,6 +207,6 @@ def _end(read: list[FileFound], found: "Found") -> None:
     errors = [f"{each.path}: {each.damage}" for each in read if each.damage]
     errors += found.differences
     if not any(each.sidecar_id for each in read) and not errors:
-        errors.append(f"{', '.join(each.path for each in read)}: nothing was recorded there")
+        errors.append(f"{', '.join(each.path for each in read)}: contains no records")
     if errors or found.differing or found.checkpoints_differing:
         fail(Exit.FAILURE, *errors)

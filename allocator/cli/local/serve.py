@@ -45,10 +45,10 @@ def serve(
     mode: Annotated[str | None, typer.Option(help="Same as policy.mode.")] = None,
     log_level: Annotated[str | None, typer.Option(help="Same as log.level.")] = None,
 ) -> None:
-    """Run the sidecar until SIGTERM or SIGINT; SIGHUP has it read its configuration again.
+    """Run the sidecar until SIGTERM or SIGINT; SIGHUP reloads the configuration.
 
-    Options come from the file; MESOS_ALLOCATOR_SECTION__KEY in the environment overrides it, and
-    what is given here overrides both.
+    Variables MESOS_ALLOCATOR_SECTION__KEY override the file, and command-line options override
+    both.
     """
     short = {
         "--listen": ("listen.targets", ",".join(listen) if listen else None),
@@ -72,17 +72,17 @@ def serve(
 def check_config(
     file: Annotated[
         Path | None,
-        typer.Argument(help="TOML file; -: standard input; none: only the rest."),
+        typer.Argument(help="TOML file; -: standard input; none: only environment and --set."),
     ] = None,
     assignments: Assignments = None,
     example: Annotated[
-        bool, typer.Option("--example", help="Print every option with its default, and end.")
+        bool, typer.Option("--example", help="Print every option with its default, and exit.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the configuration that results, as JSON.")
+        bool, typer.Option("--json", help="Print the resulting configuration as JSON.")
     ] = False,
 ) -> None:
-    """Say everything that is wrong with a configuration."""
+    """Check a configuration, and report all its errors."""
     if example:
         from allocator.server.config import example as example_text
 
@@ -106,7 +106,7 @@ def check_config(
 
 
 def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None]]) -> list["Flag"]:
-    """All values that were given on the command line."""
+    """All values given on the command line."""
     from allocator.server.config import Flag
 
     flags = [_assignment(text) for text in assignments or ()]
@@ -116,7 +116,7 @@ def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None
 
 
 def _load(path: Path | None, flags: list["Flag"], *, stream: bool = False) -> "Loaded":
-    """Read the configuration, or end with every problem of it."""
+    """Read the configuration, or report all its errors and end."""
     from allocator.server.config import ConfigError, load_all
 
     check_there(path)

@@ -1,4 +1,4 @@
-"""`warm`: compile all loops ahead, in processes side by side; and so do those who play."""
+"""`warm`: compile all loops ahead of time, in parallel processes; also before playing."""
 
 import ctypes
 import gc
@@ -27,10 +27,11 @@ def warm(
     part: Annotated[str, typer.Option(hidden=True)] = "",
     aside: Annotated[bool, typer.Option("--aside", hidden=True)] = False,
 ) -> None:
-    """Compile all loops ahead, so that `serve` starts with them.
+    """Compile all loops ahead of time, so that `serve` need not compile them.
 
-    They are kept under NUMBA_CACHE_DIR. Without it, a checkout keeps them in .cache/numba; an
-    installed package beside its bytecode or, where it may not write there, in the user's cache.
+    They are stored under NUMBA_CACHE_DIR. By default, a checkout stores them in .cache/numba; an
+    installed package stores them beside its bytecode or, if it may not write there, in the user's
+    cache directory.
     """
     if loop_cache.is_off():
         typer.echo("NUMBA_DISABLE_JIT is set: loops run as plain Python, and none is compiled")
@@ -42,7 +43,7 @@ def warm(
         _compile_part(part, aside=aside)
         return
     if loop_cache.is_complete():
-        typer.echo(f"compiled already: {os.environ['NUMBA_CACHE_DIR']}")
+        typer.echo(f"already compiled: {os.environ['NUMBA_CACHE_DIR']}")
         return
     if note:
         fail(Exit.FAILURE, note)
@@ -50,9 +51,9 @@ def warm(
 
 
 def compile_ahead() -> None:
-    """Compile all loops before something is played, unless they are; say so on standard error.
+    """Compile all loops before a run unless they are compiled; reports to standard error.
 
-    What plays would compile them one by one, in each of its processes, without a word.
+    Otherwise each process of the run would silently compile every loop that it calls.
     """
     if not loop_cache.is_complete():
         _compile_all(partial(typer.echo, err=True))
@@ -101,15 +102,15 @@ def _end(children: dict[str, "subprocess.Popen[bytes]"], code: Exit) -> NoReturn
 
 
 def _compile_part(part: str, *, aside: bool) -> None:
-    """Compile in this process, which ends with the one that started it."""
+    """Compile one part in this process, which is killed when its parent ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     from allocator.server.system.compilation import PARTS, load
 
     if not aside:
-        # Collecting garbage takes a seventh of the time, and spares a hundred megabytes. Beside a
-        # master, memory counts more.
+        # Garbage collection takes a seventh of the time and saves about 100 MB. Beside a master
+        # (--aside), memory matters more.
         gc.freeze()
         gc.set_threshold(100_000, 50, 1000)
     if part not in PARTS:
-        raise typer.BadParameter(f"there is no part {part!r}; {choose([part], PARTS)}")
+        raise typer.BadParameter(f"unknown part {part!r}; {choose([part], PARTS)}")
     load(part)

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from allocator.core import PolicySpec
     from allocator.lab.experiments.what_if import Outcome
 
-NOTES = """A task is what a framework gave back in one piece. It is taken to be wanted since its
-framework subscribed, revived or last declined an offer that would have held it; to last as long as
-it did, wherever it runs; and to be launched on the first offer that holds it.
+NOTES = """Assumptions: a task is what a framework released in one piece. Its framework wanted it
+since it subscribed, revived, or last declined an offer that would have fit it. The task takes the
+same time on any agent, and is launched on the first offer that fits it.
 
-What no journal tells: what a framework wanted and never ran, what it would have done with other
-offers, which tasks wait for each other. What was reserved or revocable counts as nobody's in
-particular.
+A journal does not say what a framework wanted but never ran, what it would have done with other
+offers, or which tasks depend on each other. Reserved and revocable resources count as unreserved
+and non-revocable.
 
-So compare policies with the policy in force as it is played here, and not with what was recorded:
-how far these two are apart says how far the model is from your frameworks."""
+Therefore compare the policies with the policy in force as played here, not with the recorded day:
+the difference between these two shows how well the model describes your frameworks."""
 
 
 class Question:
-    """What would have been under other policies.
+    """The comparison of a recorded day under several policies.
 
-    `make`: makes the allocators of the replay, from which the day is learnt.
+    `make`: constructor of the replay's allocators; it records the day that they replay.
     """
 
     def __init__(self, specs: Sequence["PolicySpec"], out: Path | None) -> None:
@@ -43,12 +43,12 @@ class Question:
         self.make = watched(self._recorder)
 
     def play(self) -> list["Outcome"]:
-        """Play what was recorded under the policy in force at the end, and under the others."""
+        """Play the recorded day under the policy in force at its end, and under the others."""
         from allocator.lab.experiments.what_if import as_recorded, play_day
 
         day = self._recorder.finish()
         if day.settings is None or not day.ran:
-            fail(Exit.FAILURE, "--policy: the journal tells of no resource in use; nothing to play")
+            fail(Exit.FAILURE, "--policy: the journal has no resources in use; nothing to play")
         now = day.settings.policy
         runs = [(now, f"{now.name} {now.mode}, in force")]
         runs += [(spec, f"{spec.name} {spec.mode}") for spec in self._specs]
@@ -58,30 +58,30 @@ class Question:
         return outcomes
 
     def print(self) -> None:
-        """Play, and print tables: the whole, then role by role."""
+        """Play, and print a table of totals, then one by role."""
         outcomes = self.play()
         out, day = console(), self._recorder.day
         span_s = (day.end_ms - day.begin_ms) / 1000
         out.print(
             f"\n{span_s:.0f} s, {len(day.agents)} agents, {len(day.frameworks)} frameworks,"
-            f" {len(day.ran)} tasks, of which {day.unfinished} were not over at the end\n"
+            f" {len(day.ran)} tasks, of which {day.unfinished} still ran at the end\n"
         )
         out.print(_whole(outcomes))
         out.print()
         out.print(_by_role(outcomes))
         for each in outcomes:
             if each.unfinished:
-                out.print(f"\n{each.name}: not all could run to the end: {each.unfinished}")
+                out.print(f"\n{each.name}: not all tasks finished: {each.unfinished}")
         out.print(f"\n{NOTES}")
         if self._out is not None:
             out.print(f"\nfigures and a picture are in {self._out}/")
 
 
 def ask(names: Sequence[str], mode: str | None, out: Path | None) -> Question | None:
-    """Check what is asked; None where no policy is named."""
+    """Check the options; returns None if no policy is named."""
     if not names:
         if mode is not None or out is not None:
-            fail(Exit.USAGE, "--mode and --out belong to --policy; name one")
+            fail(Exit.USAGE, "--mode and --out need --policy")
         return None
     from allocator.core import PolicySpec
     from allocator.policies import MODES, POLICIES

@@ -1,4 +1,4 @@
-"""Commands for a running sidecar: what it does, why, and what operators set."""
+"""Commands for a running sidecar: its status, shares, explanations and dumps."""
 
 import sys
 from enum import StrEnum
@@ -29,7 +29,7 @@ _SHARES = "allocator.cli.render.share_tables"
 
 
 class Sort(StrEnum):
-    """In which order frameworks are shown."""
+    """Order in which frameworks are shown."""
 
     WAITING = "waiting"
     SHARE = "share"
@@ -39,7 +39,7 @@ class Sort(StrEnum):
 def register(app: typer.Typer) -> None:
     status_shown = printed_by("allocator.cli.render.tables", "status")
     remote(app, "status", status_shown, command_class=CommandToAll)(status)
-    # The width is for people only; which frameworks, and in which order, is for JSON as well.
+    # `--wide` affects only tables; the choice and order of frameworks apply to JSON as well.
     show, arrange = (printed_by(_SHARES, name) for name in ("shares", "arranged"))
     remote(app, "shares", show, arrange, named_by("frameworks"))(shares)
     top.register(app)
@@ -56,12 +56,12 @@ def status(
         bool,
         typer.Option(
             "--check",
-            help="One line for monitoring, with performance data behind a bar, and its codes: 0 ok,"
-            " 1 warning, 2 critical, 3 unknown.",
+            help="Print one line for monitoring plugins, with performance data after a bar; exit"
+            " codes: 0 ok, 1 warning, 2 critical, 3 unknown.",
         ),
     ] = False,
 ) -> Message | dict[str, Any] | None:
-    """Show what the sidecar is doing; of several also which one leads, and what that does."""
+    """Show the sidecar's status; of several, show which one leads, and the status of that one."""
     from allocator.cli.remote.output import plain
     from allocator.cli.render import tables
 
@@ -86,39 +86,39 @@ def shares(
         bool,
         typer.Option(
             "--fair",
-            help="Also what the policy would give if the whole cluster were given out anew; costs"
-            " about as much as one allocation.",
+            help="Also show what the policy would give if it allocated the whole cluster from"
+            " scratch; costs about as much as one allocation.",
         ),
     ] = False,
     newcomer: Annotated[
         str,
         typer.Option(
-            help="Also what a new framework in this role would be given; none need be in it yet.",
+            help="Also show the share of a new framework in this role; the role may be new.",
             autocompletion=completing.roles,
         ),
     ] = "",
     newcomer_demand: Annotated[
         str,
         typer.Option(
-            help="What one task of it needs, as in 'cpus:2;mem:2048'; none: unknown.",
+            help="One task's needs of that framework, as in 'cpus:2;mem:2048'; default: unknown.",
             autocompletion=completing.amounts,
         ),
     ] = "",
     wide: Annotated[bool, typer.Option("--wide", help="All columns.")] = False,
     sort: Annotated[
-        Sort, typer.Option(help="Who comes first: who waits longest, has most, or by name.")
+        Sort, typer.Option(help="Order of frameworks: longest wait, largest share, or name first.")
     ] = Sort.WAITING,
     limit: Annotated[
-        int, typer.Option(min=0, help="So many frameworks and roles at most; 0: all.")
+        int, typer.Option(min=0, help="Maximum number of frameworks and of roles; 0: all.")
     ] = 0,
     waiting: Annotated[
         bool, typer.Option("--waiting", help="Only frameworks that wait for an offer.")
     ] = False,
 ) -> Message:
-    """Show who holds what; frameworks that starve come first."""
-    del wide, sort, limit, waiting  # for what is made of the answer
+    """Show the shares of roles and frameworks, by default the longest waiting frameworks first."""
+    del wide, sort, limit, waiting  # used by `arranged` and `shares` of the tables
     if newcomer_demand and not newcomer:
-        raise typer.BadParameter("--newcomer-demand belongs to --newcomer; name its role")
+        raise typer.BadParameter("--newcomer-demand needs --newcomer, which names the role")
     return sidecar.ask(
         "GetShares",
         role=role,
@@ -136,7 +136,7 @@ def dump(
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="json", help="Always JSON."),
+        typer.Option("--output", "-o", metavar="json", help="Accepts only json, the default."),
     ] = None,
 ) -> None:
     """Write the whole state as JSON."""
@@ -150,15 +150,15 @@ def dump(
 
 
 def _dump_file(file: Path | None, output: str | None) -> Path | None:
-    """Where a dump goes; `--output` named the file once, and still does where it names no form."""
+    """The file of a dump. `--output` named it in earlier versions, and still may."""
     if output is None or output == Form.JSON:
         return file
     if output in set(Form):
         raise typer.BadParameter(f"--output {output}: a dump is always JSON; leave it out")
     if file is not None:
-        text = f"--output {output}: is no form, and the file is {file}; leave it out"
+        text = f"--output {output}: is not a format, and the file is {file}; leave it out"
         raise typer.BadParameter(text)
-    warn = f"warning: --output says the form, not the file; write `dump {output}`"
+    warn = f"warning: --output is for the format, not the file; write `dump {output}`"
     typer.echo(printable(warn), err=True)
     return Path(output)
 
@@ -175,13 +175,13 @@ def snapshot(
         ),
     ] = False,
 ) -> None:
-    """Save the state for a bug report; `replay FILE` decides its next cycle again, anywhere."""
+    """Save the state for a bug report; `replay FILE` repeats its next cycle on any machine."""
     pieces = sidecar.pieces("Snapshot", pseudonyms=pseudonyms)
     write_whole(output, (piece.data for piece in pieces), mode=0o600)
 
 
 def quantities(text: str) -> "types_pb2.Quantities":
-    """Read amounts by name, or say that the command line is wrong."""
+    """Parse amounts by name; raises `typer.BadParameter` if they are malformed."""
     from allocator.core import parse_quantities
     from allocator.v1 import types_pb2
 

@@ -29,7 +29,7 @@ from allocator.cli.tree import Exit, fail
 from allocator.plain import json_text, printable
 
 PART_BYTES_MAX = 2**26
-"""Of one part, before compression."""
+"""Maximum size of one part before compression."""
 
 LOG_BYTES_MAX = 2**22
 LOG_LINES = 5000
@@ -48,13 +48,13 @@ NAMELESS = frozenset(
 """Labels of metrics whose values never name a framework, a role or an agent."""
 
 _WORDS = ("sidecar_version", "mesos_version", "loops_state")
-"""Texts of a status that name nothing of the cluster."""
+"""Text fields of a status that contain no names from the cluster."""
 
 _NAMES = "has names; the snapshot has the books and the settings under pseudonyms"
 
 
 class _LeftOutError(Exception):
-    """Why a part is not there."""
+    """Why a part is left out."""
 
 
 class Part(NamedTuple):
@@ -108,7 +108,7 @@ def bundle(
         whole.seek(0)
         write_whole(file, iter(partial(whole.read, 2**20), b""), mode=0o600)
     if problem:
-        fail(Exit.UNREACHABLE, f"{problem}; {file} has what could be had all the same")
+        fail(Exit.UNREACHABLE, f"{problem}; {file} has the parts that were available")
     data = {"file": str(file), "parts": held, "left_out": left_out}
     typer.echo(written(sidecar.form, data) or "\n".join(_told(data)))
 
@@ -172,7 +172,7 @@ def _written(content: IO[bytes], pieces: Callable[[], Iterable[bytes]], sidecar:
     except grpc.RpcError as error:
         return sidecar.connection.reason(error)[1]
     except LateError:
-        return f"did not come within {sidecar.connection.timeout:g} s"
+        return f"did not arrive within {sidecar.connection.timeout:g} s"
     except _LeftOutError as error:
         return str(error)
     except (OSError, HTTPException, subprocess.SubprocessError) as error:
@@ -181,7 +181,7 @@ def _written(content: IO[bytes], pieces: Callable[[], Iterable[bytes]], sidecar:
 
 
 class _Gathering:
-    """What is gathered of one sidecar."""
+    """Yields the parts of one sidecar's bundle."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class _Gathering:
                     yield line
 
     def _http_connection(self) -> HTTPConnection:
-        """Connect to where metrics are."""
+        """Connect to the HTTP server with the metrics."""
         host, _, port = (self._http or self._configured_http()).rpartition(":")
         if not port.isdecimal():
             raise _LeftOutError(f"--http {self._http!r}: must be host:port")
@@ -276,15 +276,15 @@ class _Gathering:
         host = str(json.loads(self._settings.get("http.host", '""')))
         port = self._settings.get("http.port", "0")
         if port == "0":
-            raise _LeftOutError("where they are is not known; give --http")
+            raise _LeftOutError("their address is unknown; give --http")
         if is_local(address):
             return f"127.0.0.1:{port}"
         if is_loopback(host):
-            raise _LeftOutError("only the sidecar's own machine can read them (http.host)")
+            raise _LeftOutError("they can be read only on the sidecar's machine (http.host)")
         return f"{address.rpartition(':')[0]}:{port}"
 
     def _lines(self) -> Iterator[bytes]:
-        """Give the end of the log."""
+        """Yield the end of the log."""
         if self._log is not None:
             with self._log.open("rb") as file:
                 size = file.seek(0, io.SEEK_END)
@@ -299,21 +299,21 @@ class _Gathering:
         from allocator.server.system.addresses import is_local
 
         if not is_local(self.sidecar.connection.address):
-            raise _LeftOutError("it is on the sidecar's own machine; run this there, or give --log")
+            raise _LeftOutError("it is on the sidecar's machine; run this there, or give --log")
         program = shutil.which("journalctl")
         if program is None:
-            raise _LeftOutError("there is no journalctl here; give --log")
+            raise _LeftOutError("journalctl is not installed here; give --log")
         words = ["--unit", UNIT, "--lines", str(LOG_LINES), "--output", "cat", "--no-pager", "-q"]
         command = [program, *words]
         done = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: S603
         if not done.stdout:
-            text = done.stderr.decode("utf-8", "replace").strip() or "has no line that can be read"
+            text = done.stderr.decode("utf-8", "replace").strip() or "has no readable lines"
             raise _LeftOutError(f"the unit {UNIT}: {text}; give --log")
         return done.stdout
 
 
 def _nameless(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Reduce a status to numbers and our own words."""
+    """Reduce a status to numbers and to texts without names from the cluster."""
     policy = {key: status["policy"][key] for key in ("name", "selection", "mode", "flat")}
     return {
         **{key: each for key, each in status.items() if not isinstance(each, str | list | dict)},
@@ -325,7 +325,7 @@ def _nameless(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_nameless(line: bytes) -> bool:
-    """Whether a line of metrics has no label whose values are names."""
+    """Whether a line of metrics has only labels of `NAMELESS`."""
     from prometheus_client.parser import text_string_to_metric_families
 
     if line.startswith(b"#") or b"{" not in line:

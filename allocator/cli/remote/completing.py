@@ -1,10 +1,10 @@
-"""What a shell completes: names that are known here, and those that a running sidecar knows.
+"""Shell completion of names that are fixed, or that a running sidecar knows.
 
-A sidecar is asked for at most a second, and where it does not answer nothing is completed: whoever
-presses the key waits, and wants no error.
+A request to a sidecar takes at most one second. If it fails, nothing is completed and no error is
+printed, because the user waits at the prompt.
 
-Names that a sidecar knows are strangers' words, and a shell puts what is completed into its command
-line as it is (bash) or evaluates it (zsh). So only names of harmless characters are completed.
+Names from a sidecar are untrusted, and shells insert a completion into the command line unquoted
+(bash) or evaluate it (zsh). Therefore only names of harmless characters are completed.
 """
 
 import contextlib
@@ -26,19 +26,19 @@ Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 TIMEOUT_S = 1.0
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:@%+=,-]{0,254}")
-"""What no shell, and not our own command line, takes for anything but a word: no name begins like
-an option."""
+"""Names that every shell, and our own command line, reads as one plain word: not as an option, for
+example."""
 
 
 class Mode(StrEnum):
-    """How much an offer holds: all that is free, or whole tasks."""
+    """Size of an offer: all that is free on an agent, or whole tasks."""
 
     OBLIVIOUS = "oblivious"
     CHARACTERISED = "characterised"
 
 
 def _of_sidecar(kind: str) -> Completer:
-    """Complete names of a kind that the sidecar knows."""
+    """Complete the sidecar's names of one kind."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         return _names(context, kind, incomplete)
@@ -52,15 +52,15 @@ roles, frameworks, agents = map(_of_sidecar, ("role", "framework", "agent"))
 def amounts(context: typer.Context, incomplete: str) -> list[str]:
     """Complete the names of resources in ``cpus:2;mem:2048``."""
     before, separator, last = incomplete.rpartition(";")
-    # Bash puts a word into the line as it is. There an open quote keeps a semicolon, which would
-    # else end the command, and not the sign before it.
+    # Bash inserts a completion unquoted. After an escaped semicolon, rather than an open quote, it
+    # would lose the backslash, and the semicolon would end the command.
     if "\\;" in os.environ.get("COMP_WORDS", ""):
         return []
     return [f"{before}{separator}{each}:" for each in _names(context, "resource", last)]
 
 
 def policies(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete names of policies, those of users that the sidecar loaded among them."""
+    """Complete names of policies, including plugins that the sidecar loaded."""
     return _beginning(incomplete, _policies(context))
 
 
@@ -71,7 +71,7 @@ def selections(_context: typer.Context, incomplete: str) -> list[str]:
 
 
 def subtrees(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete a role, and the policy behind the equals sign."""
+    """Complete a role, and the policy after the equals sign."""
     role, equals, policy = incomplete.partition("=")
     if not equals:
         return [f"{each}=" for each in roles(context, role)]
@@ -86,7 +86,7 @@ def among(*known: str) -> Completer:
 
 
 def joined(complete: Completer) -> Completer:
-    """Complete the last of several words that commas join."""
+    """Complete the last of several comma-separated words."""
 
     def complete_last(context: typer.Context, incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
@@ -114,16 +114,16 @@ def _policies(context: typer.Context) -> Iterable[str]:
 
 
 def _asked(context: typer.Context, rpc: str, field: str, **request: str) -> list[str]:
-    """Ask the sidecar that the command would speak to; nothing where that fails.
+    """Ask the sidecar that the command would use; returns nothing if that fails.
 
-    Whatever it says is looked through here, and comes from nowhere else.
+    Every name from a sidecar passes through this function, which drops unsafe ones.
     """
     import grpc
 
     from allocator.cli.remote.connection import call
     from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
-    # A file that cannot be read ends commands with a line; here it only means no completion.
+    # An unreadable file ends a command with an error; here it only means no completion.
     silent = contextlib.redirect_stderr(io.StringIO())
     nothing = contextlib.suppress(grpc.RpcError, SystemExit)
     with silent, nothing, _connection(context).open() as channel:

@@ -1,4 +1,4 @@
-"""One call to a running sidecar: the options that all such commands share, errors, output."""
+"""Commands that call a running sidecar: their common options, errors and output."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -28,31 +28,31 @@ TARGET_DEFAULT = "127.0.0.1:5056"
 RESPONSE_BYTES_MAX = 256 * 2**20
 
 _CHANGING = ("set", "remove", "stop", "reset", "apply", "revert")
-"""Names of commands that change something."""
+"""Last words of commands that change something."""
 
 _OURS = "Deadline Exceeded"
-"""What gRPC says where no answer came: the sidecar's own say more."""
+"""gRPC's own message if no answer came in time; a sidecar's message says more."""
 
 _LOOK = (
-    "its log, /healthz and /metrics of its HTTP port, and the load of its machine say why;"
-    " --timeout waits longer"
+    "to find out why, check its log, /healthz and /metrics on its HTTP port, and the machine's"
+    " load; --timeout waits longer"
 )
 
 TimeoutOption: TypeAlias = Annotated[
-    float, typer.Option(min=0.001, max=1e6, help="Seconds to wait.")
+    float, typer.Option(min=0.001, max=1e6, help="Seconds to wait for an answer.")
 ]
 
 
 @dataclass(frozen=True)
 class Connection:
-    """The options of every command that speaks to a sidecar."""
+    """The options of every command that calls a sidecar."""
 
     target: Annotated[
         list[str] | None,
         typer.Option(
             envvar="MESOS_ALLOCATOR_TARGET",
-            help="host:port or unix:/path. Several, joined by commas or repeated: the one that a"
-            f" master has a session with is asked. Default: {TARGET_DEFAULT}.",
+            help="host:port or unix:/path. Of several (comma-separated or repeated), the one with a"
+            f" master's session is asked. Default: {TARGET_DEFAULT}.",
         ),
     ] = None
     timeout: TimeoutOption = 10.0
@@ -62,38 +62,36 @@ class Connection:
         Path | None,
         typer.Option(
             envvar="MESOS_ALLOCATOR_TLS_CA",
-            help="PEM file of the authority that signed the sidecar's certificate; turns TLS on.",
+            help="PEM file of the CA that signed the sidecar's certificate; enables TLS.",
         ),
     ] = None
     tls_cert: Annotated[
         Path | None,
-        typer.Option(envvar="MESOS_ALLOCATOR_TLS_CERT", help="PEM file of our certificate."),
+        typer.Option(envvar="MESOS_ALLOCATOR_TLS_CERT", help="PEM file of the client certificate."),
     ] = None
     tls_key: Annotated[
         Path | None,
-        typer.Option(envvar="MESOS_ALLOCATOR_TLS_KEY", help="PEM file of our private key."),
+        typer.Option(envvar="MESOS_ALLOCATOR_TLS_KEY", help="PEM file of the client's key."),
     ] = None
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            envvar="MESOS_ALLOCATOR_TOKEN_FILE", help="File with a token that has rights."
-        ),
+        typer.Option(envvar="MESOS_ALLOCATOR_TOKEN_FILE", help="File with an operator's token."),
     ] = None
 
     def each(self) -> "list[Connection]":
-        """Give the connection to each sidecar that is named, in their order."""
+        """Return one connection per sidecar, in the order of the command line."""
         given = [part.strip() for text in self.target or () for part in text.split(",")]
         named = dict.fromkeys(filter(None, given)) or given[:1] or [TARGET_DEFAULT]
         return [replace(self, target=[each]) for each in named]
 
     @property
     def address(self) -> str:
-        """Where the sidecar is, of a connection to one."""
+        """The address of the sidecar; requires a connection with at most one target."""
         (one,) = self.target or [TARGET_DEFAULT]
         return one
 
     def open(self) -> "grpc.Channel":
-        """Make a channel; nothing is sent yet."""
+        """Create a channel; nothing is sent yet."""
         token = self._read(self.token_file)
         if token is None:
             return self._open()
@@ -125,7 +123,7 @@ class Connection:
         return grpc.secure_channel(self.address, credentials, options)
 
     def _check_target(self) -> None:
-        """End where nothing can be reached; what gRPC itself calls an address stays as it is."""
+        """End if the target is malformed; addresses with a scheme of gRPC are not checked."""
         from allocator.server.system.addresses import target
 
         if self.address.startswith(("dns:", "ipv4:", "ipv6:", "unix-abstract:", "vsock:")):
@@ -136,21 +134,21 @@ class Connection:
             fail(Exit.USAGE, f"--target {self.address!r}: {error}")
 
     def _check_that_hidden(self) -> None:
-        """End where a token would pass in clear over a network."""
+        """End if the token would be sent unencrypted over a network."""
         from allocator.server.system.addresses import is_local
 
         if not (self.tls_ca or self.tls_cert or self.tls_key or is_local(self.address)):
-            text = "a token would pass there in clear; give --tls-ca, or leave --token-file out"
+            text = "a token would be sent unencrypted; give --tls-ca, or leave out --token-file"
             fail(Exit.USAGE, f"{self.address}: {text}")
 
     def _check_tls(self) -> None:
-        """End where TLS cannot be had with these files: gRPC would abort the process."""
+        """End if TLS cannot be used with these files: gRPC would abort the process."""
         from allocator.server.system.tls_files import expired_at, find_problem
 
         if self.address.startswith("unix:"):
-            text = "a Unix socket needs no TLS, and sidecars speak none on theirs"
+            text = "sidecars do not use TLS on Unix sockets"
             fail(
-                Exit.USAGE, f"{self.address}: {text}; leave --tls-ca, --tls-cert and --tls-key out"
+                Exit.USAGE, f"{self.address}: {text}; leave out --tls-ca, --tls-cert and --tls-key"
             )
         files = {"cert": self.tls_cert, "key": self.tls_key, "ca": self.tls_ca}
         for path in files.values():
@@ -174,23 +172,26 @@ class Connection:
             fail(Exit.USAGE, f"{error.filename}: {error.strerror}")
 
     def _unavailable(self, details: str) -> str:
-        """Tell apart who is not there, who cannot be believed, and who does not want us."""
+        """Say whether the sidecar is not running, not trusted, or rejects this client."""
         from allocator.lab.links.unreachable import why_unavailable
 
         return why_unavailable(
             self.address,
             details,
             start="is it running? --target or MESOS_ALLOCATOR_TARGET names another",
-            trust="--tls-ca names whom to believe, and the sidecar's log what it has",
-            tls="it may want TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)",
+            trust="compare --tls-ca with the certificate that the sidecar's log names",
+            tls="it may need TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)",
         )
 
     def explain(self, error: "grpc.RpcError", *, changes: bool = False) -> NoReturn:
-        """Say what went wrong, and end; a command that changes something says what is not known."""
+        """Report an error of a call and end.
+
+        `changes`: the call changes something; after a timeout, say how to find out if it did.
+        """
         fail(*self.reason(error, changes=changes))
 
     def reason(self, error: "grpc.RpcError", *, changes: bool = False) -> tuple[Exit, str]:
-        """Say what went wrong, and with which code a command ends that asked nobody else."""
+        """Return the exit code and the message for an error of a call; `changes`: see `explain`."""
         import grpc
 
         assert isinstance(error, grpc.Call)
@@ -198,7 +199,7 @@ class Connection:
         if code == grpc.StatusCode.UNAVAILABLE:
             return Exit.UNREACHABLE, self._unavailable(details)
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            # Where it says so itself, it says what became of it, too.
+            # If the sidecar itself reports the timeout, its message says what became of the call.
             return Exit.UNREACHABLE, self._late(
                 "" if details == _OURS else details, changes=changes
             )
@@ -212,7 +213,7 @@ class Connection:
         return Exit.FAILURE, f"{code.name}: {details}"
 
     def late(self) -> NoReturn:
-        """Say that no answer came in time, and where else to look; end."""
+        """Report that no answer came in time, and end."""
         fail(Exit.UNREACHABLE, self._late())
 
     def _late(self, details: str = "", *, changes: bool = False) -> str:
@@ -220,7 +221,7 @@ class Connection:
         if details:
             text += f": {details}"
         elif changes:
-            text += "; `mesos-allocator settings show` says whether the change counts"
+            text += "; `mesos-allocator settings show` says whether the change is in force"
         return f"{text}; {_LOOK}"
 
 
@@ -230,7 +231,7 @@ def call(
     timeout_s: float | None,
     **fields: object,
 ) -> Any:  # noqa: ANN401 - as the RPC says
-    """Call the administration by the name of an RPC; `fields` are those of its request."""
+    """Call an RPC of AdminService by its name; `fields` are those of its request."""
     from google.protobuf.message_factory import GetMessageClass
 
     from allocator.v1 import admin_pb2
@@ -241,32 +242,32 @@ def call(
 
 
 class LateError(Exception):
-    """A piece of an answer did not come in time."""
+    """A piece of a streamed answer did not arrive in time."""
 
 
 class Sidecar(typer.Context):
-    """The context of a command that speaks to a sidecar, and so what its function is given."""
+    """The context of a command that calls a sidecar; the command's function receives it."""
 
     connections: list[Connection]
-    """What the command line says of each sidecar that it names."""
+    """One per sidecar that the command line names."""
     connection: Connection
-    """Of the one that is asked: of several the one that leads."""
+    """The one to use: of several, that of the sidecar that leads."""
     stub: "AdminServiceStub"
-    """Its administration."""
+    """The stub of that connection."""
 
     @property
     def form(self) -> Form | None:
-        """How the answer is printed; None: as a table."""
+        """The output format; None: a table."""
         return self.connection.output
 
     def ask(self, rpc: str, **fields: object) -> Any:  # noqa: ANN401
-        """Call it, with these fields of the request; gives the response."""
+        """Call an RPC with these fields of the request, and return the response."""
         return call(self.stub, rpc, self.connection.timeout, **fields)
 
     def pieces(self, rpc: str, **fields: object) -> Iterator[Any]:
-        """Give the pieces of an answer of any length, each of which is to come in time.
+        """Yield the pieces of a streamed answer; the timeout applies to each piece.
 
-        Raises LateError where one does not.
+        Raises LateError if a piece is late.
         """
         stream = call(self.stub, rpc, None, **fields)
         late = Event()
@@ -296,18 +297,18 @@ class Sidecar(typer.Context):
 
 @cache
 def _connecting() -> Any:  # noqa: ANN401  # a command of Typer's
-    """Let Typer make options of the fields of `Connection`, and a `Connection` of what is given."""
+    """A Typer command that derives options from the fields of `Connection` and parses them."""
     app = typer.Typer(add_completion=False)
     app.command()(Connection)
     return typer.main.get_command(app)
 
 
 class RemoteCommand(TyperCommand):
-    """A command that speaks to a sidecar: behind its own options stand those of `Connection`."""
+    """A command that calls a sidecar: its own options, followed by those of `Connection`."""
 
     context_class = Sidecar
     asks_all = False
-    """Whether the command's function itself asks each of several sidecars."""
+    """Whether the command's function itself calls each of several sidecars."""
 
     def __init__(
         self,
@@ -316,14 +317,14 @@ class RemoteCommand(TyperCommand):
         params: list[Any],
         **settings: Any,  # noqa: ANN401
     ) -> None:
-        """Take the options that the command's function has; they stand for ours of their name."""
+        """Combine the function's options with ours; the function's replace ours of equal name."""
         own = {each.name for each in params}
         common = [each for each in _connecting().params if each.name not in own]
         self._common = [str(each.name) for each in common]
         super().__init__(name, params=[*params, *common], **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        """Read the command line; a number less than 0 is a number, and no option."""
+        """Parse the command line; treat a negative number as an argument, not as an option."""
         given = list(args)
         try:
             return super().parse_args(ctx, args)
@@ -357,7 +358,7 @@ class RemoteCommand(TyperCommand):
 
 
 def _check_texts(given: dict[str, Any]) -> None:
-    """End where something given is no UTF-8: it cannot be told to anybody."""
+    """End if an argument is not valid UTF-8: it could not be sent in a request."""
     for name, value in given.items():
         for text in value if isinstance(value, list | tuple) else [value]:
             if isinstance(text, str) and not text.isascii():
@@ -365,41 +366,41 @@ def _check_texts(given: dict[str, Any]) -> None:
                     text.encode()
                 except UnicodeEncodeError:
                     where = name.replace("_", "-")
-                    fail(Exit.USAGE, f"{where} {text!a}: is no UTF-8; write it as UTF-8")
+                    fail(Exit.USAGE, f"{where} {text!a}: is not UTF-8; write it as UTF-8")
 
 
 class CommandToAll(RemoteCommand):
-    """A command that asks each sidecar that the command line names."""
+    """A command that calls each sidecar that the command line names."""
 
     asks_all = True
 
 
 Arguments: TypeAlias = dict[str, Any]
-"""What was given to a command, by name."""
+"""Arguments of a command, by name."""
 
 
 def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
-    """Add a command that has commands of its own; without one of them it prints its help."""
+    """Add a command with subcommands; without a subcommand it prints its help."""
     commands = typer.Typer(no_args_is_help=True, **PLAIN)
     app.add_typer(commands, name=name, help=what)
     return commands
 
 
 def _end_unless_saved(change: dict[str, Any] | None) -> None:
-    """End with a warning where what was changed could not be saved."""
+    """End with a warning if a change could not be saved."""
     if not change or not change["save_failed"]:
         return
-    if not JSON_WANTED.get():  # there it is in the answer
+    if not JSON_WANTED.get():  # JSON output contains it
         why = printable(change["lasts_not"])
-        text = f"the change counts, but is not saved: {why}; it ends with the sidecar's process"
-        typer.echo(f"warning: {text} unless that is mended", err=True)
+        text = f"the change is in force but not saved: {why}; it is lost when the sidecar's process"
+        typer.echo(f"warning: {text} ends, unless that is fixed", err=True)
     raise typer.Exit(int(Exit.NOT_SAVED))
 
 
 def printed_by(module: str, name: str, *more: str) -> Callable[..., Any]:
-    """Print a response with the function `name` of a module, which is imported only then.
+    """Return a function that calls `name` of a module, and imports the module only then.
 
-    That is given the response, `more` and the options; what it gives is given.
+    `name` receives the response, `more` and the options; its result is returned.
     """
 
     def print_it(data: dict[str, Any], **options: object) -> Any:  # noqa: ANN401
@@ -409,7 +410,7 @@ def printed_by(module: str, name: str, *more: str) -> Callable[..., Any]:
 
 
 def named_by(name: str, *more: str) -> Callable[[dict[str, Any]], Iterable[str]]:
-    """Name what a response tells of, with a function of `allocator.cli.render.tables`."""
+    """Return a function of `allocator.cli.render.tables` that lists the names in a response."""
     return printed_by("allocator.cli.render.tables", name, *more)
 
 
@@ -423,17 +424,17 @@ def remote(
 ) -> Callable[[Callable[..., Message | dict[str, Any] | None]], None]:
     """Register a command that calls a sidecar.
 
-    The function takes a `Sidecar` and options of its own and returns the response, or what `plain`
-    makes of several; `show` prints it for people. What is shown, as JSON too, is what `arrange`
-    makes of the response by the options, which `show` gets as well. `names` gives what `--output
-    name` prints.
+    The function takes a `Sidecar` and its own options, and returns a response or plain data.
+    `arrange` selects and orders this data according to the options, for JSON as well. `show` prints
+    the data as a table, and receives the options if there is an `arrange`. `names` yields the lines
+    of `--output name`.
     """
 
     def register(function: Callable[..., Message | dict[str, Any] | None]) -> None:
         @wraps(function)
         def command(sidecar: Sidecar, **arguments: Any) -> None:  # noqa: ANN401
             if sidecar.form is Form.NAME and names is None:
-                text = "--output name: what is told here has no names; choose json, yaml or wide"
+                text = "--output name: this command lists no names; choose json, yaml or wide"
                 raise typer.BadParameter(text)
             if "wide" in arguments:
                 arguments["wide"] |= sidecar.form is Form.WIDE

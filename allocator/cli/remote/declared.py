@@ -1,4 +1,4 @@
-"""`settings export` and `apply`: what is set, as a file, and a file put in force."""
+"""`settings export` and `apply`: write the settings to a file, and set what a file says."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,13 +22,13 @@ SETTABLE: Mapping[str, tuple[str, ...]] = {
     "policy": ("name", "selection", "mode", "flat", "parameters", "subtrees"),
     "shadow": ("policy", "selection", "mode", "parameters"),
 }
-"""What operators can set that is no rule, as the configuration calls it."""
+"""Settings other than rules that operators can set: keys of the configuration by section."""
 
 STANDARD_INPUT = Path("/dev/stdin")
 
 
 def register(app: typer.Typer, settings: typer.Typer) -> None:
-    """Add `apply` to all commands, and `export` to those of the settings."""
+    """Add `apply` to `app`, and `export` to the group `settings`."""
     remote(settings, "export", None)(settings_export)
     show = printed_by("allocator.cli.render.setting_tables", "differences")
     remote(app, "apply", show)(apply)
@@ -41,7 +41,7 @@ def settings_export(
         typer.Option("--all", help="Also options that only the configuration sets, as http.port."),
     ] = False,
 ) -> None:
-    """Write what differs from the defaults, as TOML that the configuration and `apply` read."""
+    """Write settings that differ from the defaults, as TOML for the configuration or `apply`."""
     from allocator.server.config import Config
     from allocator.server.config.schema import model_of, toml_value
 
@@ -94,15 +94,15 @@ def apply(
     ],
     prune: Annotated[
         bool,
-        typer.Option("--prune", help="Also take back what operators set and the file does not."),
+        typer.Option("--prune", help="Also reset what operators set and the file does not name."),
     ] = False,
     dry_run: ShowOnly = False,
     force: ForceAll = False,
     plugin: Plugins = None,
 ) -> Message:
-    """Set all that a file says of the policy, the shadow and rules, or nothing of it.
+    """Set the policy, the shadow and the rules of a file: all of them, or none if one is invalid.
 
-    Shows what differs: + is new, - is taken back, ~ changes. What the file does not name stays,
+    Shows the differences: + is new, - is removed, ~ changes. What the file does not name stays,
     unless --prune is given.
     """
     load_policies(plugin)
@@ -114,7 +114,7 @@ def apply(
 
 
 def _read(file: Path) -> "Loaded":
-    """Read the file as the configuration is read, or end with every problem of it."""
+    """Read the file like a configuration, or report all its errors and end."""
     from allocator.server.config import ConfigError, load_all
 
     path = STANDARD_INPUT if file == Path("-") else file
@@ -126,13 +126,13 @@ def _read(file: Path) -> "Loaded":
 
 
 def _changes(loaded: "Loaded") -> "Iterator[OperatorChange]":
-    """What the file says; ends where it says what operators cannot set."""
+    """The changes that the file describes; ends if it sets what operators cannot set."""
     from allocator.core import SetPolicy, SetShadow
 
     named = {str(key[0]) for key in loaded.origins}
     for key, origin in sorted(loaded.origins.items(), key=lambda each: len(each[0]) < 2):
         if not _can_be_set(*map(str, key)):
-            mend = "leave it out, and write it into the configuration of the sidecar"
+            mend = "move it to the sidecar's configuration"
             text = ".".join(map(str, key[:2]))
             fail(Exit.USAGE, f"{origin}: {text}: operators cannot set it; {mend}")
     settings = loaded.config.settings()
@@ -144,7 +144,7 @@ def _changes(loaded: "Loaded") -> "Iterator[OperatorChange]":
 
 
 def _can_be_set(section: str, key: str = "", *_parts: str) -> bool:
-    """Whether operators can set an option, or what stands in the table of a rule."""
+    """Whether operators can set an option: one of `SETTABLE`, or any key of a rule."""
     if section in {kind.name for kind in RULES}:
         return True
     return section in SETTABLE and (not key or key in SETTABLE[section])

@@ -1,4 +1,4 @@
-"""`drain set`: what still runs on the agents, and waiting until nothing does."""
+"""`drain set`: show what is still held on the agents, and wait until nothing is."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,33 +13,31 @@ from allocator.cli.remote.connection import Arguments, Sidecar
 from allocator.cli.tree import Exit, fail
 
 LOOK_S = 2.0
-"""From one look at the agents to the next."""
+"""Interval between two requests for the agents' state."""
 
 NAMED_MAX = 5
-"""Agents that are named where waiting ends too early."""
+"""Maximum number of agents named in the error after a timeout."""
 
-Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait until nothing is held on these agents any more.")
-]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until nothing is held on these agents.")]
 Timeout = Annotated[
     float | None,
     typer.Option(
         min=0.001,
         max=1e6,
         show_default=False,
-        help="Seconds to wait for an answer, by default 10; with --wait: until nothing is held, by"
-        " default without an end.",
+        help="Seconds to wait for an answer, by default 10; with --wait, seconds until nothing is"
+        " held, by default unlimited.",
     ),
 ]
 
 OPTIONS: dict[str, tuple[Any, Any]] = {"wait": (Wait, False), "timeout": (Timeout, None)}
-"""Those of `drain set` alone."""
+"""Options that only `drain set` has."""
 
 
 def set_and_tell(
     set_drains: Callable[[Sidecar, Arguments], Message],
 ) -> Callable[[Sidecar, Arguments], dict[str, Any]]:
-    """Make the command of what drains agents: it also tells what is held there."""
+    """Extend a function that drains agents: the command also shows what is held on them."""
 
     def work(sidecar: Sidecar, given: Arguments) -> dict[str, Any]:
         import grpc
@@ -48,7 +46,7 @@ def set_and_tell(
 
         wait, timeout_s = given.pop("wait"), given.pop("timeout")
         if wait and given["dry_run"]:
-            raise typer.BadParameter("--wait does not go with --dry-run, which drains nothing")
+            raise typer.BadParameter("--wait cannot be used with --dry-run, which drains nothing")
         if timeout_s is not None and not wait:
             sidecar.connection = replace(sidecar.connection, timeout=timeout_s)
         answer = plain(set_drains(sidecar, given))
@@ -58,15 +56,15 @@ def set_and_tell(
             return {**answer, "agents": _wait(sidecar, given["agents"], timeout_s)}
         try:
             return {**answer, "agents": _held(sidecar, given["agents"])}
-        except grpc.RpcError:  # the drain counts all the same
-            typer.echo("warning: drained; `drain list` says what is held there", err=True)
+        except grpc.RpcError:  # the drain is in force all the same
+            typer.echo("warning: drained; `drain list` shows what is held there", err=True)
             return answer
 
     return work
 
 
 def _held(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The drained agents of these names on which something is held."""
+    """Those drained agents with these names on which something is held."""
     from allocator.cli.remote.output import plain
 
     found = plain(sidecar.ask("ListDrains"))["agents"]
@@ -77,7 +75,7 @@ def _held(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _wait(sidecar: Sidecar, names: Sequence[str], timeout_s: float | None) -> list[dict[str, Any]]:
-    """Look again until nothing is held; ends the process where that takes too long."""
+    """Poll until nothing is held; ends the command after `timeout_s`."""
     from allocator.cli.render.terminal import progress
 
     end_s = None if timeout_s is None else time.monotonic() + timeout_s
@@ -95,7 +93,7 @@ def _wait(sidecar: Sidecar, names: Sequence[str], timeout_s: float | None) -> li
 
 
 def _look(sidecar: Sidecar, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Look once; a sidecar that does not answer for a while is asked again by the next look."""
+    """Poll once, with up to three retries if the sidecar does not answer."""
     import grpc
 
     for _ in range(3):

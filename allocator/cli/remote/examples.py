@@ -1,4 +1,4 @@
-"""Examples of calls, which stand below a command's help."""
+"""Examples shown below the help of commands."""
 
 from collections.abc import Mapping
 
@@ -26,4 +26,4 @@ EXAMPLES: Mapping[str, str] = {
     **{f"{kind.name}_set": f"{kind.name} set {kind.examples[0]}" for kind in RULES},
     **{f"{kind.name}_remove": f"{kind.name} remove {kind.examples[1]}" for kind in RULES},
 }
-"""By the name of the command's function."""
+"""Arguments by the name of the command's function."""

@@ -1,4 +1,4 @@
-"""`mesos-allocator explain`: why somebody gets nothing, from a running sidecar."""
+"""`mesos-allocator explain`: ask a running sidecar why a framework, role or agent gets nothing."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from allocator.cli.remote.connection import Sidecar, printed_by, remote
 
 Cycles = Annotated[
     int,
-    typer.Option(min=1, max=256, help="Of so many of the last cycles it is told what was in them."),
+    typer.Option(min=1, max=256, help="Number of recent cycles to describe."),
 ]
 
 CYCLES_USUAL = 10
@@ -31,7 +31,7 @@ def framework(
     ],
     cycles: Cycles = CYCLES_USUAL,
 ) -> Message:
-    """Say why a framework gets nothing: what blocks it, its last offers, cycles that it lost."""
+    """Explain why a framework gets nothing: blockers, its last offers, and cycles it lost."""
     return sidecar.ask("Explain", framework=name, cycles=cycles)
 
 
@@ -43,7 +43,7 @@ def role(
     ],
     cycles: Cycles = CYCLES_USUAL,
 ) -> Message:
-    """Say why the frameworks of a role, and of those below it, get nothing."""
+    """Explain why the frameworks of a role and its descendants get nothing."""
     return sidecar.ask("Explain", role=name, cycles=cycles)
 
 
@@ -54,5 +54,5 @@ def agent(
     ],
     cycles: Cycles = CYCLES_USUAL,
 ) -> Message:
-    """Say why an agent is offered to nobody, or to whom, and who was next."""
+    """Explain to which frameworks an agent is offered, or why to none."""
     return sidecar.ask("Explain", agent=name, cycles=cycles)

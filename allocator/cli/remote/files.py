@@ -1,4 +1,4 @@
-"""Files that commands write what a sidecar says to."""
+"""Writing a sidecar's answers to files."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -8,7 +8,12 @@ from allocator.cli.tree import Exit, fail
 
 
 def write_whole(output: Path, parts: Iterable[bytes], mode: int | None = None) -> None:
-    """Write a file; nothing stands under its name before all of it is there."""
+    """Write a file under a temporary name, and rename it when it is complete.
+
+    `mode`: permissions of the file; None: the default ones.
+
+    Ends the command if it cannot be written.
+    """
     if output.exists() and not output.is_file():  # such as /dev/null, or a FIFO
         unfinished = output
     else:

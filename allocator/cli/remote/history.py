@@ -43,6 +43,6 @@ def settings_revert(
 ) -> Message:
     """Restore what a change replaced, all of it or nothing; other changes stay.
 
-    Shows what differs: + is new, - is taken back, ~ changes.
+    Shows the differences: + is new, - is removed, ~ changes.
     """
     return sidecar.ask("RevertSettings", number=number, dry_run=dry_run, force=force)

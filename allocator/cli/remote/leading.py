@@ -1,6 +1,6 @@
-"""Which of several sidecars leads: the one that a master has a session with.
+"""Finding which of several sidecars leads: the one with a master's session.
 
-With several masters each has a sidecar, and only that of the leading master decides.
+Each of several masters has a sidecar, and only the leading master's sidecar has a session.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """What one sidecar says of itself.
+    """The answer of one sidecar.
 
-    `status`: its status; None without an answer, and then `problem` says why.
+    `status`: None if it did not answer; then `problem` says why.
     """
 
     connection: Connection
@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 
 def ask_all(connections: Sequence[Connection]) -> list[Asked]:
-    """Ask all of them at once, each within its connection's timeout.
+    """Request the status of all sidecars at once, each within its connection's timeout.
 
     Ends the command if none answers.
     """
@@ -61,7 +61,7 @@ def ask_all(connections: Sequence[Connection]) -> list[Asked]:
 
 
 def rows(found: Sequence[Asked]) -> dict[str, Any]:
-    """Write what all of them say, to be printed."""
+    """The answers as plain data."""
     return {
         "sidecars": [
             {
@@ -76,7 +76,7 @@ def rows(found: Sequence[Asked]) -> dict[str, Any]:
 
 
 def leader(connections: Sequence[Connection]) -> Connection:
-    """Find the one that leads, without asking a single one; ends if none or several lead."""
+    """Find the sidecar that leads; ends if none or several lead. A single one is not asked."""
     if len(connections) == 1:
         return connections[0]
     found = ask_all(connections)

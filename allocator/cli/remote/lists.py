@@ -14,7 +14,7 @@ LIMIT_MAX = 10_000
 
 Limit: TypeAlias = Annotated[
     int,
-    typer.Option(min=1, max=LIMIT_MAX, help="So many at most; the others are counted."),
+    typer.Option(min=1, max=LIMIT_MAX, help="Maximum number of rows; the rest is only counted."),
 ]
 Wide: TypeAlias = Annotated[bool, typer.Option("--wide", help="All columns.")]
 
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
     listed = ((agents, "agent_ids"), (frameworks, "framework_ids"), (roles, "role_paths"))
     for function, names in listed:
         name = function.__name__
-        # Nothing is chosen here, but whoever prints must know the options.
+        # `as_it_is` selects nothing, but with an `arrange` the printing function gets the options.
         show, keep = printed_by(_LISTS, name), printed_by(_LISTS, "as_it_is")
         remote(app, name, show, keep, printed_by(_LISTS, names))(function)
 
@@ -34,30 +34,30 @@ def agents(
     sidecar: Sidecar,
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids or hosts; none: all.", autocompletion=completing.agents),
+        typer.Argument(help="Ids or hosts; default: all.", autocompletion=completing.agents),
     ] = None,
     role: Annotated[
         str,
         typer.Option(
-            help="Only agents on which this role, or one below it, holds something.",
+            help="Only agents on which this role, or a descendant, holds resources.",
             autocompletion=completing.roles,
         ),
     ] = "",
     framework: Annotated[
         str,
         typer.Option(
-            help="Only agents on which this framework (id or name) holds something.",
+            help="Only agents on which this framework (id or name) holds resources.",
             autocompletion=completing.frameworks,
         ),
     ] = "",
     attributes: Annotated[
-        str, typer.Option(help="Only agents that these clauses fit, as in 'zone=a|b; ssd'.")
+        str, typer.Option(help="Only agents that match these clauses, as in 'zone=a|b; ssd'.")
     ] = "",
     state: Annotated[
         str,
         typer.Option(
-            help="Only agents that are active, inactive, unlisted, drained, or have maintenance"
-            " scheduled (maintenance).",
+            help="Only agents in this state: active, inactive, unlisted, drained, or maintenance"
+            " (scheduled).",
             autocompletion=completing.among(
                 "active", "inactive", "unlisted", "drained", "maintenance"
             ),
@@ -66,7 +66,7 @@ def agents(
     limit: Limit = LIMIT,
     wide: Wide = False,
 ) -> Message:
-    """List agents: what is free, on offer and in use, and who holds it."""
+    """List agents: their free, offered and used resources, and the frameworks that hold them."""
     del wide  # for what is printed of the answer
     return sidecar.ask(
         "ListAgents",
@@ -83,20 +83,20 @@ def frameworks(
     sidecar: Sidecar,
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids or names; none: all.", autocompletion=completing.frameworks),
+        typer.Argument(help="Ids or names; default: all.", autocompletion=completing.frameworks),
     ] = None,
     role: RoleBelow = "",
     agent: Annotated[
         str,
         typer.Option(
-            help="Only frameworks that hold something on this agent (id or host).",
+            help="Only frameworks that hold resources on this agent (id or host).",
             autocompletion=completing.agents,
         ),
     ] = "",
     state: Annotated[
         str,
         typer.Option(
-            help="Only frameworks that are active, inactive, suppressed or waiting.",
+            help="Only frameworks in this state: active, inactive, suppressed or waiting.",
             autocompletion=completing.among("active", "inactive", "suppressed", "waiting"),
         ),
     ] = "",
@@ -114,7 +114,7 @@ def roles(
     sidecar: Sidecar,
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Paths; none: all.", autocompletion=completing.roles),
+        typer.Argument(help="Paths; default: all.", autocompletion=completing.roles),
     ] = None,
     role: RoleBelow = "",
     limit: Limit = LIMIT,

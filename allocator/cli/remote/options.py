@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from typing import Annotated, TypeAlias
 
@@ -7,18 +7,18 @@ import typer
 from allocator.cli.remote import completing
 
 RoleBelow: TypeAlias = Annotated[
-    str, typer.Option(help="Only this role and those below it.", autocompletion=completing.roles)
+    str, typer.Option(help="Only this role and its descendants.", autocompletion=completing.roles)
 ]
-"""The role that is shown; all where it is empty."""
+"""Restricts the output to a role; empty: all roles."""
 
 DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Change nothing, and say what the change would do.")
+    bool, typer.Option("--dry-run", help="Change nothing; show what the change would do.")
 ]
 
 ShowOnly: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Change nothing, and show what would differ.")
+    bool, typer.Option("--dry-run", help="Change nothing; show the differences.")
 ]
-"""The same for commands that set several things."""
+"""`DryRun` for commands that change several settings."""
 
 ForceAll: TypeAlias = Annotated[
     bool,

@@ -1,6 +1,6 @@
-"""Answers as plain Python data, and in which form they are printed.
+"""Conversion of answers to plain Python data, and the output formats.
 
-A table, all of its columns, JSON, YAML, or names alone.
+The formats are a table, a table with all columns, JSON, YAML, and names alone.
 """
 
 from enum import StrEnum
@@ -15,15 +15,15 @@ from allocator.plain import json_text, yaml_text
 
 MILLI = 1000
 
-# Amounts that stand alone, in thousandths; those in Quantities are found by their message.
+# Fields that are amounts, in thousandths, but not of type Quantities.
 _AMOUNTS = {("ResourceUse", field) for field in ("total", "held", "offered")}
 
 
 def plain(message: Message) -> dict[str, Any]:
-    """Turn a message into dictionaries, lists, numbers and texts.
+    """Convert a message to dictionaries, lists, numbers and strings.
 
-    Amounts become numbers in the resource's own unit, `Quantities` a mapping of name to amount.
-    Every field is there, also where it is empty; a number that there is not is None.
+    Amounts become numbers in the resource's unit, `Quantities` a mapping of name to amount. Every
+    field is present, even if it is empty; NaN becomes None.
     """
     return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
 
@@ -50,7 +50,7 @@ def _part(message: Message) -> dict[str, Any]:
 
 
 def units(amount: int) -> float | int:
-    """Thousandths as a number, whole where it is.
+    """Convert thousandths to a number; an int if it is whole.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def units(amount: int) -> float | int:
 
 
 class Form(StrEnum):
-    """What `--output` may say."""
+    """Values of `--output`."""
 
     JSON = "json"
     YAML = "yaml"
@@ -74,22 +74,22 @@ FormOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="json, yaml, wide (all columns), or name (of a list: what other commands call each);"
-        " none: a table.",
+        help="json, yaml, wide (all columns), or name (only names, as other commands take them);"
+        " default: a table.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="The same as --output json.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Same as --output json.")]
 
 
 def form_of(output: Form | None, *, json: bool) -> Form | None:
-    """Put both options together; None: a table."""
+    """Combine the two options; None: a table."""
     if json and output not in {None, Form.JSON}:
-        raise typer.BadParameter(f"--json is --output json, and so not {output}; give one of them")
+        raise typer.BadParameter(f"--json contradicts --output {output}; give one of them")
     return Form.JSON if json else output
 
 
 def written(form: Form | None, data: dict[str, Any]) -> str | None:
-    """Write an answer for programs; None where people read it."""
+    """Write an answer as JSON or YAML; None for any other format."""
     if form is Form.JSON:
         return json_text(data, indent=2)
     return yaml_text(data) if form is Form.YAML else None

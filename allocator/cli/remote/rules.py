@@ -1,6 +1,6 @@
 """Commands about rules: each kind (`allocator.settable`) has `list`, `set` and `remove`.
 
-The options and arguments of a command follow from what its kind is for, and from what it says.
+The options and arguments of a command follow from the scope and the value of its kind.
 """
 
 import math
@@ -29,7 +29,7 @@ RolePattern = Annotated[
     str,
     typer.Option(
         "--role",
-        help="For frameworks in roles that this shell pattern matches.",
+        help="Frameworks in roles that match this shell pattern.",
         autocompletion=completing.roles,
     ),
 ]
@@ -37,12 +37,12 @@ NamePattern = Annotated[
     str,
     typer.Option(
         "--framework-name",
-        help="For frameworks with names that this shell pattern matches.",
+        help="Frameworks with names that match this shell pattern.",
         autocompletion=completing.frameworks,
     ),
 ]
 Everybody = Annotated[
-    bool, typer.Option("--all", help="For every framework; needed where no pattern is given.")
+    bool, typer.Option("--all", help="All frameworks; required if no pattern is given.")
 ]
 Role = Annotated[
     str, typer.Argument(help="Path of the role, such as eng/ads.", autocompletion=completing.roles)
@@ -51,8 +51,8 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Apply even what looks like a mistake: it names what no agent has, grants nothing, or"
-        " leaves its frameworks without an agent.",
+        help="Set a rule even if it looks like a mistake: it names a resource that no agent has,"
+        " grants nothing, or leaves frameworks without an agent.",
     ),
 ]
 Agents = Annotated[
@@ -61,10 +61,10 @@ Agents = Annotated[
 ]
 
 Options: TypeAlias = dict[str, tuple[Any, Any]]
-"""Of a command, by name: what Typer makes it of, and its default."""
+"""Options of a command by name: Typer's annotation and the default."""
 
 Work: TypeAlias = Callable[[Sidecar, Arguments], Message | dict[str, Any]]
-"""What a command does: the answer, or what is printed of several."""
+"""The body of a command: returns a response, or plain data."""
 
 _NONE = Parameter.empty
 
@@ -76,7 +76,7 @@ def register(app: typer.Typer) -> None:
         lists, sets, removes = kind.commands
         scope, dry_run = _scope_options(kind.scope), {"dry_run": (DryRun, False)}
         value = _value_options(kind)
-        # Arguments come in the order in which one says them: who, and how much.
+        # The order of arguments: `limit set ROLE AMOUNTS`, but `weight set NUMBER --role ...`.
         said = {**scope, **value} if kind.scope is Scope.ROLE else {**value, **scope}
         if kind is DRAIN:
             show = printed_by("allocator.cli.render.drain_tables", "drains")
@@ -108,7 +108,7 @@ def _scope_options(scope: Scope) -> Options:
         case Scope.AGENT:
             return {"agents": (Agents, _NONE)}
         case Scope.CLUSTER:
-            raise AssertionError(scope)  # is no rule's
+            raise AssertionError(scope)  # not the scope of a rule
         case _:
             assert_never(scope)
 
@@ -121,13 +121,13 @@ def _value_options(kind: SettingKind) -> Options:
         case Value.EXPRESSION:
             return {kind.called: (Annotated[str, typer.Argument(help=kind.hint)], _NONE)}
         case Value.NUMBER:
-            # As text, so that what is wrong with it is told in our words.
+            # A string rather than a float, so that `_number` reports errors.
             number = typer.Argument(help=kind.hint, metavar=kind.called.upper())
             return {kind.called: (Annotated[str, number], _NONE)}
         case Value.NOTHING:
             return {}
         case Value.POLICY:
-            raise AssertionError(kind)  # is no rule
+            raise AssertionError(kind)  # not a rule
         case _:
             assert_never(kind.value)
 
@@ -143,7 +143,7 @@ def _set_options(kind: SettingKind) -> Options:
 def _command(
     name: str, what: str, work: Work, options: Options
 ) -> Callable[..., Message | dict[str, Any]]:
-    """Make a command's function, with the signature that Typer reads the options from."""
+    """Make a command's function, with a signature from which Typer derives the options."""
 
     def command(sidecar: Sidecar, **given: Any) -> Message | dict[str, Any]:  # noqa: ANN401
         return work(sidecar, given)
@@ -163,7 +163,7 @@ def _list(kind: SettingKind, sidecar: Sidecar, _: Arguments) -> Message:
 
 
 def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool) -> Message:
-    """Set, replace or take back a rule; of agents one after the other."""
+    """Set, replace or remove a rule; for several agents, one rule each."""
     if kind.scope is Scope.FRAMEWORKS:
         _check_patterns(given["role"], given["framework_name"], everybody=given["everybody"])
     value = {} if remove else _value(kind, given)
@@ -185,7 +185,7 @@ def _set(kind: SettingKind, sidecar: Sidecar, given: Arguments, *, remove: bool)
 
 
 def _value(kind: SettingKind, given: Arguments) -> Arguments:
-    """What a rule says beside whom it is for: fields of its message."""
+    """The fields of a rule's message other than its scope."""
     value = {flag.name: given[flag.name] for flag in kind.flags}
     if kind.value is Value.NUMBER:
         value[kind.field] = _number(kind, given[kind.called])
@@ -209,7 +209,7 @@ def _number(kind: SettingKind, text: str) -> float:
 
 
 def _for_each(agents: Iterable[str], ask: Callable[[str, bool], Any], dry_run: bool) -> Message:
-    """Change one agent after the other; all are tried before one is changed."""
+    """Change agents one by one, after a dry run for all of them."""
     agents = list(dict.fromkeys(agents))
     tried = [ask(agent, True) for agent in agents]
     done = tried if dry_run else [ask(agent, False) for agent in agents]
@@ -224,10 +224,10 @@ def _for_each(agents: Iterable[str], ask: Callable[[str, bool], Any], dry_run: b
 
 
 def _check_patterns(role: str, framework_name: str, *, everybody: bool) -> None:
-    """End where a rule would be for everybody, and does not say so."""
+    """Require either a pattern or --all, so that no rule applies to all frameworks by mistake."""
     named = bool(role or framework_name)
     if not named and not everybody:
         text = "give --role or --framework-name; a rule for every framework needs --all"
         raise typer.BadParameter(text)
     if named and everybody:
-        raise typer.BadParameter("--all does not go with --role and --framework-name")
+        raise typer.BadParameter("--all cannot be used with --role or --framework-name")

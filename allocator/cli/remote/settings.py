@@ -1,4 +1,4 @@
-"""Commands about the policies that decide and look on, and about all settings together."""
+"""Commands about the policy in force, the shadow policy, and all settings together."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -15,12 +15,12 @@ from allocator.settable import KINDS
 
 PolicyName = Annotated[
     str,
-    typer.Argument(help="Name; none: the same as now.", autocompletion=completing.policies),
+    typer.Argument(help="Name; default: that in force.", autocompletion=completing.policies),
 ]
 Selection = Annotated[
     str | None,
     typer.Option(
-        help="How the agent is chosen; empty: the policy's own.",
+        help="How agents are selected; empty: as the policy does by default.",
         autocompletion=completing.selections,
     ),
 ]
@@ -40,19 +40,19 @@ _printed = partial(printed_by, "allocator.cli.render.setting_tables")
 
 
 def register_policy(app: typer.Typer) -> None:
-    """Add the commands about the policy that decides."""
-    policy = group(app, "policy", "The policy that decides.")
+    """Add the commands about the policy in force."""
+    policy = group(app, "policy", "The policy in force.")
     remote(policy, "show", _printed("policy"), names=named_by("policy"))(policy_show)
     remote(policy, "set", _printed("policy"))(policy_set)
 
 
 def register(app: typer.Typer) -> None:
-    shadow = group(app, "shadow", "A policy that looks on: what it would decide, and nothing more.")
+    shadow = group(app, "shadow", "The shadow policy, whose decisions are only compared.")
     shown = printed_by("allocator.cli.render.share_tables", "shadow")
     remote(shadow, "show", shown, names=named_by("policy", "shadow"))(shadow_show)
     remote(shadow, "set", _printed("shadow"))(shadow_set)
     remote(shadow, "stop", _printed("shadow"))(shadow_stop)
-    settings = group(app, "settings", "All that is set, and where it comes from.")
+    settings = group(app, "settings", "All settings, and where each comes from.")
     remote(settings, "show", _printed("settings"), names=named_by("settings"))(settings_show)
     remote(settings, "reset", _printed("settings"))(settings_reset)
     declared.register(app, settings)
@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
 
 
 def policy_show(sidecar: Sidecar) -> Message:
-    """Show the policy, and which others there are."""
+    """Show the policy in force, and list the available ones."""
     return sidecar.ask("GetPolicy")
 
 
@@ -72,7 +72,10 @@ def policy_set(
         Mode | None, typer.Option(help="Offer all that is free on an agent, or whole tasks.")
     ] = None,
     flat: Annotated[
-        bool | None, typer.Option("--flat/--hierarchical", help="Who competes with whom.")
+        bool | None,
+        typer.Option(
+            "--flat/--hierarchical", help="All frameworks compete directly, or role by role."
+        ),
     ] = None,
     parameter: PolicyParameters = None,
     subtree: Annotated[
@@ -80,26 +83,24 @@ def policy_set(
         typer.Option(
             "--subtree",
             metavar="ROLE=POLICY",
-            help="Decide otherwise below a role; ROLE= takes that back.",
+            help="Use another policy below a role; ROLE= removes it.",
             autocompletion=completing.subtrees,
         ),
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Change nothing, and say how the next decisions would differ."
-        ),
+        typer.Option("--dry-run", help="Change nothing; show how the next decisions would differ."),
     ] = False,
 ) -> Message:
-    """Decide by another policy from the next cycle on.
+    """Change the policy, from the next cycle on.
 
-    What is not given stays as it is; but with another name, selection and parameters start from
-    the new policy's own.
+    Options that are not given stay unchanged, but another name resets selection and parameters to
+    the new policy's defaults.
     """
     given = name or parameter or subtree or (selection, mode, flat) != (None, None, None)
     if not given and not dry_run:
-        # It would keep what is, and from then on the configuration would not count.
-        raise typer.BadParameter("name a policy, or give what is to change of the present one")
+        # It would set the present policy, which would then override the configuration.
+        raise typer.BadParameter("name a policy, or give an option to change the present one")
     policy = sidecar.ask("GetPolicy").policy
     if name and name != policy.name:
         policy.name, policy.selection = name, ""
@@ -122,7 +123,7 @@ def policy_set(
 
 
 def parameters(texts: Iterable[str]) -> dict[str, str]:
-    """Read what is given as key=value; ends where something is not."""
+    """Parse texts of the form key=value; raises `typer.BadParameter` if one is not."""
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -138,14 +139,14 @@ def shadow_show(
         bool,
         typer.Option(
             "--fair",
-            help="Also what either policy would give if the whole cluster were given out anew;"
-            " costs about as much as two allocations.",
+            help="Also show what either policy would give if it allocated the whole cluster from"
+            " scratch; costs about as much as two allocations.",
         ),
     ] = False,
 ) -> Message:
-    """Show what the policy that looks on would have decided, beside what was decided.
+    """Compare what the shadow policy would have decided with the actual decisions.
 
-    Nothing comes of what it says: each cycle is compared alone, from the books as they are.
+    The shadow's decisions have no effect: each cycle is compared separately, from the actual books.
     """
     return sidecar.ask("GetShadow", fair=fair)
 
@@ -156,12 +157,12 @@ def shadow_set(
     selection: Selection = None,
     mode: Annotated[
         Mode | None,
-        typer.Option(help="All that is free, or whole tasks; none: as the policy in force."),
+        typer.Option(help="All that is free, or whole tasks; default: as the policy in force."),
     ] = None,
     parameter: PolicyParameters = None,
     dry_run: DryRun = False,
 ) -> Message:
-    """Have a policy look on from the next cycle on; who competes with whom stays as it is."""
+    """Run a shadow policy from the next cycle on; it is flat or hierarchical as the present one."""
     from allocator.v1 import settings_pb2
 
     now = sidecar.ask("GetPolicy").policy
@@ -176,7 +177,7 @@ def shadow_set(
 
 
 def shadow_stop(sidecar: Sidecar, dry_run: DryRun = False) -> Message:
-    """Have no policy look on any more."""
+    """Stop the shadow policy."""
     return sidecar.ask("SetShadow", remove=True, dry_run=dry_run)
 
 
@@ -192,13 +193,13 @@ def settings_reset(
         typer.Argument(help=f"{_WHAT}; or --all.", autocompletion=completing.among(*KINDS)),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All that operators set; needed where nothing is named.")
+        bool, typer.Option("--all", help="All that operators set; required if nothing is named.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing, and list what would be taken back.")
+        bool, typer.Option("--dry-run", help="Change nothing; list what would be reset.")
     ] = False,
 ) -> Message:
-    """Take back what operators set: the configuration counts again."""
+    """Reset what operators set to the configuration's values."""
     if bool(what) == everything:
         raise typer.BadParameter(f"name one or more of {_WHAT}, or give --all alone")
     if dry_run:
@@ -206,7 +207,7 @@ def settings_reset(
 
         wanted = what or KINDS
         if unknown := [each for each in wanted if each not in KINDS]:
-            raise typer.BadParameter(f"{unknown[0]!r} is none of {_WHAT}")
+            raise typer.BadParameter(f"{unknown[0]!r} is not one of {_WHAT}")
         found = sidecar.ask("ListSettings").settings
         theirs = (each for each in found if each.source == "operator")
         rows = [each for each in theirs if each.key.partition(".")[0] in wanted]

@@ -1,4 +1,4 @@
-"""`mesos-allocator top`: who waits, who holds what, and what lies on offer, while one watches."""
+"""`mesos-allocator top`: a live view of waiting frameworks, shares and outstanding offers."""
 
 import os
 import select
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import ConsoleDimensions, Group
 
 HEAD_LINES = 6
-"""What stands above the table, and its own head."""
+"""Lines above the table, including its heading."""
 
 
 def register(app: typer.Typer) -> None:
@@ -32,12 +32,12 @@ def top(
     role: RoleBelow = "",
     interval: Annotated[
         float,
-        typer.Option(min=0.2, max=3600.0, help="Seconds between two looks at the sidecar."),
+        typer.Option(min=0.2, max=3600.0, help="Seconds between two requests."),
     ] = 2.0,
 ) -> Message | None:
-    """Watch who waits longest, shares, and what lies on offer; q or Ctrl-C ends it.
+    """Watch waiting frameworks, shares and outstanding offers; q or Ctrl-C ends it.
 
-    Where the output is no terminal it is one plain table, and with --output one answer.
+    Without a terminal it prints one plain table; with --output, one answer.
     """
     shares, status = _look(sidecar, role)
     if sidecar.form or not sys.stdout.isatty():
@@ -61,7 +61,7 @@ def _show(data: dict[str, Any]) -> None:
 def _watch(
     sidecar: Sidecar, role: str, interval_s: float, shares: Message, status: Message
 ) -> None:
-    """Show one look after the other on the whole terminal, until somebody ends it."""
+    """Refresh the view on the whole terminal until the user ends it."""
     import grpc
     from rich.live import Live
 
@@ -84,7 +84,7 @@ def _watch(
                     problem = ""
                 except grpc.RpcError as error:
                     code = cast("grpc.Call", error).code().name.lower()
-                    problem = f"no answer ({code}); as of before:"
+                    problem = f"no answer ({code}); last known:"
         except KeyboardInterrupt:
             return
 
@@ -120,7 +120,7 @@ def _view(
 def _head(
     shares: dict[str, Any], status: dict[str, Any], rate: str, problem: str
 ) -> Iterator[list[str]]:
-    """What stands above the table: the parts of each line, the most important first."""
+    """The lines above the table, each as a list of parts, the most important first."""
     policy = status["policy"]
     waiting = len({each["framework_id"] for each in shares["clients"] if each["waited_cycles"]})
     yield [
@@ -148,7 +148,7 @@ def _head(
 
 @contextmanager
 def _keys() -> "Iterator[Any]":
-    """Read single keys, unseen; gives a function that waits and says whether to end."""
+    """Read single keys without echo; yields a function that waits and says whether to end."""
     if not sys.stdin.isatty():
         yield _sleep
         return
@@ -170,11 +170,11 @@ def _sleep(within_s: float) -> bool:
 
 
 def _pressed(within_s: float) -> bool:
-    """Wait for a key; whether it is one that ends the view."""
+    """Wait for a key; returns whether the user pressed one that ends the view."""
     until_s = time.monotonic() + within_s
     while (left_s := until_s - time.monotonic()) > 0:
         ready, _, _ = select.select([sys.stdin], [], [], left_s)
-        # Not by `sys.stdin`, which would keep keys in a buffer that `select` knows nothing of.
+        # `sys.stdin` would read ahead into a buffer, which `select` does not see.
         if ready and os.read(sys.stdin.fileno(), 1) in {b"q", b"Q", b"\x03", b""}:
             return True
     return False

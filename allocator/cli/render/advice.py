@@ -1,4 +1,4 @@
-"""Advice on a terminal: what to do and why, then the tables that it rests on."""
+"""Advice on a terminal: recommendations with reasons, then the tables they are based on."""
 
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ def print_advice(report: "Report") -> None:
     for table in words.tables(report):
         _title(table.title)
         console().print(table_of(table.heads, table.rows))
-    _title("What was played, and what no journal can tell")
+    _title("What was played, and what a journal does not contain")
     for line in [*words.about(report), words.model(report), *words.GUESSED]:
         console().print(as_text(line))
 
@@ -37,5 +37,5 @@ def _title(text: str) -> None:
 
 
 def _as_it_is(text: str) -> None:
-    """To be copied: no line is broken, and none is indented."""
+    """Print text for copying, without wrapping or indentation."""
     typer.echo(printable(text.rstrip(), also="\n"))

@@ -1,4 +1,4 @@
-"""What the demo prints: one line a run, one line a claim."""
+"""Output of the demo: one line per run, and one per claim."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 
 ROLES_MAX = 3
-"""Of more roles only the one with the least share and the one with the most are shown."""
+"""With more roles than this, only the smallest and the largest share are shown."""
 
 
 def print_conclusions(results: Sequence["Result"], *, with_claims: bool) -> None:
-    """Print fairness, and of section V what the runs say of each claim."""
+    """Print fairness, and for section V whether the runs support each claim."""
     out = console()
     out.print(fairness_table(results))
-    out.print("share: of the dominant resource, mean (least) after the first minute and")
-    out.print("while the load was full; Jain: index of the roles' shares, 1: equal")
+    out.print("share: dominant share, mean (minimum) after the first minute while the load was")
+    out.print("full; Jain: index of the roles' shares, 1: equal")
     if with_claims:
         out.print()
         out.print(claims_table(results))
-        out.print("±: of about as long; the paper prints curves, and no number for any of these")
+        out.print("±: tolerance of 'about as long'; the paper has only curves for these claims")
         out.print(
             "one seed proves nothing: `mesos-allocator demo claims` plays ten, with intervals"
         )
 
 
 def fairness_table(results: Sequence["Result"]) -> Table:
-    """A line a run: what the roles had, and how even that was."""
+    """One row per run: the roles' shares, and their Jain index."""
     roles = sorted({role for result in results for role in result.figures.fairness.roles})
     few = len(roles) <= ROLES_MAX
     heads = [f">{role} %" for role in roles] if few else [">least %", ">most %"]
@@ -59,7 +59,7 @@ def _level(level: "RoleLevel | None") -> str:
 
 
 def claims_table(results: Sequence["Result"]) -> Table:
-    """A line for each claim of section V whose runs were played."""
+    """One row per claim of section V whose runs were played."""
     from allocator.lab.experiments.claims import look_once
 
     rows = []
@@ -83,7 +83,7 @@ def _measured(results: Sequence["Result"]) -> dict["Case", "Measures"]:
 
 
 def print_runs(results: Sequence["Result"]) -> None:
-    """Print what was allocated and how long things took, then what it cost: 80 columns suffice."""
+    """Print allocations and times, then costs, in at most 80 columns."""
     kinds = results[0].kinds
     use, cost = [], []
     for result in results:
@@ -100,12 +100,12 @@ def print_runs(results: Sequence["Result"]) -> None:
     amounts = [f">{NAMES.get(kind, kind)} %" for kind in kinds]
     out.print(table_of(["run", ">ends s", *amounts, ">job s", ">wait s"], use))
     out.print("%: allocated, mean ± standard deviation over time while the load was full")
-    out.print("job: mean of the roles' mean times from registration to the end")
-    out.print("wait: longest until a framework's first offer\n")
+    out.print("job: time from registration to the end, mean of the roles' means")
+    out.print("wait: longest time until a framework's first offer\n")
     heads = ("run", ">offers", ">declines", ">tasks", ">p50 ms", ">p99 ms", ">MiB")
     out.print(table_of(heads, cost))
-    out.print("p50, p99: from asking for a cycle to having its decisions")
-    out.print("MiB: the most that the sidecar had resident during the run\n")
+    out.print("p50, p99: latency from the request for a cycle to its decisions")
+    out.print("MiB: maximum resident memory of the sidecar during the run\n")
 
 
 def print_sources(rows: Iterable["Average"]) -> None:
@@ -126,7 +126,7 @@ _SOURCES: Columns = {
 
 
 def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
-    """Print claims, with what was measured: 80 columns suffice."""
+    """Print claims and measured values, in at most 80 columns."""
     columns: Columns = {
         "": lambda each: each.outcome,
         f">mean of {seeds}": lambda each: f"{each.mean:+.2f} {each.claim.unit}",
@@ -135,8 +135,8 @@ def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
     }
     out = console()
     out.print(table_of(columns, (cells(columns, each) for each in verdicts)))
-    out.print(f"mean over {seeds} seeds, with its 95 % confidence interval: wanted are means above")
-    out.print("0, or, where ± is given, within that")
+    out.print(f"mean over {seeds} seeds with a 95 % confidence interval; a claim holds if the mean")
+    out.print("is above 0 or, where ± is given, within that")
     for verdict in verdicts:
         if verdict.outcome != "holds" and verdict.claim.reason:
             out.print(f"- {verdict.claim.text} ({verdict.claim.about}): {verdict.claim.reason}")

@@ -1,4 +1,4 @@
-"""Drained agents as tables: since when, by whom, and what is still held there."""
+"""Tables of drained agents: when and by whom they were drained, and what is still held there."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from allocator.cli.render.terminal import (
 
 
 def drains(data: dict[str, Any]) -> None:
-    """Print which agents are drained; of those that were drained just now, what is held there."""
+    """Print the drained agents; after a change, only what is held on the newly drained ones."""
     change = data.get("change")
     if change:
         rules(data, "drain")
@@ -30,7 +30,7 @@ def drains(data: dict[str, Any]) -> None:
 
 
 def _rows(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A row for each agent that a rule drains; for a rule without one, a row of its own."""
+    """One row per drained agent, and one per rule that matches no agent."""
     found: dict[str, list[dict[str, Any]]] = {}
     for agent in data["agents"]:
         for name in {agent["agent_id"], agent["hostname"]}:

@@ -1,4 +1,4 @@
-"""Explanations for people."""
+"""Explanations as text and tables."""
 
 from collections.abc import Iterator
 from itertools import compress
@@ -20,7 +20,7 @@ from allocator.cli.render.terminal import (
 from allocator.plain import counted
 
 IN_FULL = 3
-"""Of so many frameworks of a role everything is printed; of the others what matters most."""
+"""Number of a role's frameworks that are printed in full; the others get one line each."""
 
 _SMALLER_FIRST = "the smaller score comes first"
 
@@ -39,21 +39,21 @@ def show(data: dict[str, Any]) -> None:
     for client in clients[:IN_FULL]:
         _client(client, data["now_ms"], alone=len(clients) == 1)
     if clients:
-        # Of one alone: the cycles are the same ones for all of them.
+        # For the first one only: a role's frameworks took part in the same cycles.
         _cycles(clients[0]["cycles"], data["now_ms"], clients[0] if len(clients) > 1 else None)
     if clients[IN_FULL:]:
         console().print()
     for client in clients[IN_FULL:]:
         _line(f"{name_of(client)} in {client['role']}: {client['verdict']}")
     if data["left_out"]:
-        _line(f"and {data['left_out']} more, which wait less long")
+        _line(f"and {data['left_out']} more, which have waited less long")
     print_section(_QUOTAS, data["quotas"])
     if data["kind"] == "agent":
         _cycles(data["cycles"], data["now_ms"])
 
 
 _SET_ASIDE: Columns = {"set aside of": "said_by", "in": "field", "~why": "text"}
-"""Words that are not taken: whoever said them is served as if it had not."""
+"""Invalid or excessive input that the sidecar ignores."""
 
 _HOLDERS: Columns = {
     "held by": "framework",
@@ -115,7 +115,7 @@ def _blockers(blockers: list[dict[str, Any]], now_ms: int) -> None:
         "ends in": lambda each: _in(each["until_ms"], now_ms),
         "such as": lambda each: ", ".join(each["examples"]),
     }
-    # Columns in which nothing stands are left out: the others need the room.
+    # Omit empty columns: the others need the room.
     rows = [cells(columns, each) for each in blockers]
     some = [any(cell != "" for cell in column) for column in zip(*rows, strict=True)]
     kept = {title: columns[title] for title in compress(columns, some)}
@@ -145,23 +145,23 @@ def _then(offer: dict[str, Any]) -> str:
 def _cycles(
     cycles: list[dict[str, Any]], now_ms: int, client: dict[str, Any] | None = None
 ) -> None:
-    """Print what the last cycles were to somebody; `client`: whose, where there are several."""
+    """Print recent cycles; `client`: the client they describe, if there are several."""
     if not cycles:
         return
     console().print()
     if client is not None:
         whose = f"{name_of(client)} in {client['role']}"
-        _line(f"last cycles of {whose}; `explain framework` tells those of the others")
+        _line(f"last cycles of {whose}; `explain framework` shows those of the others")
     rows = []
     for each in cycles:
         about = "all" if each["whole"] else "some"
         head = each["number"], _ago(each["at_ms"], now_ms), about, each["candidates"]
         told = [*_given(each), *_lost(each)] or [""]
-        # What there is to say of a cycle stands line by line below its number.
+        # A cycle with several lines repeats its first cells only for programs.
         rows.append((*head, each["decisions"], told[0]))
         rest = (*head, each["decisions"]) if piped() else ("",) * 5
         rows.extend((*rest, line) for line in told[1:])
-    heads = [">cycle", "when", "agents", ">free", ">offers", "~what came of it"]
+    heads = [">cycle", "when", "agents", ">free", ">offers", "~result"]
     print_table(heads, rows, "", ("agents", "offers", "free"))
 
 
@@ -171,7 +171,7 @@ def _given(cycle: dict[str, Any]) -> Iterator[str]:
 
 
 def _lost(cycle: dict[str, Any]) -> Iterator[str]:
-    """Why somebody was passed over in a cycle."""
+    """Why a framework got nothing in a cycle."""
     if cycle["policy_error"]:
         yield f"the substitute decided: {cycle['policy_error']}"
     for loss in cycle["losses"]:
@@ -193,10 +193,10 @@ def _lost(cycle: dict[str, Any]) -> Iterator[str]:
 
 
 def _ago(at_ms: int, now_ms: int) -> str:
-    """How long ago something was; empty where that is not known."""
+    """Format the time since an event; empty if it is unknown."""
     return "" if at_ms < 0 else f"{duration((now_ms - at_ms) / 1000)} ago"
 
 
 def _in(at_ms: int, now_ms: int) -> str:
-    """How long something still lasts; empty where it does not end by itself."""
+    """Format the time until something ends; empty if it does not end by itself."""
     return "" if at_ms < 0 else duration(max(at_ms - now_ms, 0) / 1000)

@@ -1,6 +1,6 @@
-"""What of a table a terminal has room for: columns that go, values that are cut, and prose.
+"""Fitting a table to a terminal: which columns to omit, which values to cut, which to wrap.
 
-A value is never broken over two lines. A number is never cut.
+Only prose is wrapped. Numbers are never cut.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 TEXT, NUMBER, PROSE, WHOLE = "", ">", "~", "="
-"""A column's title may begin with one of these. Its cells are numbers; or sentences that may wrap
-between words; or texts that are cut after all others."""
+"""First character of a column's title, which says what its cells are: numbers (`>`), sentences that
+may wrap between words (`~`), texts that are cut after all others (`=`), or other texts."""
 
 GAP = 2
-"""Between two columns."""
+"""Spaces between two columns."""
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 _WISHED = 20
-"""A column of texts is not cut below this width while there is another one to leave out."""
+"""A column of texts is not cut below this width as long as another column can be omitted."""
 
 _LEAST = 8
 
@@ -33,10 +33,10 @@ _STEPS = (
     (WHOLE, _LEAST),
     ((TEXT, PROSE, WHOLE), 1),
 )
-"""Which columns are made narrower, one kind after the other, and down to which width."""
+"""The order in which kinds of columns are made narrower, and the minimum width in each step."""
 
 _PARTS = ("; ", ", ", ";", ",")
-"""What stands between the parts of a text: it is cut behind one of them where that is possible."""
+"""Separators between the parts of a text, after which it is cut if possible."""
 
 
 def title_of(column: str) -> str:
@@ -46,10 +46,11 @@ def title_of(column: str) -> str:
 def fit(
     columns: Sequence[str], widths: Sequence[int], drop: Sequence[str], room: int
 ) -> Mapping[int, int]:
-    """Choose columns and their widths.
+    """Choose columns and their widths: a mapping of a column's index to its width.
 
-    `widths`: of the widest cell of each, or of its title.
-    `drop`: titles of columns that may be left out, the least important first.
+    `widths`: of each column's widest cell or title.
+    `drop`: titles of columns that may be omitted, the least important first.
+    `room`: width of the table in characters.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def kind_of(column: str) -> str:
 
 
 def _wished(column: str) -> int:
-    """How wide a column has to be, if its cells are as wide."""
+    """The width up to which a column's cells should be shown in full."""
     wished = {NUMBER: 1 << 20, PROSE: _PROSE_WISHED, WHOLE: _WHOLE_WISHED}
     return wished.get(kind_of(column), _WISHED)
 
@@ -84,19 +85,19 @@ def _needed(widths: Mapping[int, int]) -> int:
 
 
 def _narrow(kept: dict[int, int], places: Sequence[int], least: int, room: int) -> None:
-    """Take the room that is missing from the widest of some columns."""
+    """Narrow the widest of these columns, repeatedly, until the table fits into `room`."""
     while (missing := _needed(kept) - room) > 0:
         widest = max(places, key=lambda place: kept[place], default=None)
         if widest is None or kept[widest] <= least:
             return
-        # Down to the next one at once: a name may be very long.
+        # Not character by character, but down to the next width: names can be very long.
         others = [kept[place] for place in places if kept[place] < kept[widest]]
         step = max(kept[widest] - max(others, default=least), 1)
         kept[widest] = max(kept[widest] - min(step, missing), least)
 
 
 def shortened(text: str, width: int) -> str:
-    """Cut a text, between two of its parts where it has some.
+    """Cut a text to a width, after one of its parts if possible.
 
     Examples
     --------
@@ -108,15 +109,15 @@ def shortened(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     cut = text[: width - 1]
-    while cell_len(cut) > width - 1:  # of wide characters fewer have room
+    while cell_len(cut) > width - 1:  # wide characters take two columns
         cut = cut[:-1]
-    # Where a part ends exactly here, the sign behind it stands beyond.
+    # The text ends after the last separator in it, if there is one.
     ends = [cut.rfind(each) + len(each) for each in _PARTS if cut.rfind(each) > 0]
     return f"{cut[: max(ends, default=len(cut))]}{ELLIPSIS}"
 
 
 def wrapping(text: str, width: int) -> str:
-    """Cut the words of a sentence that are longer than a line.
+    """Cut those words of a sentence that are longer than a line.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def wrapping(text: str, width: int) -> str:
 
 
 def joined(parts: Sequence[str], room: int) -> str:
-    """Join as many parts as one line has room for; the first one is cut where it must be.
+    """Join as many parts as fit on one line; cut the first one if necessary.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Agents, frameworks and roles as tables, and what other commands call each of them."""
+"""Tables of agents, frameworks and roles, and their names as other commands take them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ from allocator.cli.render.terminal import (
 
 
 def as_it_is(data: dict[str, Any], **_options: object) -> dict[str, Any]:
-    """Show all that the answer holds: the sidecar chose it."""
+    """Show the whole answer: the sidecar has already selected and ordered it."""
     return data
 
 
@@ -78,7 +78,7 @@ def _tell_left_out(data: dict[str, Any], what: str) -> None:
 
 
 def _warn_of_left_out(data: dict[str, Any], what: str) -> None:
-    """Say beside the names that they are not all: a script may be reading them."""
+    """Warn on standard error that the list of names is incomplete: a script may be reading it."""
     if text := _left_out(data, what):
         typer.echo(f"warning: {text}", err=True)
 
@@ -104,7 +104,7 @@ def _role_paths(framework: dict[str, Any]) -> str:
 
 
 def _needs(framework: dict[str, Any]) -> str:
-    """What one task needs; of several roles where they differ, each once."""
+    """The demands of a framework's roles, without duplicates."""
     found = (in_words(each["demand"]) or "unknown" for each in framework["roles"])
     return ", ".join(dict.fromkeys(found))
 

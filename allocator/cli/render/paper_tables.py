@@ -11,17 +11,17 @@ from allocator.cli.render.terminal import Printer
 from allocator.lab.papers.report import AGREES, DIFFERS, NOT_SHOWN, Cell, Report
 
 _WIDTH_IN_FILES = 100
-_NAME_WIDTH = 24  # of the names of rows, at least; longer ones go on in the next line
+_NAME_WIDTH = 24  # minimum width of the names of rows; longer ones wrap
 _SIGNS = {
     AGREES: "[green]✓[/green]",
     DIFFERS: "[red]✗[/red]",
     NOT_SHOWN: f"[yellow]{NOT_SHOWN}[/yellow]",
 }
-_EXPLANATION = "computed, and below it the published number with its tolerance; < before a bound"
+_EXPLANATION = "computed number, below it the published one with its tolerance; < marks a bound"
 
 
 def print_report(report: Report) -> None:
-    """Print a report: its table, in parts where it is wider than the terminal, and its notes."""
+    """Print a report: its table, split if it is wider than the terminal, and its notes."""
     console = Printer()
     wide = console if console.is_terminal else Printer(width=_WIDTH_IN_FILES)
     parts = list(_parts(report, wide.width))
@@ -36,7 +36,7 @@ def print_report(report: Report) -> None:
 
 
 def _parts(report: Report, width: int) -> Iterator[range]:
-    """Columns that stand beside each other on so many characters; one at least."""
+    """Split the columns into ranges that fit into `width` characters, of at least one column."""
     begin, used = 0, _NAME_WIDTH
     for column in range(len(report.columns)):
         needs = _width(report, column) + 2
@@ -48,7 +48,7 @@ def _parts(report: Report, width: int) -> Iterator[range]:
 
 
 def _width(report: Report, column: int) -> int:
-    """What the numbers of a column need, and the longest word above them."""
+    """The minimum width of a column: that of its numbers, and of the longest word of its title."""
     texts = [_text(row.cells[column]) for row in report.rows if column < len(row.cells)]
     lines = [len(line) for text in texts for line in Text.from_markup(text).plain.split("\n")]
     return max([*lines, *map(len, report.columns[column].split())], default=1)
@@ -77,7 +77,7 @@ def _table(report: Report, columns: range, title: str) -> Table:
 
 
 def _text(cell: Cell) -> str:
-    """Computed number and verdict; below it the published number."""
+    """Format the computed number with its verdict, and below it the published number."""
     computed = cell.computed_text()
     if cell.published is None:
         return f"{computed}\n[dim]{cell.outcome}[/dim]" if cell.outcome else computed

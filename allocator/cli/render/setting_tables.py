@@ -1,4 +1,4 @@
-"""What is set, as tables: policies, rules, where each comes from, and what a change did."""
+"""Tables of settings: policies, rules, their sources, and the results of a change."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ def policy_in_words(policy: dict[str, Any]) -> str:
 
 
 def policy(data: dict[str, Any]) -> None:
-    """Print the policy in force, and what a change of it did."""
+    """Print the policy in force, and the result of a change."""
     if _is_dry(data):
         _forecasts(data)
         _tell(data)
@@ -42,7 +42,7 @@ def _is_dry(data: dict[str, Any]) -> bool:
 
 
 def _forecasts(data: dict[str, Any]) -> None:
-    """Print how clients would fare under another policy."""
+    """Print what another policy would give clients, beside what the present one gives."""
     now, then = policy_in_words(data["policy"]), data["change"]["would_be"]
     name, other = now.partition(" ")[0], then.partition(" ")[0]
     if name == other:
@@ -61,15 +61,15 @@ def _forecasts(data: dict[str, Any]) -> None:
         ">change": lambda each: f"{each['fair_then'] - each['fair_now']:+.4f}",
     }
     console().print()
-    print_rows(columns, data["forecasts"], "no framework would fare otherwise")
+    print_rows(columns, data["forecasts"], "no framework would get more or less")
     same = data["unaffected"]
-    text = "share: held now. next: offered in the next cycle, share and agents. end: share if all"
-    text += " were given out anew; change: of that."
-    console().print(as_text(f"{text} {same} frameworks fare the same."))
+    text = "share: held now. next: offered in the next cycle, share and agents. end: share if the"
+    text += " cluster were allocated from scratch. change: difference of the ends."
+    console().print(as_text(f"{text} {same} frameworks get the same."))
 
 
 def rules(data: dict[str, Any], name: str) -> None:
-    """Print the rules of a kind, and what a change did."""
+    """Print the rules of a kind, and the result of a change."""
     kind = KINDS[name]
     if _is_dry(data):
         _would(kind, data["change"])
@@ -95,14 +95,14 @@ def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
         case Value.NOTHING:
             pass
         case Value.POLICY:
-            raise AssertionError(kind)  # is no rule
+            raise AssertionError(kind)  # not a rule
         case _:
             assert_never(kind.value)
     return row + [flag.mark if rule[flag.name] else "" for flag in kind.flags]
 
 
 def _would(kind: SettingKind, change: dict[str, Any]) -> None:
-    """Print what a dry run would change, and what stands there."""
+    """Print what a dry run would set or remove, and the present value."""
     named = "" if kind.value is Value.NOTHING else f"{kind.name} "
     new, old = change["would_be"], change["is_now"]
     verb, told = ("set", new) if new else ("remove", old)
@@ -112,7 +112,7 @@ def _would(kind: SettingKind, change: dict[str, Any]) -> None:
 
 
 def shadow(data: dict[str, Any]) -> None:
-    """Print which policy looks on, and what a change of that did."""
+    """Print the shadow policy, and the result of a change."""
     if _is_dry(data):
         _would(KINDS["shadow"], data["change"])
     else:
@@ -122,24 +122,24 @@ def shadow(data: dict[str, Any]) -> None:
 
 def shadow_in_words(spec: dict[str, Any]) -> str:
     if not spec["name"]:
-        return "no policy looks on"
-    return f"{policy_in_words(spec).replace(', hierarchical', '')} looks on"
+        return "no shadow policy"
+    return f"shadow: {policy_in_words(spec).replace(', hierarchical', '')}"
 
 
 def settings(data: dict[str, Any]) -> None:
-    """Print settings, and what a change did: only a reset comes here with one."""
+    """Print settings, and the result of a reset, the only change that this prints."""
     if data.get("change") and not data["change"]["dry_run"]:
-        console().print("taken back; what is set from now on:")
+        console().print("reset; the settings are now:")
     print_settings(data["settings"])
     _tell(data)
 
 
 def differences(data: dict[str, Any]) -> None:
-    """Print what a command set otherwise, or would: + is new, - is taken back, ~ changes."""
+    """Print what a command changed, or would change: + is new, - is removed, ~ changes."""
     for each in data["changes"]:
         console().print(as_text(_difference(each)))
     if not data["changes"]:
-        console().print("nothing differs: all of it is set so already")
+        console().print("no differences: everything is already set")
     _tell(data)
 
 
@@ -151,16 +151,16 @@ def _difference(change: dict[str, Any]) -> str:
 
 
 def history(data: dict[str, Any]) -> None:
-    """Print what was changed lately, a line for each setting."""
+    """Print recent changes, one line per setting."""
     rows = []
     for change in data["changes"]:
         told = list(map(_difference, change["settings"]))
         if change["left_out"]:
-            told.append(f"and {change['left_out']} more, which are not known any more")
+            told.append(f"and {change['left_out']} more, which are no longer recorded")
         begin = (change["number"], _when(change["at_ms"]), change["by"])
         rows += [(*begin, text) for text in told]
     columns = [">number", "=when", "by", "~what"]
-    print_table(columns, rows, "nothing was changed yet", ("by", "when"))
+    print_table(columns, rows, "no changes yet", ("by", "when"))
     if data["left_out"]:
         console().print(as_text(f"and {data['left_out']} earlier changes; --limit shows more"))
 
@@ -170,7 +170,7 @@ def _when(at_ms: int) -> str:
 
 
 def print_settings(shown: Iterable[dict[str, Any]]) -> None:
-    """Print settings with where they come from; a file's directory is named once, below."""
+    """Print settings and their sources; full paths of files are listed once, below the table."""
     files: dict[str, str] = {}
     rows = []
     for each in shown:
@@ -193,7 +193,7 @@ def _origin(setting: dict[str, Any]) -> str:
 
 
 def _matched(setting: dict[str, Any]) -> str:
-    """What a rule is about in the cluster as it is."""
+    """What a rule matches in the present cluster."""
     kind = KINDS.get(setting["key"])
     if kind is None or not kind.is_rule or setting["value"] == "taken back":
         return ""
@@ -210,11 +210,11 @@ def _tell(data: dict[str, Any]) -> None:
         return
     kind = next((kind for kind in RULES if kind.plural in data), None)
     if kind and change["match"]["frameworks_total"] + change["match"]["agents_total"]:
-        console().print(as_text(f"the rule is about {_match(kind, change['match'])}"))
+        console().print(as_text(f"the rule applies to {_match(kind, change['match'])}"))
     for warning in change["warnings"]:
         console().print(as_text(f"warning: {warning}"))
     if change["dry_run"]:
         console().print("dry run: nothing was changed")
     elif change["lasts_not"] and not change["save_failed"]:
-        text = f"note: this ends with the sidecar's process: {change['lasts_not']}"
+        text = f"note: this is lost when the sidecar's process ends: {change['lasts_not']}"
         console().print(as_text(text))

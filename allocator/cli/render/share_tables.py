@@ -1,4 +1,4 @@
-"""Who holds what, and what a policy that looks on would have given them, as tables."""
+"""Tables of shares, and of what the shadow policy would have given."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,15 +28,14 @@ def arranged(
     newcomer: str = "",
     **_options: object,
 ) -> dict[str, Any]:
-    """Choose and order what is shown: by default who waits longest comes first.
+    """Select and order the frameworks and roles to show.
 
-    Of those that wait equally long the smaller share comes first, of others the larger one.
-
-    `sort`: ``waiting``, ``share`` or ``name``.
-    `limit`: so many frameworks, and as many roles; 0: all.
+    `sort`: ``waiting`` (the longest wait first; ties by smaller share; then frameworks that do not
+        wait, by larger share), ``share`` (the largest first) or ``name``.
+    `limit`: maximum number of frameworks, and of roles; 0: all.
     `waiting`: only frameworks that wait.
-    `role`: only that role and those below it are in the answer; empty: all.
-    `newcomer`: the role of a new framework that was asked for.
+    `role`: the answer has only this role and its descendants; empty: all.
+    `newcomer`: role of the hypothetical new framework; empty: none.
     """
     clients = [each for each in data["clients"] if each["waited_cycles"] or not waiting]
     orders: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
@@ -53,7 +52,7 @@ def arranged(
     kept = set(map(id, shown["clients"]))
     hidden = [each["framework_id"] for each in data["clients"] if id(each) not in kept]
     known = {each["role"] for each in data["roles"]}
-    # Where only some roles were asked for, nothing is known of the others.
+    # If the request was for some roles only, the answer says nothing about the others.
     new = bool(newcomer and not role and newcomer not in known)
     return {
         **shown,
@@ -68,7 +67,7 @@ def arranged(
 def shares(
     data: dict[str, Any], *, wide: bool = False, newcomer: str = "", **_options: object
 ) -> None:
-    """Print roles and frameworks, in few columns or in all."""
+    """Print roles and frameworks; `wide`: all columns."""
     of_roles = (_wide if wide else _narrow)(data["fair"])
     print_rows(of_roles, data["roles"], "no roles", whole=wide)
     console().print()
@@ -85,7 +84,7 @@ def shares(
     _tell_of_fairness(data)
     if data["newcomer_share"] is not None:
         where = f" in {newcomer}" if data["newcomer_role_new"] else ""
-        text = f"a newcomer{where} would be given {data['newcomer_share']:.4f}"
+        text = f"a new framework{where} would get {data['newcomer_share']:.4f}"
         if where:
             text += f"; no framework is in that role yet{data['newcomer_role_meant']}"
         console().print(as_text(text))
@@ -102,7 +101,7 @@ def _tell_of_fairness(data: dict[str, Any]) -> None:
     )
     console().print(f"\nJain index {data['jain_index']:.3f}, largest envy: {envy_text}")
     if data["fair"]:
-        text = "root mean square of all differences from the fair share"
+        text = "root mean square of the differences from the fair share"
         console().print(f"{text}: {data['fairness_error_rms']:.4f}")
 
 
@@ -110,7 +109,7 @@ _FAIR: Columns = {">fair": figure("fair_share", ".3f"), ">off by": figure("fairn
 
 
 def _narrow(fair: bool) -> Columns:
-    """Columns that fit 80 characters, beside those of frameworks; fair shares stand for amounts."""
+    """Columns that fit into 80 characters; fair shares, if wanted, replace amounts."""
     last: Columns = _FAIR if fair else {"mostly": _dominant}
     return {"role": "role", ">share": figure("share", ".3f"), **last}
 
@@ -129,7 +128,7 @@ def _wide(fair: bool) -> Columns:
 
 
 def _dominant(share: dict[str, Any]) -> str:
-    """What it holds of its dominant resource."""
+    """The amount of the dominant resource that is held."""
     name = share["dominant_resource"]
     return in_words({name: share["held"][name]}) if name else ""
 
@@ -151,7 +150,7 @@ _MORE: Columns = {
 }
 
 _LEFT_OUT = ("mostly", "one task", "state", "role")
-"""Columns for which a narrow terminal has no room, the least important first."""
+"""Columns that a narrow terminal omits, the least important first."""
 
 _MORE_WIDE: Columns = {
     ">score": figure("score", ".4f"),
@@ -176,14 +175,14 @@ WATCHED: Columns = {
     "needs": lambda each: in_words(each["demand"]) or "unknown",
     "state": state_of,
 }
-"""What `top` shows of each framework in a role."""
+"""The columns of `top`; a row is a framework in a role."""
 
 WATCHED_LEFT_OUT = ("filters", "offered for", "on offer", "state", "needs", "role")
-"""Of these, for which a narrow terminal has no room, the least important first."""
+"""Columns of `WATCHED` that a narrow terminal omits, the least important first."""
 
 
 def watched(shares: dict[str, Any]) -> list[dict[str, Any]]:
-    """Order frameworks as `top` does: who waits longest first, then whoever has least."""
+    """Order frameworks for `top`: the longest wait first, ties by smaller share."""
     return sorted(
         shares["clients"],
         key=lambda each: (-each["waited_cycles"], each["weighted_share"], each["framework_id"]),
@@ -191,7 +190,7 @@ def watched(shares: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def shadow(data: dict[str, Any]) -> None:
-    """Print who would have been offered how much, beside what was."""
+    """Print what the shadow policy would have offered, beside the actual offers."""
     counts, spec = data["counts"], data["shadow"]
     console().print(as_text(shadow_in_words(spec)))
     if not spec["name"]:
@@ -199,23 +198,23 @@ def shadow(data: dict[str, Any]) -> None:
     console().print(as_text(f"{policy_in_words(data['policy'])} decides"))
     console().print(as_text(_summary(counts)))
     if counts["error"]:
-        console().print(as_text(f"warning: it failed last with {counts['error']}"))
+        console().print(as_text(f"warning: its last failure: {counts['error']}"))
     columns = {**_BESIDE, **(_ENDS if data["fair"] else {})}
     console().print()
-    print_rows({"role": "role", **columns}, data["roles"], "nobody is there")
+    print_rows({"role": "role", **columns}, data["roles"], "no roles")
     console().print()
-    print_rows({"framework": _client, **columns}, data["clients"], "nobody is there")
+    print_rows({"framework": _client, **columns}, data["clients"], "no frameworks")
     text = (
-        "share: held now. offered: share offered, added up over the cycles compared; by shadow:"
-        " what the other policy would have offered in the same cycles. cycles: in so many something"
-        " was offered; shadow's: would have been. Nothing comes of that, so the next cycle is"
-        " compared from what was really given."
+        "share: held now. offered: sum of the shares offered in the compared cycles; by shadow:"
+        " what the shadow policy would have offered in them. cycles: number of cycles with an"
+        " offer; shadow's: with an offer by the shadow. The shadow's decisions have no effect, so"
+        " each cycle is compared from the actual allocation."
     )
     console().print(as_text(text))
 
 
 def _summary(counts: dict[str, Any]) -> str:
-    passed = {"late": "came too fast", "too_large": "saw too much", "failed": "failed"}
+    passed = {"late": "skipped, too fast", "too_large": "skipped, too large", "failed": "failed"}
     parts = [f"{counts['compared']} cycles compared"]
     parts += [f"{counts[key]} {text}" for key, text in passed.items() if counts[key]]
     offers = counts["offers_of_both"] + counts["offers_of_policy"] + counts["offers_of_shadow"]

@@ -1,4 +1,4 @@
-"""The status of a sidecar, as tables."""
+"""Tables of a sidecar's status, and the lines of `--output name` and `status --check`."""
 
 import shlex
 from collections.abc import Iterator
@@ -19,18 +19,18 @@ from allocator.settable import KINDS, Scope
 
 
 def frameworks(data: dict[str, Any]) -> Iterator[str]:
-    """Ids of frameworks; one in two roles is named once."""
+    """Ids of frameworks, without duplicates for those in several roles."""
     yield from dict.fromkeys(each["framework_id"] for each in data["clients"])
 
 
 def policy(data: dict[str, Any], field: str = "policy") -> Iterator[str]:
-    """The name of a policy, where there is one."""
+    """The name of a policy, if there is one."""
     if data[field]["name"]:
         yield data[field]["name"]
 
 
 def rules(data: dict[str, Any], name: str) -> Iterator[str]:
-    """What stands behind `remove`, for each rule of a kind."""
+    """The arguments of `remove` for each rule of a kind."""
     kind = KINDS[name]
     for rule in data[kind.plural]:
         if kind.scope is not Scope.FRAMEWORKS:
@@ -42,7 +42,7 @@ def rules(data: dict[str, Any], name: str) -> Iterator[str]:
 
 
 def settings(data: dict[str, Any]) -> Iterator[str]:
-    """Keys of settings, and rules by whom they are for."""
+    """Keys of settings; for a rule, followed by its scope."""
     yield from (f"{each['key']} {each['scope']}".rstrip() for each in data["settings"])
 
 
@@ -52,11 +52,12 @@ def changes(data: dict[str, Any]) -> Iterator[str]:
 
 
 CRITICAL = {"silent master", "policy failed"}
-"""Warnings that are critical, as the alerts on the same are: decisions are not what was set."""
+"""Warnings that `status --check` reports as critical, as the corresponding alerts do: the cluster
+is not served as configured."""
 
 
 def checked(data: dict[str, Any]) -> tuple[Check, str]:
-    """Judge a status as monitoring does: the code, and one line."""
+    """Judge a status for monitoring: returns the exit code and one line."""
     code, told = _judged(data)
     return code, _line(code, told, data)
 
@@ -72,13 +73,13 @@ def _judged(data: dict[str, Any]) -> tuple[Check, str]:
 
 
 def _line(code: Check, told: str, data: dict[str, Any] | None) -> str:
-    """Write a verdict, with the performance data of a status; a bar begins these."""
+    """Format a verdict, followed by a bar and the performance data of a status."""
     text = f"{code.name}: {printable(told).replace('|', '/')}"
     return text if data is None else f"{text} | {_performance(data)}"
 
 
 def all_checked(data: dict[str, Any]) -> tuple[Check, str]:
-    """Judge several sidecars: one must lead; the others need no session."""
+    """Judge several sidecars: exactly one must lead; the others need no session."""
     sidecars = data["sidecars"]
     leading = [each for each in sidecars if each["leads"]]
     problems = [each["problem"] for each in sidecars if each["problem"]]
@@ -101,7 +102,7 @@ _COUNTERS = ("cycles", "decisions", "events", "sessions")
 
 
 def _performance(data: dict[str, Any]) -> str:
-    """Write numbers as monitoring plugins do: 'label'=value[unit];warn;crit;min;max."""
+    """Format numbers for monitoring plugins: 'label'=value[unit];warn;crit;min;max."""
     numbers = {"uptime": f"{data['uptime_s']:.0f}s", "warnings": len(data["warnings"])}
     numbers |= {name: data[name] for name in (*_COUNTS, "outstanding_decisions")}
     numbers |= {name: f"{data[name]}c" for name in _COUNTERS}
@@ -109,7 +110,7 @@ def _performance(data: dict[str, Any]) -> str:
         if (taken_ms := data[f"{name}_ms"]) is not None:
             numbers[name] = f"{taken_ms:.3f}ms"
     for each in data["resources"]:
-        # The name is a stranger's: neither a quote nor an equals sign may end the label.
+        # The name is untrusted: a quote or an equals sign in it must not end the label.
         name = printable(each["name"]).translate(str.maketrans("'=|", "___"))
         total = f";;;0;{each['total']}"
         numbers[f"{name}_held"] = f"{each['held']}{total}"
@@ -118,7 +119,7 @@ def _performance(data: dict[str, Any]) -> str:
 
 
 def status(data: dict[str, Any]) -> None:
-    """Print the status of a sidecar; of several which one leads, and the status of that."""
+    """Print the status of a sidecar; of several, which one leads, and the status of that one."""
     if (sidecars := data.get("sidecars")) is None:
         _status(data)
         return
@@ -190,15 +191,15 @@ _RESOURCES: Columns = {
 
 
 def _settings_in_force(data: dict[str, Any]) -> None:
-    """Print the rules in force and what operators set, and whether that lasts."""
+    """Print the rules in force and what operators set, and whether the latter is saved."""
     shown = [each for each in data["settings"] if not each["key"].startswith("policy.")]
     if shown:
         console().print()
         print_settings(shown)
     if any(each["source"] == "operator" for each in data["settings"]):
         where = data["state_directory"]
-        kept = f"kept in {where}" if where else "ends with the process: no state directory"
-        problem = f"; NOT KEPT: {data['state_problem']}" if data["state_problem"] else ""
+        kept = f"saved in {where}" if where else "lost when the process ends: no state directory"
+        problem = f"; NOT SAVED: {data['state_problem']}" if data["state_problem"] else ""
         console().print(as_text(f"what operators set: {kept}{problem}"))
 
 

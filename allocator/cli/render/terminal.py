@@ -1,7 +1,7 @@
-"""The terminal: what tables are printed with, and how far something is.
+"""Printing of tables and of progress.
 
-That is a bar on a terminal, a line now and then elsewhere. Both go to standard error, so that what
-is printed as a result can be kept by itself.
+Progress is a bar on a terminal, and a line every `EVERY_S` otherwise. It goes to standard error, so
+that results on standard output can be redirected.
 """
 
 import errno
@@ -29,26 +29,26 @@ from allocator.cli.render.fitting import (
 from allocator.plain import printable
 
 WIDTH_PIPED = 2**20
-"""Columns where there is no terminal: nothing is folded or cut off."""
+"""Width of the output without a terminal: nothing is wrapped or cut."""
 
 NOTHING = "-"
-"""Stands for an empty cell where there is no terminal, so that columns can be counted."""
+"""Replaces an empty cell without a terminal, so that programs can count columns."""
 
 
 def piped() -> bool:
-    """Whether programs read what is printed, such as grep and awk."""
+    """Whether standard output is not a terminal but goes to a program or file."""
     return not sys.stdout.isatty()
 
 
 class Printer(Console):
-    """A console that leaves it to the command line to end where nobody reads on."""
+    """A console that raises `BrokenPipeError` instead of exiting, so that `Root` handles it."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 class _Piped(Printer):
-    """Prints each row and each sentence as one line, without blanks at its end."""
+    """Prints each row and each sentence as one line without trailing spaces."""
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as rich has them
         with self.capture() as captured:
@@ -64,7 +64,7 @@ def console() -> Printer:
 
 
 def as_text(value: object) -> Text:
-    """A value as text: no markup, and no control character of a framework's name gets through."""
+    """Convert a value to text without markup or control characters: names are untrusted."""
     return Text(printable(str(value)))
 
 
@@ -74,11 +74,11 @@ def table_of(
     drop: Sequence[str] = (),
     room: int | None = None,
 ) -> Table:
-    """Make a table; how columns begin says what they hold, see `fitting`.
+    """Make a table; the first character of a column says what it holds, see `fitting`.
 
-    `drop`: titles of columns that are left out where a terminal is too narrow, the first first.
-    `room`: so many characters to a line; None: as many as the terminal has. Where there is no
-        terminal, nothing is left out or cut.
+    `drop`: titles of columns that may be omitted on a narrow terminal, in this order.
+    `room`: width in characters; None: that of the terminal. Without a terminal, nothing is omitted
+        or cut.
     """
     columns = list(columns)
     empty = NOTHING if piped() else ""
@@ -112,9 +112,9 @@ def print_table(
     *,
     whole: bool = False,
 ) -> None:
-    """Print a table, or what stands for an empty one.
+    """Print a table, or the text `empty` if it has no rows.
 
-    `whole`: nothing is left out or cut, however narrow the terminal: it breaks lines where it must.
+    `whole`: omit and cut nothing; lines longer than the terminal wrap.
     """
     table = table_of(columns, rows, drop, WIDTH_PIPED if whole else None)
     if not table.row_count:
@@ -126,15 +126,15 @@ def print_table(
 
 
 def in_words(amounts: dict[str, float]) -> str:
-    """Write amounts by name, in Mesos's form."""
+    """Format amounts by name, in Mesos's notation."""
     return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
 
 
 Cell: TypeAlias = Callable[[Any], object]
-"""Gives what stands in a cell, of what its row is about."""
+"""Computes the content of a cell from the object that its row shows."""
 
 Columns: TypeAlias = Mapping[str, str | Cell]
-"""By what stands above a column: what its cells say; a text names a field of an answer."""
+"""Content of the cells by title of the column: a function, or the name of a field of the row."""
 
 
 def amounts(field: str) -> Cell:
@@ -142,7 +142,7 @@ def amounts(field: str) -> Cell:
 
 
 def figure(field: str, form: str) -> Cell:
-    """Write a number in a form such as ``.3f``; nothing where there is none."""
+    """Format a number as in ``.3f``; an empty cell for None."""
     return lambda each: "" if each[field] is None else format(each[field], form)
 
 
@@ -158,14 +158,14 @@ def print_rows(
     *,
     whole: bool = False,
 ) -> None:
-    """Print a table with a row for each that was found, or what stands for an empty one."""
+    """Print a table with one row per element of `found`, or the text `empty`."""
     print_table(columns, (cells(columns, each) for each in found), empty, drop, whole=whole)
 
 
 def print_section(
     columns: Columns, found: Iterable[dict[str, Any]], drop: Sequence[str] = ()
 ) -> None:
-    """Print a table below a blank line; nothing where it would be empty."""
+    """Print a table below a blank line; print nothing if it is empty."""
     if found := list(found):
         console().print()
         print_rows(columns, found, "", drop)
@@ -177,7 +177,7 @@ _DAY_S = 172_800
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """Format a duration in a suitable unit.
 
     Examples
     --------
@@ -192,22 +192,24 @@ def duration(seconds: float) -> str:
 
 
 def name_of(client: dict[str, Any]) -> str:
-    """What to call a framework: its name, or its id."""
+    """The name of a framework, or its id if it has no name."""
     return client["framework_name"] or client["framework_id"]
 
 
 EVERY_S = 10.0
-"""From one line to the next, where there is no terminal."""
+"""Seconds between lines of progress without a terminal."""
 
 Tell: TypeAlias = Callable[..., None]
-"""Called with how many are done; ``what`` and ``total`` may change on the way."""
+"""Called with the number done so far; keywords ``what`` and ``total`` replace earlier values."""
 
 
 @contextmanager
 def progress(what: str, unit: str, total: int | None) -> Iterator[Tell]:
     """Show progress until the context ends.
 
-    `what` and `unit` are such as ``playing`` and ``jobs``; a `total` of None is not known yet.
+    `what`: the activity, such as ``playing``.
+    `unit`: what is counted, such as ``jobs``.
+    `total`: None if it is not known yet.
     """
     if not sys.stderr.isatty():
         yield Lines(what, unit, total)
@@ -227,7 +229,7 @@ def progress(what: str, unit: str, total: int | None) -> Iterator[Tell]:
 
 
 class Lines:
-    """Progress as lines of text: the first at once, then one every `EVERY_S`."""
+    """Progress as lines of text: the first at once, then one per `EVERY_S`."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ def take(state: State, derived: Mapping[int, Derived]) -> None:
 
 
 def refresh_demands(state: State, clients: Sequence[int]) -> None:
-    """Derive demands anew; clients (rows) of frameworks that are not known stay as they are."""
+    """Recompute the demands of clients (rows), except those of unknown frameworks."""
     table, settings, stated = state.frameworks, state.settings, {}
     for client, framework, info, path in _known(state, clients):
         own = own_demand(table.words[framework].demand, table.request.get(framework))
@@ -101,13 +101,13 @@ def refresh_demands(state: State, clients: Sequence[int]) -> None:
 
 
 def refresh_weights(state: State, clients: Sequence[int]) -> None:
-    """Derive weights anew, as `refresh_demands` does."""
+    """Recompute weights, for the same clients as `refresh_demands`."""
     for client, _, info, path in _known(state, clients):
         state.clients.weight[client] = state.settings.framework_weight(path, info.name)
 
 
 def refresh_rules(state: State, clients: Sequence[int]) -> None:
-    """Derive anew where clients may go, as `refresh_demands` does."""
+    """Recompute which agents clients may use, for the same clients as `refresh_demands`."""
     words, rules = state.frameworks.words, {}
     for client, framework, info, path in _known(state, clients):
         rules[client] = _rule(state, info, words[framework], path)

@@ -58,31 +58,31 @@ def set_policy(state: State, event: SetPolicy, build: BuildPolicy) -> Policy:
 
 
 def set_shadow(state: State, event: SetShadow, build: BuildPolicy) -> None:
-    """Have a policy look on, or none."""
+    """Set the shadow policy, or stop it."""
     if event.spec is None and state.settings.shadow is None:
-        raise EventError("value", "shadow", "no policy looks on, so there is nothing to stop")
+        raise EventError("value", "shadow", "there is no shadow policy to stop")
     check_shadow(event.spec, build)
     state.settings.shadow = event.spec
 
 
 def check_shadow(spec: PolicySpec | None, build: BuildPolicy) -> None:
-    """Raise an `EventError` where a policy cannot look on."""
+    """Raise an `EventError` if a policy cannot be the shadow policy."""
     if spec is None:
         return
     if spec.flat or spec.subtrees:
-        message = "policy: competes as the policy in force does; leave out flat and subtrees"
+        message = "policy: uses those of the policy in force; leave out flat and subtrees"
         raise EventError("value", "shadow", message)
     try:
         policy = build(spec)
     except ValueError as error:
         raise EventError("value", "shadow", str(error)) from None
     if isinstance(policy, PlanningPolicy):
-        message = f"name: {spec.name} plans, and no plans are made for a policy that only looks on"
+        message = f"name: {spec.name} plans, and no plans are made for a shadow policy"
         raise EventError("value", "shadow", message)
 
 
 def set_rule(state: State, event: OperatorChange) -> None:
-    """Set, replace or take back a rule."""
+    """Set, replace or remove a rule."""
     check_rule(state, event)
     if event.takes_back and state.settings.before(event) is None:
         raise EventError("value", *_nothing_there(event))
@@ -183,7 +183,7 @@ def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
 
 
 def _refresh_nothing(_: State, _change: OperatorChange | None) -> None:
-    """Who decides is asked anew in every cycle."""
+    """Nothing to do: every cycle reads the policy from the settings."""
 
 
 def _refresh_roles(state: State, change: OperatorChange | None) -> None:
@@ -222,7 +222,7 @@ _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingPr
         settable.WEIGHT.name: refresh_weights,
     }
 )
-"""What is worked out anew of frameworks where a rule of a kind was set."""
+"""What to recompute for frameworks after a change of a rule, by its kind."""
 
 _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = MappingProxyType(
     {
@@ -232,7 +232,7 @@ _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = Mappi
         Scope.AGENT: _refresh_agents,
     }
 )
-"""What is worked out anew after a change of a rule, by its scope; None: all rules may be others."""
+"""What to recompute after a change of a rule, by its scope; None: any rule may have changed."""
 
 assert _REFRESH.keys() == set(Scope), "a scope that derives nothing"
 assert _OF_FRAMEWORKS.keys() == {

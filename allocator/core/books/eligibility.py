@@ -31,12 +31,12 @@ _AGENTS_A_CLIENT = 16
 
 @dataclass(slots=True, eq=False)
 class _Painted:
-    """The relation, and what of it is to be painted anew.
+    """The relation, and the parts of it that must be recomputed.
 
-    `excluded`, `excluding`: as of `Eligibility`.
+    `excluded`, `excluding`: as in `Eligibility`.
     `some`: clients that may be excluded somewhere.
     `agents`, `rules`: agents that have changed; clients whose rule may have changed.
-    `clients`: those to be painted anew even if their rule has not changed.
+    `clients`: those to recompute even if their rule has not changed.
     """
 
     index: RuleIndex
@@ -77,10 +77,10 @@ class Eligibility:
         self._told = grow(self._told, agents, words)
         self._traits.extend([None] * (len(self._told) - len(self._traits)))
 
-    # What is told.
+    # Inputs.
 
     def set_agents(self, agents: Ints, traits: Sequence[AgentTraits]) -> None:
-        """Tell what agents (N,) are like."""
+        """Set the traits of agents (N,)."""
         rows = agents.tolist()
         for agent, its in zip(rows, traits, strict=True):
             self._traits[agent] = its
@@ -124,12 +124,12 @@ class Eligibility:
             self._painted.clients |= mask
 
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
-        """Take note of exclusions (N,) that begin or end, in order.
+        """Record exclusions (N,) that begin or end, in order.
 
-        There is one for each role of a framework and each agent whenever the framework says other
-        offer constraints, so a row must cost little.
+        When a framework changes its offer constraints, there is one row per role of the framework
+        and agent, so that rows must be cheap.
         """
-        # Of a pair that is told of several times the last row counts.
+        # If a pair occurs several times, its last row counts.
         pairs = client * len(self._told) + agent
         last = len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1]
         client, agent, excluded = client[last], agent[last], excluded[last]
@@ -182,7 +182,7 @@ class Eligibility:
         return _column(self.excluded, client)
 
     def told_of(self, client: int) -> Bools:
-        """Where that is so because the host said it, (A,)."""
+        """Agents (A,) from which the host excluded a client."""
         return _column(self._told, client)
 
     def _now(self) -> _Painted:
@@ -203,7 +203,7 @@ class Eligibility:
         return painted
 
     def _fit(self, painted: _Painted) -> None:
-        """Give the relation the size of what is told."""
+        """Resize the relation to the size of the inputs."""
         agents, words = self._told.shape
         painted.excluded = grow(painted.excluded, agents, words)[:agents, :words]
         painted.excluding = grow(painted.excluding, agents)[:agents]

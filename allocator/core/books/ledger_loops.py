@@ -348,15 +348,15 @@ class Spare(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Moves, as the compiled loop takes them, see `Moves`.
+    """Moves as input of the compiled loop, see `Moves`.
 
-    `client`, `agent` (N,): 0 where they are not known; a loop fills in whom it finds.
+    `client`, `agent` (N,): 0 if unknown; the loop fills in those that it finds.
     `role` (N,).
-    `asked` (N,): the host does not know the framework: its client is to be found among the offers
-        on the agent.
-    `apart` (N,): this loop stops before these rows; they are applied as events.
-    `here` (N,): filled in: where the client used something on the agent before.
-    `offered` (N,): filled in: where something is on offer to it there afterwards.
+    `asked` (N,): the host does not know the framework; find its client among the offers on the
+        agent.
+    `apart` (N,): the loop stops before these rows; they are applied as events.
+    `here` (N,): output: whether the client used something on the agent before.
+    `offered` (N,): output: whether something is on offer to it there afterwards.
     """
 
     what: Ints

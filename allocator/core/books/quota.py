@@ -201,15 +201,15 @@ def is_owed(bounds: Bounds, client: Ints) -> Bools:
 
 
 def left_of(tree: QuotaTree, used: Ints) -> Ints:
-    """How much more each role may be given, (Q, R); `UNBOUNDED` where there is no limit."""
+    """How much more each role may be granted, (Q, R); `UNBOUNDED`: no limit."""
     return np.where(tree.limit < UNBOUNDED, tree.limit - used, UNBOUNDED)
 
 
 def available(state: State) -> Ints:
-    """What is not held and counts against quota, on all agents by name, (R,).
+    """Amounts that are free on all agents and count against quota, by name, (R,).
 
-    Where an agent shrank below what is held on it, the cluster has so much less. What is free on a
-    drained agent meets no guarantee.
+    An agent that shrank below what is held on it counts negatively. Free resources of drained
+    agents do not count.
     """
     space, drained = state.space, state.agents.drained
     unheld = (state.agents.capacity - state.ledger.books.agent_held) * space.bounded_kind

@@ -162,10 +162,10 @@ class ResourceSpace:
 
     @property
     def plain_kind(self) -> Ints:
-        """The plain kind of each column, (R,); -1 where there is none.
+        """The plain kind of each column, (R,); -1: none.
 
-        Where a name has several (one of ranges and one of sets, say) it is the first, and the
-        others are special kinds that anybody may have.
+        If a name has several (for example one of ranges and one of sets) it is the first, and the
+        others are special kinds that every client may have.
         """
         plain = np.full(len(self.names), -1, np.int64)
         # Backwards, so that the first kind of a name is written last.
@@ -174,9 +174,13 @@ class ResourceSpace:
                 plain[self._column[kind.name]] = handle
         return plain
 
+    def names_all(self, amounts: Ints) -> bool:
+        """Whether amounts (n, K) by kind are amounts by name as they stand."""
+        return self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds)
+
     def by_column(self, amounts: Ints) -> Ints:
         """Add amounts (n, K) of all kinds up by name: (n, R)."""
-        if self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds):
+        if self.names_all(amounts):
             return amounts.copy()
         columns = np.zeros((len(amounts), len(self.names)), np.int64)
         _add_by_column(loop_view(amounts), loop_view(self.column_of_kind), columns)

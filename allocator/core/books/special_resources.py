@@ -170,12 +170,12 @@ def _depth(kind: Kind) -> int:
 
 
 def _needs(kind: Kind) -> int:
-    """What a framework has to be capable of, as bits."""
+    """The capabilities that a framework needs for a kind, as bits."""
     return REVOCABLE * kind.revocable + SHARED * kind.shared + REFINED * (kind.depth > 1)
 
 
 def _takers(state: State, reserved_role: str, needs: int) -> Bools:
-    """Which clients (C,) are in the role or below it, and capable of so much."""
+    """Which clients (C,) are in the role or a descendant, and have these capabilities."""
     clients = state.clients
     takers: Bools = (clients.takes & needs) == needs
     if reserved_role:

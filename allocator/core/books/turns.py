@@ -1,4 +1,4 @@
-"""Whose turn it is where scores are equal.
+"""Turns: the order of service among clients with equal scores.
 
 Each cycle that offers something is one *turn*, and has the next number. Among equals, the client
 whose framework had its last turn longest ago, in any of its roles, comes first; among those, the
@@ -6,12 +6,12 @@ one whose own last turn was longest ago. A new framework counts as having just h
 framework cannot move to the front by what it can do at will: come, leave, revive, or join many or
 other roles. A waiting framework is passed by each other framework at most once.
 
-A cycle serves several at once where there are several agents. So that a framework of many roles
-does not take all of these places, only one of its roles is in front, the one that waits for
-longest: the next stands one turn behind it, and so on.
+A cycle with several agents serves several clients at once. So that a framework with many roles does
+not take all of these places, only its role with the longest wait is in front; the next one is one
+turn behind it, and so on.
 
-A role is as far in front as the framework in it that waits for longest, but never further than its
-own last turn puts it: a framework in it that takes nothing does not keep it in front for others.
+A role is as far in front as its framework with the longest wait, but not further than its own last
+turn allows: a framework that takes nothing does not keep its role in front for others.
 """
 
 from typing import NamedTuple
@@ -26,15 +26,15 @@ from allocator.core.snapshot import Ints
 
 _AGE_BITS = 31
 _OLDEST = (1 << _AGE_BITS) - 1
-"""Turns longer ago than this, which is years, are not told apart."""
+"""Turns longer ago than this, which is years, are not distinguished."""
 
 
 class Turns(NamedTuple):
-    """In which turn each had its last one.
+    """The number of the last turn of each client, framework and role.
 
     `client`, `framework` (C,): the client itself; its framework, in whichever role.
     `belongs_to`, `in_role` (C,): which framework that is, and in which role the client is.
-    `role` (n,): anybody in the role or below it; the root's is the number of the last turn.
+    `role` (n,): the role and its descendants; the root's is the number of the latest turn.
     `here` (n,): the role's own frameworks.
     """
 

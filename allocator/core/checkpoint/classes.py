@@ -22,7 +22,7 @@ def is_ours(kind: type) -> bool:
     module = kind.__module__
     if module != _PACKAGE and not module.startswith(f"{_PACKAGE}."):
         return False
-    # Whoever reads the checkpoint finds the class by this name, so it must lead back to it.
+    # A checkpoint names the class, so that the name must resolve to it.
     return getattr(sys.modules[module], kind.__qualname__, None) is kind
 
 

@@ -1,4 +1,4 @@
-"""The copy that a checkpoint is made of, while the core goes on."""
+"""The copy from which a checkpoint is made while the core continues."""
 
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -11,21 +11,21 @@ from allocator.core.checkpoint.flattening import to_columns
 from allocator.core.numba.wide_tables import untouched
 
 _STRETCH = 1 << 18
-"""How many bytes are looked at together when zeros are left out."""
+"""Granularity in bytes at which zeros are skipped."""
 
 
 class Detached:
-    """A copy that nobody changes; where it is pickled, columns of it come back."""
+    """An immutable copy; pickling it produces `DetachedColumns`."""
 
     def __init__(self, value: object, *, still: bool = False) -> None:
-        """Copy a value with all that it holds.
+        """Copy a value deeply.
 
-        `still`: nobody changes the value itself, so that it needs no copy.
+        `still`: the value itself never changes, so that it need not be copied.
         """
         self.value: Any = value if still else self._copy(value)
 
     def columns(self) -> Column:
-        """Turn it into columns. What is restored of them may be changed: they share nothing."""
+        """Convert it to columns. Objects restored from them share nothing with this copy."""
         return to_columns(Detached(self.value).value)
 
     def __reduce__(self) -> tuple[type["DetachedColumns"], tuple[Column]]:
@@ -49,7 +49,7 @@ class Detached:
         return assemble(kind, names, [self._copy(getattr(value, name)) for name in names])
 
     def _each(self, values: Iterable[Any]) -> Iterable[Any]:
-        """Copy values; where all of them are of types that never change, none is looked at."""
+        """Copy values; skip this if all of them have immutable types."""
         values = list(values)
         if all(map(never_changes, set(map(type, values)))):
             return values
@@ -60,7 +60,7 @@ class DetachedColumns:
     """A copy that has been turned into columns already."""
 
     def __init__(self, column: Column) -> None:
-        """Take the columns, which nobody changes."""
+        """Take columns, which must not change."""
         self._column = column
 
     def columns(self) -> Column:
@@ -70,11 +70,11 @@ class DetachedColumns:
 
 
 Copied: TypeAlias = Detached | DetachedColumns
-"""All that is known at one moment, for others to be asked what would be."""
+"""The state of an allocator at one moment, for hypothetical questions to other allocators."""
 
 
 def nbytes_of(value: Any) -> int:  # noqa: ANN401
-    """Size of all arrays that a value holds, which a copy would have, too."""
+    """Total size of the arrays in a value, and therefore of a copy."""
     kind: Any = type(value)
     if kind is np.ndarray:
         return int(value.nbytes)
@@ -95,15 +95,13 @@ def _nbytes_of_all(values: Iterable[Any]) -> int:
 
 
 def _copy_of(array: Array) -> Array:
-    """Copy an array; where there are long stretches of zeros, they are not written.
+    """Copy an array without writing long runs of zeros.
 
-    Memory that nobody wrote to costs next to nothing, and relations between all clients and agents
-    are mostly empty.
+    Unwritten pages take no memory, and relations between all clients and agents are mostly empty.
     """
     if array.nbytes < 2 * _STRETCH or not array.flags.c_contiguous:
         return array.copy()
-    # A stretch of zeros is skipped. A shorter one at the end is copied in any case, for its length
-    # may be no whole number of words.
+    # The last stretch is always copied: its length may not be a whole number of words.
     copied = untouched(array.shape, array.dtype)
     source, target = (each.reshape(-1).view(np.uint8) for each in (array, copied))
     for begin in range(0, len(source), _STRETCH):

@@ -96,7 +96,7 @@ def _wrong_grant(
     candidate[candidates] = True
     something = np.zeros(len(client), np.bool_)
     something[special_grant] = True
-    left = free.copy()
+    left, begun = np.empty_like(free), np.zeros(len(free), np.bool_)
     for row in range(len(client)):
         # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
         who, where = client[row], agent[row]
@@ -107,6 +107,9 @@ def _wrong_grant(
         if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
             return 3
         # How much: something, nothing negative, and per agent no more than is free.
+        if not begun[where]:
+            begun[where] = True
+            left[where] = free[where]
         for r in range(amount.shape[1]):
             if amount[row, r] < 0:
                 return 4
@@ -125,7 +128,7 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
         return
     specials = snapshot.specials
     agent, client = grants.agent[grants.special_grant], grants.client[grants.special_grant]
-    # The client must be among those who may have this kind.
+    # The client must be one that may have this kind.
     word = specials.reach[grants.special, client // 64]
     if not ((word >> (client % 64).astype(np.uint64)) & np.uint64(1)).all():
         raise BadGrantError("a grant of what the client may not have")
@@ -253,9 +256,9 @@ def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
 
 
 def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:
-    """Divide offers into groups with the same kinds, those to whom guarantees are owed first.
+    """Divide offers into groups with the same kinds, clients with unmet guarantees first.
 
-    What others may have depends on what these are given, and gates judge offers one by one.
+    The gates check offers one by one, and what other clients may have depends on what these get.
     """
     if not owed.any() or owed.all():
         return groups_of(amounts)

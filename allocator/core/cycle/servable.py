@@ -151,9 +151,9 @@ def _look_nearby(
     wants: Wants,
     specials: Specials,
 ) -> tuple[Bools, Bools]:
-    """Look for an agent for each client, beginning with the one that suited the client before.
+    """Look for an agent for each client, beginning with the previous client's agent.
 
-    Returns (n,): who was found one; (n,): for whom another might do.
+    Returns (n,): clients with a suitable agent; (n,): clients for which another agent might do.
     """
     able, open_ = np.zeros(len(clients), np.bool_), np.zeros(len(clients), np.bool_)
     amount = np.zeros((ROWS, free.shape[1]), np.int64)
@@ -247,14 +247,14 @@ def _look_everywhere(
     for agent in agents:
         amount[TASKS], amount[ALL] = whole[agent], whole[agent]
         if not climb(ladders, amount, at):
-            continue  # too little for anybody
+            continue  # too little for any client
         begun = False
         for i in range(len(words)):
             word = words[i]
             bits = lost[i]
             if bits != np.uint64(0):
                 bits &= ~(excluded[agent, word] | covered[agent, word])
-            # Mostly all clients may have the same there. Where not, take those who may together.
+            # Usually all clients may have the same there. If not, treat equal ones together.
             while bits != np.uint64(0):
                 same = _alike(specials, agent, word, has, bits) if begun else np.uint64(0)
                 if same == np.uint64(0):

@@ -50,7 +50,7 @@ class SnapshotBuilder:
         reach = self._reach(state)
         minimum, minimum_rows = self._minimum(state)
         least = minimum if (minimum_rows[:, 0] < minimum_rows[:, 1]).all() else None
-        # Which agents are candidates: those asked for, and ready, with enough free for somebody.
+        # Candidates are requested agents that are ready and have enough free for some client.
         rows = _ready(state, wanted)
         by_kind = state.free_on(rows)
         specials = specials_of(reach, by_kind)
@@ -184,9 +184,14 @@ class SnapshotBuilder:
 
     def _capacity(self, state: State) -> Ints:
         """The capacity of all agents by column."""
-        space = state.space
-        key = (state.agents.version, len(space), len(space.names), len(state.agents.bound))
-        return self._keep("capacity", key, lambda: space.by_column(state.agents.capacity))
+        space, agents = state.space, state.agents
+
+        def make() -> Ints:
+            its = agents.capacity
+            return agents.show_capacity() if space.names_all(its) else space.by_column(its)
+
+        key = (agents.version, len(space), len(space.names), len(agents.bound))
+        return self._keep("capacity", key, make)
 
     def _demand(self, state: State, capacity: Ints) -> Ints:
         """What one grant is made of: a task, or a lot of tiny ones, (C, R)."""
@@ -270,7 +275,7 @@ def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, an
 
 
 def _overdue(state: State) -> Bools:
-    """Who waited so many full cycles that it comes first."""
+    """Clients (C,) that have waited for at least `patience_cycles` full cycles."""
     patience = state.settings.patience_cycles
     if not patience:
         return np.zeros(len(state.clients.framework), np.bool_)
@@ -278,11 +283,12 @@ def _overdue(state: State) -> Bools:
 
 
 def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:
-    """Let only those come first whom some agent can serve: the others cost a stage for nothing.
+    """Restrict overdue clients to those that some agent can serve; others would waste a stage.
 
-    They are served in the policy's order. If others become overdue as fast as they are served, it
-    may pass over the same one each time. So those that have waited for a cycle more for each of
-    them come alone. Not only the one that waited longest: a limit may keep it back for ever.
+    Overdue clients are served in the policy's order. If clients become overdue as fast as they are
+    served, that order may skip the same client every time. Therefore, if some have waited for one
+    more cycle per overdue client, only they are served first. This is not just the longest-waiting
+    client, which a limit may block forever.
     """
     rows = np.flatnonzero(snapshot.overdue)
     if not len(rows):
@@ -301,7 +307,7 @@ def _weights(state: State) -> np.ndarray:
 
 
 def _plain(free: Ints, plain: Ints) -> Ints:
-    """What anybody may be granted of each column, (A, R)."""
+    """Free amounts of plain kinds by column, (A, R)."""
     if np.array_equal(plain, np.arange(free.shape[1])):
         return free
     columns = np.zeros((len(free), len(plain)), np.int64)
@@ -311,14 +317,14 @@ def _plain(free: Ints, plain: Ints) -> Ints:
 
 
 def _ready(state: State, wanted: Ints | None) -> Ints | None:
-    """Row 0 and the agents that were asked for and may be offered; None: all are asked for.
+    """Row 0 and the requested agents that may be offered; None: all are requested.
 
-    Where all are, whoever may not is left out later: that costs less than to gather the others.
+    In the latter case unavailable agents are filtered later, which is cheaper than a gather here.
     """
     if wanted is None:
         return None
     agents = state.agents
-    # Only these rows, for a cycle over one agent must not look at all.
+    # Look only at these rows: a cycle for one agent must not cost a scan of all.
     rows = wanted[(wanted > 0) & (wanted < len(agents.bound))]
     if len(rows) > 1:
         rows = np.unique(rows)
@@ -327,7 +333,7 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
 
 
 def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
-    """Agents that have enough for somebody: some row of `least`, or anything where it is None."""
+    """Agents with enough for some client: a row of `least`, or anything if it is None."""
     whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
     enough = some(whole) if least is None else reaches(whole, least)
     return np.flatnonzero(enough)

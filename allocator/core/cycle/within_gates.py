@@ -14,10 +14,10 @@ from allocator.core.snapshot import Bools, Bounds, Ints
 
 
 def are_at_stake(bounds: Bounds, given: Ints) -> bool:
-    """Whether gates may cut a decision down, where so much is given together, (R,).
+    """Whether gates may reduce a decision if `given` (R,) is granted in total.
 
-    A step takes from what is owed to its role, or from what is free in the cluster beside all that
-    is owed. As long as neither is overdrawn, the order of the steps makes no difference.
+    A grant uses what is guaranteed to its role, or what is free beyond all guarantees. Unless one
+    of these is overdrawn, the order of grants makes no difference.
     """
     overdrawn = (bounds.available < bounds.required) | (bounds.available < given)
     return bool(bounds.required.any() and overdrawn.any())

@@ -1,7 +1,7 @@
-"""Demands so small that thousands of tasks fit into one agent are met a lot of tasks at a time.
+"""Lots: demands of which thousands fit into one agent are granted many tasks at a time.
 
-Each task is a grant of its own, and what a task needs is a stranger's word. A thousandth of a MiB
-would make millions of grants on one agent.
+Otherwise each task is a separate grant. Demands are untrusted: one of a thousandth of a MiB would
+cause millions of grants on one agent.
 """
 
 import numpy as np
@@ -10,8 +10,8 @@ from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Ints
 
 LOTS_LEAST, LOTS_MOST = 2**10, 2**14
-"""Lots that fit into the largest agent: fewer in a large cluster, since each is a grant. What is
-free on an agent and makes no lot is less than this part of the largest one."""
+"""Minimum and maximum number of lots that fit into the largest agent; fewer in a large cluster,
+since each is a grant. Less than one lot of an agent stays unused."""
 
 LOTS_OF_CLUSTER = 2**18
 """Lots wanted on all agents together."""

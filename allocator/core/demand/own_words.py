@@ -1,7 +1,7 @@
-"""What frameworks' own words come to: read once for a framework, within bounds.
+"""Parsing of what frameworks state about themselves: once per framework, within bounds.
 
-A framework's text is a stranger's. What cannot be read, or is too much, is set aside: the framework
-is served as if it had not said it, and a row reports that.
+This input is untrusted. What is malformed or exceeds a bound is set aside: it is ignored, and a row
+reports it.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""Everything that the allocator can be told.
+"""Events: all inputs of the allocator.
 
-Each event is one fact. Handles (agents, frameworks, roles: from 1; kinds: from 0) are the host's;
-they are bound by the `Define`, `AddAgent` and `AddFramework` events and are the rows of the core's
+Each event is one fact. The host assigns handles (agents, frameworks, roles: from 1; kinds: from 0).
+`Define`, `AddAgent` and `AddFramework` events bind them, and they are row numbers of the core's
 arrays. Role 0 is the root. All amounts are int64 thousandths, all times milliseconds on the host's
 clock.
 

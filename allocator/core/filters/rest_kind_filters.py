@@ -1,11 +1,12 @@
 """Clients that are not offered the rest of an agent for a while, because they got nothing of it.
 
-Nobody but the module knows who may have which part of a rest kind. So it is offered to one client
-after another. A client that got nothing of it is not offered it again for some time. Otherwise the
-first client would be offered it in every cycle, and the client that may have it never.
+Only the module knows which client may have which part of a rest kind. Therefore it is offered to
+one client after another. A client that got nothing of it is not offered it again for some time.
+Otherwise the first client would be offered it in every cycle, and the client that may have it
+never.
 
-A framework may refuse the rest of each agent in each of its roles. What it takes back then, and
-what is over, is found without a look at the refusals of others.
+A framework may refuse the rest of each agent in each of its roles. Removing its refusals, or
+expired ones, does not require a search through those of others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +14,10 @@ from heapq import heapify, heappop, heappush
 from typing import ClassVar
 
 REFUSALS_MAX = 200_000
-"""How many refusals are kept at most; a client whose refusal is not kept is asked again."""
+"""Maximum number of refusals; a client whose refusal is not kept is offered the rest again."""
 
 _ENDS_SPARE = 64
-"""So many ends of refusals that are gone are no reason to look through all of them."""
+"""Number of stale expiry entries that are tolerated before the heap is rebuilt."""
 
 
 class RestKindFilters:
@@ -38,7 +39,7 @@ class RestKindFilters:
         return iter(self._of_agent)
 
     def add(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
-        """Keep a client from so much of a kind, up to and including `expires_ms`."""
+        """Do not offer a client this amount of a kind, up to and including `expires_ms`."""
         if self._count >= REFUSALS_MAX:
             return
         index, refusals = self._index, self._of_agent.setdefault(agent, {})
@@ -50,7 +51,7 @@ class RestKindFilters:
             self._next_expiry_ms = expires_ms
 
     def clients(self, agent: int, kind: int, free: int) -> list[int]:
-        """Who is kept from a kind on an agent where so much of it is free."""
+        """Clients that are not offered a kind on an agent with this free amount."""
         return [
             client
             for (client, refused), (amount, _) in self._of_agent.get(agent, {}).items()

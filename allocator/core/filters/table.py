@@ -25,7 +25,7 @@ from allocator.core.filters.rest_kind_filters import RestKindFilters
 from allocator.core.numba.array_structures import pack
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
-from allocator.core.numba.wide_tables import rows_of
+from allocator.core.numba.wide_tables import rows_of, untouched
 from allocator.core.snapshot import Bools, Filters, Ints
 
 _ROW_BYTES = 64
@@ -57,7 +57,7 @@ class FilterTable:
         self.rows = grown(self.rows, COLUMNS, **sizes)
 
     def has_room(self, count: int) -> bool:
-        """Say whether so many more are kept, whoever's they are."""
+        """Whether `count` more filters are kept, regardless of their frameworks."""
         return len(self) + count <= self._most() // 2
 
     def add(
@@ -81,18 +81,18 @@ class FilterTable:
         self._spare = filter_arrays.add(self.rows, client, agent, amount, expires_ms, self._spare)
 
     def _most(self) -> int:
-        """How many there may be: each is as wide as all kinds."""
+        """Maximum number of filters; the size of each is proportional to the number of kinds."""
         row_bytes = _ROW_BYTES + 8 * self.rows.amount.shape[1]
         return min(self._limit, FILTER_BYTES_MAX // row_bytes)
 
     def _within_share(self, framework: Ints, client: Ints, free: int) -> Ints:
-        """Which filters are kept where little is free: nobody has more than is free after that.
+        """Which filters to keep when few rows are free: no framework gets more than stay free.
 
-        So whoever declines without end leaves room for those who come later.
+        A framework that declines without end thus leaves room for others.
         """
         own = np.bincount(framework, self.rows.per_client[: len(framework)])
         who = framework[client]
-        # Its first ones are kept: how many of it stand before each one.
+        # The first ones of each framework are kept: count those before each one.
         order = np.argsort(who, kind="stable")
         ranked = who[order]
         before = np.empty(len(who), np.int64)
@@ -100,7 +100,7 @@ class FilterTable:
         return np.flatnonzero(2 * before + own[who] < free)[: max(free, 0)]
 
     def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
-        """Keep a client from so much of a rest kind, see `RestKindFilters`."""
+        """Do not offer a client this amount of a rest kind, see `RestKindFilters`."""
         self.rest_kinds.add(client, agent, kind, amount, expires_ms)
         self.rows.stale[agent] = True
 
@@ -126,7 +126,7 @@ class FilterTable:
         )
 
     def of_client(self, client: int, most: int) -> tuple[Ints, Ints]:
-        """Look at the filters of one client, at most so many of them.
+        """List filters of one client, at most `most`.
 
         Returns `agent`, `expires_ms` (n,).
         """
@@ -146,13 +146,13 @@ class FilterTable:
             cleared.
         """
         rows = self.rows
-        # One layout, whatever it was cut from: another one would be compiled for anew.
+        # Use the same memory layout always: another one would cause a recompilation.
         offerable = Offerable._make(map(loop_view, offerable))
-        # More agents or resources than before: all bits are worked out anew.
+        # More agents or resources than before: recompute all bits.
         if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
-            self._seen = np.zeros((len(rows.stale), offerable.free.shape[1]), np.int64)
+            self._seen = untouched((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True
-        # So are those of clients that are offered things in another way.
+        # Also recompute those of clients whose offers have another form.
         coverage.mark_stale(rows, coverage.changed_clients(self._shown, offerable))
         self._shown = offerable
         known = pack(offerable.known, rows.covered.shape[1])

@@ -1,4 +1,4 @@
-"""What happened and what else might have: the trail, another policy, another mode, everything anew.
+"""Past and hypothetical cycles: the trail, another policy or mode, an allocation from scratch.
 
 Nothing here changes the books. Begin with `trail`.
 """

@@ -1,6 +1,6 @@
-"""What each client would have if the whole cluster were allocated anew now.
+"""What each client would have if the whole cluster were allocated from scratch.
 
-It answers questions and makes no decisions: in the real books, every client keeps what it holds.
+This answers questions and makes no decisions: in the real books, every client keeps what it holds.
 The answer shows how far current shares are from those that the policy would give.
 """
 
@@ -19,10 +19,10 @@ from allocator.core.events import AddFramework, Define, EventError, FrameworkInf
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """A framework that there is not.
+    """A hypothetical framework.
 
-    `role`: path of the role that it would be in, which need not be known yet.
-    `demand`, in thousandths: what one of its tasks would need; empty: unknown.
+    `role`: path of its role, which need not exist yet.
+    `demand`, in thousandths: one task's needs; empty: unknown.
     """
 
     role: str
@@ -32,7 +32,7 @@ class Newcomer:
 def add_newcomer(state: State, newcomer: Newcomer) -> int:
     """Let a framework subscribe under the lowest free handle; returns the handle.
 
-    Raises EventError where its role cannot be one, or there is no room for either.
+    Raises EventError if its role is malformed, or there is no room for the role or the framework.
     """
     role = _role_of(state, newcomer.role)
     frameworks = state.frameworks
@@ -42,14 +42,14 @@ def add_newcomer(state: State, newcomer: Newcomer) -> int:
         if not frameworks.is_bound(each)
         and not (each < len(frameworks.clients) and frameworks.clients[each])
     )
-    # Without capabilities, as Spark: no agent needs to know more than Mesos's oldest.
+    # Without capabilities, like Spark.
     apply(state, AddFramework(handle, FrameworkInfo("newcomer"), (role,)))
     apply(state, Request(handle, (newcomer.demand,)))
     return handle
 
 
 def _role_of(state: State, path: str) -> int:
-    """Give the handle of a role; a role that is not known is defined, with those above it."""
+    """Return the handle of a role; define it and its ancestors if they are unknown."""
     roles = state.roles
     names = path.split("/")
     if not all(names):
@@ -70,10 +70,10 @@ def _role_of(state: State, path: str) -> int:
 
 
 def forget_holdings(state: State) -> None:
-    """Take back all that anybody holds, and forget who refused, declined and waited.
+    """Release everything that clients hold, and forget refusals, declines and waiting times.
 
-    The state must be a copy that no session uses. Demands, weights, quotas, constraints and
-    what frameworks are capable of stay, and so do those who want no offers.
+    The state must be a copy that no session uses. Demands, weights, quotas, constraints,
+    capabilities and suppression stay.
     """
     state.ledger.drop(state.ledger.rows())
     state.open_decisions = OpenDecisions()
@@ -84,5 +84,5 @@ def forget_holdings(state: State) -> None:
         column[:] = 0
     for column in (state.frameworks.served, state.roles.served, state.roles.served_here):
         column[:] = 0
-    # What keeps all decisions back for a while is no part of an ideal.
+    # A pause is temporary and not part of an ideal allocation.
     state.paused = False

@@ -61,7 +61,7 @@ def second_opinion(question: Question, told: Decided, decide: Decide) -> Dissent
     again = question._replace(overruled=told.policy_error)
     try:
         own = decide(again)
-    except Exception as error:  # noqa: BLE001 - whatever a policy does, the host goes on.
+    except Exception as error:  # noqa: BLE001 - the host survives any error of a policy.
         reason = f"it cannot be decided: {type(error).__name__}: {error}"
         return Dissent(question.cycle, reason)
     if own.policy_error != told.policy_error:

@@ -1,10 +1,10 @@
-"""What another policy would have decided in a cycle, beside what was decided.
+"""Comparison of a cycle's decisions with those of the shadow policy.
 
-Both are asked about the same frozen snapshot, with the same seed. The other policy's grants are
-never charged: each comparison starts from the books as the policy in force left them.
+Both policies get the same frozen snapshot and seed. The shadow policy's grants are never charged:
+each comparison starts from the books as the policy in force left them.
 
-The policy's mode decides which clients get whole tasks, and which filters cover all that a client
-could be offered. So both are worked out again where the other policy has another mode.
+The mode determines which clients get whole tasks, and which filters cover all that a client could
+be offered. Both are computed again if the shadow policy has another mode.
 """
 
 from dataclasses import dataclass, replace
@@ -20,12 +20,12 @@ from allocator.core.snapshot import Bools, Filters, Floats, Grants, Ints, Snapsh
 
 
 def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
-    """Show what a cycle saw as one policy for all roles sees it in some mode.
+    """Convert the input of a cycle to that of a single policy for all roles in a mode.
 
-    `probed` (C,): whose demand was doubted.
+    `probed` (C,): clients whose demand was being probed.
     `whole_tasks`: the mode: clients whose demand is known are served in whole tasks.
-    Returns None where it cannot be told, for too many filters were in force to be kept. Who had
-        waited too long is taken over as it was.
+    Returns None if too many filters were in force to be recorded. Overdue clients are the same as
+        in the cycle.
     """
     snapshot = seen.snapshot()
     clients = len(snapshot.demand)
@@ -89,9 +89,9 @@ def _owners(filters: Filters, agents: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One cycle, decided twice: by the policy in force, and by the one that looks on.
+    """One cycle, decided by the policy in force and by the shadow policy.
 
-    `names`: whom the rows of clients meant.
+    `names`: names of the clients by row.
     `offered`, `offered_beside` (C,): dominant share of the cluster that each client was, or would
         have been, offered.
     `of_both`, `of_policy`, `of_beside`: offers (a client and an agent) that both made; that only

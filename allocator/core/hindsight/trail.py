@@ -8,7 +8,7 @@ decision depends on it, and no checkpoint holds it.
 from collections import deque
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -73,21 +73,21 @@ class Names:
 
 @dataclass(slots=True)
 class CycleRecord:
-    """A cycle that was run; the trail takes its snapshot away when it is not among the latest.
+    """A past cycle; the trail drops its snapshot when it is no longer among the latest.
 
-    `stamp`: grows from event to cycle to event.
+    `stamp`: increases with each cycle and event.
     `at_ms`: on the host's clock.
-    `whole`: it was about all agents.
-    `candidates`: agents with something to give.
+    `whole`: it covered all agents.
+    `candidates`: number of agents with free resources.
     `agents`: the first candidate agents.
-    `seen`: what the policy saw, as it was before the cycle; None where it is not kept.
-    `bound_paths`: roles that the first of the snapshot's bounds are for.
-    `grants`: what the policy gave, before grants below a client's minimum were dropped.
-    `policy`: what was to decide.
-    `policy_error`: why the substitute decided; empty where the policy did.
-    `nbytes`: what is kept of the decisions because of this record.
-    `seed`: the source of chance.
-    `probed` (C,): whose demand was doubted; kept only where a policy looks on.
+    `seen`: the input of the policy, as it was before the cycle; None if not kept.
+    `bound_paths`: roles of the first of the snapshot's bounds.
+    `grants`: the policy's grants, before those below a client's minimum were dropped.
+    `policy`: the policy in force.
+    `policy_error`: why the substitute decided; empty if the policy did.
+    `nbytes`: size of the decisions that this record keeps in memory.
+    `seed`: seed of random choices.
+    `probed` (C,): clients whose demand was being probed; kept only for a shadow policy.
     """
 
     stamp: int
@@ -156,11 +156,10 @@ class OfferEvent(NamedTuple):
 
 
 class Trail:
-    """The last cycles and the last events about offers, the oldest first; bounded in bytes.
+    """Recent cycles and events about offers, the oldest first; bounded in bytes.
 
-    `for_shadow`: the latest cycle with what it saw, where a policy looks on: for the host to take
-        away.
-    `shadow_bytes_max`: what it may have seen at most, for the host to set; 0: none is wanted now.
+    `for_shadow`: the latest cycle with its input, if there is a shadow policy; the host takes it.
+    `shadow_bytes_max`: maximum size of this input, set by the host; 0: do not keep any now.
     """
 
     def __init__(self) -> None:
@@ -174,7 +173,7 @@ class Trail:
         self.shadow_bytes_max = 0
 
     def see(self, state: State, snapshot: Snapshot) -> Seen | None:
-        """Copy what a cycle is about to change, as far as it is to be kept."""
+        """Copy those inputs of a cycle that it changes and that are kept."""
         if state.settings.shadow is None or not self.shadow_bytes_max:
             return see(snapshot, nbytes_max=SNAPSHOT_BYTES_MAX)
         # In another mode filters have to be looked at one by one.
@@ -249,11 +248,6 @@ class Trail:
     def latest(self) -> tuple[CycleRecord, ...]:
         """The cycles as they are kept now, the oldest first, for another thread."""
         return tuple(map(copy, self.cycles))
-
-    def parts(self) -> list[object]:
-        """What the cycles as `latest` gives them are made of, and the events."""
-        names = [each.name for each in fields(CycleRecord)]
-        return [*(getattr(cycle, name) for cycle in self.cycles for name in names), *self.events]
 
     def names(self, state: State) -> Names:
         """Whom the rows of clients mean now."""

@@ -14,12 +14,12 @@ _Arrays = TypeVar("_Arrays")
 
 @dataclass(frozen=True)
 class Column:
-    """How one array is made.
+    """The declaration of one array or list.
 
-    `by`: what it has rows of.
-    `across`: what its columns are, where it has two dimensions.
-    `fill`: what stands in new rows.
-    `make`: of a list: gives what stands in a new row; None: it is an array.
+    `by`: name of its row dimension.
+    `across`: name of its column dimension; empty: it has one dimension.
+    `fill`: value of new rows.
+    `make`: for a list, makes the value of a new row; None: it is an array.
     """
 
     dtype: type[np.generic] = np.int64
@@ -29,13 +29,13 @@ class Column:
     make: Callable[[], object] | None = None
 
     def new(self, rows: int = 0) -> Any:  # noqa: ANN401 - an array or a list
-        """Begin with so many rows, and no columns."""
+        """Make an array or list with `rows` rows and no columns."""
         if self.make is not None:
             return [self.make() for _ in range(rows)]
         return np.full((rows, 0) if self.across else rows, self.fill, self.dtype)
 
     def grown(self, array: NDArray[Any], sizes: Mapping[str, int]) -> NDArray[Any]:
-        """Make room for so many rows and columns; the same array where there is enough."""
+        """Enlarge an array to the sizes of its dimensions; returns the same one if it suffices."""
         columns = sizes.get(self.across, 0) if self.across else None
         larger = grow(array, sizes.get(self.by, 0), columns)
         if self.fill and len(larger) > len(array):
@@ -44,14 +44,14 @@ class Column:
 
 
 def new_arrays(kind: type[_Arrays], columns: Mapping[str, Column]) -> _Arrays:
-    """Begin a named tuple of arrays with no rows."""
+    """Make a named tuple of arrays without rows."""
     return kind(**{name: column.new() for name, column in columns.items()})
 
 
 def grown(arrays: _Arrays, columns: Mapping[str, Column], **sizes: int) -> _Arrays:
-    """Make room in a named tuple of arrays; `sizes` by what there are rows or columns of.
+    """Enlarge the arrays of a named tuple; `sizes`: new sizes by name of the dimension.
 
-    Arrays that have rows of something else stay as they are.
+    Arrays with another row dimension stay unchanged.
     """
     changed = {}
     for name, column in columns.items():
@@ -64,19 +64,21 @@ def grown(arrays: _Arrays, columns: Mapping[str, Column], **sizes: int) -> _Arra
 
 
 def column(dtype: type[np.generic] = np.int64, *, wide: bool = False) -> Any:  # noqa: ANN401
-    """Declare an array of a `Table`; a wide one has columns."""
+    """Declare an array of a `Table`; a wide one has two dimensions."""
     return Column(dtype, across="width" if wide else "")
 
 
 def listed(make: Callable[[], object]) -> Any:  # noqa: ANN401
-    """Declare a list of a `Table`; `make` gives what stands in a free row."""
+    """Declare a list of a `Table`; `make` makes the value of a free row."""
     return Column(make=make)
 
 
 class Table:
-    """Rows of columns, each declared in the class as ``name: Ints = column()``; row 0 is none.
+    """A table of columns, each declared in the class as ``name: Ints = column()``.
 
-    `COLUMNS`: what is declared, in that order; the first one is an array.
+    Row 0 stands for "none".
+
+    `COLUMNS`: the declared columns in order; the first one is an array.
     """
 
     COLUMNS: ClassVar[dict[str, Column]]
@@ -84,7 +86,7 @@ class Table:
     _WIDE: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
-        """Take out what the class declares: objects alone have attributes of these names."""
+        """Move the declarations to `COLUMNS`: only instances have attributes of these names."""
         cls.COLUMNS = {name: each for name, each in vars(cls).items() if isinstance(each, Column)}
         for name in cls.COLUMNS:
             delattr(cls, name)
@@ -97,8 +99,8 @@ class Table:
             setattr(self, name, each.new(FEWEST))
 
     def reserve(self, rows: int, width: int = 0) -> None:
-        """Make room for so many rows, and columns of what is wide."""
-        # Often called; all columns have as many rows, and all wide ones as many columns.
+        """Enlarge the table to at least `rows` rows, and wide columns to `width`."""
+        # Called often. All columns have equally many rows, and all wide ones are equally wide.
         wide = getattr(self, self._WIDE).shape[1] if self._WIDE else width
         if rows <= len(getattr(self, self._FIRST)) and width <= wide:
             return
@@ -115,6 +117,6 @@ class Table:
                 values.extend(each.new(size - len(values)))
 
     def clear(self, row: int) -> None:
-        """Put into a row what stands in a free one."""
+        """Reset a row to the values of a free one."""
         for name, each in self.COLUMNS.items():
             getattr(self, name)[row] = each.fill if each.make is None else each.make()

@@ -1,13 +1,14 @@
-"""Problems: what policies that plan think about, beside the cycles.
+"""Problems: the input of policies that plan, which run in the background of cycles.
 
-A policy that plans looks at a *problem*, a copy of the whole cluster as it stands, for as long as
-it takes, on whatever thread the host likes. The *plan* that comes of it is told to the core as an
-event (`adopted`). It is a target and no decision: a cycle gives what is free, under all rules, and
-prefers whom the plan lets have it.
+A policy that plans works on a *problem*, a copy of the whole cluster, without a time limit and on
+any thread of the host. The core receives the resulting *plan* as an event (`adopted`). A plan is a
+target, not a decision: a cycle gives what is free, under all rules, and prefers clients to which
+the plan allots it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from allocator.core.snapshot import Bools, Floats, Ints, Tree, Words
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a plan is about: the whole cluster at one moment; no part of it changes any more.
+    """The input of a plan: an immutable copy of the whole cluster at one moment.
 
     `now_ms`: by the master's clock.
     `resources`, R names; `counted` (R,).
@@ -33,12 +34,11 @@ class Problem:
         be offered.
     `total` (R,), in thousandths.
     `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
-    `holder` (H,): sorted keys ``agent * 2**32 + client`` of who holds something where.
-    `holding` (H, R), in thousandths: what each of them holds there.
-    `on_offer` (O,): the keys among them of those who use nothing there: what they hold is merely on
-        offer.
-    `leave`, `refused` (P,): who is asked to leave which agent, keys as in `Plan`, and has not left
-        yet: those who have refused stand in the second.
+    `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
+    `holding` (H, R), in thousandths: their amounts.
+    `on_offer` (O,): keys of the holdings that are only on offer and not in use.
+    `leave`, `refused` (P,): clients that are asked to leave agents and have not left yet, keys as
+        in `Plan`; `refused` has those that refused.
     `demand`, `held` (C, R), in thousandths.
     `characterised` (C,): as in `Snapshot`.
     `agents_held` (C,).
@@ -83,12 +83,29 @@ class Problem:
     roles: tuple[str, ...]
     plan: Plan | None = None
 
+    def rows(self) -> "PlanRows":
+        """Say what its rows are."""
+        agents = ["" if each is None else each.agent_id for each in self.agents]
+        ids = ("" if each is None else each.framework_id for each in self.frameworks)
+        return PlanRows(agents, list(zip(ids, self.roles, strict=True)))
+
     def asks_the_same(self, other: "Problem") -> bool:
         """Whether only what is held and free differs: then a plan for shares stands."""
         of_cluster = ("capacity", "total", "excluded")
         of_clients = ("demand", "characterised", "client", "wants", "weight", "limit", "guarantee")
         same = of_cluster + of_clients
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in same)
+
+
+class PlanRows(NamedTuple):
+    """What the rows of a plan were when its problem was taken; empty where a row was free.
+
+    `agents` (A,): ids, by handle.
+    `clients` (C,): ids of frameworks and paths of roles.
+    """
+
+    agents: Sequence[str]
+    clients: Sequence[tuple[str, str]]
 
 
 @runtime_checkable
@@ -114,6 +131,16 @@ class PlanningPolicy(Policy, Protocol):
     def stands(self, before: Problem, now: Problem) -> bool:
         """Say whether the plan for the problem before is good for the one that there is now."""
         ...
+
+
+def has_free(state: State, agents: Ints | None) -> bool:
+    """Whether something is free for a client, on one of these agents (None: on any)."""
+    if not state.live_clients().any():
+        return False
+    free = state.space.by_column(state.free_on(None)).any(axis=1) & state.agents.ready
+    if agents is not None:
+        free = free[agents[(agents >= 0) & (agents < len(free))]]
+    return bool(free.any())
 
 
 def problem_of(

@@ -49,7 +49,7 @@ def to_leave(state: State) -> Ints:
 def asked_to_leave(state: State, *, refused: bool = False) -> Ints:
     """Clients that are asked to leave agents and have not left yet, keys as in `Plan`, sorted.
 
-    `refused`: those who have refused, for as long as that holds; else the others.
+    `refused`: those whose refusal is in force; else the others.
     """
     keys, since_ms = [], []
     for (framework, agent), asked in state.asked.items():
@@ -99,7 +99,7 @@ def asked_rows(state: State) -> tuple[AskedRow, ...]:
 
 
 def note_answer(state: State, event: InverseOffer) -> None:
-    """Keep what a framework answered to whom it was asked for."""
+    """Record a framework's answer to the request to leave an agent."""
     key = event.framework, event.agent
     asked = state.asked.get(key)
     if asked is not None:
@@ -114,12 +114,13 @@ def forget_asked(state: State, *, framework: int = 0, agent: int = 0) -> None:
 
 
 def reclaims(state: State, cycle: int) -> Reclaims:
-    """Choose which frameworks to ask to leave which agents, by the plan in force, and record them.
+    """Choose frameworks to ask to leave agents, by the plan in force, and record the requests.
 
-    A framework is asked only where it is to leave in all of its roles, for it is asked for
-    everything that it has there. Only those that hold something still, and agents whose
-    maintenance is scheduled. A request stands until the framework has left, or the plan drops it;
-    a framework that refuses is not asked again for a while.
+    A request concerns everything that a framework has on an agent, so that it is made only if the
+    plan wants the framework to leave in all of its roles. It also requires that the framework still
+    holds something, and that the agent's maintenance is scheduled. A request stays until the
+    framework has left or the plan drops it; a framework that refuses is not asked again for a
+    while.
     """
     if state.paused:
         return NO_RECLAIMS
@@ -153,13 +154,13 @@ def _refusing(state: State) -> list[int]:
 
 
 def _wanted(state: State) -> Ints:
-    """Keys ``agent * 2**32 + framework`` of those who are to leave, (N,)."""
+    """Keys ``agent * 2**32 + framework`` of frameworks that should leave an agent, (N,)."""
     leave = to_leave(state)
     wanted = np.unique(leave >> 32)
     wanted = wanted[state.agents.unavailable_from_ms[wanted] >= 0]
     if not len(wanted):
         return np.zeros(0, np.int64)
-    # Who holds something there, and whether it is to leave.
+    # The clients that hold something there, and whether they should leave.
     holder = state.ledger.holders(wanted)
     agent, client = wanted[holder >> 32], holder & (2**32 - 1)
     stays = ~np.isin(agent << 32 | client, leave)

@@ -17,8 +17,8 @@ from allocator.lab.advise.recommending import amount, few
 GUESSED = (
     (
         "A task is an amount that a framework released in one piece. It counts as wanted since its"
-        " framework subscribed, revived, or last declined an offer that would have held it; it"
-        " lasts as long as it did, wherever it runs."
+        " framework subscribed, revived, or last declined an offer that would have fit it. It takes"
+        " the same time on any agent."
     ),
     (
         "The journal does not record what a framework wanted and never ran, what it would have done"

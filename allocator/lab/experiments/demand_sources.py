@@ -79,9 +79,9 @@ def play_source(
     """Play the jobs with one source of demands.
 
     source: one of `SOURCES`.
-    mode: Spark's configuration, one of `MODES` of `spark_experiment`. Demands can only be told if
+    mode: Spark's configuration, one of `MODES` of `spark_experiment`. Demands are known only if
         executors have a fixed size.
-    jobs: of each of four queues, two a role.
+    jobs: number in each of four queues, two per role.
     """
     scenario = spark_jobs(seed, mode, jobs=jobs)
     link = DirectLink(policies.build, settings_for(source, policy, mode, seed))

@@ -1,10 +1,10 @@
 """A recorded day under another policy: the same tasks, wanted at the same times.
 
 Where the journal has no information, this is assumed. A task is wanted from the latest time at
-which its framework subscribed, revived, or declined an offer that would have held it. It lasts as
-long as recorded, wherever it runs. A framework launches it on the first offer that holds it,
-declines others with its usual filter, and wants nothing that it never ran. Reserved and revocable
-resources count as plain ones.
+which its framework subscribed, revived, or declined an offer that would have fit it. It takes as
+long as recorded, on any agent. A framework launches it on the first offer that fits it, declines
+others with its usual filter, and wants nothing that it never ran. Reserved and revocable resources
+count as plain ones.
 
 A framework that states what a task needs, and used each offer that it accepted completely, is
 greedy: it takes offers whole, and runs as many tasks in one as fit.

@@ -150,6 +150,6 @@ def _admin(target: str) -> Iterator[AdminServiceStub]:
             code, details = _told(error)
             if code not in _SILENT:
                 raise SidecarRefusedError(details) from None
-            mend = "it may want TLS, which emulated masters do not speak; name a socket or port"
+            mend = "it may need TLS, which emulated masters do not speak; name a socket or port"
             why = why_unavailable(target, details, tls=f"{mend} without it")
             raise LinkDownError(why) from None

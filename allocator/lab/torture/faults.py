@@ -19,7 +19,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
-from allocator.core import MILLI, Define, Kind, Options
+from allocator.core import MILLI, Define, Kind, Options, PlanningPolicy, PolicySpec
 from allocator.lab.hostile import CREW
 from allocator.lab.hostile.tenants import Tenants
 from allocator.lab.links.base import Batch, LinkDownError, Opening
@@ -29,7 +29,7 @@ from allocator.lab.module_protocol import SessionEndedError
 from allocator.lab.torture.link import PatientLink, TorturedLink
 from allocator.lab.torture.rig import ANSWER_S, Rig, SidecarGoneError
 from allocator.lab.torture.wires import Proxy, dial_tcp
-from allocator.policies import MODES, POLICIES
+from allocator.policies import MODES, POLICIES, build
 from allocator.v1 import admin_pb2, explain_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 
@@ -107,6 +107,9 @@ NO_ANSWER = (*CUT_OFF, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 FREEZE_S = (0.05, 2.5)
 ABSENCE_S = (0.0, 1.0)
+PLANNING_S = (0.0, 0.5)
+"""Until after a small plan: it is copied, worked out, on its way, or adopted."""
+
 OBSERVER_S = 60.0
 """How long questions may stay unanswered, on a busy machine under further faults."""
 
@@ -133,7 +136,7 @@ def terminate(scene: Scene) -> None:
 
 @fault("freeze", 6)
 def freeze(scene: Scene) -> None:
-    """SIGSTOP, and SIGCONT after a while: shorter or longer than anybody's patience."""
+    """SIGSTOP, then SIGCONT after a time that may be shorter or longer than every timeout."""
     sidecar = scene.rig.sidecar
     sidecar.signal(signal.SIGSTOP)
     scene.afterwards(FREEZE_S, lambda: sidecar.signal(signal.SIGCONT))
@@ -145,6 +148,31 @@ def kill_observer(scene: Scene) -> None:
     rig = scene.rig
     if _signal_observer(rig, signal.SIGKILL):
         rig.begin(partial(_await_answer, rig, rig.sidecar.lives))
+
+
+@fault("observer killed over a plan", 3)
+def kill_planner(scene: Scene) -> None:
+    """SIGKILL to it soon after a policy is set that plans: its plan is lost, decisions go on."""
+    _set_planning_policy(scene)
+    kill_observer.strike(scene)
+
+
+@fault("killed as a plan comes", 2)
+def kill_planned(scene: Scene) -> None:
+    """SIGKILL to the process that decides, soon after a policy is set that plans."""
+    _set_planning_policy(scene)
+    kill.strike(scene)
+
+
+def _set_planning_policy(scene: Scene) -> None:
+    """Set a policy that plans, and let its plan get as far as it likes."""
+    chance = scene.rig.chance
+    specs = (PolicySpec(name, mode=chance.choice(MODES)) for name in sorted(POLICIES))
+    spec = chance.choice([each for each in specs if isinstance(build(each), PlanningPolicy)])
+    policy = settings_pb2.Policy(name=spec.name, mode=spec.mode)
+    wrong = _ask(scene, "SetPolicy", admin_pb2.SetPolicyRequest(policy=policy))
+    scene.rig.findings.check("operators are answered", wrong)
+    time.sleep(chance.uniform(*PLANNING_S))
 
 
 @fault("observer frozen", 3)
@@ -400,7 +428,7 @@ def older_master(scene: Scene) -> None:
             wrong.append("an older master was taken while a newer one had the sidecar")
     except SessionEndedError as error:
         if "older than" not in str(error):
-            wrong.append(f"an older master was told {error}")
+            wrong.append(f"an older master received {error}")
     except LinkDownError:
         return  # frozen, or stopped meanwhile
     finally:
@@ -478,7 +506,7 @@ def no_descriptors(scene: Scene) -> None:
     if not _limit_for_a_while(scene, resource.RLIMIT_NOFILE, lowest, room):
         return
     rig.short = True
-    # Where the queue of those who wait is full, the next one would wait for long.
+    # If the accept queue is full, further connections would wait for long.
     with ExitStack() as stack, suppress(OSError):
         for _ in range(KNOCKS):
             stack.enter_context(_knock(rig.http_port))
@@ -575,7 +603,7 @@ def _call(scene: Scene, *, taken: bool) -> None:
     rig.findings.check("only a valid certificate is believed", wrong)
 
 
-# What operators do, right and wrong, while everything goes on.
+# Valid and invalid actions of operators during operation.
 
 RELOAD_S = 10.0
 BAD_CONFIGS = (

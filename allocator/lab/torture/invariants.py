@@ -33,7 +33,7 @@ FACTS_MAX = 10
 
 
 def conservation(master: EmulatedMaster, findings: Findings) -> None:
-    """Count everything anew: what is free and what is held is what there is."""
+    """Recount all resources: free and held amounts must add up to the capacity."""
     wrong = []
     try:
         master.ledger.check()
@@ -385,7 +385,7 @@ class Metrics:
         rig.findings.check("bounded queues", wrong)
 
     def _processes(self) -> tuple[int, int | None]:
-        """Which two processes there are: with either of them, counters begin anew."""
+        """Identity of the sidecar and its observer; a restart of either resets counters."""
         return self._rig.sidecar.lives, observer_of(self._rig.sidecar.pid)
 
     def _scrape(self) -> Samples:
@@ -405,11 +405,11 @@ class Metrics:
             return answer.read().decode()
 
     def _falling(self, samples: Samples) -> list[str]:
-        """Counters only grow while a process lives."""
+        """Check that counters only grow while a process lives."""
         now = {
             (name, labels): value
             for (name, labels), value in samples.items()
-            # What a module counts begins anew with the next master.
+            # The module's counters restart with the next master.
             if name.endswith("_total") and not name.startswith("module_")
         }
         wrong = [

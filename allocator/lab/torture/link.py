@@ -1,4 +1,4 @@
-"""The master's end of the stream: it waits for an answer for a bounded time, then goes on alone."""
+"""The master's end of the stream: it waits a bounded time for an answer, then decides alone."""
 
 import queue
 import threading

@@ -213,7 +213,7 @@ def text(report: Report) -> str:
         "",
         f"{sum(findings.checks.values())} looks at invariants, {report.violations} violations",
         *(f"  {name:<44}{n:>9}{findings.broken[name]:>6}" for name, n in _sorted(findings.checks)),
-        f"  the longest that anybody waited for what was free: {wait} cycles",
+        f"  longest wait of a framework for free resources: {wait} cycles",
         "",
         f"cycles, ms: {cycle_ms}",
         "",

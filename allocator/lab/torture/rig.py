@@ -31,7 +31,7 @@ from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
 MINUTE_S = 60.0
 KEPT_BYTES = 16 * 2**20
-"""So much of the log is kept in the file; what comes later is only measured."""
+"""Bytes of the log that are kept in the file; later output is only measured."""
 
 LATEST = 200
 
@@ -247,7 +247,7 @@ class TorturedSidecar:
         return self.clock.now_s - self.born_s
 
     def figures(self) -> ProcessFigures:
-        """Give what it takes; zeros where it is gone."""
+        """Return the resource usage of the process; zeros if it has ended."""
         try:
             return figures_of(self.pid)
         except (OSError, KeyError):
@@ -299,7 +299,7 @@ class Rig:
     plain, secure: relays to the Unix socket, and to the port with TLS.
     trusted: whether the certificate that the sidecar shows is one to believe.
     short: whether the process has no descriptor left.
-    kept: limits (of cpus, thousandths) that operators set and were told are kept, by role.
+    kept: limits (of cpus, thousandths) by role that operators set and the sidecar confirmed.
     """
 
     def __init__(

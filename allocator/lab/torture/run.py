@@ -245,7 +245,7 @@ def _play(world: World, plan: Plan, rig: Rig, over: Callable[[], bool]) -> None:
     try:
         world.play(over)
     except Exception:  # noqa: BLE001 - any error is this seed's finding
-        rig.findings.violate("the session goes on", traceback.format_exc())
+        rig.findings.violate("the session continues", traceback.format_exc())
 
 
 def _keep_journal(rig: Rig, out: Path) -> None:

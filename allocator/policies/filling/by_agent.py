@@ -48,7 +48,7 @@ def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
 def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
     """Try leaves in order, taking those that cannot be served out of the tournaments.
 
-    Returns the leaf, NOBODY, or _UNDECIDED after this many tries.
+    Returns the leaf, `NOBODY`, or `_UNDECIDED` after this many tries.
     """
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
@@ -56,7 +56,7 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
     place = root
     passed = 0
     # Walk down the champions. A place that cannot be served is taken out of its tournament, and
-    # the walk goes on from its parent with the next best.
+    # the walk continues from its parent with the next best.
     while passed < tries:
         child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:

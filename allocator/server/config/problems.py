@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in words: where, which key, which value, and the mend."""
+"""Messages about errors in a configuration: the origin, the key, the value, and the fix."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ TOO_DEEP = f"is nested too deeply; {DEPTH_MAX} levels are enough for every optio
 
 
 def unlikely(tree: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Say where a tree is too deep, and which texts the system cannot take: key, and the mend."""
+    """Find parts of a tree that are too deep, and texts with NUL: yields the key, and the fix."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), tree)]
     while pending:
         key, value = pending.pop()

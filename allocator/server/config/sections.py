@@ -460,7 +460,7 @@ class PolicySection(Section):
 
 
 class ShadowSection(Section):
-    """A policy that looks on: it decides the same cycles, and nothing comes of it.
+    """A shadow policy, which decides the same cycles without effect.
 
     `mesos-allocator shadow set` changes it in a running sidecar.
     """
@@ -468,10 +468,10 @@ class ShadowSection(Section):
     live = True
 
     policy: Annotated[str, AfterValidator(optional_policy_name)] = Field(
-        "", description="Policy; empty: none looks on."
+        "", description="Policy; empty: no shadow policy."
     )
     selection: Annotated[str, AfterValidator(selection_name)] = Field(
-        "", description="How it chooses the agent; empty: the policy's own default."
+        "", description="How it selects agents; empty: the policy's own default."
     )
     mode: Literal["", "oblivious", "characterised"] = Field(
         "", description="As policy.mode; empty: the same as that."
@@ -489,9 +489,9 @@ class ShadowSection(Section):
 
 
 class LimitsSection(Section):
-    """What one session may grow to; what is beyond it is passed over, and told (`set_aside`).
+    """Bounds of one session; what exceeds them is ignored and reported (`set_aside`).
 
-    Modules are told how many kinds are kept apart, and tell no more.
+    Modules receive the number of distinguished kinds, and send no more.
     """
 
     agents: Count = Field(131_072, description="Agents of one master.")
@@ -526,7 +526,7 @@ class LimitsSection(Section):
 
 
 class JournalSection(Section):
-    """A record of everything the core was told, for replay."""
+    """A record of all inputs of the core, for replay."""
 
     path: Annotated[str, AfterValidator(no_directory)] = Field(
         "", description="File to write; empty: no journal."
@@ -588,7 +588,7 @@ class LearnSection(Section):
         description="Learn a framework's demand vector from what it accepts out of its offers.",
     )
     acceptances: Count = Field(
-        3, description="Acceptances after which the learned demand vector counts."
+        3, description="Acceptances after which the learnt demand vector counts."
     )
     probe_after: Count = Field(
         3,
@@ -600,9 +600,9 @@ class LearnSection(Section):
     priors_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
         1000,
         description=(
-            "Learned demands that are remembered when their frameworks leave. A new framework of"
+            "Learnt demands that are remembered when their frameworks leave. A new framework of"
             " the same role and name (digits aside), else principal, else user, begins with it."
-            " 0: each framework begins anew."
+            " 0: nothing is remembered."
         ),
     )
     prior_half_life_s: Annotated[int, Field(ge=1, le=10 * 365 * 86_400)] = Field(
@@ -677,7 +677,7 @@ class Config(RuleSections, OptionSections):
 
     @model_validator(mode="after")
     def check_shadow(self) -> "Config":
-        """The policy that looks on takes this selection and these parameters."""
+        """Check that the shadow policy accepts its selection and parameters."""
         spec = self.shadow.spec(self.policy.mode)
         if spec is not None:
             try:
@@ -704,7 +704,7 @@ class Config(RuleSections, OptionSections):
         return self
 
     def open_to_sessions(self) -> str:
-        """An address beyond this machine at which anybody may take the sidecar; empty: none."""
+        """A non-local address where any client may open a session; empty: none."""
         if self.access.session or self.access.session_token:
             return ""
         return next((each for each in self.listen.targets if not is_local(each)), "")

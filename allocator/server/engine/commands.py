@@ -103,6 +103,6 @@ class Commands:
         return future
 
     def taken(self) -> Iterator[Callable[[], None]]:
-        """Give what is to be done next, until the last."""
+        """Yield the next work, until the queue ends."""
         while (work := self._queue.get()) is not None:
             yield work

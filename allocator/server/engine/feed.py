@@ -14,6 +14,9 @@ from allocator.v1.journal_pb2 import JournalRecord
 BEHIND_BYTES_MAX = 256 * 2**20
 """What may wait for one follower."""
 
+PLAN_BYTES_MAX = BEHIND_BYTES_MAX // 2
+"""Size of a plan of our observer, with the names of its rows: as a record it must fit here."""
+
 MESSAGE_BYTES = 1 << 20
 """A message with as much or more is sent without waiting for further records."""
 
@@ -68,10 +71,10 @@ class Follower:
     # The follower's thread.
 
     def messages(self, add: Callable[[pb.FollowResponse], None]) -> Iterator[pb.FollowResponse]:
-        """Give the checkpoint, then records as they come, until `end`.
+        """Yield the checkpoint, then records as they come, until `end`.
 
-        `add`: adds to a message what the process says of itself, where it is to be said now.
-        Raises BehindError where the follower was cut off.
+        `add`: adds figures about the process to a message if they are due.
+        Raises BehindError if the follower was cut off.
         """
         for piece in self._head:
             yield pb.FollowResponse(records=[piece])

@@ -1,8 +1,8 @@
-"""The journal on disk. Allocation never waits for it for long, and goes on without it.
+"""The journal on disk. Allocation never waits long for it, and continues without it.
 
-Its files are PATH, and those before it as PATH.1, PATH.2 and so on. A start begins a file, too. So
-that a few starts cannot push out what a crash left, files go by their size and age, not by their
-number.
+The current file is PATH; earlier ones are PATH.1, PATH.2 and so on. Each start also begins a file.
+Files are dropped by size and age, not by number, so that a few starts do not drop the records of a
+crash.
 """
 
 import os

@@ -18,6 +18,7 @@ import structlog
 from allocator.core import Allocator, Detached, Policy, PolicySpec, SessionLimits, Settings, Trail
 from allocator.server.engine.commands import Commands, fulfil
 from allocator.server.engine.sessions import SessionInfo, info_of
+from allocator.server.following.planning import Planner
 from allocator.server.following.shadow import Shadow
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import journal_pb2
@@ -44,7 +45,7 @@ _T = TypeVar("_T")
 _log = structlog.get_logger()
 
 Connect = Callable[[], Iterator[pb.FollowResponse]]
-"""Calls `Follow`. Raises ConnectionError where the stream cannot be had, or ends."""
+"""Calls `Follow`. Raises ConnectionError if the stream cannot be opened, or ends."""
 
 
 @dataclass
@@ -75,11 +76,12 @@ def read_counts(message: pb.Counts, counts: Counts) -> None:
 class FollowedBooks:
     """The books, and the thread that owns them.
 
-    `figures`, `settings`: what the process that decides said last of itself and of what is set;
-        empty before it said anything.
+    `figures`, `settings`: the latest figures and settings of the deciding process; empty before
+        the first message.
     `lag`: how far the books are behind.
-    `may_work`: set once the compiled loops are loaded: until then only empty books are followed.
-    `shadow`: the policy that looks on.
+    `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
+    `shadow`: the shadow policy.
+    `planner`: makes plans; None where the deciding process takes none from here.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class FollowedBooks:
         self.lag = Lag()
         self.may_work = threading.Event()
         self.shadow = Shadow(build_apart)
+        self.planner: Planner | None = None
         self.session_limits = limits
         self._connect = connect
         self._build_policy = build_policy
@@ -233,6 +236,8 @@ class FollowedBooks:
             make=lambda *args, **options: Allocator(*args, trail=Trail(), **options),
         )
         self._position = -1
+        if self.planner is not None:
+            self.planner.renew()
         self.lag.restarts += 1
 
     def _apply(self, message: pb.FollowResponse) -> None:
@@ -244,7 +249,7 @@ class FollowedBooks:
             # Wait for the next checkpoint: the reader calls again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
-            _log.error("the books cannot follow, and begin anew", error=str(error), exc_info=defect)
+            _log.error("the books cannot follow and restart", error=str(error), exc_info=defect)
         finally:
             self._room.release()
         if message.HasField("figures"):
@@ -275,6 +280,8 @@ class FollowedBooks:
         if message.follows:
             self._position = message.position
         self.lag.verified = follower.verified
+        if self.planner is not None and message.follows and self.may_work.is_set():
+            self.planner.look(follower, self._position)
 
     def _tell(self, difference: Difference) -> None:
         self.lag.differences += 1

@@ -1,16 +1,14 @@
-"""Fair shares: what a policy would give each client if the whole cluster were allocated anew now.
+"""Fair shares: what a policy would give each client if it allocated the whole cluster from scratch.
 
-The books are copied between two records. In the copy everything that is held is taken back, and the
-policy in force decides once, under all of Mesos's rules. So a fair share is what a framework could
-have if it wanted as much as it may get: one that wants less has less than that, and nothing is
-wrong.
+The books are copied between two records. In the copy everything is released, and the policy in
+force decides once, under all of Mesos's rules. A fair share is therefore what a framework could
+have if it wanted as much as possible; a framework that wants less may hold less without a fault.
 
-Another policy is asked about the same copy. One cycle over what is free now says what its next
-offers would be; often little is free, so it says little. Giving the whole cluster out anew says
-where shares would go in the end.
+Another policy is evaluated on the same copy. A cycle over the resources that are free now shows its
+next offers, often few. An allocation from scratch shows the shares it would approach in the end.
 
-A thread of its own works out now and then, for metrics and alerts, how far shares are from fair.
-That costs about a cycle over everything, so the thread rests in proportion.
+A separate thread computes deviations from fair shares for metrics and alerts. A computation costs
+about as much as a full cycle, so the thread pauses in proportion.
 """
 
 import threading
@@ -29,11 +27,11 @@ from allocator.v1 import settings_pb2 as pb
 
 
 def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Report:
-    """Give everything out anew, in a copy; on any thread.
+    """Allocate a copy of the cluster from scratch; on any thread.
 
-    `books`: tells how allocators are made.
-    `policy`: which policy decides.
-    `copied`: what `Allocator.copied` gave on the books' thread.
+    `books`: makes allocators.
+    `policy`: the policy to use.
+    `copied`: result of `Allocator.copied` on the books' thread.
     Returns the report of the copy. Its clients are those of the books, row by row.
     """
     return report.read(dealt_anew(books, policy, copied))
@@ -77,7 +75,7 @@ class _Outlook(NamedTuple):
 
     `offered` (n,): dominant share that the next cycle would offer.
     `agents` (n,): agents that it would offer something of.
-    `fair` (n,): dominant share if everything were given out anew.
+    `fair` (n,): dominant share in an allocation from scratch.
     """
 
     offered: Floats

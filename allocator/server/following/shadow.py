@@ -1,8 +1,7 @@
-"""A policy that looks on: asked after the answers are sent, on a thread of its own.
+"""The shadow policy, which runs in a separate thread after answers are sent.
 
-The books' thread hands over what it kept of a cycle anyway, and goes on. One comparison is
-under way at a time, and afterwards the thread rests as long as that took; cycles that come
-meanwhile are counted, and passed over.
+The books' thread hands over a recorded cycle and continues. The shadow's thread makes one
+comparison at a time, and then pauses for as long as it took. It only counts the cycles in between.
 """
 
 import threading
@@ -87,7 +86,7 @@ class Reading(NamedTuple):
 
 @dataclass
 class _Tally:
-    """All that is known of one policy that looks on."""
+    """The results for one shadow policy."""
 
     spec: PolicySpec | None = None
     counts: Counts = field(default_factory=Counts)
@@ -95,7 +94,7 @@ class _Tally:
 
 
 class Shadow:
-    """Asks the policy that looks on, and adds up what it says."""
+    """Runs the shadow policy, and sums up its decisions."""
 
     def __init__(self, build: Callable[[PolicySpec], Policy]) -> None:
         """Prepare; the thread begins with the first cycle.
@@ -216,7 +215,7 @@ def _add(tally: _Tally, found: Comparison | None, error: str) -> None:
     if error:
         counts.failed += 1
         if error != counts.error:  # each kind once, not in every cycle
-            _log.warning("the policy that looks on failed", error=error)
+            _log.warning("the shadow policy failed", error=error)
         counts.error = error
         return
     if found is None:

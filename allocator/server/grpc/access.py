@@ -163,7 +163,7 @@ class Access:
         return f"no master can be let in: the token in {paths[0]} cannot be read, or is empty"
 
     def _tell(self, right: str, names: list[str], peer: str) -> None:
-        """Log who was refused, once in a while: a stranger may call as often as it likes."""
+        """Log a refused caller, at a limited rate: unauthorised clients may call at any rate."""
         with self._lock:
             self._untold[right] += 1
             if time.monotonic() - self._told_s.get(right, -AGAIN_S) < AGAIN_S:
@@ -172,7 +172,7 @@ class Access:
         _log.warning("refused a caller", right=right, certificate=names, peer=peer, times=times)
 
     def _has_token(self, right: str, given: str) -> bool:
-        """Compare in constant time; files are read anew, so that a token can be changed."""
+        """Compare in constant time; files are read on every call, so that tokens can change."""
         if not given.startswith(_BEARER):
             return False
         for path in filter(None, self._tokens[right]):

@@ -16,7 +16,7 @@ from allocator.server.engine.commands import left_s, wait
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.feed import BehindError, Follower
 from allocator.server.engine.monitor import Monitor
-from allocator.server.engine.planning import PlanningThread
+from allocator.server.engine.planning import Planning
 from allocator.server.grpc.calls import Calls
 from allocator.server.operators.operators import Operators
 from allocator.server.system.compilation import Progress
@@ -28,15 +28,15 @@ from allocator.wire.settings.history import write_history
 from allocator.wire.settings.overlay import write_overlay
 
 PART = 0.05
-"""Part of the core's time that checkpoints for followers may take."""
+"""Fraction of the core's time that checkpoints for followers may take."""
 
 OBSERVER_PART = 0.5
-"""The same of those for our own observer, which is started anew now and then only."""
+"""The same fraction for our own observer, which rarely restarts."""
 
 RECORDS = pb.DESCRIPTOR.services_by_name["RecordService"].full_name
 
 EVERY_S = 0.25
-"""Figures are sent so often, and after each change of settings."""
+"""Interval at which figures are sent; they are also sent after each change of settings."""
 
 
 class Decider(NamedTuple):
@@ -48,7 +48,7 @@ class Decider(NamedTuple):
 
     loop: CoreLoop
     operators: Operators
-    planning: PlanningThread
+    planning: Planning
     calls: Calls
     progress: Callable[[], Progress]
     monitor: Monitor
@@ -116,9 +116,18 @@ def _pairs(counts: dict[tuple[str, str], int]) -> Iterator[pb.PairCount]:
 class RecordServicer(records_pb2_grpc.RecordServiceServicer):
     """Gives followers a checkpoint, and all records from then on."""
 
-    def __init__(self, decider: Decider, part: float = PART) -> None:
-        """`part`: part of the core's time that the checkpoints may take."""
-        self._decider, self._part = decider, part
+    def __init__(
+        self,
+        decider: Decider,
+        part: float = PART,
+        left: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare.
+
+        `part`: part of the core's time that the checkpoints may take.
+        `left`: called when a follower has left.
+        """
+        self._decider, self._part, self._left = decider, part, left
         self._one_at_a_time = threading.Lock()
         self._due_s = 0.0
 
@@ -140,6 +149,7 @@ class RecordServicer(records_pb2_grpc.RecordServiceServicer):
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
         finally:
             loop.feed.remove(follower)
+            self._left()
 
     @contextmanager
     def _turn(self, context: grpc.ServicerContext) -> Iterator[None]:

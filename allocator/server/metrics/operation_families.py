@@ -188,7 +188,7 @@ FAIRNESS: Families[_Shown] = (
     ),
     gauge(
         "role_fair_share{role}",
-        "What the policy would give the role and those below it, were all given out anew.",
+        "Dominant share of the role and its descendants in an allocation from scratch.",
         lambda found: found.each(found.fairness.roles.fair),
     ),
     gauge(
@@ -375,12 +375,12 @@ PLANNING: Families[pb.PlanFigures] = (
 SHADOW: Families[Reading] = (
     gauge(
         "shadow_on",
-        "1 while a policy looks on beside the one in force; nothing comes of what it says.",
+        "1 while there is a shadow policy, whose decisions have no effect.",
         lambda now: now.spec is not None,
     ),
     counter(
         "shadow_cycles{result}",
-        "Cycles since the policy that looks on was set, by whether it decided them, too.",
+        "Cycles since the shadow policy was set, by whether it decided them, too.",
         lambda now: {
             "compared": now.counts.compared,
             "late": now.counts.late,
@@ -408,13 +408,13 @@ SHADOW: Families[Reading] = (
     ),
     counter(
         "shadow_share_apart",
-        "Share of the cluster that the policy that looks on would have offered to others, added"
-        " up over compared cycles.",
+        "Share of the cluster that the shadow policy would have offered to other clients, summed"
+        " over compared cycles.",
         lambda now: now.counts.share_apart,
     ),
     counter(
         "shadow_seconds",
-        "Time that asking the policy that looks on took, in seconds.",
+        "Time spent on the shadow policy, in seconds.",
         lambda now: now.counts.busy_s,
     ),
 )
@@ -458,7 +458,7 @@ OBSERVER: Families[FollowedBooks] = (
     ),
     counter(
         "observer_restarts",
-        "Times that the observer began anew from a checkpoint.",
+        "Times that the observer restarted from a checkpoint.",
         lambda books: max(books.lag.restarts, 0),
     ),
     counter(

@@ -503,7 +503,7 @@ def _quotas(report: Report, limit: int) -> Selection:
 
 
 def _ruled(report: Report) -> Bools:
-    """Which resources quotas are told of (R,): those that most agents have, or any quota names."""
+    """Resources to report in quotas (R,): those that most agents have, or that a quota names."""
     quotas = report.quotas
     named = (quotas.guarantee > 0).any(axis=0) | (quotas.limit < UNBOUNDED).any(axis=0)
     return quotas.bounded & (report.common | named)

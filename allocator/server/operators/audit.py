@@ -55,10 +55,12 @@ class Audit:
     def note(
         self, who: str, setting: str, scope: str, *, result: str = "done", **more: object
     ) -> None:
-        """Write one line. Where that fails the change counts all the same, so nothing is raised.
+        """Write one line. Raises nothing if that fails: the change is in force all the same.
 
-        `setting` is such as ``demand``, `scope` what the rule is for, `result` one of `RESULTS`;
-        `more` is what else is to be said: ``old``, ``new``, ``error``.
+        `setting`: such as ``demand``.
+        `scope`: scope of the rule.
+        `result`: one of `RESULTS`.
+        `more`: further fields: ``old``, ``new``, ``error``.
         """
         with self._lock:
             self._counts[setting, result] += 1

@@ -64,7 +64,7 @@ class Requester(NamedTuple, Generic[_T]):
     waits: Callable[[], bool]
     """Whether they still wait: a change that has not begun when they are gone never does."""
     listed: Callable[[], _T]
-    """Reads what they are told of the moment after the change; on the core's thread."""
+    """Reads the response right after the change; on the core's thread."""
 
 
 class Operators:
@@ -194,7 +194,7 @@ class Operators:
 
         def replace() -> Effect[_T]:
             _check_waits(requester)
-            # Worked out anew: an operator may have changed something in between.
+            # Computed again: an operator may have changed something in between.
             new, overlay, settings = after()
             base, content = new.config.settings(), write_overlay(overlay)
             replaced = tuple(differences(self._loop.allocator.settings, settings))

@@ -37,7 +37,7 @@ BYTES_MAX = 2**30
 
 
 class StateError(RuntimeError):
-    """A directory or a file that cannot be used: which, why, and the mend."""
+    """A directory or a file cannot be used; the text has its path, the reason, and the fix."""
 
 
 class UnreadableError(StateError):

@@ -1,10 +1,9 @@
-"""Users' policies, kept from holding the sidecar up or changing its books.
+"""Isolation of users' policies, so that they do not block the sidecar or change its books.
 
-A policy of a user runs on a thread of its own, with a deadline, on arrays that it cannot write.
-What it may cost: a thread cannot be ended from outside, so one that never returns goes on beside
-us until the process ends, and shares the interpreter with us meanwhile; and code that never lets
-the interpreter go (an endless loop in C) stops the whole process. Code that is not trusted that far
-must not run here.
+A user's policy runs in a separate thread, with a deadline, on read-only arrays. The isolation has
+limits. A thread cannot be ended from outside, so that one that never returns continues until the
+process ends, and competes for the interpreter. Code that never releases the interpreter (an endless
+loop in C) stops the whole process. Do not run code that is not trusted that far.
 """
 
 import threading
@@ -214,7 +213,7 @@ def _checked(grants: object) -> Grants:
     """Take an answer only where it has the form of grants; the core checks what they say."""
     if not isinstance(grants, Grants):
         raise BadAnswerError(f"allocate() gave {type(grants).__name__}; it must give Grants")
-    # Other types would fail later, or be compiled for anew in the loops over the books.
+    # Other types would fail later, or cause a recompilation of the loops over the books.
     for each in fields(Grants):
         array = getattr(grants, each.name)
         axes = 2 if each.name == "amount" else 1

@@ -39,11 +39,11 @@ _T = TypeVar("_T")
 
 
 class PluginError(ValueError):
-    """A user's policy that cannot be loaded: from where, what is wrong, and the mend."""
+    """A user's policy cannot be loaded; the text has its source, the reason, and the fix."""
 
 
 class EndlessError(TimeoutError):
-    """Code of a user's that does not come back in time."""
+    """A user's code did not return in time."""
 
 
 def load_file(path: str) -> list[str]:
@@ -148,7 +148,7 @@ def _checked(name: object, entry: object, origin: str) -> Entry:
 class Making:
     """Makes a policy of a user's within a bounded time; one that took too long is not tried again.
 
-    It may be made on the core's thread, which must not wait for it for ever.
+    It may be made on the core's thread, which must not wait for it forever.
     """
 
     def __init__(self, name: str, origin: str) -> None:
@@ -182,7 +182,7 @@ class Making:
 
 
 def _in_time(who: str, work: Callable[[], _T], within_s: float) -> _T:
-    """Do some work of a user's. Raises EndlessError where it goes on."""
+    """Run a user's code. Raises EndlessError if it does not return in time."""
 
     def wait(thread: threading.Thread) -> None:
         threads.wait_for(thread, who, "it to be made", within_s)

@@ -1,7 +1,7 @@
-"""How the process that decides and its observer reach each other, and who starts whom.
+"""The link between the deciding process and its observer, which it starts and restarts.
 
-The observer is forked before there is any thread: it shares all that was imported. One that ended
-is started anew as a program, since a process with threads cannot be forked safely.
+The observer is forked before any thread starts, so that it shares imported modules. If it ends, it
+is restarted as a new program, because a process with threads cannot be forked safely.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from allocator.server.config.exchange import write_loaded
 from allocator.server.system import loop_cache
 
 AGAIN_S = (1.0, 30.0)
-"""The pause before an observer that ended is started anew: the first, and the longest."""
+"""The pause before an observer that ended is restarted: the first, and the longest."""
 
 END_S = 3.0
 """An observer that has not ended this long after SIGTERM is killed."""
@@ -114,13 +114,13 @@ class ObserverChild:
             os._exit(code)
 
     def look(self, loaded: Loaded) -> None:
-        """Start it anew where it ended."""
+        """Restart the observer if it ended."""
         if self._pid:
             code = _ended(self._pid)
             if code is None:
                 return
             self._pid, self._due_s = 0, time.monotonic() + self._pause_s
-            _log.error("the observer ended and is started anew", code=code, in_s=self._pause_s)
+            _log.error("the observer ended and is restarted", code=code, in_s=self._pause_s)
             self._pause_s = min(2 * self._pause_s, AGAIN_S[1])
         if time.monotonic() >= self._due_s:
             self._start(loaded)

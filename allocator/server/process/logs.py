@@ -83,7 +83,7 @@ def _console(stream: TextIO) -> list[Processor]:
 def _printed(
     _logger: logging.Logger | None, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Show no control character of a stranger's; in lists their texts are quoted anyway."""
+    """Escape control characters in untrusted text; texts in lists are quoted anyway."""
     return {
         key: printable(value, also="\n") if isinstance(value, str) else value
         for key, value in event.items()
@@ -91,7 +91,7 @@ def _printed(
 
 
 def _traceback(stream: TextIO, error: structlog.typing.ExcInfo) -> None:
-    """Write a traceback; an error may quote a stranger."""
+    """Write a traceback; an error message may contain untrusted text."""
     text = io.StringIO()
     structlog.dev.plain_traceback(text, error)
     stream.write(printable(text.getvalue(), also="\n"))

@@ -1,5 +1,6 @@
 """The process that decides: builds everything, and runs with its observer until told to end."""
 
+import math
 import os
 import queue
 import signal
@@ -18,14 +19,16 @@ from grpc_reflection.v1alpha import reflection
 from allocator import policies
 from allocator.server.config import OPEN_SESSIONS, Config, Loaded
 from allocator.server.engine.core_loop import GRACE_S, CoreLoop
+from allocator.server.engine.feed import PLAN_BYTES_MAX
 from allocator.server.engine.journal_files import TakenError
 from allocator.server.engine.monitor import Monitor
-from allocator.server.engine.planning import PlanningThread
+from allocator.server.engine.planning import Planning
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
 from allocator.server.grpc.forwarding import ObserverCalls
 from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
+from allocator.server.grpc.plans import PlanServicer
 from allocator.server.grpc.records import OBSERVER_PART, RECORDS, Decider, RecordServicer
 from allocator.server.grpc.requests import SERVICE as ADMIN
 from allocator.server.grpc.service import SERVICE, Health, SessionServicer
@@ -74,8 +77,11 @@ CORE_S = 5.0
 LAST_S = 2.0
 """The same of each other thread. The unit of systemd gives 20 s for all of them."""
 
-OBSERVERS_MAX = 4
-"""Streams of our observer: one that was started anew may overlap with the one before."""
+OBSERVERS_MAX = 8
+"""Maximum calls of our observer: streams, where a restarted one may overlap with its predecessor,
+and reports about plans."""
+
+_OF_LINK = (("grpc.max_receive_message_length", PLAN_BYTES_MAX + 2**20),)
 
 OBSERVED_S = 10.0
 """The log says that the process is ready when its observer is there, or after this time."""
@@ -122,10 +128,12 @@ class Server:
         self.calls = Calls(Access(config.access), compilation.problem)
         self.monitor = Monitor(self.loop, self.calls.problem)
         self._health = Health((SERVICE, ADMIN.full_name, RECORDS))
-        # A process that is forked waits for ever where a thread has been loading loops.
-        self.loop.apart.may_begin = lambda: compilation.ready
-        self.planning = _new_planning(config, self.loop)
-        self.loop.after_message = self.planning.look
+        self.planning = Planning(
+            self.loop,
+            budget_s=config.policy.plan_budget_ms / 1000,
+            first_wait_s=config.policy.plan_first_wait_ms / 1000,
+        )
+        self.loop.after_message = self.planning.note_late
         self.loop.first_plan = self.planning.first
         self._observer = ObserverCalls(link.observer, lambda: self.loop.feed.position)
         progress = lambda: compilation.progress  # noqa: E731
@@ -135,8 +143,6 @@ class Server:
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
-            self.planning.start()
-            undo.callback(self.planning.stop)
             if self._state_store:
                 self._state_store.start()
                 undo.callback(self._state_store.close)
@@ -144,8 +150,9 @@ class Server:
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
             # Of its own: however many others follow, there is room for our observer.
-            self._link = grpc.server(ThreadPoolExecutor(OBSERVERS_MAX, "link"))
-            RecordServicer(self._decider, OBSERVER_PART).add_to(self._link)
+            self._link = grpc.server(ThreadPoolExecutor(OBSERVERS_MAX, "link"), options=_OF_LINK)
+            RecordServicer(self._decider, OBSERVER_PART, self.planning.left).add_to(self._link)
+            PlanServicer(self.planning).add_to(self._link)
             self._link.add_insecure_port(link.decider)
             undo.callback(self._link.stop, None)
             undo.pop_all()
@@ -165,6 +172,11 @@ class Server:
     def is_observed(self) -> bool:
         """Whether the observer, which answers questions, is running."""
         return self.loop.feed.is_followed
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether plans can be made, where the policy in force makes any."""
+        return self.planning.is_linked or self.loop.allocator.planning_policy is None
 
     def health(self) -> str:
         """What is wrong with the process; empty where nothing is."""
@@ -235,7 +247,6 @@ class Server:
         self._observer.close()
         if self._state_store:
             self._state_store.close(LAST_S)
-        self.planning.stop()
         return self.loop.stop(LAST_S)
 
 
@@ -250,15 +261,6 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
         before_policy=registry.renew,
         settings=settings,
         memory=kept.memory,
-    )
-
-
-def _new_planning(config: Config, loop: CoreLoop) -> PlanningThread:
-    return PlanningThread(
-        loop,
-        budget_s=config.policy.plan_budget_ms / 1000,
-        interval_s=config.policy.plan_interval_ms / 1000,
-        first_wait_s=config.policy.plan_first_wait_ms / 1000,
     )
 
 
@@ -334,20 +336,24 @@ def _serve_until_signalled(
 ) -> None:
     """Look after what changes by itself; `tell_ready` is called once, when all can be asked for."""
     reloader, failure, welcomed, told = Reloader(load, server.operators), "", False, False
-    until_s = time.monotonic() + OBSERVED_S
+    late_s = math.inf
     while not inbox.to_end:
         try:
             compilation.look()
-        except Exception as error:  # noqa: BLE001 - the process goes on, and tells why.
+        except Exception as error:  # noqa: BLE001 - the process continues and logs it.
             if failure != repr(error):  # each once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
         observer.look(server.operators.loaded)
         soon = not told or compilation.state in {"compiling", "loading"}
-        if compilation.ready and not welcomed:
+        if compilation.ready and late_s == math.inf:
+            late_s = time.monotonic() + OBSERVED_S
+        is_late = time.monotonic() > late_s
+        # The first cycle waits for a plan only where there is an observer that makes it.
+        if compilation.ready and not welcomed and (server.can_plan or is_late):
             welcomed = True
             server.welcome()
-        if welcomed and not told and (server.is_observed or time.monotonic() > until_s):
+        if welcomed and not told and (server.is_observed or is_late):
             told = True
             tell_ready()
         if inbox.wait(0.05 if soon else LOOK_S):
@@ -385,7 +391,7 @@ class SignalInbox:
     def __init__(self) -> None:
         self.to_end = False
         self._to_reload = False
-        # Its `put` may be called anywhere. An event's `set` would wait for ever where the signal
+        # Its `put` may be called anywhere. An event's `set` would wait forever where the signal
         # comes while this thread is inside `wait` or `clear`, and has the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
@@ -400,10 +406,10 @@ class SignalInbox:
         self._any.put(None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for a signal; says whether the configuration is to be read again.
+        """Wait for a signal; returns whether to reload the configuration.
 
-        Never without a timeout: where the system gives a signal to another thread, this one does
-        not wake up for it, and takes it once it has.
+        The timeout is needed: if the system delivers a signal to another thread, this one does not
+        wake up for it, and handles it after the timeout.
         """
         with suppress(queue.Empty):
             self._any.get(timeout=timeout_s)

@@ -21,6 +21,7 @@ from allocator.server.config import Loaded
 from allocator.server.config.exchange import read_loaded
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.fair_shares import FairnessWatch
+from allocator.server.following.planning import GIVE_UP_S, Planner
 from allocator.server.following.settings import FollowedSettings
 from allocator.server.grpc.forwarding import OPTIONS, status_of
 from allocator.server.grpc.questions import QuestionServicer
@@ -44,6 +45,9 @@ QUESTIONS_MAX = 16
 
 LOOK_S = 1.0
 
+REPORT_S = 60.0
+"""How long the process that decides may take to adopt a plan."""
+
 LOAD_AGAIN_S = 1.0
 """Loops that could not be loaded, as without descriptors, are tried again after this time."""
 
@@ -56,6 +60,22 @@ def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
         stub = records_pb2_grpc.RecordServiceStub(channel)
         try:
             yield from stub.Follow(records_pb2.FollowRequest(), wait_for_ready=True)
+        except grpc.RpcError as error:
+            raise ConnectionError(status_of(error)[1]) from None
+
+
+class PlanReports:
+    """Tells the process that decides how planning goes."""
+
+    def __init__(self, target: str) -> None:
+        """`target`: where it listens."""
+        self._channel = grpc.insecure_channel(target, OPTIONS)
+        self._stub = records_pb2_grpc.PlanServiceStub(self._channel)
+
+    def __call__(self, report: records_pb2.PlanReport) -> records_pb2.PlanVerdict:
+        """Tell it; gives what it says to that. Raises ConnectionError."""
+        try:
+            return self._stub.Report(report, timeout=REPORT_S, wait_for_ready=True)
         except grpc.RpcError as error:
             raise ConnectionError(status_of(error)[1]) from None
 
@@ -75,6 +95,14 @@ class Observer:
             limits=config.limits.core(),
             settings=config.settings(),
             verify_every=config.observer.verify_every,
+        )
+        give_up_s = max(GIVE_UP_S, config.policy.plan_budget_ms / 10)
+        self.books.planner = Planner(
+            PlanReports(link.decider),
+            self.books.ask,
+            interval_s=config.policy.plan_interval_ms / 1000,
+            is_awaited=config.policy.plan_first_wait_ms > 0,
+            give_up_s=give_up_s,
         )
         self.settings = FollowedSettings(self.books, loaded)
         self.views = Views(self.books, self.settings)

@@ -14,7 +14,7 @@ ALIVE = b"WATCHDOG=1"
 
 
 def notify(state: bytes) -> None:
-    """Tell systemd, where it asked to be told."""
+    """Send a state to systemd, if it listens (NOTIFY_SOCKET)."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return

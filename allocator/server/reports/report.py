@@ -537,7 +537,7 @@ def write_clients(
 
     `score` (n,): of each client of the report.
     `role`: empty: all.
-    `fair`: what would be if everything were given out anew, with the same clients.
+    `fair`: report of an allocation from scratch with the same clients; None: not computed.
     """
     fair_share = np.full(len(state.share), np.nan) if fair is None else fair.share
     clients = state.clients
@@ -561,7 +561,7 @@ def write_client(
     """Write one client.
 
     `dominant`: name of its dominant resource.
-    `fair_share`: what it would have if everything were given out anew.
+    `fair_share`: its dominant share in an allocation from scratch.
     """
     clients, info = state.clients, state.clients.info[row]
     return pb.Share(

@@ -24,11 +24,11 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
 class Caller(NamedTuple):
-    """Who calls.
+    """The identity of a caller.
 
-    `address`: such as ``10.0.0.1:4711``; ``unix`` of a Unix socket.
+    `address`: such as ``10.0.0.1:4711``; ``unix`` for a Unix socket.
     `certificate`: names in the client's certificate; empty without one.
-    `users`: users of this machine, one of whom it is; empty where that is not known.
+    `users`: local users that the caller may be; empty if unknown.
     """
 
     address: str

@@ -204,7 +204,7 @@ class Compilation:
         try:
             loader = threading.Thread(target=self._load, name="loops", daemon=True)
             loader.start()
-        except RuntimeError as error:  # no thread can be had now
+        except RuntimeError as error:  # no thread can be started
             self._fail(str(error))
             return
         self._loader = loader

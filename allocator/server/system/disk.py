@@ -1,4 +1,4 @@
-"""Files that anybody may have put in their place, and why one could not be used, in words."""
+"""Reading of files whose content and type are untrusted, and reasons for failures in words."""
 
 import errno
 import fcntl
@@ -17,7 +17,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> bytes:
-    """Read a file whole, if it is one: what has no end, or would be waited for, is refused.
+    """Read a whole regular file; other types, which may block or never end, are rejected.
 
     `links`: whether it may be a symbolic link.
     Raises OSError.

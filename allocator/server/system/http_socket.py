@@ -1,6 +1,6 @@
-"""The socket for HTTP: made by the process that decides, served by its observer.
+"""The socket for HTTP: opened by the deciding process, served by its observer.
 
-So a wrong address ends the start, and requests wait while an observer is started anew.
+Therefore a wrong address makes the start fail, and requests wait while the observer restarts.
 """
 
 import errno

@@ -1,7 +1,7 @@
-"""Threads that run users' code: whether one compiles, and what becomes of those given up on.
+"""Threads that run users' code: detecting compilation, and handling abandoned threads.
 
-A thread cannot be ended from outside. One that goes on while the interpreter ends may be in the
-midst of a compiler, whose library is then torn down under it.
+A thread cannot be ended from outside. If it still runs in a compiler when the interpreter ends, the
+compiler's library is torn down under it.
 """
 
 import os
@@ -18,10 +18,10 @@ COMPILERS = ("numba", "llvmlite")
 """Packages that compile, load what was compiled, or wait for another thread that does."""
 
 LOOK_S = 0.05
-"""How often it is seen what a thread does."""
+"""Interval at which the state of a thread is polled."""
 
 PATIENCE_S = 2.0
-"""After this time the log says what is waited for, then after twice the time, and so on."""
+"""The log reports what is waited for after this time, then after twice the time, and so on."""
 
 _T = TypeVar("_T")
 
@@ -31,9 +31,9 @@ _left: list[threading.Thread] = []
 def apart(
     name: str, work: Callable[[], _T], wait: Callable[[threading.Thread], None]
 ) -> tuple[_T] | None:
-    """Do users' work on a thread of its own; None: it goes on after the wait, and is given up on.
+    """Run users' code in a new thread; None: it still runs after `wait`, and is abandoned.
 
-    Raises what the work raises.
+    Raises what the code raises.
     """
     # Lists, since the thread may still write to them, unread, after we gave up.
     found: list[_T] = []
@@ -104,7 +104,7 @@ def leave(thread: threading.Thread) -> None:
 
 
 def end_with(code: int) -> None:
-    """End the process at once where a thread goes on that was given up on; else do nothing."""
+    """End the process at once if an abandoned thread still runs; else do nothing."""
     if not any(each.is_alive() for each in _left):
         return
     sys.stdout.flush()

@@ -26,7 +26,7 @@ class TlsProblem(NamedTuple):
     part: str
     """``cert``, ``key`` or ``ca``."""
     message: str
-    """What is wrong, and the mend."""
+    """The problem, and the fix."""
 
 
 def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:

@@ -139,7 +139,7 @@ def _array(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _dumps(value: object) -> str:
-    # Nothing but ASCII: it may be shown on a terminal, and names are strangers' words.
+    # Only ASCII: it may be shown on a terminal, and names are untrusted.
     return json_text(value, default=_as_json, separators=(",", ":"))
 
 

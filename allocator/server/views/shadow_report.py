@@ -1,4 +1,4 @@
-"""What the policy that looks on would have decided, as operators read it."""
+"""The report for operators on the decisions of the shadow policy."""
 
 from dataclasses import replace
 from math import nan
@@ -15,14 +15,14 @@ from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.settings.operator_settings import write_policy
 
 Dealt: TypeAlias = tuple[report.Report, report.Report]
-"""What either policy would give if all were given out anew: that in force, and the other one."""
+"""What each policy would give from scratch: the policy in force, and the shadow."""
 
 
 def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.GetShadowResponse:
     """Write what is known, on any thread.
 
     `ask`: reads from the books.
-    `fair`: also work out what either policy would give if all were given out anew.
+    `fair`: also compute what each policy would give if it allocated the cluster from scratch.
     """
 
     def read() -> tuple[report.Report, PolicySpec | None, Copied | None]:

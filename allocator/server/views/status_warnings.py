@@ -50,7 +50,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         yield pb.StatusWarning(
             what="recovery",
             text=f"the master holds all offers back, as after a failover: for {for_s:.0f} s so far",
-            mend="it goes on by itself once enough agents are back",
+            mend="wait until enough agents are back; then it ends by itself",
         )
     if last.policy_error:
         name = state.policy.name

@@ -89,7 +89,7 @@ SUBJECTS = ("framework", "role", "agent")
 
 
 def _asked_for(request: explain_pb2.ExplainRequest) -> tuple[str, str]:
-    """Read what is to be explained: of what kind it is, and its name."""
+    """Return the kind and the name of the object to explain."""
     named = [(kind, getattr(request, kind)) for kind in SUBJECTS if getattr(request, kind)]
     if len(named) != 1:
         text = f"{' and '.join(kind for kind, _ in named) or 'nothing'} is given"

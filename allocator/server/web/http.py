@@ -237,7 +237,7 @@ def _settings(app: Starlette) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """Tells of a shortage of descriptors in one line, and goes on listening."""
+    """Logs a shortage of descriptors in one line, and continues to listen."""
 
     _told_s = -AGAIN_S
 

@@ -89,7 +89,7 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
     left = present.astype(np.float64)
     served = rising.copy()
     while rising.any():
-        # How fast each resource is used, and how long it lasts.
+        # The rate at which each resource is used, and the time until it is exhausted.
         flow = np.where(rising, speed, 0.0) @ need
         time = np.divide(left, flow, out=np.full(len(left), np.inf), where=flow > 0)
         first = int(time.argmin())

@@ -29,7 +29,7 @@ def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
 
     `eligible` (U, T).
     `count` (T,), >= 0: machines of each type.
-    `share` (U,), >= 0: what each user is to have; feasible together, up to rounding.
+    `share` (U,), >= 0: target of each user; feasible together, up to rounding.
     `held` (U, T), >= 0: current holdings; those that the user cannot use do not count.
     Returns (U, T): each user's total is its share rounded down or up.
     Raises Infeasible if not all can have their shares, rounded down.

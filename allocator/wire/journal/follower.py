@@ -112,6 +112,14 @@ class Follower:
             differences.append(Difference(*self._place, "another state"))
         return tuple(differences)
 
+    def begin_waiting(self) -> bool:
+        """Apply the events of the request that waits, if one does, without its cycle.
+
+        Returns whether a cycle is to decide then. From here until its answer has come, the state is
+        between two records, and must not be kept as a checkpoint.
+        """
+        return self._player.begin_waiting()
+
     def _decide(self, question: Question) -> Decided:
         decided = self._told.decide(question)
         if self._verify_every and question.cycle % self._verify_every == 0:

@@ -54,8 +54,8 @@ int64_t Brain::comparedForMs() const
 
 
 // The sidecar should decide on the same state as the other allocator. So it is
-// asked at the first offer of a run, before it is told of that offer; the rest
-// of the run follows at once.
+// asked at the first offer of a run, before it receives that offer; the rest of
+// the run follows at once.
 void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
 {
   const int64_t lastMs = intervalEndMs - state.options.intervalMs;

@@ -43,8 +43,8 @@ public:
   explicit Kinds(size_t _most = MOST_DEFAULT);
 
   // The kind of a defined resource class, bound if necessary. NONE if there is
-  // no room even for an overflow kind; the sidecar must not be told of the
-  // resource then.
+  // no room even for an overflow kind; then the resource must not be sent to
+  // the sidecar.
   uint32_t bind(uint32_t resourceClass, const ResourceClasses& table);
 
   // NONE if not bound.

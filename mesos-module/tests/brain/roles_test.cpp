@@ -375,8 +375,8 @@ TEST_F(RolesTest, WhatIsReservedReachesItsRoleBesideGreedyAgents)
 }
 
 
-// Holdings in an untold role count for it once a framework names it, and the
-// sidecar is told.
+// Holdings in a role unknown to the sidecar count for it once a framework names
+// it, and are then sent to the sidecar.
 TEST_F(RolesTest, ARoleGetsItsPlaceWhenAFrameworkSeeksIt)
 {
   connect();

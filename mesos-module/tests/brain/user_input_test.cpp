@@ -645,7 +645,7 @@ protected:
     }
   }
 
-  // Returns whether the sidecar was told.
+  // Returns whether the sidecar received the update.
   bool say(const string& name)
   {
     update.info.set_name(name);

@@ -168,8 +168,8 @@ def test_a_cycle_that_saw_too_much_is_only_copied_where_somebody_waits_for_it(mo
         (PolicySpec("drff"), "there is no policy 'drff'"),
         (PolicySpec("drf", flat=True), "leave out flat and subtrees"),
         (PolicySpec("drf", subtrees={"a": "tsf"}), "leave out flat and subtrees"),
-        (PolicySpec("cmmf"), "no plans are made for a policy that only looks on"),
-        (None, "there is nothing to stop"),
+        (PolicySpec("cmmf"), "no plans are made for a shadow policy"),
+        (None, "there is no shadow policy to stop"),
     ],
 )
 def test_what_cannot_look_on_is_refused(spec: PolicySpec | None, said: str):

@@ -54,7 +54,7 @@ def test_shares_tell_who_holds_what(session):
     assert all(0 <= each["fair_share"] <= 1 for each in fair["clients"] + fair["roles"])
     assert "off by" in session.command("shares", "--fair").stdout
     told = session.command("shares", "--newcomer", "ops", "--newcomer-demand", "cpus:1").stdout
-    assert "a newcomer would be given" in told
+    assert "a new framework would get" in told
     assert "newcomer" not in session.command("shares").stdout
     table = session.command("shares").stdout
     assert "kafka" in table

@@ -61,7 +61,7 @@ def test_a_constraint_says_what_it_matches_and_what_it_would_stop(session):
     assert (change["dry_run"], change["warnings"]) == (True, [])
     assert ask(session.process, "constraint", "list") == {"constraints": []}
     text = command(session.process, *words, "--dry-run").stdout
-    assert "the rule is about 1 of 2 agents, 1 of 2 frameworks" in text
+    assert "the rule applies to 1 of 2 agents, 1 of 2 frameworks" in text
     assert "dry run: nothing was changed" in text
     mistyped = ["constraint", "set", "zoen=a", "--role", "eng"]
     stopped = ask(session.process, *mistyped, "--force")["change"]
@@ -250,7 +250,7 @@ def test_sighup_takes_a_configuration_over_whole_or_not_at_all(tmp_path):
         assert now["policy.name", ""]["value"] == '"ps-dsf"'
         assert now["limits.roles", ""]["value"] == "65536"
         assert now["constraint", "role ops"]["source"] == "operator"
-        assert len(module.batch(cycle=True)) > 0, "the session goes on"
+        assert len(module.batch(cycle=True)) > 0, "the session continues"
         # What an operator sets stays over what the file says from then on.
         ask(process, "policy", "set", "tsf")
         file.write_text(CONFIG)

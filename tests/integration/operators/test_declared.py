@@ -90,7 +90,7 @@ def test_what_is_exported_is_applied_again(session, write):
     ]
     text = exported(session)
     assert tomllib.loads(text) == tomllib.loads(EVERYTHING)
-    assert apply(session, write(text))[0] == "nothing differs: all of it is set so already"
+    assert apply(session, write(text))[0] == "no differences: everything is already set"
     ask(session.process, "settings", "reset", "--all")
     apply(session, write(text))
     assert exported(session) == text

@@ -63,7 +63,7 @@ def test_what_operators_set_is_there_after_a_kill(tmp_path):
         assert before["policy.name", ""]["source"] == "operator"
         assert ("demand", "role ops") not in before
         text = command(process, "status").stdout
-        assert f"what operators set: kept in {tmp_path}" in text
+        assert f"what operators set: saved in {tmp_path}" in text
         assert "zone=a" in text
         channel = process.channel()
         module = GrpcModule(channel).begin(CLUSTER)
@@ -210,8 +210,8 @@ def test_without_a_directory_every_change_says_that_it_does_not_last():
     with SidecarProcess() as process:
         done = command(process, "demand", "set", "cpus:1", "--role", "eng")
         assert done.returncode == 0
-        assert "note: this ends with the sidecar's process: no state directory" in done.stdout
-        assert "what operators set: ends with the process" in command(process, "status").stdout
+        assert "this is lost when the sidecar's process ends: no state directory" in done.stdout
+        assert "what operators set: lost when the process ends" in command(process, "status").stdout
 
 
 def test_a_directory_that_cannot_be_written_any_more_is_said_and_the_change_is_in_force(tmp_path):
@@ -226,10 +226,10 @@ def test_a_directory_that_cannot_be_written_any_more_is_said_and_the_change_is_i
         assert (done.returncode, done.stderr) == (Exit.NOT_SAVED, "")
         done = command(process, *words)
         assert done.returncode == Exit.NOT_SAVED
-        assert done.stderr.startswith("warning: the change counts, but is not saved: ")
+        assert done.stderr.startswith("warning: the change is in force but not saved: ")
         assert "note:" not in done.stdout
         assert len(ask(process, "demand", "list")["demands"]) == 1
-        assert "NOT KEPT" in command(process, "status").stdout
+        assert "NOT SAVED" in command(process, "status").stdout
         process.await_said("what operators set is not kept")
         (directory / "settings.json.new").rmdir()
         assert ask(process, "demand", "set", "cpus:2", "--role", "eng")["change"]["lasts"]

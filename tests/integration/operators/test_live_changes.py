@@ -25,7 +25,7 @@ def process():
 
 def test_a_policy_looks_on_and_is_stopped(session):
     process = session.process
-    assert command(process, "shadow", "show").stdout == "no policy looks on\n"
+    assert command(process, "shadow", "show").stdout == "no shadow policy\n"
     words = ["shadow", "set", "tsf", "--mode", "characterised"]
     assert ask(process, *words, "--dry-run")["change"]["dry_run"]
     assert ask(process, "shadow", "show")["shadow"]["name"] == ""
@@ -39,7 +39,7 @@ def test_a_policy_looks_on_and_is_stopped(session):
     fair = ask(process, "shadow", "show", "--fair")
     assert all(0 < each["fair_share"] <= 1 for each in fair["clients"] + fair["roles"])
     text = command(process, "shadow", "show", "--fair").stdout
-    assert "tsf (its own selection, characterised) looks on" in text
+    assert "shadow: tsf (its own selection, characterised)" in text
     assert "1 cycles compared" in text
     assert settings(process)["shadow.policy", ""]["value"] == '"tsf"'
     assert "shadow.policy" in command(process, "status").stdout
@@ -51,7 +51,7 @@ def test_a_policy_looks_on_and_is_stopped(session):
     done = command(process, "shadow", "stop")
     assert (done.returncode, done.stderr) == (
         4,
-        "error: shadow: no policy looks on, so there is nothing to stop\n",
+        "error: shadow: there is no shadow policy to stop\n",
     )
 
 
@@ -135,7 +135,7 @@ def test_a_drain_waits_until_nothing_is_held(session, monkeypatch):
     assert "still held" not in done.stdout
     done = command(process, "drain", "set", "a1", "--wait", "--dry-run")
     assert done.returncode == 2
-    assert "--wait does not go with --dry-run" in done.stderr
+    assert "--wait cannot be used with --dry-run" in done.stderr
 
 
 def test_a_weight_is_told_and_shown(session):

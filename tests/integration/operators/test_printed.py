@@ -157,7 +157,7 @@ def test_all_rules_of_a_kind_are_taken_back_by_their_names(target, tool, kind):
 def test_what_has_no_names_says_so(target, command):
     done = called(target, f"{command} -o name")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "has no names; choose json, yaml or wide" in done.stderr
+    assert "lists no names; choose json, yaml or wide" in done.stderr
 
 
 def test_two_forms_at_once_are_wrong_usage(target):
@@ -246,7 +246,7 @@ def test_output_of_a_dump_is_a_form_and_a_file_once_was(target, tmp_path):
     file = tmp_path / "state.json"
     done = called(target, f"dump --output {file}")
     assert (done.exit_code, done.stdout) == (0, "")
-    said = f"warning: --output says the form, not the file; write `dump {file}`\n"
+    said = f"warning: --output is for the format, not the file; write `dump {file}`\n"
     assert done.stderr == said
     assert json.loads(file.read_text())["sidecar_id"]
     assert json.loads(printed(target, "dump --output json"))["sidecar_id"]

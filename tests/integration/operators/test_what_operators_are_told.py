@@ -125,10 +125,10 @@ def test_what_fits_nowhere_is_named_with_what_was_meant(live):
 
 
 COUNTED = [
-    ("demand set cpus:1 --role c", "the rule is about 4 of 9 frameworks, counts for 4"),
-    ("limit set d cpus:100", "the rule is about 4 of 9 frameworks"),
-    ("weight set 2 --framework-name tenant", "the rule is about 4 of 9 frameworks"),
-    ("policy set choosy", "frameworks fare the same."),
+    ("demand set cpus:1 --role c", "the rule applies to 4 of 9 frameworks, counts for 4"),
+    ("limit set d cpus:100", "the rule applies to 4 of 9 frameworks"),
+    ("weight set 2 --framework-name tenant", "the rule applies to 4 of 9 frameworks"),
+    ("policy set choosy", "frameworks get the same."),
 ]
 
 

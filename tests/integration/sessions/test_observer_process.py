@@ -40,7 +40,7 @@ def test_one_that_is_killed_is_started_anew_and_has_the_same_books(sidecar):
         before, killed = status(channel), sidecar.observer_pid
         os.kill(killed, signal.SIGKILL)
         module.batch(cycle=True)  # decisions go on at once
-        sidecar.await_said("the observer ended and is started anew")
+        sidecar.await_said("the observer ended and is restarted")
         after = status(channel)
         assert (after.cycles, after.events) == (before.cycles + 1, before.events)
         assert (after.agents, after.outstanding_decisions) == (2, before.outstanding_decisions)

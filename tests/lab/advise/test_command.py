@@ -74,7 +74,7 @@ def test_what_is_printed_says_what_to_do_and_why(advised):
     lines = done.stdout.splitlines()
     assert lines[1].startswith(("Keep what you have", "Change the policy"))
     assert "drf characterised (in force)" in done.stdout
-    for part in ("To paste", "Gains and losses", "no journal can tell"):
+    for part in ("To paste", "Gains and losses", "a journal does not contain"):
         assert part in done.stdout
     assert "playing" in done.stderr, "progress is told"
     assert "12 tasks" in done.stdout
@@ -193,7 +193,7 @@ def test_another_file_is_no_day(tmp_path):
 
 def test_a_directory_without_journals_is_no_day(tmp_path):
     (tmp_path / "notes.txt").write_text("no journal")
-    assert "there is no journal in it" in refused(tmp_path, "--out", tmp_path / "out")
+    assert "contains no journal" in refused(tmp_path, "--out", tmp_path / "out")
 
 
 def test_a_day_on_which_nothing_was_launched_is_no_day(tmp_path):

@@ -364,7 +364,7 @@ def test_the_command_prints_tables_and_writes_the_same_as_csv_and_parquet(tmp_pa
         (
             ["--cluster", "tcp://a:1"],
             2,
-            "--cluster: of which engine? Give --backend",
+            "--cluster: needs --backend with one of",
         ),
         (["--backend", "dask"], 1, "--backend dask: dask needs the address of its scheduler"),
     ],

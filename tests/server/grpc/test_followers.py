@@ -41,7 +41,7 @@ def test_the_observer_is_started_anew_while_every_place_for_followers_is_taken()
             follow(channel)
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         os.kill(sidecar.observer_pid, signal.SIGKILL)
-        sidecar.await_said("the observer ended and is started anew")
+        sidecar.await_said("the observer ended and is restarted")
         module.batch(cycle=True)
         status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(
             admin_pb2.GetStatusRequest(), timeout=60

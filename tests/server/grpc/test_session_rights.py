@@ -208,14 +208,14 @@ def test_what_is_open_to_any_master_is_told():
 def test_the_command_line_sends_no_token_in_clear(token, target):
     done = CliRunner().invoke(app, ["status", "--target", target, "--token-file", str(token)])
     assert done.exit_code == 2
-    assert "a token would pass there in clear; give --tls-ca" in done.stderr
+    assert "a token would be sent unencrypted; give --tls-ca" in done.stderr
 
 
 def test_an_emulated_master_sends_no_token_in_clear(token, monkeypatch):
     monkeypatch.setenv("MESOS_ALLOCATOR_SESSION_TOKEN_FILE", str(token))
     done = CliRunner().invoke(app, ["demo", "soak", "--target", "10.0.0.1:5056"])
     assert done.exit_code == 2
-    assert "would pass there in clear" in done.stderr
+    assert "would be sent unencrypted" in done.stderr
 
 
 def test_who_may_only_read_changes_nothing():

@@ -173,4 +173,4 @@ def test_a_unix_socket_has_no_tls(pems, tmp_path):
     words = ["status", "--target", f"unix:{tmp_path}/a", "--tls-ca", f"{pems}/ca.pem"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 2
-    assert "a Unix socket needs no TLS" in done.stderr
+    assert "sidecars do not use TLS on Unix sockets" in done.stderr

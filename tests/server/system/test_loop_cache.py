@@ -76,7 +76,7 @@ def test_a_checkout_has_loops_of_its_own(checkout):
     assert directory.parent == checkout.place / ".cache" / "numba"
     checkout.python("-c", _FINISH)
     said = checkout.python("-m", "allocator", "warm")
-    assert said == [f"compiled already: {directory}"]
+    assert said == [f"already compiled: {directory}"]
     assert list(checkout.home.iterdir()) == []
 
 
@@ -84,7 +84,7 @@ def test_an_installed_package_keeps_loops_beside_its_bytecode(installed):
     directory = installed.directory()
     assert directory.parent == installed.package / "__pycache__"
     installed.python("-c", _FINISH)
-    assert installed.python("-m", "allocator", "warm") == [f"compiled already: {directory}"]
+    assert installed.python("-m", "allocator", "warm") == [f"already compiled: {directory}"]
     assert list(installed.home.iterdir()) == []
 
 
@@ -121,4 +121,4 @@ def test_complete_loops_that_cannot_be_written_fill_the_users_cache(installed, t
     assert kept == {"a-loop", "books", loop_cache.COMPLETE}
     assert os.access(directory / "books", os.W_OK)
     assert list(directory.parent.iterdir()) == [directory], "nothing else is left there"
-    assert installed.python("-m", "allocator", "warm") == [f"compiled already: {directory}"]
+    assert installed.python("-m", "allocator", "warm") == [f"already compiled: {directory}"]

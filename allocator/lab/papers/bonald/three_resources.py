@@ -98,9 +98,9 @@ def three_resources(seed: int = 0, trials: int = 10, events: int = EVENTS) -> Re
             profiles nor numbers: these are chosen here, and what it says of the trends is compared.
 
             'DRF/PF': service rates, balanced of all classes, else of those whose resource has less
-            load; PF is to be faster. '1 - load': the rate of the class whose resource has most
+            load; PF should be faster. '1 - load': the rate of the class whose resource has most
             load, published as about 1 less the load, here ± {NEAR:g}; under balanced load only for
-            PF, and DRF is to be below. 'DRF less PF': the loss of that class, published as
+            PF, and DRF should be below. 'DRF less PF': the loss of that class, published as
             imperceptible, here {IMPERCEPTIBLE:g} at most. '3 against 1': DRF/PF of the class with
             the least load over that of the one with the most; below 1 it gains more.
 

@@ -144,8 +144,8 @@ def figures(seed: int = 0, trials: int = TRIALS) -> Report:
             1 may change places the optimum is not unique.
 
             Choosy starts on an empty cluster whose machines come in random order; then one machine
-            after another, drawn at random, falls free and is given anew. A run ends after {_QUIET}
-            releases a machine without an improvement.
+            after another, drawn at random, is released and allocated again. A run ends after
+            {_QUIET} releases a machine without an improvement.
 
             The paper gives the optimum of Figures 3 and 5 in whole machines only; divisible ones
             have the same.

@@ -302,8 +302,8 @@ _MEASURES_NOTE = (
 )
 
 _DEPARTS = (
-    NOT_PUBLISHED + "Tasks that are killed have read in vain, which here is more. Orders and "
-    "factors are to be compared."
+    NOT_PUBLISHED + "Data that killed tasks have read is wasted, and there is more of it here. "
+    "Compare orders and factors."
 )
 
 

@@ -156,7 +156,7 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
 
 
 GRANTS_MAX = 2**20
-"""Most grants per cycle; the next cycle goes on. They take about a second, and 100 MB."""
+"""Maximum grants per cycle; the next cycle continues. They take about a second, and 100 MB."""
 
 
 @hot

@@ -131,8 +131,8 @@ def _by_preference(
     kinds, which, _ = distinct_rows(preference[client])
     if len(kinds) > KINDS_OF_PREFERENCE_MAX:
         raise CriterionError(
-            f"preference: {len(kinds)} different rows; at most {KINDS_OF_PREFERENCE_MAX} can be"
-            " told apart: round them"
+            f"preference: {len(kinds)} different rows; at most {KINDS_OF_PREFERENCE_MAX} are"
+            " possible: round them"
         )
     for number, liked in enumerate(kinds):
         # In this block only these leaves have a measure, and only their clients gain.

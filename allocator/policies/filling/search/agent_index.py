@@ -293,7 +293,7 @@ def look_again(field: AgentIndex, place: int, slot: int) -> None:
     gone, the task would be offered in the second.
     """
     field.unable[place, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
-    # The search in the agent's group goes back to it; the best few must be found anew.
+    # Move the search in the agent's group back to it, and invalidate the best few.
     for group in range(len(field.start) - 1):
         at = field.position[slot]
         if field.start[group] <= at < field.start[group + 1]:

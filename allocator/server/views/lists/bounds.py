@@ -8,24 +8,24 @@ from allocator.explain import UnknownSubjectError
 from allocator.near import suggestion
 
 LISTED = 100
-"""Rows of a list, where no number is asked for."""
+"""Default number of rows in a list."""
 
 LISTED_MAX = 10_000
-"""Rows of a list at most: `dump` tells all of a larger cluster."""
+"""Maximum number of rows in a list; `dump` has all of a larger cluster."""
 
 PARTS_MAX = 100
-"""Holders of an agent that are told of, and roles of a framework."""
+"""Maximum number of holders listed for an agent, and of roles for a framework."""
 
 
 class UnknownWordError(ValueError):
-    """A question names what there is not; the text says which field, and what would be right."""
+    """A request names an unknown object; the text names the field and the valid values."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
 
 
 def most_of(limit: int) -> int:
-    """How many rows are told, of what a request says."""
+    """The number of rows to list for the limit in a request; 0: the default."""
     if limit > LISTED_MAX:
         mend = "`mesos-allocator dump` writes everything"
         raise UnknownWordError(f"limit = {limit}: at most {LISTED_MAX} are listed; {mend}")

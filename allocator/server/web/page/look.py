@@ -39,12 +39,12 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Look:
-    """One moment.
+    """The data of the page at one moment.
 
-    `taken_s`: when, since 1970.
+    `taken_s`: seconds since 1970.
     `shares`: without fair shares.
-    `cycle_counts`: cycles by how long they took, up to each bound; the last: longer.
-    `shadow`: None where no policy looks on.
+    `cycle_counts`: cycles by duration, up to each bound; the last: longer.
+    `shadow`: None without a shadow policy.
     """
 
     taken_s: float
@@ -72,9 +72,9 @@ class Latest(Generic[_T]):
         self._found: tuple[float, _T] | None = None
 
     def get(self) -> _T | None:
-        """Give what was found last, after finding it out anew where it is old; None: nothing yet.
+        """Return the latest result, refreshed if it is old; None: nothing yet.
 
-        While another thread finds it out, or the books are busy, this is the previous result.
+        While another thread refreshes it, or the books are busy, return the previous result.
         """
         found = self._found
         if found and time.monotonic() - found[0] < self._fresh_s:

@@ -245,7 +245,7 @@ def _number(request: Request, key: str, default: int, most: int) -> int:
 
 
 def _refresh_s(request: Request, default: int) -> int:
-    """How often the page is to be asked for again; 0: never."""
+    """Interval in seconds at which the page is reloaded; 0: never."""
     return _number(request, "refresh", default, REFRESH_MAX_S)
 
 

@@ -18,7 +18,7 @@ from allocator.v1 import settings_pb2
 from allocator.v1.types_pb2 import Quantities
 
 TEXT_MAX = 2000
-"""Characters of anybody's text."""
+"""Maximum number of characters shown of any text."""
 
 _MINUTE_S = 120
 _HOUR_S = 7200
