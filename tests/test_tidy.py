@@ -148,7 +148,7 @@ def defines_policy(name: str) -> bool:
 
 
 def test_a_policy_cites_its_source():
-    """Whoever reads a criterion must be able to find the page that defines it."""
+    """Readers of a criterion must be able to find the page that defines it."""
     references = re.compile(r"^References\n-{10}$", re.MULTILINE)
     policies = [
         name
@@ -182,7 +182,7 @@ def test_nothing_names_a_registry_or_a_path_of_one_machine():
     "name", ["requirements.lock", "requirements-dev.lock", "requirements-engines.lock"]
 )
 def test_a_lock_is_complete_and_says_what_not_where(name):
-    """Whoever installs chooses the index; the hashes make sure that it does not matter."""
+    """The user chooses the index; hashes ensure that the choice does not matter."""
     requirements = re.split(r"^(?=[a-z0-9])", text(name), flags=re.MULTILINE)[1:]
     assert requirements
     assert not [each for each in requirements if "--hash=sha256:" not in each]
@@ -376,7 +376,7 @@ def test_tests_ask_whether_a_program_is_there():
     """The fixture `tool` skips a test, and says why, where there is none; a bare name fails it."""
     tests = [name for name in sources("tests/") if "/test_" in name or "/conftest" in name]
     bare = {name: programs(name, STARTS) for name in tests if "/cluster/" not in name}
-    # Whoever has a checkout has git.
+    # A checkout implies git.
     assert not {name: found for name, found in bare.items() if found - {"git"}}
 
 

@@ -48,7 +48,7 @@ Batches = Iterator[list[Event]]
 
 
 def cluster(agents: int = AGENTS, frameworks: int = FRAMEWORKS, disk: int = 0) -> State:
-    """A cluster of the size that the targets are about; with so much disk on each agent."""
+    """A cluster of the size of the performance targets, with this much disk on each agent."""
     more = {2: disk} if disk else {}
     roles = {role: f"role-{role}" for role in range(1, ROLES + 1)}
     kinds = {0: Kind("cpus"), 1: Kind("mem"), 2: Kind("disk")}

@@ -66,7 +66,7 @@ def reoffer(bench: Bench, repeats: int, refuse_ms: int = -1) -> Turns:
 
 
 def filters(bench: Bench, repeats: int) -> Turns:
-    """Whoever declines refuses that agent for an hour."""
+    """A framework that declines refuses that agent for an hour."""
     return reoffer(bench, repeats, REFUSE_MS)
 
 

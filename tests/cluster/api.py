@@ -64,7 +64,7 @@ class Operator:
         return self.request("GET", "/state")
 
     def try_call(self, kind: str, **fields: object) -> int:
-        """Make a call; gives the status of HTTP, 0 where nobody answered."""
+        """Make a call; returns the HTTP status, 0 without an answer."""
         try:
             self.call(kind, **fields)
         except CallFailedError as error:

@@ -29,7 +29,7 @@ Manner = Callable[["Framework", Offer], None]
 
 
 class Framework:
-    """A framework, subscribed for as long as somebody needs it.
+    """A framework that stays subscribed until its context ends.
 
     Parameters
     ----------

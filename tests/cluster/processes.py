@@ -83,9 +83,10 @@ class Child:
 
 
 def end_all_below(directory: Path) -> int:
-    """Kill processes that work below a directory (executors outlive their agent); gives how many.
+    """Kill the processes that work below a directory; returns their number.
 
-    They are known by their working directory, which nobody else has any business in.
+    Executors outlive their agent. They are recognised by their working directory, which no other
+    process uses.
     """
     count = 0
     for entry in Path("/proc").iterdir():
@@ -126,7 +127,7 @@ def share_of_processors() -> float:
 
 
 def rest(seconds: float) -> None:
-    """Let others work for so long."""
+    """Give other processes this much time."""
     patience = Patience(seconds)
     while not patience.over:
         time.sleep(min(0.1, seconds / 10))

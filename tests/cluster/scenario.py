@@ -22,7 +22,7 @@ Outcome = dict[str, object]
 
 INTERVAL_S = 0.5
 RESCINDED_S = 5.0
-"""For so long what was taken out of offers for an operator is kept from the same frameworks."""
+"""How long resources that an operator rescinded are not offered to the same frameworks."""
 
 ALLOCATORS = ("built-in", "sidecar", "fallback", "shadow")
 """Mesos's own; ours with a sidecar; ours without one; Mesos's own with ours in its shadow."""

@@ -1,6 +1,6 @@
-"""The crew of hostile tenants before a real master, by its HTTP interface, and an honest framework.
+"""The crew of hostile tenants at a real master, by its HTTP interface, and an honest framework.
 
-What the master refuses is said all the same: that, too, is to harm nobody.
+Requests that the master rejects are sent, too: they must not harm other frameworks either.
 """
 
 import contextlib

@@ -200,7 +200,7 @@ class World:
         return agent
 
     def wait_for_agents(self, count: int, within_s: float = START_S) -> None:
-        """Wait until so many agents are active."""
+        """Wait until this number of agents is active."""
 
         def active() -> bool:
             self.check_master()

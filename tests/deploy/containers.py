@@ -83,7 +83,7 @@ class Engine:
         self.program = found.stdout.strip()
 
     def need(self, image: str) -> None:
-        """Bring an official image; in CI it is a failure where that cannot be had."""
+        """Pull an official image; in CI it is a failure if it is unavailable."""
         for words in (["image", "inspect", image], ["pull", image]):
             done = subprocess.run(
                 [self.program, *words], capture_output=True, text=True, check=False

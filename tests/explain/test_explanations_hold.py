@@ -110,7 +110,7 @@ def agrees_with_the_cycle(
     ids=[name for name, (_, case) in zip(NAMES, CASES, strict=True) if case.wants_all],
 )
 def test_each_rule_is_explained_as_it_is_applied(case: Case):
-    """Where nothing is decided for the client of a case on its agent, it is told why; else not."""
+    """An explanation gives a reason exactly if nothing is decided for a case's client and agent."""
     master = SmallMaster(case)
     allocator = begun(master)
     wish = master.decision

@@ -52,7 +52,7 @@ class Stage(Simulation):
         super().__init__(0, library, Faults.none())
 
     def play(self, intervals: int = INTERVALS, *, pages: bool = True) -> Figures:
-        """Play so many intervals with the tenants, and ask for pages; gives what they did."""
+        """Play intervals with the tenants, and request pages; returns their effects."""
         for _ in range(BEFORE):
             self._interval()
         assert self.link.connected

@@ -70,7 +70,7 @@ def test_a_counter_example_that_is_not_found_shows_nothing() -> None:
 
 
 def test_figure_7_an_alpha_of_1_9_ramps_up_in_time() -> None:
-    """Up to a pickiness of 0.85, and not at 0.9; what the clusters' alpha is, nobody can say."""
+    """Up to a pickiness of 0.85, and not at 0.9; the clusters' alpha is not published."""
     assert ramp_up.least_alpha(0.85) < 1.9 < ramp_up.least_alpha(0.9)
     assert ramp_up.ramp_up(0.85, ramp_up.least_alpha(0.85)) == pytest.approx(ramp_up.RAMP_UP_MAX)
     report = ramp_up.figure_7()

@@ -49,7 +49,7 @@ class Brain:
         text, size = lines.encode(), ctypes.c_size_t()
         said = self._library.allocator_brain_run(self._brain, text, len(text), ctypes.byref(size))
         assert said, "no memory"
-        # Roles of strangers may stand in it: they need not be UTF-8, and may hold a line separator.
+        # It may contain untrusted roles, which need not be UTF-8, and may have a line separator.
         answer = ctypes.string_at(said, size.value).decode("utf-8", "surrogateescape").split("\n")
         del answer[-1]
         wrong = [each for each in answer if each.startswith("error:")]

@@ -44,7 +44,7 @@ class Master(World[Amounts]):
     )
 
     def __init__(self, chance: random.Random, tell: Callable[[str], list[str]]) -> None:
-        """Begin with nothing; the brain is told lines."""
+        """Begin empty; the brain receives lines."""
         super().__init__(tell)
         self.agents: dict[str, Agent] = {}
         self.frameworks: dict[str, Framework] = {}
@@ -341,7 +341,7 @@ class Master(World[Amounts]):
         )
         pair = ["cpus", f"cpus({role})"]
         self._chance.shuffle(pair)
-        # The brain refuses where not so much is free; it must know better than chance does.
+        # The brain rejects what is not free; random choices may ask for more.
         free = subtract(agent.total, self.held_on(name))
         possible = contains(free, {pair[0]: 1000})
         lines = self._tell(f"convert-free {name} {pair[0]}:1->{pair[1]}:1")

@@ -1,4 +1,4 @@
-"""Whose turn it is where scores are equal: of whom a framework waits for longest."""
+"""Turns among equal scores: the role whose framework has waited longest comes first."""
 
 from collections.abc import Callable
 from typing import Any

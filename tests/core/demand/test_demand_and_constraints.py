@@ -184,7 +184,7 @@ def test_a_rule_that_is_none_is_refused_and_changes_nothing(event):
 
 
 def test_an_agent_whose_gpus_went_is_for_everybody():
-    """An operation turns them into nothing: then nobody needs to be able to use any."""
+    """An operation turns them into nothing: then no framework needs the capability."""
     session = Session()
     session.allocator.step(Define(kinds={2: Kind("gpus")}))
     info = AgentInfo("agent-1", hostname="host-1")

@@ -230,7 +230,7 @@ def test_whatever_is_remembered_a_framework_soon_gets_what_some_agent_has(
     named = {"cpus": prior[0] * 1000, "mem": prior[1] * 1000}
     session.state.memory.teach(session.allocator.settings, ("a", "name", "pi-#"), named)
     if rival is not None:
-        # Somebody else takes what it can first, and keeps it.
+        # Another framework first takes what it can, and keeps it.
         session.allocator.step(
             SetDemand("b", "", {"cpus": rival[0] * 1000, "mem": rival[1] * 1000})
         )

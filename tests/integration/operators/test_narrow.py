@@ -104,7 +104,7 @@ def on_terminal(*words: str, typed: str = "") -> list[str]:
     while True:
         try:
             piece = os.read(master, 65_536)
-        except OSError:  # how Linux says that nobody writes any more
+        except OSError:  # Linux's way to report that there is no writer any more
             break
         if not piece:
             break

@@ -50,7 +50,7 @@ def session(process):
 
 
 def compared(process: SidecarProcess) -> dict:
-    """Ask again until the policy that looks on has decided something."""
+    """Poll until the shadow policy has decided something."""
     while True:  # pytest-timeout bounds it
         found = ask(process, "shadow", "show")
         if found["counts"]["compared"]:

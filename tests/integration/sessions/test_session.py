@@ -164,7 +164,7 @@ class Master:
 
 
 class Mirror:
-    """An allocator that is told without a wire."""
+    """An allocator that receives events without a wire."""
 
     def __init__(self, settings: Settings, clock_ms: int) -> None:
         self.allocator = Allocator(build, settings)

@@ -37,7 +37,7 @@ PATHS = (
 def browser(tool) -> Iterator[Browser]:
     program = tool("chromium")
     with sync_playwright() as playwright:
-        # Whoever runs the tests may be root, for whom Chromium has no sandbox.
+        # The tests may run as root, for which Chromium has no sandbox.
         running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield running
         running.close()

@@ -131,7 +131,7 @@ def process_of(_argument):
 @pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 @pytest.mark.parametrize("backend", list(engines.ENGINES))
 def test_a_cluster_gives_what_this_process_gives(tmp_path, monkeypatch, backend):
-    # Nobody told the workers which directory of loops is the one of these sources.
+    # The workers do not know which directory of loops belongs to these sources.
     loops = ENVIRONMENT["NUMBA_CACHE_DIR"]
     monkeypatch.setitem(ENVIRONMENT, "NUMBA_CACHE_DIR", str(Path(loops).parent))
     for name in ("NUMBA_CACHE_DIR", "PYTHONPATH", "PYSPARK_PYTHON"):
@@ -151,7 +151,7 @@ def test_a_cluster_gives_what_this_process_gives(tmp_path, monkeypatch, backend)
 
 
 def test_a_cluster_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(engines, "CONNECT_S", 1)  # Dask tries again and again for so long
+    monkeypatch.setattr(engines, "CONNECT_S", 1)  # how long Dask retries
     with pytest.raises(BackendError, match=r"tcp://127\.0\.0\.1:9: no Dask scheduler answers"):
         list(spread(len, ["a"], backend="dask", cluster="tcp://127.0.0.1:9"))
     # The others' addresses are tried before their libraries are asked to connect.

@@ -55,7 +55,7 @@ SCENARIO = Replay(
 
 
 class WatchedLink(DirectLink):
-    """Tells a recorder what its allocators are told."""
+    """Forwards the input of its allocators to a recorder."""
 
     def __init__(self, recorder: DayRecorder, settings: Settings) -> None:
         self._make = watched(recorder)
@@ -106,7 +106,7 @@ NEEDS = Counter(
 
 
 def test_every_task_is_found_with_what_it_needed(day):
-    """Of equal tasks side by side nobody can say which ended; but how long they ran together."""
+    """Which of several equal tasks ended is unknown, but not how long they ran in total."""
     assert needs(day) == NEEDS
     for arrival in SCENARIO.arrivals:
         ran = [each for each in day.ran if day.frameworks[each.framework].name == arrival.name]

@@ -62,7 +62,7 @@ def test_all_is_of_the_moment_it_was_begun(seed, before, after):
             np.testing.assert_array_equal(one, other)
             assert (one.dtype, one.flags.writeable) == (other.dtype, other.flags.writeable)
         elif name in ("agents", "frameworks"):
-            # Whoever goes by who it is finds the very same.
+            # Identity comparisons give the same object.
             assert list(map(id, one)) == list(map(id, other))
         elif name == "plan":
             assert one is other

@@ -248,7 +248,7 @@ def test_files_of_bounded_size_are_kept(tmp_path, count):
 
 
 class Slow:
-    """The beginning of a file, made by another thread when it is told to."""
+    """The beginning of a file, made by another thread on request."""
 
     def __init__(self) -> None:
         self.go = threading.Event()

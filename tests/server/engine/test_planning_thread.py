@@ -1,4 +1,4 @@
-"""The thread that plans: nobody waits for a plan, and its journal replays."""
+"""The planning thread: nothing waits for a plan, and its journal replays."""
 
 import os
 import threading
@@ -32,7 +32,7 @@ def planning_for(loop: CoreLoop, **options: Any) -> PlanningThread:
 
 
 class Slow:
-    """A policy whose plans wait until it is let go, and fails where it is told to."""
+    """A policy whose plans wait until they are released, and fail on request."""
 
     def __init__(self) -> None:
         self.go = threading.Event()

@@ -27,7 +27,7 @@ def config(*targets: str, http: int = 0) -> Config:
 
 @pytest.fixture
 def taken():
-    """A port on which somebody listens."""
+    """A port with a listener."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         yield server.getsockname()[1]
 

@@ -1,4 +1,4 @@
-"""A sidecar that has no descriptor left goes on, says so in a line, and takes callers again."""
+"""A sidecar without free descriptors continues, logs it in one line, and accepts callers again."""
 
 import resource
 import signal

@@ -66,7 +66,7 @@ def checkout(tmp_path) -> Copy:
 
 
 def _closed(directory: Path) -> None:
-    """Keep everybody, even root, from making anything in a directory: a file stands there."""
+    """Prevent even root from creating anything in a directory: a file has its name."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     directory.touch()
 

@@ -160,7 +160,7 @@ class Draw:
         return draw[0]()
 
     def _place(self, *, offered: bool) -> tuple[int, int, int, list[int]] | None:
-        """Somebody's holding."""
+        """A holding of a framework."""
         books, clients = self.state.ledger.books, self.state.clients
         rows = self.state.ledger.rows()
         table = books.offered if offered else books.held
@@ -207,7 +207,7 @@ class Draw:
 
     def hold(self) -> Event:
         kinds, chance = (0, 1), self.chance
-        # Some of a framework that nobody knows.
+        # Some of an unknown framework.
         framework = chance.choice([*range(1, FRAMEWORKS + 1), FRAMEWORKS + 1])
         where = chance.randint(1, ROLES), chance.randint(1, AGENTS)
         times = chance.choice([0, 1, 1, 2])

@@ -1,4 +1,4 @@
-"""Roles that are too deep or too long: any framework may have one, and nobody else must suffer."""
+"""Roles that are too deep or too long: any framework may have one, without harm to others."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -123,10 +123,10 @@ class Flaky:
 
 
 class Followed:
-    """A sidecar with followers, in the place of a `Sidecar`: all are told and compared.
+    """A sidecar with followers, instead of a `Sidecar`: all get the same input and are compared.
 
     `followers`: the first from the beginning; others join later, each at a checkpoint.
-    `records`: all that were written.
+    `records`: all written records.
     """
 
     def __init__(
