@@ -202,8 +202,12 @@ docs: $(STAMP) ## regenerate pages of docs/, the example of a configuration, the
 	python deploy/grafana/generate.py
 	python tools/docs/generate.py # which says on which dashboards a metric is
 	mesos-allocator check-config --example > deploy/config.example.toml
-	mkdocs build --quiet
+	@$(MAKE) --no-print-directory site
 	@echo 'the site: $(CURDIR)/.cache/site/index.html'
+
+.PHONY: site
+site: $(STAMP)
+	mkdocs build --quiet
 
 .PHONY: docs-check
 docs-check: $(STAMP) ## the site can be built, and every link in it leads somewhere
@@ -231,14 +235,36 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' allocator/__init__.py
 # docker or podman, whichever works here.
 ENGINE ?= $(shell .ci/container-engine)
 
+.PHONY: version
+version:
+	@echo $(VERSION)
+
 # Podman's own format of images has no health check.
 .PHONY: image
 image: ## container image of the sidecar, by docker or podman: ENGINE=podman chooses
-	BUILDAH_FORMAT=docker $(ENGINE) build --tag mesos-allocator:$(VERSION) --tag mesos-allocator .
+	BUILDAH_FORMAT=docker $(ENGINE) build --tag mesos-allocator:$(VERSION) --tag mesos-allocator \
+	  --label org.opencontainers.image.version=$(VERSION) \
+	  $(if $(REPOSITORY_URL),--label org.opencontainers.image.source=$(REPOSITORY_URL)) .
 
 .PHONY: packages
-packages: ## packages of the sidecar for Debian 12 and Red Hat Enterprise Linux 9, in dist/
-	VERSION=$(VERSION) .ci/packages $(PYTHON)
+packages: ## packages for Debian 12 and Red Hat Enterprise Linux 9, in dist/; MESOS_ROOT=...: also of the module
+	VERSION=$(VERSION) .ci/packages $(PYTHON) $(MESOS_ROOT)
+
+# SITE_URL and REPOSITORY_URL go into what is built (CONTRIBUTING.md).
+RELEASED = dist/mesos-allocator-$(VERSION)
+release: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+
+.PHONY: release
+release: $(STAMP) ## all that is released, in dist/: wheel, sources, packages, image, site, SHA256SUMS
+	rm -rf dist
+	python -m build --no-isolation --outdir dist
+	git archive --prefix mesos-allocator-$(VERSION)/ --output $(RELEASED)-source.tar.gz HEAD
+	+@$(MAKE) --no-print-directory packages image site
+	$(ENGINE) save --output $(RELEASED)-image.tar mesos-allocator:$(VERSION)
+	gzip -n $(RELEASED)-image.tar
+	tar --create --file $(RELEASED)-site.tar.gz --use-compress-program 'gzip -n' --sort name \
+	  --mtime @$$SOURCE_DATE_EPOCH --owner 0 --group 0 --directory .cache/site .
+	cd dist && sha256sum * >SHA256SUMS
 
 # An ordinary run keeps what is locked where pyproject.toml allows it: `make lock UPGRADE=1` moves on.
 compile = uv pip compile pyproject.toml --quiet --generate-hashes --python-version 3.11 \

@@ -2,7 +2,7 @@
 
 import os
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # Must be set before gRPC is first imported. Its fork handlers would start threads in a process
 # that `server/system/frozen.py` forks, and delay the core's thread.

@@ -1806,17 +1806,17 @@ Global___DumpResponse: _TypeAlias = DumpResponse  # noqa: Y015
 class SnapshotRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
-    ANONYMISE_FIELD_NUMBER: _builtins.int
-    anonymise: _builtins.bool
+    PSEUDONYMS_FIELD_NUMBER: _builtins.int
+    pseudonyms: _builtins.bool
     """Replace names of frameworks, roles, agents, hosts, users and attributes by pseudonyms."""
     def __init__(
         self,
         *,
-        anonymise: _builtins.bool = ...,
+        pseudonyms: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["anonymise", b"anonymise"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pseudonyms", b"pseudonyms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from allocator import __version__ as VERSION  # noqa: N812
 from tests.deploy.containers import ROOT, Container, run, until
 
-VERSION, NEWER = "1.0.0", "1.0.1"
+NEWER = f"{VERSION}.1"
+SITE = f"https://docs.example/{VERSION}/"
 DEBIAN = """
 FROM docker.io/library/debian:12
-RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends rpm systemd
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends procps rpm systemd
 CMD ["/lib/systemd/systemd"]
 """
 CONFIG = "/etc/mesos-allocator/config.toml"
@@ -26,24 +28,30 @@ def test_scripts_and_contents_agree_with_the_unit():
     unit = (DEPLOY / "systemd" / "mesos-allocator.service").read_text()
     script = (DEPLOY / "packages" / "postinstall").read_text()
     (user,) = re.findall(r"(?m)^User=(.*)$", unit)
-    (loops,) = re.findall(r"(?m)^Environment=(NUMBA_CACHE_DIR=.*)$", unit)
-    assert f"{loops.replace('%C', '/var/cache')} mesos-allocator warm' {user} " in script
+    (cache,) = re.findall(r"(?m)^Environment=NUMBA_CACHE_DIR=%C(/.*)/loops$", unit)
+    assert f"\ncache=/var/cache{cache} " in script
+    assert "mv $cache/next $cache/loops\n" in script
+    assert f' warm" {user} ' in script
     assert re.search(rf"useradd .*\\\n +{user}\n", script)
-    contents = yaml.safe_load((DEPLOY / "packages" / "nfpm.yaml").read_text())["contents"]
+    contents = yaml.safe_load((DEPLOY / "packages" / "sidecar.yaml").read_text())["contents"]
     started = unit.partition("\nExecStart=")[2].partition("\n")[0].split()
-    assert {started[0], started[-1]} <= {each[key] for each in contents for key in ("src", "dst")}
-    for each in contents:
+    assert {started[0], started[-1]} <= {place for each in contents for place in each.values()}
+    for each in (each for each in contents if "src" in each):
         assert each["src"].startswith((".cache/", "/opt/")) or (ROOT / each["src"]).is_file()
 
 
 @pytest.fixture(scope="module")
 def packages() -> Path:
-    """Make those of two versions, with the same sources: loops are compiled once."""
-    run("make", "packages", f"VERSION={VERSION}")
+    """Make those of two versions, which differ in what they say of themselves."""
+    run("make", "packages", f"SITE_URL={SITE}")
+    (code,) = (ROOT / ".cache/packages/root").rglob("site-packages/allocator/__init__.py")
+    code.write_text(code.read_text().replace(f'"{VERSION}"', f'"{NEWER}"'))
+    (bytecode,) = code.parent.glob("__pycache__/__init__.*.pyc")
+    bytecode.unlink()
     nfpm = str(ROOT / ".cache" / "packages" / "tools" / "bin" / "nfpm")
-    pack = [nfpm, "package", "--config", "deploy/packages/nfpm.yaml", "--target", "dist/"]
+    pack = [nfpm, "package", "--config", "deploy/packages/sidecar.yaml", "--target", "dist/"]
     for kind in ("deb", "rpm"):
-        run(*pack, "--packager", kind, VERSION=NEWER, ARCH="amd64")
+        run(*pack, "--packager", kind, VERSION=NEWER, ARCH="amd64", REPOSITORY_URL="")
     return ROOT / "dist"
 
 
@@ -74,16 +82,23 @@ def test_installed_started_upgraded_removed_and_purged(debian):
     assert property_of("ActiveState") == "inactive", "operators start it"
     debian.exec("systemctl", "enable", "--now", "mesos-allocator")
     assert status()["loops_state"] != "compiling"
+    assert version_of_the_observer(debian) == VERSION
+    links = debian.exec("grep", "-o", "runbook_url: .*/", "/usr/share/mesos-allocator/alerts.yaml")
+    assert set(links.splitlines()) == {f"runbook_url: {SITE}how-to/"}
     debian.exec("mesos-allocator", "policy", "set", "tsf")
     debian.exec("sh", "-c", f"echo '# ours' >>{CONFIG}")
     before = property_of("MainPID")
 
-    apt("install", f"/dist/mesos-allocator_{NEWER}_amd64.deb")
+    newer = f"/dist/mesos-allocator_{NEWER}_amd64.deb"
+    debian.exec("dpkg", "--unpack", newer)
+    assert restarted_observer(debian, before) == VERSION, "until the loops are compiled"
+    apt("install", newer)
     query = ("dpkg-query", "--show", "--showformat=${Version}", "mesos-allocator")
     assert debian.exec(*query) == NEWER
     assert property_of("ActiveState") == "active"
     assert property_of("MainPID") != before
     told = status()
+    assert version_of_the_observer(debian) == NEWER
     assert told["policy"]["name"] == "tsf"
     assert told["loops_state"] != "compiling"
     assert "# ours" in debian.exec("cat", CONFIG)
@@ -96,6 +111,25 @@ def test_installed_started_upgraded_removed_and_purged(debian):
     apt("purge", "mesos-allocator")
     assert left_in(debian) == []
     rpm_lives_likewise(debian)
+
+
+def restarted_observer(debian: Container, decider: str) -> str:
+    """Have the sidecar start another observer; gives its version."""
+
+    def children() -> str:
+        return debian.exec("sh", "-c", f"pgrep --parent {decider} || true")
+
+    before = children()
+    debian.exec("kill", "-KILL", before)
+    until(lambda: children() not in {"", before}, debian.log)
+    return version_of_the_observer(debian)
+
+
+def version_of_the_observer(debian: Container) -> str:
+    """The observer answers for itself; requests wait until it does."""
+    ask = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:5057/metrics').read())"
+    said = debian.exec("python3.11", "-c", ask)
+    return re.findall(r'mesos_allocator_build_info{version="([^"]+)"}', said)[0]
 
 
 def rpm_lives_likewise(debian: Container) -> None:
@@ -113,4 +147,4 @@ def rpm_lives_likewise(debian: Container) -> None:
 
 
 def left_in(debian: Container) -> list[str]:
-    return debian.exec("find", "/etc", "/usr", "/var", "-name", "*mesos-allocator*").split()
+    return debian.exec("find", "/", "-xdev", "-name", "*mesos-allocator*").split()

@@ -26,8 +26,6 @@ PICTURES = DOCS / "pictures"
 README_LINES_MAX = 150
 PICTURES_BYTES_MAX = 1_000_000
 COLUMNS_MAX = 100
-EXEMPT = frozenset({"CHANGELOG.md"})
-"""Pages that still contain some of the phrases. Remove a page when it is rewritten; add none."""
 
 PAGES = sorted(ROOT / name for name in tracked() if name.endswith(".md"))
 WRITTEN_BY_US = [
@@ -107,14 +105,7 @@ def test_a_page_begins_with_what_it_is_for(page: Path):
 @pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)
 def test_a_page_has_none_of_the_phrases(page: Path):
     found = phrases(prose_of_page(page.read_text("utf-8")))
-    if name_of(page) in EXEMPT:
-        assert found, "plain English by now: remove it from EXEMPT"
-    else:
-        assert not found, "\n".join(found)
-
-
-def test_exempt_pages_exist():
-    assert {name_of(page) for page in WRITTEN_BY_US} >= EXEMPT
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("page", WRITTEN_BY_US, ids=name_of)

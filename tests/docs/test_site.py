@@ -33,12 +33,18 @@ def test_docs_holds_pages_pictures_and_their_figures():
 @pytest.mark.long
 def test_the_site_has_version_edit_links_and_anchors(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
-    environment = {**os.environ, "REPOSITORY_URL": "https://repository.example/allocator"}
+    environment = {
+        **os.environ,
+        "REPOSITORY_URL": "https://repository.example/allocator",
+        "SITE_URL": f"https://docs.example/{__version__}/",
+    }
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     home = (tmp_path / "index.html").read_text("utf-8")
     assert f"Version {__version__}" in home
     assert "https://repository.example/allocator/edit/main/docs/index.md" in home
-    assert "Unreleased" in (tmp_path / "changelog.html").read_text("utf-8")
+    assert f"https://docs.example/{__version__}/changelog.html" in home
+    assert '"version": {"provider": "mike"}' in home, "the menu of versions"
+    assert f">[{__version__}] - " in (tmp_path / "changelog.html").read_text("utf-8")
     metrics = (tmp_path / "reference" / "metrics.html").read_text("utf-8")
     for family in FAMILIES:
         assert f'id="{family.full_name}"' in metrics

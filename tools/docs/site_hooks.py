@@ -11,8 +11,13 @@ CHANGELOG = Path(__file__).resolve().parents[2] / "CHANGELOG.md"
 
 
 def on_config(config: Any) -> None:  # noqa: ANN401 - MkDocs's own
-    """Say below each page of which version it tells."""
+    """Show the version below each page, and a menu of versions where several are published.
+
+    Then the address ends with the version: `.ci/publish-site`.
+    """
     config.copyright = f'<a href="{config.site_url}changelog.html">Version {__version__}</a>'
+    if config.site_url.endswith(f"/{__version__}/"):
+        config.extra["version"] = {"provider": "mike"}  # the theme's name for such a layout
 
 
 def on_files(files: Any, config: Any) -> None:  # noqa: ANN401

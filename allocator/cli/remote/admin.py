@@ -166,17 +166,17 @@ def _dump_file(file: Path | None, output: str | None) -> Path | None:
 def snapshot(
     sidecar: Sidecar,
     output: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
-    anonymise: Annotated[
+    pseudonyms: Annotated[
         bool,
         typer.Option(
-            "--anonymise",
+            "--pseudonyms",
             help="Replace names of frameworks, roles, agents, hosts, users and attributes by"
-            " pseudonyms; amounts stay.",
+            " pseudonyms; keep amounts.",
         ),
     ] = False,
 ) -> None:
     """Save the state for a bug report; `replay FILE` repeats its next cycle on any machine."""
-    pieces = sidecar.pieces("Snapshot", anonymise=anonymise)
+    pieces = sidecar.pieces("Snapshot", pseudonyms=pseudonyms)
     write_whole(output, (piece.data for piece in pieces), mode=0o600)
 
 

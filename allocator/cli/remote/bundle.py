@@ -250,7 +250,7 @@ class _Gathering:
         return self._named([_json(found)])
 
     def _snapshot(self) -> Iterator[bytes]:
-        return (each.data for each in self._pieces("Snapshot", anonymise=self._pseudonyms))
+        return (each.data for each in self._pieces("Snapshot", pseudonyms=self._pseudonyms))
 
     def _metrics(self) -> Iterator[bytes]:
         with closing(self._http_connection()) as connection:

@@ -20,7 +20,7 @@ EXAMPLES: Mapping[str, str] = {
     "frameworks": "frameworks --role eng --state waiting",
     "roles": "roles --role eng",
     "dump": "dump state.json",
-    "snapshot": "snapshot report.journal --anonymise",
+    "snapshot": "snapshot report.journal --pseudonyms",
     "bundle": "bundle report.tar.gz --pseudonyms",
     "top": "top --role eng --interval 5",
     **{f"{kind.name}_set": f"{kind.name} set {kind.examples[0]}" for kind in RULES},

@@ -158,7 +158,7 @@ class _Questions:
         self, request: pb.SnapshotRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.SnapshotResponse]:
         with self._place(context):
-            written = self._views.snapshot(self._asking(context), anonymise=request.anonymise)
+            written = self._views.snapshot(self._asking(context), pseudonyms=request.pseudonyms)
             for piece in dump.in_pieces(written):
                 yield pb.SnapshotResponse(data=piece)
 

@@ -225,7 +225,7 @@ class Views:
         now, limits = self.books.allocator.settings, self.books.session_limits
         return applied(changes, now, base, mine.overlay, limits, by="", prune=prune)
 
-    def snapshot(self, ask: Ask, *, anonymise: bool) -> Iterator[bytes]:
+    def snapshot(self, ask: Ask, *, pseudonyms: bool) -> Iterator[bytes]:
         """Write the whole state as it is now."""
         books = self.books
         try:
@@ -233,7 +233,7 @@ class Views:
         except LookupError as error:
             raise RejectedError(str(error)) from None
         return write_snapshot(
-            start, copied, books.build_apart, books.substitute, anonymise=anonymise
+            start, copied, books.build_apart, books.substitute, pseudonyms=pseudonyms
         )
 
     def names(self, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:

@@ -250,14 +250,14 @@ def write_snapshot(
     build_policy: Callable[[PolicySpec], Policy],
     substitute: Policy | None = None,
     *,
-    anonymise: bool = False,
+    pseudonyms: bool = False,
 ) -> Iterator[bytes]:
     """Write a state, in pieces; on any thread.
 
     `start`: the core's initial setup.
     `copied`: a copy of `Sidecar.kept`.
     `substitute`: decides if a policy fails.
-    `anonymise`: replace names by pseudonyms, see `allocator.core.checkpoint.renaming`.
+    `pseudonyms`: replace names by pseudonyms, see `allocator.core.checkpoint.renaming`.
     """
     settings, limits = read_start(start.start)
 
@@ -268,7 +268,7 @@ def write_snapshot(
         return Allocator(build_policy, which, limits, substitute=substitute)
 
     column = copied.columns()
-    if anonymise:
+    if pseudonyms:
         state: KeptState = restore(column, new_sidecar().kept())
         renamer = Renamer.of(state[0][2])
         column, settings = to_columns(_renamed(renamer, state)), renamer.value(settings)

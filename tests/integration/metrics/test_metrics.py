@@ -174,7 +174,7 @@ def test_every_alert_is_tested_and_asks_for_metrics_that_exist(sidecar):
 def test_every_alert_has_a_chapter_that_says_what_to_do():
     rules = (DEPLOY / "alerts.yaml").read_text()
     alerts = re.findall(r"alert: (\w+)", rules)
-    site = re.findall(r"(?m)^site_url: (\S+)", (ROOT / "mkdocs.yml").read_text())
+    site = re.findall(r'(?m)^site_url: .*"(\S+)"', (ROOT / "mkdocs.yml").read_text())
     links = re.findall(r"runbook_url: (\S+)", rules)
     for alert, link in zip(alerts, links, strict=True):
         place, _, anchor = link.partition("#")

@@ -181,7 +181,7 @@ def test_all_of_it_lasts(tmp_path):
 def test_a_snapshot_is_replayed_and_under_pseudonyms_too(session, tmp_path):
     session.offer()
     ask(session.process, "constraint", "set", "zone=a", "--framework-name", "spark")
-    for flags in ([], ["--anonymise"]):
+    for flags in ([], ["--pseudonyms"]):
         file = tmp_path / f"state{len(flags)}"
         done = command(session.process, "snapshot", str(file), *flags)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

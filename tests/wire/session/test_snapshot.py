@@ -97,12 +97,12 @@ STATE = (
 )
 
 
-def written(sidecar: Sidecar, *, anonymise: bool = False, policy=build) -> bytes:
+def written(sidecar: Sidecar, *, pseudonyms: bool = False, policy=build) -> bytes:
     """The file of a sidecar's state."""
     settings = sidecar.allocator.settings
     start = start_record(settings, SessionLimits(), WELCOME, sessions_before=sidecar.sessions_begun)
     kept = Detached(sidecar.kept())
-    return b"".join(write_snapshot(start, kept, policy, substitute(), anonymise=anonymise))
+    return b"".join(write_snapshot(start, kept, policy, substitute(), pseudonyms=pseudonyms))
 
 
 def replayed(data: bytes, policy=build) -> Replay:
@@ -129,11 +129,11 @@ def named() -> tuple[Sidecar, Module]:
     return sidecar, module
 
 
-@pytest.mark.parametrize("anonymise", [False, True])
-def test_its_next_cycle_is_decided_again(anonymise):
+@pytest.mark.parametrize("pseudonyms", [False, True])
+def test_its_next_cycle_is_decided_again(pseudonyms):
     sidecar, _ = named()
     before = mark(to_columns(sidecar.kept()))
-    found = replayed(written(sidecar, anonymise=anonymise)).found
+    found = replayed(written(sidecar, pseudonyms=pseudonyms)).found
     assert (found.checked, found.differing, found.cycles) == (1, 0, 1)
     assert found.decisions > 0
     assert mark(to_columns(sidecar.kept())) == before, "the sidecar itself has changed"
@@ -163,7 +163,7 @@ def test_without_a_session_there_is_no_cycle_to_decide():
 
 def test_no_name_is_left():
     sidecar, _ = named()
-    plain, other = (texts(written(sidecar, anonymise=flag)) for flag in (False, True))
+    plain, other = (texts(written(sidecar, pseudonyms=flag)) for flag in (False, True))
     for secret in SECRETS:
         assert secret in plain, secret
         assert secret not in other, secret
