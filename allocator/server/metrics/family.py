@@ -138,7 +138,7 @@ info = _declare("info")
 
 def amounts(head: str, text: str, numbers: Callable[[S], Iterable[Series]]) -> Family[S]:
     """Declare amounts of resources; `amounts_of` gives their series."""
-    plain = gauge(head, f"{text}, in the unit that the label says.", numbers)
+    plain = gauge(head, f"{text}, in the unit of the label.", numbers)
     return replace(plain, labels=(*plain.labels, "resource", "unit"))
 
 
@@ -255,7 +255,7 @@ PartsNow: TypeAlias = Callable[[], Iterable[Part[Any]]]
 
 SCRAPE_ERRORS: Family[Counter[str]] = counter(
     "scrape_errors{part}",
-    "Times that a part of a scrape could not be given.",
+    "Times that a part of a scrape failed.",
     lambda errors: errors,
 )
 
