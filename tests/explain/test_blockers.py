@@ -350,7 +350,7 @@ def test_a_pause_is_told_to_everybody():
     a.framework("r", name="f")
     a.pause()
     answer = ask(a, "f")
-    assert answer.notes == ["the master holds all offers back"]
+    assert answer.notes == ["the master makes no offers yet"]
     assert answer.clients[0].blockers[0].reason == "paused"
 
 
