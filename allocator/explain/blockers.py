@@ -316,12 +316,8 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
         offered = _text(picture, picture.clients.offered[mine].sum(axis=0))
         if offered:
             cause = f"it has {offered} on offer and not in use; one framework may have {part}"
-            work.mark(
-                "cap",
-                cause,
-                where,
-                ("the framework must answer its offers; or raise outstanding_max"),
-            )
+            mend = "the framework must answer its offers; or raise outstanding_max"
+            work.mark("cap", cause, where, mend)
         else:
             cause = f"one framework may have {part} on offer: less than the minimum of an offer"
             work.mark("cap", cause, where, "raise outstanding_max, or lower the minimum")

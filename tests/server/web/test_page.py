@@ -190,7 +190,7 @@ def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
 def test_what_is_wrong_is_told(loop, server):
     tell(loop, Options(), *state(3), SetPaused(True))
     shown = "".join(Elements(page(server, "/")).text)
-    assert "the master holds all offers back" in shown
+    assert "the master makes no offers yet" in shown
 
 
 def test_an_explanation_is_found_by_name_and_by_id(loop, server):
