@@ -13,7 +13,7 @@ from proselint.registry import CheckRegistry
 from proselint.tools import LintFile
 
 from tests.docs.prose import phrases, prose_of_page, prose_of_python, prose_of_slashes
-from tests.docs.test_pages import EXEMPT, PAGES, name_of
+from tests.docs.test_pages import PAGES, name_of
 from tests.test_tidy import tracked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,9 +36,6 @@ PROSELINT = {
     "typography": False,
 }
 """Checks of proselint, the most specific first: its defaults without those that misfire here."""
-
-
-LINTED = [page for page in PAGES if name_of(page) not in EXEMPT]
 
 
 def found_in(path: Path) -> list[str]:
@@ -96,7 +93,7 @@ def linted(page: str) -> list[str]:
     return [f"{what}: {each.message}" for what, each in results if "NAME" not in what]
 
 
-@pytest.mark.parametrize("page", LINTED, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_proselint_finds_nothing_in_a_page(page: Path):
     found = linted(page.read_text("utf-8"))
     assert not found, "\n".join(found)
