@@ -106,7 +106,7 @@ class Cluster:
         return self.stage == USUAL or self.known[client]
 
     def offer(self, client: int, agent: int) -> Offer | None:
-        """What the client would be offered; None where it cannot be served."""
+        """What the client would be offered; None if it cannot be served."""
         word = int(self.snapshot.excluded[agent, client // 64])
         if word >> client % 64 & 1:
             return None

@@ -149,7 +149,7 @@ class Peer:
         self._answers = method(iter(self._said.get, None))
 
     def begin(self, state: State) -> float:
-        """Open the session; gives the seconds from the hello to the answer of an empty batch."""
+        """Open the session; returns the seconds from the hello to the answer of an empty batch."""
         begun_s = time.perf_counter()
         self._said.put(self.client.hello().SerializeToString())
         self.client.receive(next(self._answers))
@@ -160,7 +160,7 @@ class Peer:
         return time.perf_counter() - begun_s
 
     def play(self, messages: list[bytes]) -> float:
-        """Send all, and hear all answers; gives the seconds it took."""
+        """Send all, and hear all answers; returns the seconds it took."""
         begun_s = time.perf_counter()
         for index, message in enumerate(messages):
             self._said.put(message)

@@ -28,7 +28,7 @@ EVERY_CYCLE_MS = 1000
 
 
 class Bench:
-    """A cluster whose free resources are offered and given back, cycle by cycle."""
+    """A cluster whose free resources are offered and released, cycle by cycle."""
 
     def __init__(
         self, agents: int, frameworks: int, spec: PolicySpec, meter: Meter = clock_ms

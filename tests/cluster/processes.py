@@ -57,7 +57,7 @@ class Child:
         self._process.send_signal(number)
 
     def wait(self, within_s: float) -> int:
-        """Wait for the end; gives the exit code."""
+        """Wait for the end; returns the exit code."""
         until(lambda: not self.alive, within_s, f"the end of {self._process.args!r}")
         return self._process.wait()
 
@@ -134,7 +134,7 @@ def rest(seconds: float) -> None:
 
 
 def until(condition: Callable[[], T], within_s: float, what: str, every_s: float = 0.1) -> T:
-    """Wait until a condition holds; gives what it gave."""
+    """Wait until a condition holds; returns what it gave."""
     patience = Patience(within_s)
     while not (result := condition()):
         assert not patience.over, f"not within {within_s:g} s: {what}"

@@ -108,7 +108,7 @@ class Quorum(World):
         return [each for each in self._masters.keys() - self.stopped if leads(Operator(each))]
 
     def wait_for_leader(self) -> float:
-        """Wait until a master leads; gives how long that took, in seconds."""
+        """Wait until a master leads; returns how long that took, in seconds."""
         begun_s = time.monotonic()
         (self.address,) = until(self._leaders, START_S, "a master leads")
         self.operator = Operator(self.address)

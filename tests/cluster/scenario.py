@@ -147,7 +147,7 @@ def run_on(
     mem_mib: float = 64,
     seconds: float = 600,
 ) -> str:
-    """Launch one task on this agent, and wait until it runs; gives its id."""
+    """Launch one task on this agent, and wait until it runs; returns its id."""
     launched: list[str] = []
     manner = framework.manner
 

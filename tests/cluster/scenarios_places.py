@@ -27,14 +27,14 @@ EVERYWHERE = (*CAPABILITIES, "REGION_AWARE")
 
 
 def _add(world: World, name: str, **flags: str) -> str:
-    """Start one more agent, and wait until it is known; gives its id."""
+    """Start one more agent, and wait until it is known; returns its id."""
     world.add_agent(name, **flags)
     world.wait_for_agents(len(world.agents))
     return world.agents[-1].id()
 
 
 def _run_on_gpu(framework: Framework, agent_id: str) -> str:
-    """Launch a task with one GPU; gives its id."""
+    """Launch a task with one GPU; returns its id."""
     launched: list[str] = []
 
     def once(each: Framework, offer: Any) -> None:

@@ -67,7 +67,7 @@ def asked(framework: Framework) -> list[str]:
 
 @pytest.fixture
 def crowded(mesos):
-    """Red on all four agents; gives the world, red, and what it runs where."""
+    """Red on all four agents; returns the world, red, and what it runs where."""
     parameters = {"inverse_offers_within_ms": str(WEEK_MS)}
     with World(mesos, agents=4, parameters=parameters) as world:
         assert world.sidecar is not None

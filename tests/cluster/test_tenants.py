@@ -30,7 +30,7 @@ def test_tenants_harm_nobody(mesos, manner):
 
 
 def with_built_in(mesos, manner) -> TenantFigures | None:
-    """What the manner does to the built-in allocator; nothing where that does not survive it."""
+    """What the manner does to the built-in allocator; nothing if that does not survive it."""
     try:
         return play(mesos, manner, built_in=True)
     except (AssertionError, OSError, http.client.HTTPException):

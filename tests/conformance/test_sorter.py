@@ -315,7 +315,7 @@ def test_a_shared_volume_counts_once_however_often_it_is_held():
     assert ranking.order() == ["a", "b"]
     ranking.allocate("a", "cpus:2;mem:2")
     ranking.free("b", "cpus:1.5;mem:1.5")
-    # 50 of 1000 against 4.5 of 100, until all four copies are given back.
+    # 50 of 1000 against 4.5 of 100, until all four copies are released.
     assert ranking.order() == ["b", "a"]
     ranking.free("a", disk + disk + disk)
     assert ranking.order() == ["b", "a"]

@@ -16,7 +16,7 @@ WAIT_S = 240.0
 
 
 def run(*words: str | Path, text: str | None = None, **environment: str) -> str:
-    """Run a command in the checkout; gives what it printed, and fails with it."""
+    """Run a command in the checkout; returns what it printed, and fails with it."""
     done = subprocess.run(
         words,
         cwd=ROOT,

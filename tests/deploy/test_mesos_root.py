@@ -142,7 +142,7 @@ class Trees:
 
 
 def gather(*arguments: Path, **environment: str) -> tuple[int, str]:
-    """Run the program; gives its status and what it says."""
+    """Run the program; returns its status and what it says."""
     done = subprocess.run(
         [sys.executable, str(PROGRAM), *map(str, arguments)],
         capture_output=True,

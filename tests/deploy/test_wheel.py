@@ -111,7 +111,7 @@ class Installed:
         assert done.returncode == 0, done.stderr
 
     def run(self, *words: str) -> str:
-        """Run a command to its end; gives what it printed."""
+        """Run a command to its end; returns what it printed."""
         done = subprocess.run(
             [self.program, *words],
             env=self.environment,

@@ -237,7 +237,7 @@ class History:
             self.tell("activate_framework", number, self.chance(0.7))
 
     def drop_out_and_return(self) -> None:
-        """A framework gives back most it holds, before it goes or when it is away, and returns.
+        """A framework releases most it holds, before it goes or when it is away, and returns.
 
         It may disconnect, or leave all of its roles. No refusal counts that came before it is back,
         not even where the role still holds something on another agent.

@@ -82,7 +82,7 @@ def whole(bag: Bag) -> Bag:
 
 
 class Returned(NamedTuple):
-    """What a framework gives back of what it holds, and for how long it refuses it."""
+    """What a framework releases of what it holds, and for how long it refuses it."""
 
     key: Key
     bag: Bag

@@ -54,7 +54,7 @@ def explained(allocator: Allocator) -> dict[Key, ClientExplanation]:
 
 
 def made_in(allocator: Allocator, now_ms: int) -> set[Key]:
-    """Run a cycle over all agents, of which everything is offered; gives who was served."""
+    """Run a cycle over all agents, of which everything is offered; returns who was served."""
     decisions = allocator.allocate(now_ms)
     assert allocator.last_cycle.policy_error == ""
     yes = np.ones(len(decisions), np.bool_)

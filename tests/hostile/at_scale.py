@@ -162,7 +162,7 @@ def _cluster(agents: int) -> Allocator:
 
 
 def _cycle(allocator: Allocator) -> int:
-    """Decide, and have all offers given back; returns on how many agents the honest one has one."""
+    """Decide, and have all offers released; returns on how many agents the honest one has one."""
     made = allocator.allocate(allocator.state.now_ms + INTERVAL_MS)
     allocator.step(settled(made))
     allocator.step(given_back(holdings_of(made)))

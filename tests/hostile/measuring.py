@@ -172,7 +172,7 @@ def _asked(url: str) -> str:
 
 
 def begin_peak() -> float:
-    """Have the peak of memory counted from now on; gives what is taken now, in MiB."""
+    """Have the peak of memory counted from now on; returns what is taken now, in MiB."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     return _status_mib("VmRSS")
 

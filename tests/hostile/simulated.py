@@ -75,7 +75,7 @@ class Stage(Simulation):
         return figures
 
     def play_on(self, intervals: range) -> int:
-        """Play intervals; gives the most in a row in which the honest one was offered nothing."""
+        """Play intervals; returns the most in a row in which the honest one was offered nothing."""
         waits = longest = 0
         for interval in intervals:
             served = self.world.served

@@ -68,7 +68,7 @@ def play(manner: Manner, library: Path | None, given: argparse.Namespace) -> Fig
 
 
 def _measure(manner: Manner, library: Path | None, given: argparse.Namespace) -> dict[str, Any]:
-    """Play a manner in a process of its own; gives its figures, or ``failed`` and why."""
+    """Play a manner in a process of its own; returns its figures, or ``failed`` and why."""
     fork = multiprocessing.get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
     process = fork.Process(target=_one, args=(manner, library, given, sender))

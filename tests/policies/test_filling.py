@@ -338,7 +338,7 @@ def test_a_draw_is_uniform():
 
 @given(snapshot=snapshots())
 def test_the_bits_of_filters_say_which_pairs_are_barred(snapshot):
-    """Those that the table of filters works out, against the definition."""
+    """Those that the table of filters computes, against the definition."""
     filters = snapshot.filters
     rows = [
         (int(filters.client[row]), agent, filters.amount[row] / 1000)

@@ -94,7 +94,7 @@ class Seen:
 def play(
     world: World, chance: random.Random, monkeypatch: pytest.MonkeyPatch, cycles_run: int
 ) -> Iterator[Seen]:
-    """Run cycles, of which offers are used in part, refused or given back."""
+    """Run cycles, of which offers are used in part, refused or released."""
     seen: list[Seen] = []
     real = cycles.commit
 

@@ -9,7 +9,7 @@ LIBRARY = "MESOS_ALLOCATOR_BRAIN"
 
 
 def library_path() -> Path | None:
-    """Where the library is; None where there is none."""
+    """Where the library is; None if there is none."""
     given = os.environ.get(LIBRARY)
     return Path(given) if given and Path(given).exists() else None
 
@@ -39,7 +39,7 @@ class Brain:
         self.run("bytes")
 
     def run(self, lines: str) -> list[str]:
-        """Run lines of a script; gives what the brain did.
+        """Run lines of a script; returns what the brain did.
 
         Raises
         ------

@@ -97,7 +97,7 @@ class Master(World[Amounts]):
             assert not gained or amount <= most, f"{top}: {amount} of {name}, limited to {most}"
 
     def _consumed(self, top: str) -> Amounts:
-        """What a role and those below it hold, and what is reserved for them."""
+        """What a role and its descendants hold, and what is reserved for them."""
 
         def inside(role: str) -> bool:
             return role == top or role.startswith(top + "/")
@@ -218,7 +218,7 @@ class Master(World[Amounts]):
         self.offers = [each for each in self.offers if each.agent != name]
         self.tasks = [each for each in self.tasks if each.agent != name]
         self._tell(f"remove-agent {name}")
-        # The master gives back what ran there, though the agent is gone.
+        # The master releases what ran there, though the agent is gone.
         for each in gone[:2]:
             self._release(each, allocated=True)
 

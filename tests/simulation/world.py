@@ -73,7 +73,7 @@ class World(Generic[A]):
         """Take any other effect."""
 
     def _tell(self, line: str) -> list[str]:
-        """Tell the brain a line; gives what it did."""
+        """Tell the brain a line; returns what it did."""
         self.facts += 1
         return self._run(line)
 

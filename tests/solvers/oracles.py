@@ -230,7 +230,7 @@ def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:
 
 
 def simplex_cost(network: Network) -> int | None:
-    """The minimum cost by networkx's network simplex; None where there is no flow."""
+    """The minimum cost by networkx's network simplex; None if there is no flow."""
     graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     graph.add_nodes_from((v, {"demand": -int(s)}) for v, s in enumerate(network.supply))
     arcs = zip(network.tail.tolist(), network.head.tolist(), strict=True)

@@ -26,7 +26,7 @@ from allocator.lab.advise.recommending import Advice, recommend
 from allocator.lab.workloads.recorded_day import Day
 
 Spread = Callable[[Callable[[Cell], Run], Sequence[Cell]], Iterable[Run]]
-"""Plays cells, perhaps in several processes; gives the runs in order."""
+"""Plays cells, perhaps in several processes; returns the runs in order."""
 
 Told = Callable[[int, int], None]
 """Called with the number of finished runs, and the total as far as it is known."""

@@ -161,7 +161,7 @@ def freeze_observer(scene: Scene) -> None:
 
 
 def _signal_observer(rig: Rig, number: int) -> int:
-    """Send the observer a signal; gives its process, 0 where it is not there."""
+    """Send the observer a signal; returns its process, 0 if it is not there."""
     pid = observer_of(rig.sidecar.pid)
     if pid is None:
         return 0
@@ -203,7 +203,7 @@ def set_clock(scene: Scene) -> None:
 
 
 def _late(rig: Rig) -> str:
-    """What the sidecar says of a master that says nothing; nothing where it cannot be asked."""
+    """What the sidecar says of a master that says nothing; nothing if it cannot be asked."""
     try:
         found = rig.status().warnings
     except grpc.RpcError:

@@ -168,7 +168,7 @@ LOG_BYTES_A_MINUTE_MAX = 2 * 2**20
 
 
 class Watch:
-    """Looks at the process once a second, on a thread of its own."""
+    """Looks at the process once a second, in a separate thread."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig

@@ -208,7 +208,7 @@ def torture(
 
     stopped: whether to end before the time is over.
     tell: called after each world.
-    Raises SidecarGoneError where the first one does not start at all.
+    Raises SidecarGoneError if the first one does not start at all.
     """
     plan.out.mkdir(parents=True, exist_ok=True)
     findings = Findings(seed=plan.seed)

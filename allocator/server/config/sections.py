@@ -96,7 +96,7 @@ class LogSection(Section):
 
 
 class MetricsSection(Section):
-    """Bounds on the number of time series, and what is worked out for them alone."""
+    """Bounds on the number of time series, and what is computed for them alone."""
 
     frameworks_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
         100,

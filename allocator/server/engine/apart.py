@@ -42,7 +42,7 @@ class Apart:
         self._size: tuple[float, int] | None = None
 
     def begin(self, work: Callable[[], _T]) -> Moment[_T] | None:
-        """Begin a process that does some work; None where it is better done here."""
+        """Begin a process that does some work; None if it is better done here."""
         if not self._wanted():
             return None
         try:

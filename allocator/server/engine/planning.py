@@ -1,7 +1,7 @@
 """The thread on which policies plan, beside the core's.
 
 After a cycle the problem is copied, in a large cluster by a forked process (`apart`). Where the
-last plan is not good for this problem, the policy works out another one. The core adopts it between
+last plan is not good for this problem, the policy computes another one. The core adopts it between
 two commands, as an event that stands in the journal. Until then cycles go by the last plan. A plan
 that takes longer than its budget is *late*: it is counted and logged, and cycles do not wait.
 
@@ -47,14 +47,14 @@ class PlanCounts:
 
 @dataclass(slots=True)
 class _Run:
-    """A plan that is being worked out.
+    """A plan that is being computed.
 
     `moment`: gives the problem, where a forked process makes it and not the core's thread.
-    `before`: the last run, whose plan may still be good for this problem; None where that is known
+    `before`: the last run, whose plan may still be good for this problem; None if that is known
         already, or there was none.
     `taken_s`: when the problem was copied.
     `begun_s`: when work on it began.
-    `stands`: the plan of `before` is good for this problem, so no other one is worked out.
+    `stands`: the plan of `before` is good for this problem, so no other one is computed.
     """
 
     allocator: Allocator
@@ -114,19 +114,19 @@ class PlanningThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a plan that is being worked out is left alone."""
+        """End; a plan that is being computed is left alone."""
         self._queue.put(None)
         self._thread.end()
 
     @property
     def age_s(self) -> float | None:
-        """How long ago the plan in force was good for the cluster; None where there is none."""
+        """How long ago the plan in force was good for the cluster; None if there is none."""
         good_s = self._good_s
         return None if good_s is None else time.monotonic() - good_s
 
     @property
     def running_s(self) -> float:
-        """How long the plan takes so far that is being worked out; 0 where none is."""
+        """How long the plan takes so far that is being computed; 0 if none is."""
         run = self._run
         return 0.0 if run is None else time.monotonic() - run.begun_s
 

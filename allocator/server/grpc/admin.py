@@ -2,7 +2,7 @@
 
 It makes changes. Questions, and trials of changes, go on to the observer as they came. Before a
 change is made the observer tries it, too: it says what the change is about, and refuses mistakes.
-Without an observer changes are made all the same, unjudged.
+Without an observer changes are made nevertheless, unjudged.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ _log = structlog.get_logger()
 
 
 class AdminServicer:
-    """Answers operators; changes nothing where a request is wrong."""
+    """Answers operators; changes nothing if a request is wrong."""
 
     def __init__(self, changes: ChangeRequests, observer: ObserverCalls) -> None:
         self._changes = changes

@@ -127,7 +127,7 @@ MODULE: Families[_ModuleSaid] = (
 
 
 def module_parts(session: Callable[[], SessionInfo | None]) -> list[Part[Any]]:
-    """Say what the module of the present session said last; nothing where it says nothing."""
+    """Say what the module of the present session said last; nothing if it says nothing."""
 
     def said() -> _ModuleSaid | None:
         now = session()

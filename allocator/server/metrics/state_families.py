@@ -419,7 +419,7 @@ def _roles(report: Report, limit: int) -> Selection:
     rows = np.flatnonzero(roles.bound)
     named = np.array([roles.path[row] not in ("", OTHER) for row in rows.tolist()], np.bool_)
     top, _ = largest(report.role_share, rows[named], limit)
-    # A role's numbers count those below it. So those right below the root that are not shown stand
+    # A role's numbers count its descendants. So those right below the root that are not shown stand
     # for all that are not; one below a role that is shown counts there.
     rest = np.setdiff1d(np.flatnonzero(roles.bound & (roles.depth == 1)), top)
     return Selection(report, top, rest, [[roles.path[row]] for row in top.tolist()], [OTHER])

@@ -83,7 +83,7 @@ class _Solving:
 
     @contextmanager
     def forking(self) -> Iterator[None]:
-        """Let no solver begin while this lasts. Raises ForkLaterError where one is at work."""
+        """Let no solver begin while this lasts. Raises ForkLaterError if one is at work."""
         with self._changed:
             if self._threads:
                 raise ForkLaterError("a solver is at work")
@@ -172,7 +172,7 @@ def _read(child: int, reads: int) -> Generator[bytes]:
 
 
 class Moment(Generic[_T]):
-    """Something that a child works out of all that is as it is now; any thread may take it.
+    """Something that a child computes of all that is as it is now; any thread may take it.
 
     What comes of it is pickled. Its arrays come through memory that both processes have, so that
     reading them holds no lock of the interpreter.
@@ -183,7 +183,7 @@ class Moment(Generic[_T]):
 
         `shared`: objects that never change; where they stand in the result, it has the very same.
             None stands for nothing.
-        Raises OSError where there can be no child.
+        Raises OSError if there can be no child.
         """
         self._shared = shared
         self._memory = os.memfd_create("moment", os.MFD_CLOEXEC)

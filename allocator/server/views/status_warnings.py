@@ -150,7 +150,7 @@ def of_settings(
     """Say which rules are probably not meant, and whether what operators set is kept.
 
     `settings`: the rules in force.
-    `state_problem`: why what operators set cannot be kept; empty where it can.
+    `state_problem`: why what operators set cannot be kept; empty if it can.
     """
     if state_problem:
         yield pb.StatusWarning(

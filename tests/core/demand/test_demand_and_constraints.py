@@ -318,7 +318,7 @@ def test_what_comes_back_of_an_offer_that_was_accepted_is_no_decline(rest_first:
     assert session.state.clients.accepts[client] == 4
     assert session.state.clients.declines[client] == 0
     assert not len(session.state.accepted)
-    # What is given back whole later is one.
+    # What is released whole later is one.
     session.give_back((1, 1, 1, {"cpus": 1, "mem": 1}))
     session.agent(5, 4, 8)
     (offer,) = (each for each in session.cycle(20_000) if each[2] == 5)

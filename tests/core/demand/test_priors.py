@@ -43,7 +43,7 @@ def job(session: Session, framework: int, name: str, **info: Any) -> None:
 
 
 def take(session: Session, offer: Offer, cpus: int, mem: int) -> None:
-    """A part of an offer comes into use; the rest is given back before, as a master does it."""
+    """A part of an offer comes into use; the rest is released before, as a master does it."""
     framework, role, agent, units = offer
     rest = {"cpus": units.get("cpus", 0) - cpus, "mem": units.get("mem", 0) - mem}
     if any(rest.values()):

@@ -117,7 +117,7 @@ def test_the_table_has_what_a_scrape_has(sidecar):
     declared = [each.full_name for each in FAMILIES]
     assert len(declared) == len(set(declared))
     assert found == [name for name in declared if name in found]
-    # Fair shares may not be worked out yet.
+    # Fair shares may not be computed yet.
     absent = {name.removeprefix("mesos_allocator_") for name in declared if name not in found}
     assert all(name.startswith(("fair", "role_")) for name in absent)
     assert {"role_held", "fair_shares_total"}.isdisjoint(absent)

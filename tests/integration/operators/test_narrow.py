@@ -88,7 +88,7 @@ def target() -> Iterator[str]:
 
 
 def on_terminal(*words: str, typed: str = "") -> list[str]:
-    """Run a command on a terminal of 80 x 24; gives the lines of it without colours."""
+    """Run a command on a terminal of 80 x 24; returns the lines of it without colours."""
     master, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
     process = subprocess.Popen(

@@ -26,7 +26,7 @@ class Session:
         return command(self.process, *words)
 
     def ask(self, *words: str) -> dict:
-        """Run a command that must succeed; gives its JSON."""
+        """Run a command that must succeed; returns its JSON."""
         return ask(self.process, *words)
 
     def offer(self, reason: int = session_pb2.OUTCOME_REASON_OFFERED) -> Decisions:

@@ -78,7 +78,7 @@ class Driver:
             self.lines.append(json.loads(line))
 
     def tell(self, word: str) -> int:
-        """Tell the program something; gives the place from where to look for what follows."""
+        """Tell the program something; returns the place from where to look for what follows."""
         place = len(self.lines)
         assert self.process.stdin is not None
         self.process.stdin.write(word + "\n")
@@ -117,7 +117,7 @@ class Driver:
         return int(line.split()[1]) * 1024
 
     def stop(self) -> dict[str, Any]:
-        """End it in an orderly way; gives the last counters."""
+        """End it in an orderly way; returns the last counters."""
         self.tell("stop")
         assert self.process.wait(60) == 0
         self._reader.join()
@@ -125,7 +125,7 @@ class Driver:
 
 
 def same_books(driver: Driver, sidecar: SidecarProcess) -> int:
-    """Compare who holds what where, in thousandths; gives the number of rows."""
+    """Compare who holds what where, in thousandths; returns the number of rows."""
     held: dict[tuple[int, ...], list[int]] = {}
     for *place, cpus, mem in driver.wait("books", driver.tell("hold"))["holdings"]:
         sums = held.setdefault(tuple(place), [0, 0])

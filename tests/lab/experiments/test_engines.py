@@ -74,7 +74,7 @@ def processes(log, *commands, ready):
 
 @contextmanager
 def dask_cluster(directory):
-    """A scheduler and two workers, each a process of its own; gives the scheduler's address."""
+    """A scheduler and two workers, each a process of its own; returns the scheduler's address."""
     note = directory / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     common = ["--no-dashboard", "--scheduler-file", str(note)]
@@ -91,7 +91,7 @@ def dask_cluster(directory):
 
 @contextmanager
 def ray_cluster(_directory):
-    """A head of two processors; gives its address."""
+    """A head of two processors; returns its address."""
     cluster_utils = library("ray.cluster_utils")
     head = {"num_cpus": 2, "include_dashboard": False, "env_vars": {"PYTHONPATH": str(ROOT)}}
     cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
@@ -103,7 +103,7 @@ def ray_cluster(_directory):
 
 @contextmanager
 def spark_cluster(directory):
-    """A master and a worker of two processors, each a process; gives the master's address."""
+    """A master and a worker of two processors, each a process; returns the master's address."""
     home = Path(library("pyspark").__file__).parent
     start = [str(home / "bin" / "spark-class")]
     deploy, here = "org.apache.spark.deploy.", ["--host", "127.0.0.1"]

@@ -85,7 +85,7 @@ def looked(loop: CoreLoop) -> None:
 
 
 def settle(loop: CoreLoop, planning: PlanningThread) -> None:
-    """Wait until the plan that is being worked out is taken over."""
+    """Wait until the plan that is being computed is taken over."""
     done = threading.Event()
 
     def look() -> None:

@@ -64,7 +64,7 @@ def registry():
 
 @pytest.fixture
 def plugin(tmp_path):
-    """Write a file with a policy of one body; gives its path."""
+    """Write a file with a policy of one body; returns its path."""
 
     def write(body: str, name: str = "mine") -> str:
         path = tmp_path / f"{name}.py"
@@ -261,7 +261,7 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
 
 
 def test_a_policy_that_was_kept_and_fails_now_leaves_cycles_to_the_substitute(plugin):
-    """It was set long ago, and its file is another one now: the sidecar starts all the same."""
+    """It was set long ago, and its file is another one now: the sidecar starts nevertheless."""
     load_file(plugin("raise KeyError('x')"))
     registry = GuardedRegistry(PATIENCE_S)
     registry.begin_with(PolicySpec("mine"))

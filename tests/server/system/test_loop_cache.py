@@ -35,7 +35,7 @@ class Copy:
         self.home.mkdir()
 
     def python(self, *words: str, **more: str) -> list[str]:
-        """Run Python with the copy; gives the lines that it printed."""
+        """Run Python with the copy; returns the lines that it printed."""
         ours = {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPATH"}
         environment = {name: value for name, value in os.environ.items() if name not in ours}
         environment |= {"HOME": str(self.home), "PYTHONPATH": str(self.place), **more}

@@ -273,7 +273,7 @@ class Meddled(Followed):
         yield settings
 
     def _adopt(self) -> None:
-        """A plan that was worked out beside the cycles is taken over."""
+        """A plan that was computed beside the cycles is taken over."""
         plan = self.a_plan(self.allocator)
         if plan is not None:
             self.step(plan)
