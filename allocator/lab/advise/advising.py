@@ -1,4 +1,4 @@
-"""From days to advice: what is played in which order, and the report."""
+"""Advice from recorded days: the order of runs, and the report."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

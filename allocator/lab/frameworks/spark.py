@@ -540,7 +540,7 @@ class FineSpark:
         self.settings = settings
         self.stages = Stages(stages_ms)
         self.executors: dict[int, Task] = {}
-        """By agent."""
+        """Executors by agent."""
         self.tasks: dict[Task, int] = {}
         self._left = left
 

@@ -1,4 +1,4 @@
-"""From the runs of a sweep to tables, files and a plot."""
+"""Tables, files and a plot of a sweep's runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict

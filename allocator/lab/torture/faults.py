@@ -258,7 +258,7 @@ def reset(scene: Scene) -> None:
 
 @fault("connections torn", 8)
 def tear(scene: Scene) -> None:
-    """Of the next bytes on a connection a part arrives, then it is reset."""
+    """A part of the next bytes on a connection arrives, then it is reset."""
     for each in _proxies(scene):
         each.tear()
 

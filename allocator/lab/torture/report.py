@@ -150,7 +150,7 @@ def quantile(ascending: list[float], part: float) -> float:
 # What came of it, as text and as JSON.
 
 ROWS = 12
-"""Of memory and latency over time."""
+"""Maximum number of samples of memory and latency over time in the report."""
 
 SHOWN = 10
 """Violations that the text tells."""

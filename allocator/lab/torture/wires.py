@@ -82,7 +82,7 @@ class Proxy:
         self._flows.set()
 
     def tear(self) -> None:
-        """Of what comes next pass on a part, and cut the connection there."""
+        """Forward a part of the next data, and then cut the connection."""
         self._tear = True
 
     def garble(self) -> None:

@@ -33,7 +33,7 @@ from allocator.v1 import settings_pb2
 APPLY, REVERT = "ApplySettings", "RevertSettings"
 
 JUDGED_PART = 0.5
-"""Of the caller's time the observer may take as much to try a change."""
+"""Fraction of the caller's remaining time that the observer may use to try a change."""
 
 UNJUDGED = "the observer did not answer, so whether this makes sense could not be judged"
 

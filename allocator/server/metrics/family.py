@@ -235,9 +235,9 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Part(Generic[S]):
-    """A table of families with one source: without the source all of them are missing.
+    """A table of families with one source.
 
-    `source`: gives what their numbers are read from; None: there are none now.
+    `source`: returns the object from which their numbers are read; None: omit them from the scrape.
     """
 
     name: str
@@ -245,13 +245,13 @@ class Part(Generic[S]):
     source: Callable[[], S | None]
 
     def collect(self) -> list[Metric]:
-        """Give the families."""
+        """Return the families."""
         source = self.source()
         return [] if source is None else [each.metric(source) for each in self.families]
 
 
 PartsNow: TypeAlias = Callable[[], Iterable[Part[Any]]]
-"""Says what a scrape is made of; asked at each scrape."""
+"""Returns the parts of a scrape; called for each scrape."""
 
 SCRAPE_ERRORS: Family[Counter[str]] = counter(
     "scrape_errors{part}",

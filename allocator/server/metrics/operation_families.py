@@ -497,4 +497,4 @@ GROUPS: Mapping[str, Families[Any]] = {
     "How fair shares are worked out": LOOKS,
     "Fair shares": FAIRNESS,
 }
-"""By what they tell of, in the order of a scrape."""
+"""Families by subject, in the order of a scrape."""

@@ -526,4 +526,4 @@ GROUPS: Mapping[str, Families[Any]] = {
     "Quotas and limits": QUOTAS,
     "Frameworks": FRAMEWORKS,
 }
-"""By what they tell of, in the order of a scrape."""
+"""Families by subject, in the order of a scrape."""

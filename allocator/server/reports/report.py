@@ -216,7 +216,7 @@ class AgentCounts:
     unlisted: int = 0
     """Not on the whitelist."""
     drained: int = 0
-    """By operators, and neither of these."""
+    """Drained by operators, and otherwise active and listed."""
 
     @property
     def total(self) -> int:

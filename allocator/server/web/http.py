@@ -296,7 +296,7 @@ class _Brief(H11Protocol):
     _deadline: asyncio.TimerHandle
     _place: dict[asyncio.Transport, bool] | None = None
     _users = 2
-    """Of the place: the connection, and the work for its answer, which may outlast it."""
+    """Users of the place: the connection, and the work for its answer, which may outlast it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, with a deadline; where too many say nothing, the oldest of them ends."""

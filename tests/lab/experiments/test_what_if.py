@@ -137,8 +137,8 @@ def test_a_task_is_wanted_since_its_framework_came_or_declined_what_would_have_h
     names = {framework.framework_id: framework for framework in day.frameworks.values()}
     for ran in day.ran:
         assert names[ran.framework].came_ms <= ran.wanted_ms <= ran.start_ms
-    # All tasks of these frameworks are wanted from the beginning, and they decline only what
-    # cannot hold one.
+    # All tasks of these frameworks are wanted from the beginning, and they decline only offers
+    # that do not fit one.
     assert all(ran.wanted_ms == names[ran.framework].came_ms for ran in day.ran)
 
 

@@ -195,7 +195,7 @@ FRAMEWORKS_MAX = 25
 OFFERS_MAX = 15
 COMPARED_MAX = 12
 LISTED_MAX = 500
-"""Of the page that lists frameworks."""
+"""Maximum number of rows on the page that lists frameworks."""
 
 
 class Shown(NamedTuple):
