@@ -91,7 +91,7 @@ from allocator.core.numba.array_structures import DistinctRows, distinct_rows
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import AdoptPlan
 from allocator.core.plans.plan_source import FirstPlan
-from allocator.core.plans.problems import PlanningPolicy, Problem
+from allocator.core.plans.problems import PlanningPolicy, PlanRows, Problem, has_free
 from allocator.core.plans.reclaims import RECLAIMS_MAX, AskedRow, Reclaims, asked_rows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.raised import CALLS, UserCodeError, describe
@@ -196,6 +196,7 @@ __all__ = [
     "Options",
     "Outcomes",
     "Plan",
+    "PlanRows",
     "PlanningPolicy",
     "Policy",
     "PolicySpec",
@@ -257,6 +258,7 @@ __all__ = [
     "format_quantities",
     "frozen",
     "harmless",
+    "has_free",
     "matches",
     "nbytes_of",
     "out_of_reach",

@@ -25,9 +25,10 @@ from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.events import EventError
 from allocator.core.hindsight.reallocation import Newcomer, add_newcomer, forget_holdings
 from allocator.core.hindsight.trail import Trail
-from allocator.core.plans.adopted import AdoptPlan, adopt, still_true
+from allocator.core.plan import Plan
+from allocator.core.plans.adopted import AdoptPlan, adopt, check, still_true
 from allocator.core.plans.plan_source import FirstPlan, PlanSource
-from allocator.core.plans.problems import PlanningPolicy, Problem
+from allocator.core.plans.problems import PlanningPolicy, PlanRows, Problem
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.settings import Settings
 from allocator.core.snapshot import Floats, Ints, Snapshot
@@ -238,9 +239,13 @@ class Allocator:
         assert self.planning_policy is not None
         return AdoptPlan(self.planning_policy.plan(problem))
 
-    def fresh(self, problem: Problem, planned: AdoptPlan) -> AdoptPlan:
-        """Leave out of a plan who has gone since its problem was taken."""
-        return AdoptPlan(still_true(self.state, problem, planned.plan))
+    def fresh(self, rows: PlanRows, plan: Plan) -> AdoptPlan:
+        """Leave out of a plan who has gone since its problem was taken.
+
+        Raises EventError where its parts do not fit together, or it is about other rows.
+        """
+        check(plan)
+        return AdoptPlan(still_true(self.state, rows, plan))
 
     def _take_over(self, plan: AdoptPlan | None) -> None:
         if plan is not None:
@@ -274,13 +279,6 @@ class Allocator:
         `still`: nothing changes here any more, so that nothing needs to be copied.
         """
         return Detached(self.kept(), still=still)
-
-    def shared(self) -> list[object]:
-        """Give objects that never change, which any copy may share; some are None."""
-        state = self.state
-        trail = () if self.trail is None else self.trail.parts()
-        infos = *state.agents.info, *state.frameworks.info
-        return [state.plan, *infos, *state.eligibility.traits, *trail]
 
     def suppose(self, copied: Copied, policy: PolicySpec | None = None) -> None:
         """Load a copy of another allocator's state, to answer hypothetical questions.

@@ -3,6 +3,7 @@
 isort:skip_file
 The record stream, by which an observer keeps a copy of the books of the deciding process."""
 
+from allocator.v1 import journal_pb2 as _journal_pb2
 from allocator.v1 import settings_pb2 as _settings_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
@@ -18,6 +19,160 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class PlanReport(_message.Message):
+    """Without `said`: the observer can plan."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    AGO_S_FIELD_NUMBER: _builtins.int
+    TOOK_S_FIELD_NUMBER: _builtins.int
+    BEGUN_FIELD_NUMBER: _builtins.int
+    STANDS_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
+    PROPOSAL_FIELD_NUMBER: _builtins.int
+    session: _builtins.int
+    """The session of the books, and the policy that plans."""
+    ago_s: _builtins.float
+    """How long ago the problem was taken."""
+    took_s: _builtins.float
+    """How long planning took."""
+    failure: _builtins.str
+    """There is no plan, and why."""
+    @_builtins.property
+    def policy(self) -> _settings_pb2.Policy: ...
+    @_builtins.property
+    def begun(self) -> Global___PlanBegun:
+        """Planning begins."""
+
+    @_builtins.property
+    def stands(self) -> Global___PlanStands:
+        """The plan in force is good for the problem, too."""
+
+    @_builtins.property
+    def proposal(self) -> Global___PlanProposal: ...
+    def __init__(
+        self,
+        *,
+        session: _builtins.int = ...,
+        policy: _settings_pb2.Policy | None = ...,
+        ago_s: _builtins.float = ...,
+        took_s: _builtins.float = ...,
+        begun: Global___PlanBegun | None = ...,
+        stands: Global___PlanStands | None = ...,
+        failure: _builtins.str = ...,
+        proposal: Global___PlanProposal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["begun", b"begun", "failure", b"failure", "policy", b"policy", "proposal", b"proposal", "said", b"said", "stands", b"stands"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ago_s", b"ago_s", "begun", b"begun", "failure", b"failure", "policy", b"policy", "proposal", b"proposal", "said", b"said", "session", b"session", "stands", b"stands", "took_s", b"took_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_said: _TypeAlias = _typing.Literal["begun", "stands", "failure", "proposal"]  # noqa: Y015
+    _WhichOneofArgType_said: _TypeAlias = _typing.Literal["said", b"said"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_said) -> _WhichOneofReturnType_said | None: ...
+
+Global___PlanReport: _TypeAlias = PlanReport  # noqa: Y015
+
+@_typing.final
+class PlanBegun(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanBegun: _TypeAlias = PlanBegun  # noqa: Y015
+
+@_typing.final
+class PlanStands(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanStands: _TypeAlias = PlanStands  # noqa: Y015
+
+@_typing.final
+class PlanProposal(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    PLAN_FIELD_NUMBER: _builtins.int
+    AGENTS_FIELD_NUMBER: _builtins.int
+    FRAMEWORKS_FIELD_NUMBER: _builtins.int
+    ROLES_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """How many records the books had when the problem was taken."""
+    @_builtins.property
+    def plan(self) -> _journal_pb2.JournalPlan: ...
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the rows of the plan were then: ids of agents, and by client ids of frameworks and paths of
+        roles. Empty where a row was free.
+        """
+
+    @_builtins.property
+    def frameworks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        plan: _journal_pb2.JournalPlan | None = ...,
+        agents: _abc.Iterable[_builtins.str] | None = ...,
+        frameworks: _abc.Iterable[_builtins.str] | None = ...,
+        roles: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "frameworks", b"frameworks", "plan", b"plan", "position", b"position", "roles", b"roles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanProposal: _TypeAlias = PlanProposal  # noqa: Y015
+
+@_typing.final
+class PlanVerdict(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REFUSED_FIELD_NUMBER: _builtins.int
+    STALE_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    refused: _builtins.str
+    """Why the plan was not adopted; empty where it was."""
+    stale: _builtins.bool
+    """The plan is no longer about this session or policy, so another one is worth making."""
+    position: _builtins.int
+    """The record of the adoption."""
+    def __init__(
+        self,
+        *,
+        refused: _builtins.str = ...,
+        stale: _builtins.bool = ...,
+        position: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "refused", b"refused", "stale", b"stale"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanVerdict: _TypeAlias = PlanVerdict  # noqa: Y015
 
 @_typing.final
 class FollowRequest(_message.Message):
@@ -44,10 +199,15 @@ class FollowResponse(_message.Message):
     COUNTS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     FOLLOWS_FIELD_NUMBER: _builtins.int
+    WRITTEN_S_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """Number of records written by the process up to the last of these; only valid with `follows`."""
     follows: _builtins.bool
     """The checkpoint is complete; later records follow."""
+    written_s: _builtins.float
+    """When the first of these records was written, on the clock of the deciding process, in seconds
+    since 1970; without records, when this was sent.
+    """
     @_builtins.property
     def records(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """JournalRecords, each serialised, in order."""
@@ -73,10 +233,11 @@ class FollowResponse(_message.Message):
         counts: Global___Counts | None = ...,
         settings: Global___SettingFigures | None = ...,
         follows: _builtins.bool = ...,
+        written_s: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "follows", b"follows", "position", b"position", "records", b"records", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "follows", b"follows", "position", b"position", "records", b"records", "settings", b"settings", "written_s", b"written_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

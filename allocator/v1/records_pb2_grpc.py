@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class RecordServiceStub:
-    """Missing associated documentation comment in .proto file."""
+    """Served by the deciding process to its own observer alone, and by observers to any follower.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -42,7 +43,8 @@ class RecordServiceStub:
 
 
 class RecordServiceServicer:
-    """Missing associated documentation comment in .proto file."""
+    """Served by the deciding process to its own observer alone, and by observers to any follower.
+    """
 
     def Follow(self, request, context):
         """Streams a checkpoint, then every later record. The stream ends with RESOURCE_EXHAUSTED if the
@@ -69,7 +71,8 @@ def add_RecordServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RecordService:
-    """Missing associated documentation comment in .proto file."""
+    """Served by the deciding process to its own observer alone, and by observers to any follower.
+    """
 
     @staticmethod
     def Follow(request,
@@ -88,6 +91,82 @@ class RecordService:
             '/allocator.v1.RecordService/Follow',
             allocator_dot_v1_dot_records__pb2.FollowRequest.SerializeToString,
             allocator_dot_v1_dot_records__pb2.FollowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class PlanServiceStub:
+    """How the observer's planning goes. The deciding process serves it to its own observer only.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Report = channel.unary_unary(
+                '/allocator.v1.PlanService/Report',
+                request_serializer=allocator_dot_v1_dot_records__pb2.PlanReport.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_records__pb2.PlanVerdict.FromString,
+                _registered_method=True)
+
+
+class PlanServiceServicer:
+    """How the observer's planning goes. The deciding process serves it to its own observer only.
+    """
+
+    def Report(self, request, context):
+        """A plan is adopted or refused before the answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_PlanServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Report': grpc.unary_unary_rpc_method_handler(
+                    servicer.Report,
+                    request_deserializer=allocator_dot_v1_dot_records__pb2.PlanReport.FromString,
+                    response_serializer=allocator_dot_v1_dot_records__pb2.PlanVerdict.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'allocator.v1.PlanService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('allocator.v1.PlanService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class PlanService:
+    """How the observer's planning goes. The deciding process serves it to its own observer only.
+    """
+
+    @staticmethod
+    def Report(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.PlanService/Report',
+            allocator_dot_v1_dot_records__pb2.PlanReport.SerializeToString,
+            allocator_dot_v1_dot_records__pb2.PlanVerdict.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,6 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RecordServiceStub:
+    """Served by the deciding process to its own observer alone, and by observers to any follower."""
+
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
@@ -38,6 +40,8 @@ class RecordServiceStub:
 
 @_typing.type_check_only
 class RecordServiceAsyncStub(RecordServiceStub):
+    """Served by the deciding process to its own observer alone, and by observers to any follower."""
+
     def __init__(self, channel: _aio.Channel) -> None: ...
     Follow: _aio.UnaryStreamMultiCallable[_records_pb2.FollowRequest, _records_pb2.FollowResponse]  # type: ignore[assignment]
     """Streams a checkpoint, then every later record. The stream ends with RESOURCE_EXHAUSTED if the
@@ -45,6 +49,8 @@ class RecordServiceAsyncStub(RecordServiceStub):
     """
 
 class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
+    """Served by the deciding process to its own observer alone, and by observers to any follower."""
+
     @_abc_1.abstractmethod
     def Follow(
         self,
@@ -56,3 +62,34 @@ class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
 def add_RecordServiceServicer_to_server(servicer: RecordServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
+class PlanServiceStub:
+    """How the observer's planning goes. The deciding process serves it to its own observer only."""
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> PlanServiceAsyncStub: ...
+    Report: _grpc.UnaryUnaryMultiCallable[_records_pb2.PlanReport, _records_pb2.PlanVerdict]
+    """A plan is adopted or refused before the answer."""
+
+@_typing.type_check_only
+class PlanServiceAsyncStub(PlanServiceStub):
+    """How the observer's planning goes. The deciding process serves it to its own observer only."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    Report: _aio.UnaryUnaryMultiCallable[_records_pb2.PlanReport, _records_pb2.PlanVerdict]  # type: ignore[assignment]
+    """A plan is adopted or refused before the answer."""
+
+class PlanServiceServicer(metaclass=_abc_1.ABCMeta):
+    """How the observer's planning goes. The deciding process serves it to its own observer only."""
+
+    @_abc_1.abstractmethod
+    def Report(
+        self,
+        request: _records_pb2.PlanReport,
+        context: _ServicerContext,
+    ) -> _typing.Union[_records_pb2.PlanVerdict, _abc.Awaitable[_records_pb2.PlanVerdict]]:
+        """A plan is adopted or refused before the answer."""
+
+def add_PlanServiceServicer_to_server(servicer: PlanServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -16,6 +16,7 @@ from allocator.core import (
     Event,
     Holdings,
     PolicySpec,
+    RemoveAgent,
     SetQuota,
     Settings,
     Trail,
@@ -31,6 +32,7 @@ from tests.bench.bench_one_agent import hold_everything, release_all
 from tests.bench.cluster import cluster, settle
 from tests.bench.grid import Bench
 from tests.bench.yardstick import Meter, clock_ms
+from tests.hostile import at_scale
 from tests.world.rows import given_back, holdings_of, settled
 
 OFFERS = 128
@@ -48,7 +50,8 @@ class Gauge(NamedTuple):
     Attributes
     ----------
     work : callable
-        Takes the size of the cluster and a meter.
+        Takes the size of the cluster and a meter. Where one agent has many kinds, their number is
+        taken for that of frameworks.
     timed, counted : tuple of int
         Sizes at which its time is measured, and at which its steps are counted.
     growth : tuple of float
@@ -176,6 +179,35 @@ def arrivals(agents: int, frameworks: int, meter: Meter) -> Turns:
         yield meter(_hear, session, said)[1]
 
 
+def agent_returns(agents: int, frameworks: int, meter: Meter) -> Turns:
+    """An agent returns with another name, beside tenants that name 128 of them each."""
+    allocator = at_scale.cluster(agents)
+    for _ in at_scale.names_hosts(allocator, agents, frameworks):
+        assert allocator.state.eligibility.excluded.any()
+
+    def returns(number: int) -> np.ndarray:
+        allocator.step(RemoveAgent(5))
+        allocator.step(at_scale.agent_of(5, number))
+        return np.flatnonzero(allocator.state.eligibility.excluded[5, :1])
+
+    for number in count(agents):
+        barred, cost = meter(returns, number)
+        assert len(barred)
+        yield cost
+
+
+def made_up_kinds(agents: int, kinds: int, meter: Meter) -> Turns:
+    """Everything is offered again, where one agent has many kinds that no other one has."""
+    allocator = at_scale.cluster(agents)
+    for _ in at_scale.makes_up_kinds(allocator, agents, kinds):
+        made, cost = meter(allocator.allocate, allocator.state.now_ms + 1000)
+        assert len(made) == agents
+        settle(allocator, made)
+        for rows in made.groups:
+            allocator.step(given_back(rows))
+        yield cost
+
+
 def _session(state: bench_events.State) -> tuple[SidecarSession, ModuleSession]:
     session, client = new_session(), ModuleSession(Greeting("bench", "bench", 1))
     client.receive(session.receive(client.hello().SerializeToString())[0])
@@ -210,4 +242,6 @@ GAUGES = {
     "single events": Gauge(events, (10_000, 1000), (10_000, 1000), (1.05, 1.05)),
     "launches": Gauge(launches, (10_000, 1000), (1000, 100), (1.05, 1.05)),
     "agents arrive": Gauge(arrivals, (2000, 1000), (200, 100), (1.9, 1.9)),
+    "an agent returns, named hosts": Gauge(agent_returns, (5000, 500), (100, 50), (1.05, 1.1)),
+    "made-up kinds": Gauge(made_up_kinds, (2000, 256), (20, 64), (2.1, 2.1)),
 }

@@ -3,14 +3,21 @@
 Prints a table in Markdown. Each scenario plays some allocation intervals on the core, beside an
 honest framework that wants everything and gives it back: all that the tenant says in an interval,
 then a cycle. A scenario has a process of its own, so that memory can be compared.
+
+``--keep now`` keeps the figures for `docs/explanation/hostile-tenants.md`, which `make docs`
+writes. ``--keep before`` keeps those of another checkout, with this file in it, which
+``PYTHONSAFEPATH=1 PYTHONPATH=CHECKOUT`` plays.
 """
 
 import argparse
+import json
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,20 +41,43 @@ from allocator.core import (
 from allocator.explain import explain, take
 from allocator.policies import build
 from allocator.server.system import loop_cache
-from tests.world.rows import given_back, holdings_of, settled
+from tests.world.rows import given_back, settled
 
-AGENTS, FRAMEWORKS, ROLES, ATTRIBUTES = 50_000, 3000, 1024, 8
+KEPT = Path("tools", "docs", "data", "hostile-at-scale.json")
+"""In the directory that it is called in."""
+
+AGENTS, FRAMEWORKS, ROLES, ATTRIBUTES = 20_000, 3000, 1024, 20
 UPDATES = 8000
 """A module lets through this many changes of one tenant in an interval."""
 
 HONEST, HOSTILE = 1, 2
 INTERVAL_MS = 1000
 
-Scenario = Callable[[Allocator, int], Iterator[None]]
-"""Says what a tenant says in each interval."""
+Scenario = Callable[[Allocator, int], Iterator[int]]
+"""Says what a tenant says in each interval; yields for how many milliseconds the honest framework
+refuses what it releases, -1 where it does not."""
 
 
-def _agent(agent: int, number: int) -> AddAgent:
+class Cost(NamedTuple):
+    """What a scenario costs.
+
+    Attributes
+    ----------
+    core_s : float
+        Processor seconds of the core, beside what cycles cost without the tenant.
+    wait_s : float
+        The longest of them from one offer to the honest framework to the next.
+    grown_mib : float
+        By how much the most memory that was taken grew.
+    """
+
+    core_s: float
+    wait_s: float
+    grown_mib: float
+
+
+def agent_of(agent: int, number: int) -> AddAgent:
+    """An agent; its number says which attributes it has."""
     attributes = {f"a{name}": f"v{(number >> name) % 8}" for name in range(ATTRIBUTES)}
     capabilities = frozenset({"MULTI_ROLE"})
     info = AgentInfo(f"agent-{agent}", f"host-{number}", attributes, capabilities=capabilities)
@@ -65,75 +95,107 @@ def _label(number: int, clauses: int = 128) -> str:
     return ";".join([*known, *(f"!x{number}-{name}" for name in range(clauses - len(known)))])
 
 
-def leaves_its_roles(allocator: Allocator, _: int) -> Iterator[None]:
+def leaves_its_roles(allocator: Allocator, _: int) -> Iterator[int]:
     """A thousand roles are left and joined, eight times an interval."""
     info, roles = _tenant("leaver", "hostname!=host-1"), tuple(range(2, ROLES + 1))
     allocator.step(AddFramework(HOSTILE, info, roles))
-    yield
+    yield -1
     for _ in range(3):
         for _ in range(8):
             allocator.step(UpdateFramework(HOSTILE, info, ()))
             allocator.step(UpdateFramework(HOSTILE, info, roles))
-        yield
+        yield -1
 
 
-def changes_its_constraint(allocator: Allocator, _: int) -> Iterator[None]:
+def changes_its_constraint(allocator: Allocator, _: int) -> Iterator[int]:
     """Another constraint with each of 8,000 updates an interval."""
     allocator.step(AddFramework(HOSTILE, _tenant("changer", ""), (2,)))
-    yield
+    yield -1
     for interval in range(3):
         for update in range(UPDATES):
             label = _label(interval * UPDATES + update, ATTRIBUTES + 1)
             allocator.step(UpdateFramework(HOSTILE, _tenant("changer", label), (2,)))
-        yield
+        yield -1
 
 
-def comes_with_large_rules(allocator: Allocator, _: int) -> Iterator[None]:
+def comes_with_large_rules(
+    allocator: Allocator, _: int, frameworks: int = FRAMEWORKS
+) -> Iterator[int]:
     """3,000 frameworks come at once, each with 128 clauses of its own."""
-    for number in range(FRAMEWORKS):
+    for number in range(frameworks):
         info = _tenant(f"tenant-{number}", _label(number))
         allocator.step(AddFramework(HOSTILE + number, info, (2 + number % 100,)))
-    yield
+    yield -1
 
 
-def comes_back_to_large_rules(allocator: Allocator, agents: int) -> Iterator[None]:
+def comes_back_to_large_rules(allocator: Allocator, agents: int) -> Iterator[int]:
     """A hundred agents come back as others, one an interval, beside these."""
     yield from comes_with_large_rules(allocator, agents)
     for number in range(min(100, agents - 5)):
         allocator.step(RemoveAgent(5 + number))
-        allocator.step(_agent(5 + number, 100_000 + 7 * number))
-        yield
+        allocator.step(agent_of(5 + number, 100_000 + 7 * number))
+        yield -1
 
 
-def has_many_pairs(allocator: Allocator, _: int) -> Iterator[None]:
+def names_hosts(allocator: Allocator, _: int = 0, frameworks: int = FRAMEWORKS) -> Iterator[int]:
+    """3,000 frameworks name 128 hosts each, of which the next one names a half, too."""
+    for number in range(frameworks):
+        hosts = "|".join(f"host-{64 * number + name}" for name in range(128))
+        label = f"a0!=v{number % 9};hostname!={hosts}"
+        info = _tenant(f"tenant-{number}", label)
+        allocator.step(AddFramework(HOSTILE + number, info, (2 + number % 100,)))
+    yield -1
+
+
+def comes_back_to_named_hosts(allocator: Allocator, agents: int) -> Iterator[int]:
+    """Twenty agents an interval come back with such names, beside these."""
+    yield from names_hosts(allocator)
+    for interval in range(50):
+        for number in range(min(20, agents - 5)):
+            allocator.step(RemoveAgent(5 + number))
+            allocator.step(agent_of(5 + number, 20 * interval + number))
+            assert allocator.state.eligibility.excluded[5 + number].any()
+        yield -1
+
+
+def has_many_pairs(allocator: Allocator, _: int) -> Iterator[int]:
     """60 frameworks are in a thousand roles each, and say nothing of any agent."""
     roles, capabilities = tuple(range(2, 1002)), frozenset({"MULTI_ROLE"})
     for number in range(60):
         info = FrameworkInfo(f"tenant-{number}", capabilities=capabilities)
         allocator.step(AddFramework(HOSTILE + number, info, roles))
     for _ in range(3):
-        yield
+        yield -1
 
 
-def makes_up_kinds(allocator: Allocator, _: int) -> Iterator[None]:
+def bars_half_in_many_roles(allocator: Allocator, _: int) -> Iterator[int]:
+    """The same, and each may not go to half of the agents; the honest one refuses all of them."""
+    roles, info = tuple(range(2, 1002)), _tenant("tenant", "a0=v0|v2|v4|v6")
+    for number in range(60):
+        allocator.step(AddFramework(HOSTILE + number, info, roles))
+    for _ in range(3):
+        yield INTERVAL_MS // 2
+
+
+def makes_up_kinds(allocator: Allocator, _: int, kinds: int = 512) -> Iterator[int]:
     """There are 510 more kinds of resources, of which one agent has something."""
-    more = range(2, 512)
+    more = range(2, kinds)
     allocator.step(Define({kind: Kind(f"made-up-{kind}") for kind in more}, {}))
     allocator.step(UpdateAgent(1, capacity={0: 8000, 1: 8000, **dict.fromkeys(more, 1000)}))
-    for _ in range(3):
-        yield
+    for _ in range(4):
+        yield -1
 
 
-def is_asked_about(allocator: Allocator, agents: int) -> Iterator[None]:
+def is_asked_about(allocator: Allocator, agents: int) -> Iterator[int]:
     """An explanation of a tenant that excludes every agent in ten roles, in each interval."""
     barring = ";".join(f"a0!=v{value}" for value in range(8))
     info = _tenant("barred", f"{barring};{';'.join(f'x{name}' for name in range(120))}")
     allocator.step(AddFramework(HOSTILE, info, tuple(range(2, 12))))
-    yield
+    yield -1
     for _ in range(3):
         found = explain(take(allocator, "framework", "barred"), "framework", "barred")
         assert found.clients[0].blockers[0].agents == agents
-        yield
+        yield -1
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -143,40 +205,40 @@ SCENARIOS: dict[str, Scenario] = {
         changes_its_constraint,
         comes_with_large_rules,
         comes_back_to_large_rules,
+        names_hosts,
+        comes_back_to_named_hosts,
         has_many_pairs,
+        bars_half_in_many_roles,
         makes_up_kinds,
         is_asked_about,
     )
 }
 
 
-def _cluster(agents: int) -> Allocator:
+def cluster(agents: int) -> Allocator:
+    """A cluster with an honest framework."""
     allocator = Allocator(build, Settings(policy=PolicySpec("drf")), trail=Trail())
     allocator.step(Options())
     roles = {handle: f"role-{handle}" for handle in range(1, ROLES + 1)}
     allocator.step(Define({0: Kind("cpus"), 1: Kind("mem")}, roles))
     for agent in range(1, agents + 1):
-        allocator.step(_agent(agent, agent))
+        allocator.step(agent_of(agent, agent))
     allocator.step(AddFramework(HONEST, FrameworkInfo("honest"), (1,)))
     return allocator
 
 
-def _cycle(allocator: Allocator) -> int:
+def _cycle(allocator: Allocator, refuse_ms: int = -1) -> int:
     """Decide, and have all offers released; returns on how many agents the honest one has one."""
     made = allocator.allocate(allocator.state.now_ms + INTERVAL_MS)
     allocator.step(settled(made))
-    allocator.step(given_back(holdings_of(made)))
+    for rows in made.groups:  # as a module says it: in as many columns as each has
+        allocator.step(given_back(rows, refuse_ms))
     return int(np.count_nonzero(made.framework == HONEST))
 
 
-def play(name: str, agents: int) -> tuple[float, float, float]:
-    """Play a scenario.
-
-    Returns processor seconds of the core, the longest of them from one offer to the honest
-    framework to the next, and by how many megabytes memory grew. What cycles cost without the
-    tenant is left out.
-    """
-    allocator = _cluster(agents)
+def play(name: str, agents: int) -> Cost:
+    """Play a scenario."""
+    allocator = cluster(agents)
     for _ in range(2):  # the first one loads loops
         usual_s, begun_s = 0.0, time.process_time()
         assert _cycle(allocator) == agents
@@ -184,15 +246,25 @@ def play(name: str, agents: int) -> tuple[float, float, float]:
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     total_s = longest_s = waited_s = 0.0
     begun_s = time.process_time()
-    for _ in SCENARIOS[name](allocator, agents):
-        served = _cycle(allocator)
+    for refuse_ms in SCENARIOS[name](allocator, agents):
+        served = _cycle(allocator, refuse_ms)
         now_s = time.process_time()
         waited_s += now_s - begun_s
         total_s += max(0.0, now_s - begun_s - usual_s)
         longest_s, waited_s = max(longest_s, waited_s), 0.0 if served else waited_s
         begun_s = time.process_time()
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib
-    return total_s, longest_s, grown_kib / 1024
+    return Cost(total_s, longest_s, grown_kib / 1024)
+
+
+def _keep(name: str, cost: Cost, agents: int, when: str) -> None:
+    """Put a row among those that are kept."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    kept["agents"] = agents
+    kept["does"] = {name: (each.__doc__ or "").splitlines()[0] for name, each in SCENARIOS.items()}
+    row = [round(cost.core_s, 2), round(cost.wait_s, 2), round(cost.grown_mib)]
+    kept.setdefault(when, {})[name] = row
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -200,17 +272,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agents", type=int, default=AGENTS)
     parser.add_argument("--only", choices=SCENARIOS)
+    parser.add_argument("--keep", choices=("before", "now"), help="for the page in docs")
     options = parser.parse_args()
     if options.only:
-        total_s, longest_s, grown_mib = play(options.only, options.agents)
-        text = f"| `{options.only}` | {total_s:.2f} | {longest_s:.2f} | {grown_mib:.0f} |\n"
-        sys.stdout.write(text)
+        cost = play(options.only, options.agents)
+        text = f"{cost.core_s:.2f} | {cost.wait_s:.2f} | {cost.grown_mib:.0f}"
+        sys.stdout.write(f"| `{options.only}` | {text} |\n")
+        if options.keep:
+            _keep(options.only, cost, options.agents, options.keep)
         return
     sys.stdout.write("| scenario | processor s | longest wait of an honest one, s | MiB |\n")
     sys.stdout.write("|---|---|---|---|\n")
     for name in SCENARIOS:
         command = [sys.executable, "-m", __spec__.name, "--only", name]
         command += ["--agents", str(options.agents)]
+        command += ["--keep", options.keep] if options.keep else []
         sys.stdout.flush()
         subprocess.run(command, check=True)
 

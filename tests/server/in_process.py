@@ -15,16 +15,17 @@ from allocator.lab.module_protocol import ModuleSession
 from allocator.server.config import Config, Loaded
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.monitor import Monitor
-from allocator.server.engine.planning import PlanningThread
+from allocator.server.engine.planning import Planning
 from allocator.server.engine.sessions import SessionStream
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import Calls
 from allocator.server.grpc.forwarding import ObserverCalls
 from allocator.server.grpc.questions import QuestionServicer
-from allocator.server.grpc.records import Decider, RecordServicer
+from allocator.server.grpc.records import Decider, latest
 from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators
 from allocator.server.operators.trials import Trials
@@ -117,7 +118,7 @@ def cycle(loop: CoreLoop, now_ms: int) -> Decisions:
 def books_of(
     build_policy: Build = policies.build, build_apart: Build | None = None
 ) -> FollowedBooks:
-    """Make books that follow no process: tests send events to their allocator by `ask`."""
+    """Make books that follow nobody: tests tell their allocator what they like, by `ask`."""
     config = Config()
     return FollowedBooks(
         lambda: iter(()),
@@ -143,7 +144,7 @@ def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
     return Decider(
         loop,
         operators or Operators(loop, Loaded(Config(), {})),
-        PlanningThread(loop, budget_s=1.0, interval_s=0.0),
+        Planning(loop, budget_s=1.0),
         calls,
         lambda: COMPILED,
         Monitor(loop, calls.problem),
@@ -153,12 +154,12 @@ def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
 @contextmanager
 def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Views]:
     """Have books follow a loop that runs; returns what can be asked of them."""
-    servicer = RecordServicer(decider_of(loop, operators))
+    decider = decider_of(loop, operators)
 
     def connect() -> Iterator[records_pb2.FollowResponse]:
         follower = loop.call(loop.follow).result()
         try:
-            yield from follower.messages(servicer.latest())
+            yield from follower.messages(latest(decider))
         finally:
             loop.feed.remove(follower)
 
@@ -174,7 +175,11 @@ def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Vie
     books.may_work.set()
     books.start()
     books.ask(lambda: None, after=0).result(30)
-    yield Views(books, FollowedSettings(books, Loaded(Config(), {})))
+    settings = FollowedSettings(books, Loaded(Config(), {}))
+    keeper = UsageKeeper(books, lambda: "")
+    keeper.start()
+    yield Views(books, settings, keeper)
+    keeper.stop(30)
     assert not books.lag.differences
     books.stop()
 

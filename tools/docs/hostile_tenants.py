@@ -9,6 +9,7 @@ from allocator.lab.hostile import CREW
 
 DATA = Path(__file__).resolve().parent / "data"
 KEPT = DATA / "hostile-tenants.json"
+AT_SCALE = DATA / "hostile-at-scale.json"
 HOUR = DATA / "hostile-hour.jsonl"
 
 STAGES = {
@@ -51,6 +52,19 @@ without them. A question mark means that the run did not finish.
 and 6 GiB.
 """
 
+IN_A_LARGE_CLUSTER = """\
+## The core of a large cluster
+
+There are {agents:,} agents with 20 attributes each. In each cycle an honest framework is offered
+all of them, and returns them. The table has the core's processor time without that of such cycles,
+the longest time between two offers to the honest framework (in processor time of the core), and
+growth of the peak memory. The observer has the same tables again. Each cell has the figure of the
+commit before the last changes, and the present one. Both were measured in one run, one process
+each.
+
+`python -m tests.hostile.at_scale` measures it.
+"""
+
 AN_HOUR = """\
 ## An hour before a real master
 
@@ -83,7 +97,7 @@ def page() -> str:
     parts += ["", MEASURED]
     for stage, title in STAGES.items():
         parts += [title, "", *([SAME] if stage == "wired" else []), *_table(kept[stage]), ""]
-    parts += [AN_HOUR, *_hour(), ""]
+    parts += [*_at_scale(), "", AN_HOUR, *_hour(), ""]
     return "\n".join(parts)
 
 
@@ -96,6 +110,19 @@ def _table(kept: dict[str, dict[str, Any]]) -> Iterator[str]:
         cells = [f"{was} → {is_}" for was, is_ in pairs]
         cells.append(", ".join(sorted(now.get("set_aside", {}))))
         yield f"| `{each.name}` | {' | '.join(cells)} |"
+
+
+def _at_scale() -> Iterator[str]:
+    kept = json.loads(AT_SCALE.read_text(encoding="utf-8"))
+    yield IN_A_LARGE_CLUSTER.format(agents=kept["agents"])
+    yield "| scenario | | core s | wait s | MiB |"
+    yield "|---|---|---|---|---|"
+    for name, does in kept["does"].items():
+        if name not in kept["before"] or name not in kept["now"]:
+            continue
+        pairs = zip(kept["before"][name], kept["now"][name], strict=True)
+        cells = " | ".join(f"{was} → {now}" for was, now in pairs)
+        yield f"| `{name}` | {_cell(does)} | {cells} |"
 
 
 def _hour() -> Iterator[str]:

@@ -5,12 +5,13 @@ columns. A rule then looks at each *value* of an attribute once, however many ag
 name that no agent has costs it one look-up.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
 
+from allocator.core.books.agent_set import AgentSet
 from allocator.core.constraints import Clause, Condition, conditions
 from allocator.core.numba.array_structures import grow
 from allocator.core.snapshot import Bools, Ints
@@ -123,7 +124,7 @@ class AgentColumns:
     def __init__(self, traits: Sequence[AgentTraits | None]) -> None:
         count = len(traits)
         self._said: list[Mapping[str, str]] = [{}] * count
-        self._having: dict[str, set[int]] | None = None
+        self._having: dict[str, AgentSet] | None = None
         self._there = np.zeros(count, np.bool_)
         self._flags = {name: np.zeros(count, np.bool_) for name in _FLAGS}
         self._incapable: dict[tuple[bool, ...], Bools | None] = {}
@@ -170,16 +171,20 @@ class AgentColumns:
             if not having[name]:
                 del having[name]
         for name in attributes.keys() - before:
-            having.setdefault(name, set()).add(agent)
+            having.setdefault(name, AgentSet()).update((agent,), len(self._said))
 
     @property
-    def having(self) -> dict[str, set[int]]:
+    def having(self) -> dict[str, AgentSet]:
         """Which agents have each attribute, by name: as much as agents say, and no more."""
         if self._having is None:
             self._having = {}
+            # Mostly all agents have the same attributes.
+            alike: dict[tuple[str, ...], list[int]] = {}
             for agent, attributes in enumerate(self._said):
-                for name in attributes:
-                    self._having.setdefault(name, set()).add(agent)
+                alike.setdefault(tuple(attributes), []).append(agent)
+            for names, agents in alike.items():
+                for name in names:
+                    self._having.setdefault(name, AgentSet()).update(agents, len(self._said))
         return self._having
 
     def said(self, agent: int) -> Mapping[str, str]:
@@ -202,11 +207,6 @@ class AgentColumns:
         """
         column = self._attribute(name)
         return column.code, column.of
-
-    def met(self, name: str) -> Collection[str | None]:
-        """Values of an attribute that agents have, or had, where a column of them is kept."""
-        column = self.attributes.get(name)
-        return () if column is None else column.code.keys()
 
     def barred_by(self, rule: SortedRule) -> Bools | None:
         """Which agents (N,) a rule bars; None: none. The array must not be written."""
@@ -232,7 +232,7 @@ class AgentColumns:
             return
         good = {agent for agent in agents if condition.holds(self._said[agent][name])}
         if not condition.must_be:
-            bars[list(agents - good)] = True
+            bars[[agent for agent in agents if agent not in good]] = True
             return
         lacking = np.ones(len(bars), np.bool_)
         lacking[list(good)] = False
@@ -255,7 +255,7 @@ class AgentColumns:
         """Return the column of an attribute that some agent has."""
         column = self.attributes.pop(name, None)
         if column is None:
-            agents = np.fromiter(self.having[name], np.int64)
+            agents = self.having[name].rows()
             column = _Attribute(len(self._said))
             column.put(agents, [self._said[agent][name] for agent in agents.tolist()])
             self.attributes[name] = column

@@ -174,9 +174,13 @@ class ResourceSpace:
                 plain[self._column[kind.name]] = handle
         return plain
 
+    def names_all(self, amounts: Ints) -> bool:
+        """Whether amounts (n, K) by kind are amounts by name as they stand."""
+        return self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds)
+
     def by_column(self, amounts: Ints) -> Ints:
         """Add amounts (n, K) of all kinds up by name: (n, R)."""
-        if self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds):
+        if self.names_all(amounts):
             return amounts.copy()
         columns = np.zeros((len(amounts), len(self.names)), np.int64)
         _add_by_column(loop_view(amounts), loop_view(self.column_of_kind), columns)

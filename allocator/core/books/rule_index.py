@@ -9,10 +9,9 @@ Sets of clients are integers with a bit for each client.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +21,9 @@ from allocator.core.constraints import Condition
 from allocator.core.snapshot import Ints, Words
 
 BITS = 64
-KEPT_BYTES_MAX = 2**24
-"""Bytes of the clients that are kept by values of attributes: of three thousand, for 37,000."""
+NAMING_BYTES = 256
+"""Bytes that may be kept of a value for each rule that names it: about what the rule itself takes.
+"""
 
 _KEPT_BYTES = 80
 """What is kept of one value, beside a bit for each client."""
@@ -64,13 +64,6 @@ class _Opinion(NamedTuple):
         return cls(condition.must_be, condition.bars_others, condition.exceptions)
 
 
-class _Room:
-    """How many bytes more may be kept."""
-
-    def __init__(self) -> None:
-        self.left = KEPT_BYTES_MAX
-
-
 class _Asked:
     """What rules ask of one attribute that some agent has.
 
@@ -78,25 +71,37 @@ class _Asked:
     `other`: those that may not go where its value is one that no rule names.
     """
 
-    def __init__(self, room: _Room) -> None:
+    def __init__(self) -> None:
         self.opinions: dict[RuleClass, _Opinion] = {}
         self.lacking = self.other = 0
-        self._naming: Counter[str] = Counter()
-        self._room = room
-        self._named_by: dict[str, int] = {}  # the clients whose rules name a value; some are kept
+        # Who names a value: mostly one rule.
+        self._naming: dict[str, RuleClass | set[RuleClass]] = {}
+        self._kept: dict[str, int] = {}  # the clients of several rules that name a value
 
     def add(self, entry: RuleClass, condition: Condition) -> None:
         """Take note of a class without clients."""
         opinion = self.opinions[entry] = _Opinion.of(condition)
-        self._naming.update(opinion.exceptions)
+        naming = self._naming
+        for value in opinion.exceptions:
+            its = naming.setdefault(value, entry)
+            if isinstance(its, set):
+                its.add(entry)
+            elif its is not entry:
+                naming[value] = {its, entry}
 
     def remove(self, entry: RuleClass) -> None:
         """Forget a class that has no clients any more."""
         for value in self.opinions.pop(entry).exceptions:
-            self._naming[value] -= 1
-            if not self._naming[value]:
+            its = self._naming[value]
+            if not isinstance(its, set):
                 del self._naming[value]
-                self._drop(value)
+                continue
+            its.remove(entry)
+            kept = self._kept.pop(value, None)
+            if len(its) == 1:
+                self._naming[value] = its.pop()
+            elif kept is not None:
+                self._keep(value, its, kept)
 
     def change(self, entry: RuleClass, gone: int, came: int) -> None:
         """Note which clients have left a class, and which have joined it."""
@@ -105,62 +110,43 @@ class _Asked:
             self.lacking = self.lacking & ~gone | came
         if opinion.bars_others:
             self.other = self.other & ~gone | came
-        for value in opinion.exceptions & self._named_by.keys():
-            self._keep(value, self._named_by[value] & ~gone | came)
+        for value in opinion.exceptions & self._kept.keys():
+            its = self._naming[value]
+            assert isinstance(its, set)
+            self._keep(value, its, self._kept.pop(value) & ~gone | came)
 
-    def barred(self, value: str | None, others: Collection[str | None] = ()) -> int:
-        """The clients that may not go where the attribute has this value; None: lacks it.
-
-        `others`: values that agents have, which may be asked for next.
-        """
+    def barred(self, value: str | None) -> int:
+        """The clients that may not go where the attribute has this value; None: lacks it."""
         if value is None:
             return self.lacking
-        if value not in self._naming:
+        its = self._naming.get(value)
+        if its is None:
             return self.other
-        clients = self._named_by.pop(value, None)
-        if clients is not None:
-            self._named_by[value] = clients  # what was asked for last is the last
-        else:
-            clients = self._find(value, others if not self._named_by else ())
         # Who names a value judges it unlike those that it does not name.
-        return self.other ^ clients
+        return self.other ^ (self._named_by(value, its) if isinstance(its, set) else its.clients)
 
-    def _find(self, value: str, others: Collection[str | None]) -> int:
-        """Find who names a value; others with it as far as there is room, which costs no more."""
-        nbytes = _kept_bytes(max(entry.clients for entry in self.opinions))
-        named = (each for each in others if each is not None and each in self._naming)
-        wanted = {value, *islice(named, self._room.left // nbytes)}
-        found = dict.fromkeys(wanted, 0)
-        for entry, opinion in self.opinions.items():
-            for each in opinion.exceptions & wanted:
-                found[each] |= entry.clients
-        for each, clients in found.items():
-            self._keep(each, clients)
-        return found[value]
+    def _named_by(self, value: str, its: set[RuleClass]) -> int:
+        """The clients of several rules that name a value."""
+        clients = self._kept.get(value)
+        if clients is None:
+            clients = union(its)
+            self._keep(value, its, clients)
+        return clients
 
-    def _keep(self, value: str, clients: int) -> None:
-        """Keep who names a value, in place of what was asked for longest ago."""
-        self._drop(value)
-        nbytes = _kept_bytes(clients)
-        while self._room.left < nbytes and self._named_by:
-            self._drop(next(iter(self._named_by)))
-        if self._room.left >= nbytes:
-            self._named_by[value] = clients
-            self._room.left -= nbytes
+    def _keep(self, value: str, its: set[RuleClass], clients: int) -> None:
+        """Keep who names a value where that takes no more than those rules do."""
+        if _kept_bytes(clients) <= NAMING_BYTES * len(its):
+            self._kept[value] = clients
 
-    def _drop(self, value: str) -> None:
-        clients = self._named_by.pop(value, None)
-        if clients is not None:
-            self._room.left += _kept_bytes(clients)
-
-    @property
-    def kept_bytes(self) -> int:
-        return sum(map(_kept_bytes, self._named_by.values()))
-
-    def close(self) -> None:
-        """Give back what it keeps."""
-        for value in list(self._named_by):
-            self._drop(value)
+    def check(self) -> None:
+        """Verify who names what, and what is kept of it; slow."""
+        pairs = sum(len(opinion.exceptions) for opinion in self.opinions.values())
+        named = [its if isinstance(its, set) else {its} for its in self._naming.values()]
+        assert pairs == sum(map(len, named))
+        for value, its in zip(self._naming, named, strict=True):
+            assert all(value in self.opinions[entry].exceptions for entry in its)
+            assert self._kept.get(value, union(its)) == union(its)
+        assert sum(map(_kept_bytes, self._kept.values())) <= NAMING_BYTES * pairs
 
     def rows(
         self, code: Mapping[str | None, int], entries: Iterable[RuleClass], shift: int, mask: int
@@ -192,6 +178,14 @@ class _Asked:
 
 def _kept_bytes(clients: int) -> int:
     return _KEPT_BYTES + clients.bit_length() // 8
+
+
+def union(classes: Iterable[RuleClass]) -> int:
+    """The clients of several classes."""
+    clients = 0
+    for entry in classes:
+        clients |= entry.clients
+    return clients
 
 
 def to_words(rows: Sequence[int], words: int) -> Words:
@@ -226,7 +220,6 @@ class RuleIndex:
         self._asking: Counter[str] = Counter()  # rules by each name that they ask for
         self._lost = 0
         self._incapable = [0] * len(_FLAGS)
-        self._room = _Room()
 
     # Rules.
 
@@ -272,7 +265,7 @@ class RuleIndex:
                 self._asking.update(conditions.keys())
                 for name in conditions.keys() & having.keys():
                     if (asked := self._asked.get(name)) is None:
-                        asked = self._asked[name] = _Asked(self._room)
+                        asked = self._asked[name] = _Asked()
                     asked.add(entry, conditions[name])
             entry.lost = not its.must.keys() <= having.keys()
         return entry
@@ -334,7 +327,7 @@ class RuleIndex:
 
     def _begin(self, name: str) -> None:
         """Some agent has an attribute that none had before."""
-        asked = self._asked[name] = _Asked(self._room)
+        asked = self._asked[name] = _Asked()
         for entry in self._classes.values():
             must = entry.rule.must.get(name)
             condition = entry.rule.may.get(name) if must is None else must
@@ -351,7 +344,6 @@ class RuleIndex:
         asked = self._asked.pop(name, None)
         if asked is None:
             return
-        asked.close()
         for entry, opinion in asked.opinions.items():
             if opinion.must_be:
                 entry.lost = True
@@ -367,7 +359,7 @@ class RuleIndex:
                 clients |= incapable
         get = agent.attributes.get
         for name, asked in self._asked.items():
-            clients |= asked.barred(get(name), self.columns.met(name))
+            clients |= asked.barred(get(name))
         return clients
 
     def barred_on(
@@ -431,8 +423,8 @@ class RuleIndex:
             lost |= entry.clients * entry.lost
             assert entry.lost == (not entry.rule.must.keys() <= self.columns.having.keys())
         assert lost == self._lost
-        kept = sum(asked.kept_bytes for asked in self._asked.values())
-        assert 0 <= self._room.left == KEPT_BYTES_MAX - kept
+        for asked in self._asked.values():
+            asked.check()
 
 
 def _at(array: np.ndarray, rows: Ints | None) -> np.ndarray:

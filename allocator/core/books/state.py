@@ -16,6 +16,7 @@ from allocator.core.books.tables import AgentTable, ClientTable, FrameworkTable
 from allocator.core.demand.demand_memory import DemandMemory
 from allocator.core.events import Options, SetQuota
 from allocator.core.filters.table import FilterTable
+from allocator.core.numba.wide_tables import untouched
 from allocator.core.plan import Plan
 from allocator.core.settings import Settings
 from allocator.core.snapshot import Ints
@@ -125,12 +126,17 @@ class State:
     def free_on(self, agents: Ints | None) -> Ints:
         """What may be offered on some agents (J,), or on all of them: (J, K), as in `free`."""
         held, capacity = self.ledger.books.agent_held, self.agents.capacity
-        if agents is not None:
+        if agents is None:  # behind the last agent nothing is free
+            free, end = untouched(capacity.shape, np.int64), self.agents.end
+            held, capacity, some = held[:end], capacity[:end], free[:end]
+        else:
             held, capacity = held[agents], capacity[agents]
+            free = some = np.empty(capacity.shape, np.int64)
         if self.space.shared_kind.any():
             held = np.where(self.space.shared_kind, 0, held)
-        free = capacity - held
-        return np.maximum(free, 0, out=free)
+        np.subtract(capacity, held, out=some)
+        np.maximum(some, 0, out=some)
+        return free
 
     def total_by_kind(self) -> Ints:
         """Capacity of the cluster by kind, (K,)."""

@@ -8,8 +8,9 @@ import numpy as np
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.demand.own_words import OwnWords
 from allocator.core.events import TOO_MANY, AgentInfo, Aside, FrameworkInfo, SetAside, bounded
-from allocator.core.numba.array_structures import FreeRows
+from allocator.core.numba.array_structures import FreeRows, read_only
 from allocator.core.numba.columns import Table, column, listed
+from allocator.core.numba.wide_tables import copied
 from allocator.core.resources import format_amount
 from allocator.core.snapshot import Bools, Floats, Ints
 
@@ -39,15 +40,24 @@ class AgentTable(Table):
     changed_ms: Ints = column()
     """When it came, or was activated or deactivated last."""
 
+    # A restored table has shown nothing yet.
+    DERIVED: ClassVar[tuple[str, ...]] = ("_shown",)
+
     def __init__(self) -> None:
         super().__init__()
         self.aside: dict[int, Aside] = {}
         self.version = 0
+        self._shown: Ints | None = None
 
     @property
     def ready(self) -> Bools:
         """Which agents may be offered, (A,)."""
         return self.bound & self.active & self.whitelisted & ~self.drained
+
+    @property
+    def end(self) -> int:
+        """The row behind that of the last agent."""
+        return len(self.bound) - int(np.argmax(self.bound[::-1])) if self.bound.any() else 0
 
     def is_bound(self, agent: int) -> bool:
         return 0 < agent < len(self.bound) and bool(self.bound[agent])
@@ -76,11 +86,23 @@ class AgentTable(Table):
 
     def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
         """Replace an agent's capacity (K,), or that of several, (N, K)."""
+        self._keep_shown()
         self.capacity[agent] = 0
         self.capacity[agent, : capacity.shape[-1]] = capacity
         self.version += 1
 
+    def show_capacity(self) -> Ints:
+        """The capacity as it is now, (A, K): what changes later is changed in another table."""
+        self._shown = self.capacity
+        return read_only(self.capacity)
+
+    def _keep_shown(self) -> None:
+        if self._shown is self.capacity:
+            self.capacity = copied(self.capacity)
+        self._shown = None
+
     def unbind(self, agent: int) -> None:
+        self._keep_shown()
         self.clear(agent)
         self.aside.pop(agent, None)
         self.version += 1

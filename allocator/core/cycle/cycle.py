@@ -96,7 +96,7 @@ def _wrong_grant(
     candidate[candidates] = True
     something = np.zeros(len(client), np.bool_)
     something[special_grant] = True
-    left = free.copy()
+    left, begun = np.empty_like(free), np.zeros(len(free), np.bool_)
     for row in range(len(client)):
         # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
         who, where = client[row], agent[row]
@@ -107,6 +107,9 @@ def _wrong_grant(
         if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
             return 3
         # How much: something, nothing negative, and per agent no more than is free.
+        if not begun[where]:
+            begun[where] = True
+            left[where] = free[where]
         for r in range(amount.shape[1]):
             if amount[row, r] < 0:
                 return 4

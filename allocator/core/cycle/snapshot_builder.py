@@ -184,9 +184,14 @@ class SnapshotBuilder:
 
     def _capacity(self, state: State) -> Ints:
         """The capacity of all agents by column."""
-        space = state.space
-        key = (state.agents.version, len(space), len(space.names), len(state.agents.bound))
-        return self._keep("capacity", key, lambda: space.by_column(state.agents.capacity))
+        space, agents = state.space, state.agents
+
+        def make() -> Ints:
+            its = agents.capacity
+            return agents.show_capacity() if space.names_all(its) else space.by_column(its)
+
+        key = (agents.version, len(space), len(space.names), len(agents.bound))
+        return self._keep("capacity", key, make)
 
     def _demand(self, state: State, capacity: Ints) -> Ints:
         """What one grant is made of: a task, or a lot of tiny ones, (C, R)."""

@@ -66,12 +66,17 @@ def _covers_all(filters: FilterArrays, offerable: Offerable, place: int, row: in
 @part()
 def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent: int) -> None:
     """Work out all bits of an agent, filter by filter."""
-    # Mostly there are none: what is zero is not written, for then it takes no memory.
-    for word in range(filters.covered.shape[1]):
-        if filters.covered[agent, word] != np.uint64(0):
-            filters.covered[agent, word] = np.uint64(0)
-    filters.maybe[agent] = np.uint64(0)
-    filters.largest[agent] = 0
+    # Bits are those of clients that may have filters. What is zero is not written: then it takes no
+    # memory.
+    for first in range(filters.maybe.shape[1]):
+        if filters.maybe[agent, first] != np.uint64(0):
+            for word in range(first, filters.covered.shape[1], filters.maybe.shape[1]):
+                if filters.covered[agent, word] != np.uint64(0):
+                    filters.covered[agent, word] = np.uint64(0)
+            filters.maybe[agent, first] = np.uint64(0)
+    for k in range(filters.largest.shape[1]):
+        if filters.largest[agent, k] != 0:
+            filters.largest[agent, k] = 0
     row = filters.of_agent[agent]
     # One filter that covers everything is enough for the bit.
     while row >= 0:
@@ -153,9 +158,11 @@ def refresh(
                             filters.covered[agent, word] &= known[word]
                 else:
                     _look_through(filters, offerable, place, agent)
-            # Remember what these bits are good for.
-            for r in range(offerable.free.shape[1]):
-                seen[agent, r] = offerable.free[place, r] if plain else -1
+            # Remember what these bits are good for. Without filters it is anything: an agent's
+            # first filter makes them stale.
+            if filters.of_agent[agent] >= 0:
+                for r in range(offerable.free.shape[1]):
+                    seen[agent, r] = offerable.free[place, r] if plain else -1
             filters.stale[agent] = False
             touched[agent] = False
         if filters.fresh[agent] > 0:

@@ -74,7 +74,8 @@ class FilterArrays(NamedTuple):
         where it is not set, it has none. There are at most `MAYBE_WORDS` words.
     `covered` (A, W): bit ``c % 64`` of word ``c // 64``: a filter covers all that client c could be
         offered, see `Filters`.
-    `stale` (A,): the agent's row of `covered` has to be worked out again.
+    `stale` (A,): the agent's row of `covered` has to be worked out again; so that of each agent
+        that has its first filter.
     `fresh` (A,): how many filters came to the agent since its row of `covered` was brought up to
         date; they are the first ones of its list.
     `largest` (A, K): no filter on the agent has more of any kind.
@@ -191,6 +192,8 @@ def add(
         spare -= 1
         row = filters.spare[spare]
         filters.fresh[agent[i]] += 1
+        if filters.of_agent[agent[i]] < 0:
+            filters.stale[agent[i]] = True  # what was free there has not been noted
         # Fill the row, and keep what is known by agent true: the bit, and the largest amounts.
         filters.agent[row] = agent[i]
         filters.client[row] = client[i]

@@ -25,7 +25,7 @@ from allocator.core.filters.rest_kind_filters import RestKindFilters
 from allocator.core.numba.array_structures import pack
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
-from allocator.core.numba.wide_tables import rows_of
+from allocator.core.numba.wide_tables import rows_of, untouched
 from allocator.core.snapshot import Bools, Filters, Ints
 
 _ROW_BYTES = 64
@@ -150,7 +150,7 @@ class FilterTable:
         offerable = Offerable._make(map(loop_view, offerable))
         # More agents or resources than before: recompute all bits.
         if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
-            self._seen = np.zeros((len(rows.stale), offerable.free.shape[1]), np.int64)
+            self._seen = untouched((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True
         # Also recompute those of clients whose offers have another form.
         coverage.mark_stale(rows, coverage.changed_clients(self._shown, offerable))

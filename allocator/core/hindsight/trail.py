@@ -8,7 +8,7 @@ decision depends on it, and no checkpoint holds it.
 from collections import deque
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -248,11 +248,6 @@ class Trail:
     def latest(self) -> tuple[CycleRecord, ...]:
         """The cycles as they are kept now, the oldest first, for another thread."""
         return tuple(map(copy, self.cycles))
-
-    def parts(self) -> list[object]:
-        """What the cycles as `latest` gives them are made of, and the events."""
-        names = [each.name for each in fields(CycleRecord)]
-        return [*(getattr(cycle, name) for cycle in self.cycles for name in names), *self.events]
 
     def names(self, state: State) -> Names:
         """Whom the rows of clients mean now."""

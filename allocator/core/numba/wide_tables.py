@@ -18,7 +18,7 @@ _UNTOUCHED_BYTES = 1 << 22
 _WIDE_BYTES = 1 << 10
 """From this size on rows are wide: with less, each page has cells of several agents."""
 
-_STRETCH = 1 << 16
+STRETCH = 1 << 16
 """Cells that are compared at a time."""
 
 
@@ -49,7 +49,7 @@ def write(into: NDArray[_Item], table: NDArray[_Item], rows: Ints | None = None)
         row, column = np.nonzero(into[rows] != table)
         into[rows[row], column] = table[row, column]
         return
-    step = max(_STRETCH // max(into.shape[1], 1), 1)
+    step = max(STRETCH // max(into.shape[1], 1), 1)
     for begin in range(0, len(into), step):
         old, new = into[begin : begin + step], table[begin : begin + step]
         row, column = np.nonzero(old != new)

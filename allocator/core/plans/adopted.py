@@ -10,7 +10,7 @@ from allocator.core.events import EventError
 from allocator.core.numba.array_structures import read_only
 from allocator.core.numba.memo import fixed
 from allocator.core.plan import Plan
-from allocator.core.plans.problems import Problem
+from allocator.core.plans.problems import PlanRows
 from allocator.core.snapshot import Ints
 
 
@@ -21,23 +21,29 @@ class AdoptPlan:
     plan: Plan
 
 
-def still_true(state: State, problem: Problem, plan: Plan) -> Plan:
-    """Leave out of a plan who has gone since the problem was taken, though others have the rows."""
-    info, framework = state.frameworks.info, state.clients.framework
-    path, role = state.roles.path, state.clients.role
+def still_true(state: State, rows: PlanRows, plan: Plan) -> Plan:
+    """Leave out of a plan who has gone since the problem was taken, though others have the rows.
+
+    Raises EventError where the plan is about rows that the problem did not have.
+    """
+    if len(plan.target) > len(rows.clients):
+        raise EventError("value", "plan.target", "names clients that the problem did not have")
+    if len(plan.group) > len(rows.agents):
+        raise EventError("value", "plan.group", "names agents that the problem did not have")
+    leave_client, leave_agent = plan.leave & (2**32 - 1), plan.leave >> 32
+    if ((leave_client >= len(rows.clients)) | (leave_agent >= len(rows.agents))).any():
+        raise EventError("value", "plan.leave", "names rows that the problem did not have")
+    info, framework = state.frameworks.info, state.clients.framework.tolist()
+    path, role = state.roles.path, state.clients.role.tolist()
     clients, agents = [], []
-    for client, was in enumerate(problem.frameworks):
-        known = client < len(framework)
-        now = info[framework[client]] if known else None
-        moved = known and path[role[client]] != problem.roles[client]
-        gone = now is None or was is None or was.framework_id != now.framework_id
-        if moved or (was is not now and gone):
+    for client, was in enumerate(rows.clients):
+        now = info[framework[client]] if client < len(framework) else None
+        if now is None or (now.framework_id, path[role[client]]) != was:
             clients.append(client)
-    for agent, was_agent in enumerate(problem.agents):
-        is_agent = state.agents.info[agent] if agent < len(state.agents.info) else None
-        if was_agent is not is_agent and (
-            was_agent is None or is_agent is None or was_agent.agent_id != is_agent.agent_id
-        ):
+    found = state.agents.info
+    for agent, name in enumerate(rows.agents):
+        is_agent = found[agent] if agent < len(found) else None
+        if is_agent is None or is_agent.agent_id != name:
             agents.append(agent)
     return _without(plan, clients, agents)
 
@@ -53,12 +59,8 @@ def _without(plan: Plan, clients: Sequence[int], agents: Sequence[int]) -> Plan:
     return replace(plan, target=fixed(target), group=fixed(group), leave=fixed(leave))
 
 
-def adopt(state: State, event: AdoptPlan) -> None:
-    """Take a plan over.
-
-    Raises EventError where its parts do not fit together; then nothing has changed.
-    """
-    plan = event.plan
+def check(plan: Plan) -> None:
+    """Raise EventError where the parts of a plan do not fit together."""
     flat = plan.target.ndim == plan.group.ndim == 1 and plan.allowed.ndim == plan.price.ndim == 2
     groups = len(plan.allowed)
     if (
@@ -76,7 +78,15 @@ def adopt(state: State, event: AdoptPlan) -> None:
         raise EventError("value", "plan.group", "names a group that there is not")
     if not ((plan.target >= 0) & (plan.target < np.inf)).all():
         raise EventError("value", "plan.target", "must be 0 or more, and finite")
-    state.plan = _as_recorded(plan)
+
+
+def adopt(state: State, event: AdoptPlan) -> None:
+    """Take a plan over.
+
+    Raises EventError where its parts do not fit together; then nothing has changed.
+    """
+    check(event.plan)
+    state.plan = _as_recorded(event.plan)
 
 
 def _as_recorded(plan: Plan) -> Plan:

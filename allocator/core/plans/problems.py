@@ -6,8 +6,9 @@ target, not a decision: a cycle gives what is free, under all rules, and prefers
 the plan allots it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -82,12 +83,29 @@ class Problem:
     roles: tuple[str, ...]
     plan: Plan | None = None
 
+    def rows(self) -> "PlanRows":
+        """Say what its rows are."""
+        agents = ["" if each is None else each.agent_id for each in self.agents]
+        ids = ("" if each is None else each.framework_id for each in self.frameworks)
+        return PlanRows(agents, list(zip(ids, self.roles, strict=True)))
+
     def asks_the_same(self, other: "Problem") -> bool:
         """Whether only what is held and free differs: then a plan for shares stands."""
         of_cluster = ("capacity", "total", "excluded")
         of_clients = ("demand", "characterised", "client", "wants", "weight", "limit", "guarantee")
         same = of_cluster + of_clients
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in same)
+
+
+class PlanRows(NamedTuple):
+    """What the rows of a plan were when its problem was taken; empty where a row was free.
+
+    `agents` (A,): ids, by handle.
+    `clients` (C,): ids of frameworks and paths of roles.
+    """
+
+    agents: Sequence[str]
+    clients: Sequence[tuple[str, str]]
 
 
 @runtime_checkable
@@ -113,6 +131,16 @@ class PlanningPolicy(Policy, Protocol):
     def stands(self, before: Problem, now: Problem) -> bool:
         """Say whether the plan for the problem before is good for the one that there is now."""
         ...
+
+
+def has_free(state: State, agents: Ints | None) -> bool:
+    """Whether something is free for a client, on one of these agents (None: on any)."""
+    if not state.live_clients().any():
+        return False
+    free = state.space.by_column(state.free_on(None)).any(axis=1) & state.agents.ready
+    if agents is not None:
+        free = free[agents[(agents >= 0) & (agents < len(free))]]
+    return bool(free.any())
 
 
 def problem_of(

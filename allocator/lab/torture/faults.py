@@ -19,7 +19,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
-from allocator.core import MILLI, Define, Kind, Options
+from allocator.core import MILLI, Define, Kind, Options, PlanningPolicy, PolicySpec
 from allocator.lab.hostile import CREW
 from allocator.lab.hostile.tenants import Tenants
 from allocator.lab.links.base import Batch, LinkDownError, Opening
@@ -29,7 +29,7 @@ from allocator.lab.module_protocol import SessionEndedError
 from allocator.lab.torture.link import PatientLink, TorturedLink
 from allocator.lab.torture.rig import ANSWER_S, Rig, SidecarGoneError
 from allocator.lab.torture.wires import Proxy, dial_tcp
-from allocator.policies import MODES, POLICIES
+from allocator.policies import MODES, POLICIES, build
 from allocator.v1 import admin_pb2, explain_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 
@@ -107,6 +107,9 @@ NO_ANSWER = (*CUT_OFF, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 FREEZE_S = (0.05, 2.5)
 ABSENCE_S = (0.0, 1.0)
+PLANNING_S = (0.0, 0.5)
+"""Until after a small plan: it is copied, worked out, on its way, or adopted."""
+
 OBSERVER_S = 60.0
 """How long questions may stay unanswered, on a busy machine under further faults."""
 
@@ -145,6 +148,31 @@ def kill_observer(scene: Scene) -> None:
     rig = scene.rig
     if _signal_observer(rig, signal.SIGKILL):
         rig.begin(partial(_await_answer, rig, rig.sidecar.lives))
+
+
+@fault("observer killed over a plan", 3)
+def kill_planner(scene: Scene) -> None:
+    """SIGKILL to it soon after a policy is set that plans: its plan is lost, decisions go on."""
+    _set_planning_policy(scene)
+    kill_observer.strike(scene)
+
+
+@fault("killed as a plan comes", 2)
+def kill_planned(scene: Scene) -> None:
+    """SIGKILL to the process that decides, soon after a policy is set that plans."""
+    _set_planning_policy(scene)
+    kill.strike(scene)
+
+
+def _set_planning_policy(scene: Scene) -> None:
+    """Set a policy that plans, and let its plan get as far as it likes."""
+    chance = scene.rig.chance
+    specs = (PolicySpec(name, mode=chance.choice(MODES)) for name in sorted(POLICIES))
+    spec = chance.choice([each for each in specs if isinstance(build(each), PlanningPolicy)])
+    policy = settings_pb2.Policy(name=spec.name, mode=spec.mode)
+    wrong = _ask(scene, "SetPolicy", admin_pb2.SetPolicyRequest(policy=policy))
+    scene.rig.findings.check("operators are answered", wrong)
+    time.sleep(chance.uniform(*PLANNING_S))
 
 
 @fault("observer frozen", 3)

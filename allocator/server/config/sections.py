@@ -23,6 +23,7 @@ from allocator.core import (
     parse_quantities,
 )
 from allocator.server.config.checks import (
+    ELSEWHERE,
     absolute_directory,
     constraint_expression,
     host_name,
@@ -312,11 +313,16 @@ GIB = 2**30
 MIB = 2**20
 
 
-Targets = Annotated[
-    tuple[Annotated[str, AfterValidator(target)], ...],
-    Field(strict=False),
-    AfterValidator(non_empty),
-]
+Addresses = Annotated[tuple[Annotated[str, AfterValidator(target)], ...], Field(strict=False)]
+Targets = Annotated[Addresses, AfterValidator(non_empty)]
+
+
+def check_tls_files(cert: str, key: str, ca: str, ca_key: str) -> None:
+    """Refuse files for TLS that do not do, unless they are those of another machine."""
+    problem = None if ELSEWHERE.get() else find_problem(cert, key, ca)
+    if problem:
+        keys = {"cert": "tls_cert", "key": "tls_key", "ca": ca_key}
+        reject_at(keys[problem.part], problem.message)
 
 
 class ListenSection(Section):
@@ -371,10 +377,7 @@ class ListenSection(Section):
             reject_at("targets", f"{beyond[0]} {text} listen.allow_plaintext = true")
         if self.tls_client_ca and not (self.tls_cert or self.tls_key):
             reject_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
-        problem = find_problem(self.tls_cert, self.tls_key, self.tls_client_ca)
-        if problem:
-            key = {"cert": "tls_cert", "key": "tls_key", "ca": "tls_client_ca"}[problem.part]
-            reject_at(key, problem.message)
+        check_tls_files(self.tls_cert, self.tls_key, self.tls_client_ca, ca_key="tls_client_ca")
         return self
 
 
@@ -660,17 +663,57 @@ class StarvationSection(Section):
 
 
 class ObserverSection(Section):
-    """The process that answers questions, and so keeps them from the one that decides."""
+    """The process that answers questions, and so keeps them from the one that decides.
+
+    Where `listen` is set, observers on other machines follow it. `sources`, `tls_*` and `token` are
+    of such an observer (`mesos-allocator observe`).
+    """
 
     verify: Literal["all", "sampled", "off"] = Field(
         "sampled",
         description="Which cycles the observer recomputes and compares: all, one in 16, or none.",
+    )
+    listen: Addresses = Field(
+        (),
+        description=(
+            "Addresses at which it serves followers and questions itself, as in listen.targets and"
+            " with the certificate of [listen]; empty: none. A client needs the right to read."
+        ),
+    )
+    sources: Addresses = Field(
+        (),
+        description=(
+            "Addresses (observer.listen) of the observers to follow (`observe --from`). Of several"
+            " that of the sidecar that a master has a session with is followed."
+        ),
+    )
+    tls_ca: OptionalFile = Field(
+        "",
+        description=(
+            "PEM file of the authority that signed the sources' certificates; empty: no TLS."
+        ),
+    )
+    tls_cert: OptionalFile = Field("", description="PEM file of our certificate for the sources.")
+    tls_key: OptionalFile = Field("", description="PEM file of the certificate's private key.")
+    token: OptionalFile = Field(
+        "", description="File with a token that the sources know; empty: there is none."
     )
 
     @property
     def verify_every(self) -> int:
         """Every nth cycle is decided again; 0: none."""
         return {"all": 1, "sampled": 16, "off": 0}[self.verify]
+
+    @model_validator(mode="after")
+    def check_sources(self) -> "ObserverSection":
+        """The files belong together, and no token passes in clear."""
+        if (self.tls_cert or self.tls_key) and not self.tls_ca:
+            reject_at("tls_ca", "is missing while tls_cert or tls_key is given; give it")
+        check_tls_files(self.tls_cert, self.tls_key, self.tls_ca, ca_key="tls_ca")
+        beyond = [each for each in self.sources if not is_local(each)]
+        if beyond and self.token and not self.tls_ca:
+            reject_at("token", f"would pass in clear to {beyond[0]}; give tls_ca, or leave it out")
+        return self
 
 
 class OptionSections(Section):
@@ -714,13 +757,22 @@ class Config(RuleSections, OptionSections):
             if getattr(self.access, right) and not self.listen.tls_client_ca:
                 text = "names certificates, but listen.tls_client_ca asks clients for none; give it"
                 reject_at(f"access.{right}", text)
-        beyond = [each for each in self.listen.targets if not is_local(each)]
+        beyond = [each for each in self.listened if not is_local(each)]
         if beyond and not self.listen.tls_cert:
+            if not self.listen.allow_plaintext:
+                text = "reaches beyond this machine without TLS; give listen.tls_cert and tls_key,"
+                mend = "or set listen.allow_plaintext = true"
+                reject_at("observer.listen", f"{beyond[0]} {text} {mend}")
             for name in ("session_token", "admin_read_token", "admin_write_token"):
                 if getattr(self.access, name):
                     text = f"would pass in clear at {beyond[0]}: give listen.tls_cert and tls_key,"
                     reject_at(f"access.{name}", f"{text} or listen on loopback or a Unix socket")
         return self
+
+    @property
+    def listened(self) -> tuple[str, ...]:
+        """All addresses of gRPC."""
+        return *self.listen.targets, *self.observer.listen
 
     def open_to_sessions(self) -> str:
         """A non-local address where any client may open a session; empty: none."""

@@ -1,4 +1,4 @@
-"""The thread that owns the core, and those beside it: journal, planning, shadow, fairness.
+"""The thread that owns the core, and what it needs: sessions, journal, record stream, plans.
 
 Begin with `core_loop`.
 """

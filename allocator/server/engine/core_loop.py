@@ -27,7 +27,6 @@ from allocator.core import (
 )
 from allocator.server.config import Config
 from allocator.server.engine import sessions
-from allocator.server.engine.apart import Apart
 from allocator.server.engine.commands import Commands
 from allocator.server.engine.feed import Feed, Follower
 from allocator.server.engine.journal_files import head_of, journal_of
@@ -70,7 +69,6 @@ class CoreLoop:
     `started_s`: when the process began, on the monotonic clock.
     `commands`: what waits for the core's thread.
     `feed`: gives followers all records.
-    `apart`: has problems of plans copied by a process beside.
     `last_batch_s`, `heard_s`: when the latest batch of a master came, since 1970 and on the
         monotonic clock; 0: none came.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
@@ -124,7 +122,6 @@ class CoreLoop:
         self.commands = Commands()
         self.feed = Feed()
         self._recorder = Recorder(self._sidecar, self.feed.write, self._keep)
-        self.apart = Apart(lambda: self.allocator, time.monotonic)
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
         self.journal = journal_of(config.journal, self._head)
 
@@ -134,6 +131,11 @@ class CoreLoop:
     def allocator(self) -> Allocator:
         """The session's allocator; without a session an empty one that keeps the settings."""
         return self._sidecar.allocator
+
+    @property
+    def active(self) -> int:
+        """Number of the session that has the allocator; 0 if none has."""
+        return self._sidecar.active
 
     @property
     def counts(self) -> Counts:

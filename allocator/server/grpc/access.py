@@ -85,6 +85,7 @@ READS = frozenset(
     {
         *(f"List{kind.title}s" for kind in RULES),
         *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus"),
+        "GetUsage",
         *("ListAgents", "ListFrameworks", "ListHistory", "ListNames", "ListRoles"),
         *("ListSettings", "Snapshot"),
     }
@@ -99,8 +100,12 @@ AGAIN_S = 10.0
 class Access:
     """Refuses calls for which the caller has no right."""
 
-    def __init__(self, section: AccessSection) -> None:
-        """Let in whom the configuration names."""
+    def __init__(self, section: AccessSection, *, changes: bool = True) -> None:
+        """Let in whom the configuration names.
+
+        `changes`: whether calls change anything. Otherwise the right to read is enough.
+        """
+        self._changes = changes
         self._lock = threading.Lock()
         self._untold: Counter[str] = Counter()
         self._told_s: dict[str, float] = {}
@@ -130,6 +135,8 @@ class Access:
         `token`: what it says of itself, as ``Bearer TOKEN``; empty if nothing.
         """
         right = right_of(method)
+        if right == "admin_write" and not self._changes:
+            right = "admin_read"
         if not self._restricted.get(right) or context.peer().startswith("unix:"):
             return
         names = certificate_names(context)

@@ -31,6 +31,8 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 
 APPLY, REVERT = "ApplySettings", "RevertSettings"
+RESET_USAGE = "ResetUsage"
+"""A change of the observer's own."""
 
 JUDGED_PART = 0.5
 """Fraction of the caller's remaining time that the observer may use to try a change."""
@@ -56,7 +58,7 @@ class AdminServicer:
         if SERVICE.methods_by_name[method].server_streaming:
             stream = partial(self._observer.forward_stream, method)
             return grpc.unary_stream_rpc_method_handler(stream)
-        if method in READS:
+        if method in READS or method == RESET_USAGE:
             return grpc.unary_unary_rpc_method_handler(partial(self._observer.forward, method))
         answer: Callable[..., Message] = self._reset
         if method in {APPLY, REVERT}:

@@ -250,6 +250,8 @@ class Operation(NamedTuple):
 
     books: FollowedBooks
     settings: FollowedSettings
+    refused: Counter[tuple[str, str]]
+    """Calls that the observer itself refused, by kind and reason."""
 
     @property
     def said(self) -> pb.Figures:
@@ -265,7 +267,7 @@ class Operation(NamedTuple):
             Part("journal", JOURNAL, lambda: said.journal if said.sidecar_id else None),
             Part("planning", PLANNING, lambda: said.plans),
             Part("shadow", SHADOW, self.books.shadow.counts),
-            Part("calls", CALLS, lambda: said),
+            Part("calls", CALLS, lambda: self),
             Part("core", CORE, lambda: said),
             Part("observer", OBSERVER, lambda: self.books),
         ]
@@ -423,11 +425,13 @@ SHADOW: Families[Reading] = (
     ),
 )
 
-CALLS: Families[pb.Figures] = (
+CALLS: Families[Operation] = (
     counter(
         "calls_refused{kind,reason}",
         "Refused calls: no room for their kind, no right, or others take too long.",
-        lambda said: _by_pair(_counted(said.calls_refused), BOUNDS, REFUSALS),
+        lambda now: _by_pair(
+            now.refused + Counter(_counted(now.said.calls_refused)), BOUNDS, REFUSALS
+        ),
     ),
 )
 
@@ -460,6 +464,23 @@ OBSERVER: Families[FollowedBooks] = (
         "1 while the observer receives records of the deciding process; 0: all other metrics are"
         " outdated.",
         lambda books: books.is_current,
+    ),
+    gauge(
+        "observer_connected",
+        "1 while the observer has a stream of what it follows.",
+        lambda books: books.lag.connected,
+    ),
+    gauge(
+        "observer_lag_seconds",
+        "How old the observer's books are: the time from when the latest records were written, by"
+        " the clock of the process that decides, to when they were in the books, by this"
+        " machine's; and since then, where nothing comes.",
+        lambda books: books.lag.behind_s,
+    ),
+    gauge(
+        "observer_followers",
+        "Observers on other machines that follow this one.",
+        lambda books: books.relay.size,
     ),
     counter(
         "observer_restarts",

@@ -1,5 +1,6 @@
 """The process that decides: builds everything, and runs with its observer until told to end."""
 
+import math
 import os
 import queue
 import signal
@@ -18,15 +19,17 @@ from grpc_reflection.v1alpha import reflection
 from allocator import policies
 from allocator.server.config import OPEN_SESSIONS, Config, Loaded
 from allocator.server.engine.core_loop import GRACE_S, CoreLoop
+from allocator.server.engine.feed import PLAN_BYTES_MAX
 from allocator.server.engine.journal_files import TakenError
 from allocator.server.engine.monitor import Monitor
-from allocator.server.engine.planning import PlanningThread
+from allocator.server.engine.planning import Planning
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
-from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
+from allocator.server.grpc.calls import CALLS_MAX, Calls
 from allocator.server.grpc.forwarding import ObserverCalls
-from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
-from allocator.server.grpc.records import OBSERVER_PART, RECORDS, Decider, RecordServicer
+from allocator.server.grpc.listeners import OPTIONS, UNIX, ListenError, claim_addresses, listen
+from allocator.server.grpc.plans import PlanServicer
+from allocator.server.grpc.records import Decider, deciders_records
 from allocator.server.grpc.requests import SERVICE as ADMIN
 from allocator.server.grpc.service import SERVICE, Health, SessionServicer
 from allocator.server.operators.audit import Audit
@@ -49,33 +52,17 @@ from allocator.wire.settings.learnt_demands import Learnt, copy_learnt
 EXIT_OK = 0
 EXIT_FAILURE = 1
 
-_OPTIONS = (
-    # Two sidecars that share a port would share a master's sessions, too.
-    ("grpc.so_reuseport", 0),
-    # A peer that vanished without a word is noticed.
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
-    # Modules ping often, so that they notice when we vanish; that is no abuse.
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
-    ("grpc.http2.max_ping_strikes", 0),
-    ("grpc.max_send_message_length", -1),
-    # Connections that say nothing, or want nothing, are no room for those that do.
-    ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.max_connection_idle_ms", 15_000),
-    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
-    ("grpc.max_concurrent_streams", 64),
-)
-
 CORE_S = 5.0
 """How long to wait for the core at the end: a user's policy may take minutes."""
 
 LAST_S = 2.0
 """The same of each other thread. The unit of systemd gives 20 s for all of them."""
 
-OBSERVERS_MAX = 4
-"""Maximum streams of our observer: a restarted one may overlap with its predecessor."""
+OBSERVERS_MAX = 8
+"""Maximum calls of our observer: streams, where a restarted one may overlap with its predecessor,
+and reports about plans."""
+
+_OF_LINK = (("grpc.max_receive_message_length", PLAN_BYTES_MAX + 2**20),)
 
 OBSERVED_S = 10.0
 """The log says that the process is ready when its observer is there, or after this time."""
@@ -100,7 +87,7 @@ class Server:
         Raises StateError if the state directory cannot be used.
         """
         config = loaded.config
-        claim_addresses(config)
+        claim_addresses(config.listen.targets)
         # Later there may be no descriptor left to read a file with.
         policies.load_ahead()
         kept = restore(config)
@@ -121,11 +108,13 @@ class Server:
         )
         self.calls = Calls(Access(config.access), compilation.problem)
         self.monitor = Monitor(self.loop, self.calls.problem)
-        self._health = Health((SERVICE, ADMIN.full_name, RECORDS))
-        # A process that is forked waits forever where a thread has been loading loops.
-        self.loop.apart.may_begin = lambda: compilation.ready
-        self.planning = _new_planning(config, self.loop)
-        self.loop.after_message = self.planning.look
+        self._health = Health((SERVICE, ADMIN.full_name))
+        self.planning = Planning(
+            self.loop,
+            budget_s=config.policy.plan_budget_ms / 1000,
+            first_wait_s=config.policy.plan_first_wait_ms / 1000,
+        )
+        self.loop.after_message = self.planning.note_late
         self.loop.first_plan = self.planning.first
         self._observer = ObserverCalls(link.observer, lambda: self.loop.feed.position)
         progress = lambda: compilation.progress  # noqa: E731
@@ -135,17 +124,16 @@ class Server:
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
-            self.planning.start()
-            undo.callback(self.planning.stop)
             if self._state_store:
                 self._state_store.start()
                 undo.callback(self._state_store.close)
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
-            # Of its own: however many others follow, there is room for our observer.
-            self._link = grpc.server(ThreadPoolExecutor(OBSERVERS_MAX, "link"))
-            RecordServicer(self._decider, OBSERVER_PART).add_to(self._link)
+            # Of its own: however many call, there is room for our observer, which others follow.
+            self._link = grpc.server(ThreadPoolExecutor(OBSERVERS_MAX, "link"), options=_OF_LINK)
+            deciders_records(self._decider, left=self.planning.left).add_to(self._link)
+            PlanServicer(self.planning).add_to(self._link)
             self._link.add_insecure_port(link.decider)
             undo.callback(self._link.stop, None)
             undo.pop_all()
@@ -166,6 +154,11 @@ class Server:
         """Whether the observer, which answers questions, is running."""
         return self.loop.feed.is_followed
 
+    @property
+    def can_plan(self) -> bool:
+        """Whether plans can be made, where the policy in force makes any."""
+        return self.planning.is_linked or self.loop.allocator.planning_policy is None
+
     def health(self) -> str:
         """What is wrong with the process; empty if nothing is."""
         return self.monitor.health()
@@ -174,7 +167,7 @@ class Server:
         bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
         server = grpc.server(
             ThreadPoolExecutor(CALLS_MAX, "grpc"),
-            options=[*_OPTIONS, bytes_max],
+            options=[*OPTIONS, bytes_max],
             interceptors=[self.calls],
             maximum_concurrent_rpcs=CALLS_MAX,
         )
@@ -184,15 +177,8 @@ class Server:
         changes = ChangeRequests(self.loop, self.operators, tuple(paths))
         admin = AdminServicer(changes, self._observer)
         server.add_generic_rpc_handlers((admin.handler(),))
-        RecordServicer(self._decider).add_to(server)
         self._health.add_to(server)
-        names = (
-            SERVICE,
-            ADMIN.full_name,
-            RECORDS,
-            "grpc.health.v1.Health",
-            reflection.SERVICE_NAME,
-        )
+        names = (SERVICE, ADMIN.full_name, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
         return server
 
@@ -235,7 +221,6 @@ class Server:
         self._observer.close()
         if self._state_store:
             self._state_store.close(LAST_S)
-        self.planning.stop()
         return self.loop.stop(LAST_S)
 
 
@@ -253,15 +238,6 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
     )
 
 
-def _new_planning(config: Config, loop: CoreLoop) -> PlanningThread:
-    return PlanningThread(
-        loop,
-        budget_s=config.policy.plan_budget_ms / 1000,
-        interval_s=config.policy.plan_interval_ms / 1000,
-        first_wait_s=config.policy.plan_first_wait_ms / 1000,
-    )
-
-
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code.
 
@@ -276,6 +252,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     if note:
         _log.warning(note)
     try:
+        claim_addresses(config.observer.listen, "observer.listen")
         http = http_socket(config.http.host, config.http.port)
         link = new_link(http.fileno())
     except OSError as error:
@@ -283,7 +260,11 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         return EXIT_FAILURE
     observer = ObserverChild(link)
     observer.fork(partial(_observe, loaded, link))
-    with _signals() as inbox, closing_children(Compilation()) as compilation, ending(observer):
+    with (
+        taking_signals() as inbox,
+        closing_children(Compilation()) as compilation,
+        ending(observer),
+    ):
         try:
             server = Server(loaded, compilation, link)
         except (ListenError, OSError, StateError, ValueError) as error:
@@ -334,7 +315,7 @@ def _serve_until_signalled(
 ) -> None:
     """Look after what changes by itself; `tell_ready` is called once, when all can be asked for."""
     reloader, failure, welcomed, told = Reloader(load, server.operators), "", False, False
-    until_s = time.monotonic() + OBSERVED_S
+    late_s = math.inf
     while not inbox.to_end:
         try:
             compilation.look()
@@ -344,10 +325,14 @@ def _serve_until_signalled(
                 _log.exception("the loops' compilation could not be looked at")
         observer.look(server.operators.loaded)
         soon = not told or compilation.state in {"compiling", "loading"}
-        if compilation.ready and not welcomed:
+        if compilation.ready and late_s == math.inf:
+            late_s = time.monotonic() + OBSERVED_S
+        is_late = time.monotonic() > late_s
+        # The first cycle waits for a plan only where there is an observer that makes it.
+        if compilation.ready and not welcomed and (server.can_plan or is_late):
             welcomed = True
             server.welcome()
-        if welcomed and not told and (server.is_observed or time.monotonic() > until_s):
+        if welcomed and not told and (server.is_observed or is_late):
             told = True
             tell_ready()
         if inbox.wait(0.05 if soon else LOOK_S):
@@ -415,7 +400,7 @@ class SignalInbox:
 
 
 @contextmanager
-def _signals() -> Iterator[SignalInbox]:
+def taking_signals() -> Iterator[SignalInbox]:
     """Take signals while the context lasts."""
     inbox = SignalInbox()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

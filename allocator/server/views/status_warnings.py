@@ -228,11 +228,17 @@ def _loops(progress: Loops) -> Iterator[pb.StatusWarning]:
 
 
 def _following(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
-    if not books.is_current:
+    why = books.problem()
+    if books.source() and why:
+        yield pb.StatusWarning(
+            what="not current" if books.lag.connected else "not connected",
+            text=f"{why}; all of this is older",
+            mend="see the log here, and whether a sidecar runs there; it is called again by itself",
+        )
+    elif not books.is_current:
         yield pb.StatusWarning(
             what="not current",
-            text="the process that decides has said nothing for"
-            f" {time.monotonic() - books.lag.heard_s:.0f} s; all of this is older",
+            text=f"{why}; all of this is older",
             mend="see its log; the books follow again by themselves",
         )
     if books.lag.differences:

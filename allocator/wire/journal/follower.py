@@ -84,6 +84,11 @@ class Follower:
         """The sidecar, in the other one's state after the records so far."""
         return self._player.sidecar
 
+    @property
+    def waiting(self) -> journal_pb2.JournalRecord | None:
+        """The request that waits for the record of its answer; the state does not include it."""
+        return self._player.waiting
+
     def take(self, record: journal_pb2.JournalRecord) -> tuple[Difference, ...]:
         """Apply a record; return the differences from it.
 
@@ -111,6 +116,14 @@ class Follower:
         if found.checkpoints_differing > before[2]:  # then it continued from the checkpoint
             differences.append(Difference(*self._place, "another state"))
         return tuple(differences)
+
+    def begin_waiting(self) -> bool:
+        """Apply the events of the request that waits, if one does, without its cycle.
+
+        Returns whether a cycle is to decide then. From here until its answer has come, the state is
+        between two records, and must not be kept as a checkpoint.
+        """
+        return self._player.begin_waiting()
 
     def _decide(self, question: Question) -> Decided:
         decided = self._told.decide(question)

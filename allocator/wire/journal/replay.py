@@ -18,7 +18,7 @@ from allocator.wire.journal.records import (
     read_start,
 )
 from allocator.wire.session.sidecar import Answer, Sidecar
-from allocator.wire.session.sidecar_session import Counts
+from allocator.wire.session.sidecar_session import Counts, Steps
 
 
 class Replayed(NamedTuple):
@@ -114,6 +114,8 @@ class Replay:
         self._pieces: list[bytes] = []
         self._unchecked: list[Answer] = []
         self._request: journal_pb2.JournalRecord | None = None  # not replayed yet
+        self._is_deciding = False
+        self._begun: Steps[list[Answer]] | None = None  # or only as far as its cycle
 
     @property
     def sidecar(self) -> Sidecar | None:
@@ -125,9 +127,14 @@ class Replay:
         """Records of this sidecar that were replayed or are lost, including a waiting request."""
         return self._done
 
+    @property
+    def waiting(self) -> journal_pb2.JournalRecord | None:
+        """The request that waits for the record of its answer."""
+        return self._request
+
     def forget(self) -> None:
         """Drop the state; continue from the next checkpoint."""
-        self._sidecar, self._request, self._unchecked = None, None, []
+        self._sidecar, self._request, self._begun, self._unchecked = None, None, None, []
 
     def take(self, record: journal_pb2.JournalRecord) -> list[Replayed]:
         """Apply a record; return the answers.
@@ -156,6 +163,19 @@ class Replay:
         else:
             answered += self._replay(self._sidecar, record)
         return answered
+
+    def begin_waiting(self) -> bool:
+        """Apply the events of the waiting request; says whether a cycle is to decide then."""
+        record, sidecar = self._request, self._sidecar
+        if record is not None and sidecar is not None and self._begun is None:
+            steps = sidecar.receiving(record.session, record.request)
+            try:
+                next(steps)
+            except StopIteration as end:
+                self._begun, self._is_deciding = _done(end.value), False
+            else:
+                self._begun, self._is_deciding = steps, True
+        return self._begun is not None and self._is_deciding
 
     def finish(self, answered: journal_pb2.JournalAnswered | None = None) -> list[Replayed]:
         """Apply the waiting request, if any; return the answers.
@@ -249,8 +269,9 @@ class Replay:
     ) -> list[Replayed]:
         counts = sidecar.counts
         before = counts.sessions_opened, counts.cycles, counts.decisions
+        begun, self._begun = self._begun, None
         try:
-            answers = _tell(sidecar, record, answered or journal_pb2.JournalAnswered())
+            answers = _tell(sidecar, record, answered or journal_pb2.JournalAnswered(), begun)
         except EventError:
             self.found.refused += 1
             answers = []
@@ -288,6 +309,12 @@ class Replay:
             self.found.differences.append(what)
 
 
+def _done(answers: list[Answer]) -> Steps[list[Answer]]:
+    """Give work that is done."""
+    yield from ()
+    return answers
+
+
 def _in_words(answers: list[Answer]) -> str:
     """Describe answers."""
     said = []
@@ -302,8 +329,9 @@ def _tell(
     sidecar: Sidecar,
     record: journal_pb2.JournalRecord,
     answered: journal_pb2.JournalAnswered,
+    begun: Steps[list[Answer]] | None,
 ) -> list[Answer]:
-    """Apply a record.
+    """Apply a record, or the rest of a request that was begun.
 
     Raises EventError if it is an operator's change that is not possible.
     """
@@ -314,7 +342,8 @@ def _tell(
                 raise JournalError(f"session {record.session} begins where {number} is next")
         case "request":
             first = read_plan(answered.first_plan) if answered.HasField("first_plan") else None
-            return sidecar.receive(record.session, record.request, answered.policy_error, first)
+            steps = begun or sidecar.receiving(record.session, record.request)
+            return sidecar.finish(steps, answered.policy_error, first)
         case "closed":
             return sidecar.close(record.session, read_closed(record.closed))
         case "looked":

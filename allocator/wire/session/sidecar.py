@@ -17,6 +17,8 @@ from allocator.wire.session.sidecar_session import (
     KeptSession,
     SessionState,
     SidecarSession,
+    Steps,
+    finished,
     supersedes,
 )
 from allocator.wire.settings.operator_settings import OperatorEvent
@@ -97,9 +99,24 @@ class Sidecar:
         """
         if number not in self.sessions:
             return []
+        return self.finish(self.receiving(number, data), policy_error, first_plan)
+
+    def finish(
+        self,
+        steps: Steps[list[Answer]],
+        policy_error: str = "",
+        first_plan: AdoptPlan | None = None,
+    ) -> list[Answer]:
+        """Finish what `receiving` began, as `receive`."""
         self.allocator.overrule(policy_error)
         self.allocator.plan_source.foretell(first_plan)
-        said = self.sessions[number].receive(data)
+        return finished(steps)
+
+    def receiving(self, number: int, data: bytes) -> Steps[list[Answer]]:
+        """As `receive`; pauses where the message's events are applied and a cycle is to decide."""
+        if number not in self.sessions:
+            return []
+        said = yield from self.sessions[number].receiving(data)
         # The farewell to the previous session comes first.
         answers = [*self._parting, *((number, response) for response in said)]
         self._parting = []

@@ -6,11 +6,11 @@ again with a new stream and a new snapshot.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -80,6 +80,22 @@ class Counts:
     errors: Counter[str] = field(default_factory=Counter)
     mended: Counter[str] = field(default_factory=Counter)
     sessions_closed: Counter[str] = field(default_factory=Counter)
+
+
+_T = TypeVar("_T")
+
+Steps: TypeAlias = Generator[None, None, _T]
+"""Work that may pause."""
+
+
+def finished(steps: Steps[_T]) -> _T:
+    """Do some work without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: _T = end.value
+            return found
 
 
 class SessionState(Enum):
@@ -176,13 +192,17 @@ class SidecarSession:
 
     def receive(self, data: bytes | pb.SessionRequest) -> list[pb.SessionResponse]:
         """Answer one message; a closed session does not answer."""
+        return finished(self.receiving(data))
+
+    def receiving(self, data: bytes | pb.SessionRequest) -> Steps[list[pb.SessionResponse]]:
+        """Answer one message; pauses where its events are applied and a cycle is to decide."""
         if self.state is SessionState.CLOSED:
             return []
         self._counts.messages += 1
         try:
             # Any failure below ends this session, and only this one.
             request = _parse(data) if isinstance(data, bytes) else data
-            return self._take(request)
+            return (yield from self._take(request))
         except WireError as error:
             return self.close(error)
         except EventError as error:
@@ -222,7 +242,7 @@ class SidecarSession:
         self.greeting = None if who is None else Greeting(*who)
         self._allocator = allocator
 
-    def _take(self, request: pb.SessionRequest) -> list[pb.SessionResponse]:
+    def _take(self, request: pb.SessionRequest) -> Steps[list[pb.SessionResponse]]:
         said: str = request.WhichOneof("message") or "nothing that this sidecar knows"
         # The last chunk leads to another state, so it counts as a separate kind of message.
         if said == "snapshot" and request.snapshot.last:
@@ -234,7 +254,7 @@ class SidecarSession:
         if said == "hello":
             answer = self._take_hello(request.hello)
         elif said == "events":
-            answer = self._take_events(request.events)
+            answer = yield from self._take_events(request.events)
         else:
             answer = self._take_snapshot(request.snapshot)
         # Only if everything succeeded.
@@ -277,7 +297,7 @@ class SidecarSession:
             )
             _step(allocator, event, said.field)
 
-    def _take_events(self, batch: pb.EventBatch) -> list[pb.SessionResponse]:
+    def _take_events(self, batch: pb.EventBatch) -> Steps[list[pb.SessionResponse]]:
         allocator, counts = self._allocator, self._counts
         assert allocator is not None
         # A lost or repeated batch would leave the books wrong from here on.
@@ -299,6 +319,7 @@ class SidecarSession:
         if batch.HasField("figures"):
             self.figures = read_figures(batch.figures)
         if batch.cycle:
+            yield
             decisions = allocator.allocate(self.clock_ms, agents if len(agents) else None)
             counts.cycles += 1
             counts.decisions += len(decisions)

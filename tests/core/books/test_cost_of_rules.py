@@ -1,5 +1,6 @@
 """A rule about agents costs what it says, however many agents and tenants there are."""
 
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 
 import numpy as np
@@ -22,8 +23,9 @@ from allocator.core import (
     Settings,
     UpdateFramework,
 )
+from allocator.core.books import rule_index
 from allocator.core.books.agent_rules import Rule
-from allocator.core.books.rule_index import RuleIndex, _Asked, _Opinion
+from allocator.core.books.rule_index import RuleClass, RuleIndex, _Asked, _Opinion
 from allocator.core.constraints import Clause, Condition
 from allocator.policies import build
 from tests.counting import count_calls
@@ -174,34 +176,74 @@ def looked_for(monkeypatch):
     return _Counted
 
 
-def test_agents_that_return_with_values_that_were_met_cost_no_look_at_any_rule(looked_for):
-    """All values that agents have are looked for together, once in each rule that names any.
+@pytest.fixture
+def joined(monkeypatch):
+    """Of how many rules the clients were put together, each time."""
+    sizes, union = list[int](), rule_index.union
+
+    def counted(classes: Collection[RuleClass]) -> int:
+        sizes.append(len(classes))
+        return union(classes)
+
+    monkeypatch.setattr(rule_index, "union", counted)
+    return sizes
+
+
+def _returns(allocator: Allocator, number: int) -> None:
+    """Agent 5 comes back as another one, and is looked at."""
+    allocator.step(RemoveAgent(5))
+    allocator.step(_agent(5, number))
+    assert allocator.state.eligibility.excluded[5].any()
+
+
+def test_an_agent_that_returns_costs_a_look_at_the_rules_that_name_its_values(looked_for, joined):
+    """Who names a value is known; of values that many name it is found once, and kept.
 
     A rule that changes is looked at alone.
     """
     allocator, values = _allocator(roles=10), 250
-    relation = allocator.state.eligibility
     named = "|".join(f"host-{number}" for number in range(values))
     for handle in range(1, 51):
-        label = f"hostname!={named}|own-{handle}"
+        label = f"hostname!={named}|host-{1000 + handle}"
         allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
-    assert relation.excluded.any()
-
-    def all_return() -> None:
-        for number in range(values):
-            allocator.step(RemoveAgent(5))
-            allocator.step(_agent(5, number))
-            assert relation.excluded[5].any()
-
-    all_return()
-    assert 50 <= looked_for.looks <= 3 * 50
+    assert allocator.state.eligibility.excluded.any()
     looked_for.looks = 0
-    all_return()
+    for number in range(1001, 1051):  # each is named by one of them
+        _returns(allocator, number)
+    assert not joined
+    for number in range(values):
+        _returns(allocator, number)
+    assert joined == [50] * values
+    for number in range(values):
+        _returns(allocator, number)
+    assert len(joined) == values
     assert not looked_for.looks
     allocator.step(UpdateFramework(1, _framework(1, "hostname=host-7|own"), (2,)))
-    all_return()
+    for number in range(values):
+        _returns(allocator, number)
+    assert len(joined) == values
     assert looked_for.looks <= 3
-    relation.check()
+    allocator.state.eligibility.check()
+
+
+def test_values_of_one_attribute_take_no_room_from_another(looked_for, joined):
+    """Not even where frameworks name very many, and agents have each of them once."""
+    allocator = _allocator(roles=10)
+    for handle in range(1, 21):
+        first = 2000 + handle // 2 * 400  # any two name the same
+        hosts = "|".join(f"host-{number}" for number in range(first, first + 400))
+        label = f"a0!=v1|v2;hostname!={hosts}|own-{handle}"
+        allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
+    _returns(allocator, 1)
+    assert joined == [20]
+    for number in range(2401, 6400, 5):  # with a value of the other attribute that is named, too
+        _returns(allocator, number)
+    looked_for.looks = 0
+    joined.clear()
+    _returns(allocator, 1)
+    assert not joined
+    assert not looked_for.looks
+    allocator.state.eligibility.check()
 
 
 def test_rules_of_all_frameworks_are_judged_in_one_look_at_all_agents(monkeypatch, looks):

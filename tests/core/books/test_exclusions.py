@@ -321,7 +321,7 @@ def test_whatever_comes_and_goes_is_judged_pair_by_pair(life, few, block):
         patch.object(eligibility, "_BLOCK", block),
         patch.object(agent_rules, "RARE", few),
         patch.object(rule_index, "RARE", few),
-        patch.object(rule_index, "KEPT_BYTES_MAX", 200),
+        patch.object(rule_index, "NAMING_BYTES", 4 * few),
     ):
         for (name, said), looks in life:
             relation = _lived(relation, name, said)

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from allocator.core.numba import wide_tables
-from allocator.core.numba.array_structures import FreeRows, KeyMap, distinct_rows, grow, pair
+from allocator.core.numba.array_structures import (
+    MARK,
+    DistinctRows,
+    FreeRows,
+    KeyMap,
+    distinct_rows,
+    grow,
+    pair,
+)
 from allocator.core.numba.columns import Column, Table, column, grown, listed, new_arrays
 from allocator.core.numba.wide_tables import copied, either, rows_of, write
 from allocator.core.snapshot import Bools, Ints
@@ -87,7 +95,20 @@ tables = st.integers(0, 3).flatmap(
 
 @given(tables)
 def test_distinct_rows_are_those_of_numpy(table):
-    found = distinct_rows(table)
+    _check_distinct(distinct_rows(table), table)
+    with patch.object(wide_tables, "_WIDE_BYTES", 0):
+        _check_distinct(distinct_rows(table), table)
+
+
+def test_rows_with_the_same_mark_are_told_apart():
+    """A tenant may choose what makes the marks of different rows equal."""
+    same = [[np.int64(np.uint64(MARK)), 0], [0, 1]]
+    table = np.array([*same, *same], np.int64)
+    with patch.object(wide_tables, "_WIDE_BYTES", 0):
+        _check_distinct(distinct_rows(table), table)
+
+
+def _check_distinct(found: DistinctRows, table: np.ndarray) -> None:
     assert np.array_equal(found.rows[found.which], table)
     assert found.rows.tolist() == sorted({tuple(row): list(row) for row in table.tolist()}.values())
     assert found.times.tolist() == [
@@ -164,7 +185,7 @@ def test_wide_tables_grow_like_any_others(table, rows: int, columns: int):
 def test_tables_are_written_copied_and_joined_cell_by_cell(one, other, some, stretch: int):
     rows = np.array(sorted(some), np.int64)
     chosen = np.isin(np.arange(5), rows)
-    with patch.object(wide_tables, "_STRETCH", stretch):
+    with patch.object(wide_tables, "STRETCH", stretch):
         whole, part = one.copy(), one.copy()
         write(whole, other)
         write(part, other[rows], rows)

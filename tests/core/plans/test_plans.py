@@ -137,7 +137,7 @@ def test_a_plan_that_comes_late_is_not_about_newcomers() -> None:
     frameworks[made.state.clients.row(2, 1)] = FrameworkInfo("gone", "gone")
     agents[1] = AgentInfo("gone")
     problem = replace(problem, frameworks=tuple(frameworks), agents=tuple(agents))
-    fresh = made.allocator.fresh(problem, late).plan
+    fresh = made.allocator.fresh(problem.rows(), late.plan).plan
     assert late.plan.target[made.state.clients.row(2, 1)] > 0
     assert fresh.target[made.state.clients.row(2, 1)] == 0
     assert fresh.target[made.state.clients.row(1, 1)] > 0
@@ -247,7 +247,7 @@ def test_a_framework_that_moves_to_another_role_meanwhile_leaves_its_target_behi
     assert info is not None
     made.allocator.step(UpdateFramework(1, info, (2,)))
     assert made.state.clients.row(1, 2) == client
-    fresh = made.allocator.fresh(problem, plan)
+    fresh = made.allocator.fresh(problem.rows(), plan.plan)
     assert fresh.plan.target[client] == 0
     other = made.state.clients.row(2, 1)
     assert fresh.plan.target[other] == plan.plan.target[other] > 0

@@ -140,7 +140,7 @@ class PlanningBeside(WireLink):
         assert planning_policy is not None
         if problem is None or (self.problem and planning_policy.stands(self.problem, problem)):
             return made
-        self.sidecar.step(allocator.fresh(problem, allocator.plan_for(problem)))
+        self.sidecar.step(allocator.fresh(problem.rows(), allocator.plan_for(problem).plan))
         self.problem = problem
         return made
 

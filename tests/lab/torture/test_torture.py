@@ -23,6 +23,8 @@ from allocator.lab.torture.faults import (
     FAULTS,
     hostile_tenants,
     kill,
+    kill_planned,
+    kill_planner,
     questions,
     reconnect,
     set_policy,
@@ -113,6 +115,14 @@ def test_a_sidecar_that_loses_settings_is_found(tmp_path):
 @pytest.mark.long
 def test_kills_and_reconnects_are_survived(tmp_path):
     report = torture(Plan(5.0, 5, tmp_path, cycles_min=100, faults=(kill, reconnect)))
+    assert not report.violations, text(report)
+    assert report.findings.faults
+
+
+@pytest.mark.long
+def test_kills_over_plans_are_survived(tmp_path):
+    faults = (kill_planner, kill_planned)
+    report = torture(Plan(5.0, 5, tmp_path, cycles_min=30, faults=faults))
     assert not report.violations, text(report)
     assert report.findings.faults
 

@@ -96,16 +96,6 @@ def test_a_child_that_hangs_is_given_up(monkeypatch, child):
     assert_ended(child)
 
 
-def test_a_child_may_solve():
-    """The lock that kept solvers away from the fork is not held in the child."""
-
-    def make():
-        with module.solving():
-            yield b"solved"
-
-    assert b"".join(frozen(make)) == b"solved"
-
-
 def test_a_child_ends_with_whoever_reads(child):
     """It would wait forever to write more."""
     pieces = frozen(lambda: iter([bytes(1 << 20)]))

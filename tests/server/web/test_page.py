@@ -32,6 +32,7 @@ from allocator.core import (
 from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.metrics.scraping import MetricsServer
 from allocator.server.reports import agent_rows
 from allocator.server.reports.agent_rows import AgentRows
@@ -68,7 +69,8 @@ def loop() -> Iterator[FollowedBooks]:
 
 @pytest.fixture
 def views(loop) -> Views:
-    return Views(loop, FollowedSettings(loop, Loaded(Config(), {})))
+    settings = FollowedSettings(loop, Loaded(Config(), {}))
+    return Views(loop, settings, UsageKeeper(loop, lambda: ""))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from allocator.core import (
     PlanningPolicy,
     Policy,
     PolicySpec,
+    Problem,
     SessionLimits,
     SetConstraint,
     SetDemand,
@@ -79,7 +80,8 @@ class Undecided:
 class Mute:
     """A policy that plans, of which a follower must not ask anything either."""
 
-    about_holders = False
+    def __init__(self, policy: PlanningPolicy) -> None:
+        self.about_holders = policy.about_holders
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         raise AssertionError("a follower asks no policy")
@@ -93,7 +95,8 @@ class Mute:
 
 def never_asked(spec: PolicySpec) -> Policy:
     """Build what may be built, as what cannot be asked."""
-    return Mute() if isinstance(build(spec), PlanningPolicy) else Undecided()
+    policy = build(spec)
+    return Mute(policy) if isinstance(policy, PlanningPolicy) else Undecided()
 
 
 class Flaky:
@@ -229,6 +232,7 @@ class Meddled(Followed):
 
     random = Random(0)
     plans = 0
+    compared = 0
     joined = 0
     reclaims = 0
 
@@ -280,14 +284,24 @@ class Meddled(Followed):
 
     def a_plan(self, allocator: Allocator) -> AdoptPlan | None:
         problem = allocator.problem() if allocator.planning_policy else None
+        self._compare_problems(problem)
         if problem is None:
             return None
         try:
-            planned = allocator.fresh(problem, allocator.plan_for(problem))
+            planned = allocator.fresh(problem.rows(), allocator.plan_for(problem).plan)
         except Exception:  # noqa: BLE001 - a policy may find no plan.
             return None
         self.plans += 1
         return planned
+
+    def _compare_problems(self, problem: Problem | None) -> None:
+        """An observer plans for the same problem, also in the middle of a message."""
+        follower = self.followers[0]
+        follower.begin_waiting()
+        assert follower.sidecar is not None
+        if problem is not None:
+            assert same(problem, follower.sidecar.allocator.problem())
+            self.compared += 1
 
     def _stranger(self) -> None:
         number = self.open()

@@ -93,6 +93,7 @@ def test_a_follower_knows_the_same_after_each_record(spec):
     followed = random_life(spec, seed=3)
     planned = any(record.answered.HasField("first_plan") for record in followed.records)
     assert planned == isinstance(build(spec), PlanningPolicy)
+    assert bool(followed.compared) == planned
     assert any(record.answered.grants.special for record in followed.records)
 
 
