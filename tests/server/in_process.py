@@ -153,7 +153,7 @@ def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
 
 @contextmanager
 def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Views]:
-    """Have books follow a loop that runs; gives what can be asked of them."""
+    """Have books follow a loop that runs; returns what can be asked of them."""
     decider = decider_of(loop, operators)
 
     def connect() -> Iterator[records_pb2.FollowResponse]:
@@ -186,7 +186,7 @@ def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Vie
 
 @contextmanager
 def asking(loop: CoreLoop, try_policy: TryPolicy = _no_trial) -> Iterator[AdminServiceStub]:
-    """Serve operators' calls meanwhile; gives what makes them.
+    """Serve operators' calls meanwhile; returns what makes them.
 
     `try_policy`: as for `Operators`.
     """

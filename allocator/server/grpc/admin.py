@@ -2,7 +2,7 @@
 
 It makes changes. Questions, and trials of changes, go on to the observer as they came. Before a
 change is made the observer tries it, too: it says what the change is about, and refuses mistakes.
-Without an observer changes are made all the same, unjudged.
+Without an observer changes are made nevertheless, unjudged.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ RESET_USAGE = "ResetUsage"
 """A change of the observer's own."""
 
 JUDGED_PART = 0.5
-"""Of the caller's time the observer may take as much to try a change."""
+"""Fraction of the caller's remaining time that the observer may use to try a change."""
 
 UNJUDGED = "the observer did not answer, so whether this makes sense could not be judged"
 
@@ -43,7 +43,7 @@ _log = structlog.get_logger()
 
 
 class AdminServicer:
-    """Answers operators; changes nothing where a request is wrong."""
+    """Answers operators; changes nothing if a request is wrong."""
 
     def __init__(self, changes: ChangeRequests, observer: ObserverCalls) -> None:
         self._changes = changes

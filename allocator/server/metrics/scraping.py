@@ -51,7 +51,7 @@ class Scrapes:
         self._last: tuple[Scrape, float] | None = None
 
     def latest(self) -> Scrape | None:
-        """Give the state; None where there never was one so far."""
+        """Give the state; None if there never was one so far."""
         with self._lock:
             if self._pending is None or self._pending.done():
                 self._pending = self._books.ask(lambda: _take(self._books))

@@ -69,7 +69,7 @@ _log = structlog.get_logger()
 
 
 def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
-    """Call the process that decides. Raises ConnectionError where the stream ends."""
+    """Call the process that decides. Raises ConnectionError if the stream ends."""
     with grpc.insecure_channel(target, OPTIONS) as channel:
         stub = records_pb2_grpc.RecordServiceStub(channel)
         try:
@@ -221,7 +221,7 @@ class Observer:
 
 
 def observe(loaded: Loaded, link: Link) -> int:
-    """Observe until SIGTERM; gives the exit code."""
+    """Observe until SIGTERM; returns the exit code."""
     ended = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:

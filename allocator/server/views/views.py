@@ -86,7 +86,7 @@ EXPLAIN_S = 3.0
 """An explanation ends after this time with what was found: others wait for their turn."""
 
 NAME_SHOWN = 200
-"""Characters of a name that there is not, which may be as long as a message."""
+"""Characters of a name that does not exist, which may be as long as a message."""
 
 SUBJECTS = ("framework", "role", "agent")
 
@@ -118,7 +118,7 @@ class RejectedError(ValueError):
 class Views:
     """What operators see; each method asks the core, and works it out where it is called.
 
-    Those that take a request answer the RPC of that request, and raise a `RejectedError` where it
+    Those that take a request answer the RPC of that request, and raise a `RejectedError` if it
     asks for what there is not.
     """
 
@@ -222,9 +222,9 @@ class Views:
         return explain.explain(picture, kind, name, told, goes_on)
 
     def planned(self, changes: Sequence[OperatorChange], *, prune: bool) -> Applied:
-        """Work out what several changes would make of the settings; between two records.
+        """Compute what several changes would make of the settings; between two records.
 
-        Raises EventError where one of them is not possible.
+        Raises EventError if one of them is not possible.
         """
         mine, base = self.operators, self.operators.loaded.config.settings()
         now, limits = self.books.allocator.settings, self.books.session_limits
@@ -330,7 +330,7 @@ class Views:
     def _newcomer(
         self, request: pb.GetSharesRequest, state: report.Report, copied: Copied
     ) -> float:
-        """Work out what a framework that there is not would be given."""
+        """Compute what a framework that does not exist would be given."""
         try:
             demand = proto_types.read_quantities(request.newcomer_demand)
         except WireError as error:
