@@ -52,7 +52,8 @@ are. Below `allocator/mesos/` there are runs (`allocation_runs`, `allocation_run
 `allocation_run_latency_ms`) and the queue (`event_queue_dispatches`). There are also
 `resources/...`, `quota/roles/...`, `roles/.../shares/dominant`,
 `offer_filters/roles/.../active` and `master/frameworks/.../roles/.../suppressed`. A run is a
-cycle: from asking the sidecar until its answer is judged, or the module's own.
+cycle: from asking the sidecar until its answer is judged, or the module's own. A scrape takes one
+place in the queue, however many metrics there are.
 
 Worth an alert: `connected` is 0 for a minute; `fallback_cycles`, `resyncs`, `barren_turns` or
 `breaker_trips` grow; `ends/malformed`, `ends/snapshot` or `outcomes/malformed` is not 0.
@@ -63,6 +64,10 @@ Who holds what, which refusals are in force and how the session stands, as JSON,
 time (`next` says where to go on):
 
     curl --globoff 'http://master:5050/sidecar-allocator(1)/books?first=0&count=1000'
+
+The endpoint `/hierarchical-allocator(1)/offer_constraints_debug` of Mesos's own allocator, which
+lists the agents that offer constraints exclude, does not exist: ask
+[`explain`](commands.md#explain).
 """
 
 MEANINGS = {
