@@ -3,19 +3,13 @@
 #include <iterator>
 #include <utility>
 
-#include <process/defer.hpp>
-#include <process/future.hpp>
 #include <process/metrics/metrics.hpp>
-
-#include "adapter/attempt.hpp"
 
 #include "brain/deciding/competition.hpp"
 
 using std::set;
 using std::string;
 using std::vector;
-
-using process::Future;
 
 namespace allocator {
 namespace adapter {
@@ -48,10 +42,15 @@ string quotaName(const string& role, const string& name)
 
 
 BuiltinMetrics::BuiltinMetrics(
-    const process::UPID& _actor,
+    Gauges* _gauges,
     const std::function<double()>& dispatches,
     const brain::Cluster& _books)
-  : actor(_actor),
+  : consumption(
+        _books,
+        [this](const string& role, bool any) {
+          any ? know(role) : ignore(role);
+        }),
+    gauges(_gauges),
     books(_books),
     runs(string(PREFIX) + "allocation_runs"),
     run(string(PREFIX) + "allocation_run", Hours(1)),
@@ -61,10 +60,8 @@ BuiltinMetrics::BuiltinMetrics(
   cluster.push_back(pull("event_queue_dispatches", dispatches));
 
   // Its name before Mesos 1.0, which Mesos still publishes.
-  cluster.emplace_back(
-      "allocator/event_queue_dispatches",
-      process::defer(actor, [=]() { return answer<double>(dispatches); }));
-  process::metrics::add(cluster.back());
+  cluster.push_back(
+      gauges->make("allocator/event_queue_dispatches", dispatches));
 
   // Always shown, whatever agents have.
   for (const string name : {"cpus", "mem", "disk"}) {
@@ -87,8 +84,12 @@ BuiltinMetrics::~BuiltinMetrics()
 {
   remove(&cluster);
 
-  for (auto& role : byRole) {
-    remove(&role.second);
+  for (const auto& role : shares) {
+    process::metrics::remove(role.second);
+  }
+
+  for (const auto& role : filters) {
+    process::metrics::remove(role.second.gauge);
   }
 
   for (auto& role : used) {
@@ -101,10 +102,8 @@ BuiltinMetrics::~BuiltinMetrics()
     }
   }
 
-  for (const auto& framework : suppressed) {
-    for (const auto& role : framework.second) {
-      process::metrics::remove(role.second);
-    }
+  while (!suppressed.empty()) {
+    removeSuppressed(suppressed.begin()->first);
   }
 
   process::metrics::remove(runs);
@@ -121,26 +120,61 @@ void BuiltinMetrics::subscribe(
 
   for (const string& role : roles) {
     if (before.count(role) == 0 && ++subscribers[role] == 1) {
-      byRole[role] = {
-          pull(
-              "roles/" + role + "/shares/dominant",
-              [=]() {
-                const uint32_t number = b->roles.find(role);
-                return brain::dominantShare(*b, b->sums.atRole(number)) /
-                    brain::weightOf(*b, role);
-              }),
-          pull("offer_filters/roles/" + role + "/active", [=]() {
-            return double(b->filters.countOf(b->roles.find(role)));
-          })};
+      know(role);
+      shares.emplace(role, pull("roles/" + role + "/shares/dominant", [=]() {
+                       const uint32_t number = b->roles.find(role);
+                       return brain::dominantShare(*b, b->sums.atRole(number)) /
+                           brain::weightOf(*b, role);
+                     }));
     }
   }
 
   for (const string& role : before) {
     if (roles.count(role) == 0 && --subscribers[role] == 0) {
-      remove(&byRole[role]);
-      byRole.erase(role);
+      process::metrics::remove(shares.at(role));
+      shares.erase(role);
       subscribers.erase(role);
+      ignore(role);
     }
+  }
+}
+
+
+void BuiltinMetrics::know(const string& role)
+{
+  const auto found = filters.find(role);
+  if (found != filters.end()) {
+    ++found->second.reasons;
+    return;
+  }
+
+  const brain::Cluster* b = &books;
+  const string parent = parentOf(books.roles, role);
+  filters.emplace(
+      role,
+      Filters{1, parent, pull("offer_filters/roles/" + role + "/active", [=]() {
+                return double(b->filters.countOf(b->roles.find(role)));
+              })});
+
+  if (!parent.empty()) {
+    know(parent);
+  }
+}
+
+
+void BuiltinMetrics::ignore(const string& role)
+{
+  const auto found = filters.find(role);
+  if (found == filters.end() || --found->second.reasons > 0) {
+    return;
+  }
+
+  const string parent = found->second.parent;
+  process::metrics::remove(found->second.gauge);
+  filters.erase(found);
+
+  if (!parent.empty()) {
+    ignore(parent);
   }
 }
 
@@ -149,20 +183,20 @@ void BuiltinMetrics::setSuppressed(
     const string& framework,
     const std::map<string, bool>& roles)
 {
-  std::map<string, Push>& gauges = suppressed[framework];
+  std::map<string, Push>& byRole = suppressed[framework];
 
-  for (auto gauge = gauges.begin(); gauge != gauges.end();) {
+  for (auto gauge = byRole.begin(); gauge != byRole.end();) {
     const bool gone = roles.count(gauge->first) == 0;
     if (gone) {
       process::metrics::remove(gauge->second);
     }
-    gauge = gone ? gauges.erase(gauge) : std::next(gauge);
+    gauge = gone ? byRole.erase(gauge) : std::next(gauge);
   }
 
   for (const auto& role : roles) {
-    auto gauge = gauges.find(role.first);
-    if (gauge == gauges.end()) {
-      gauge = gauges
+    auto gauge = byRole.find(role.first);
+    if (gauge == byRole.end()) {
+      gauge = byRole
                   .emplace(
                       role.first,
                       Push(framework + "roles/" + role.first + "/suppressed"))
@@ -171,10 +205,6 @@ void BuiltinMetrics::setSuppressed(
     }
   }
   updateSuppressed(framework, roles);
-
-  if (gauges.empty()) {
-    suppressed.erase(framework);
-  }
 }
 
 
@@ -196,8 +226,41 @@ void BuiltinMetrics::updateSuppressed(
 }
 
 
+void BuiltinMetrics::complete(const string& framework, size_t most)
+{
+  completed.push_back(framework);
+
+  while (completed.size() > most) {
+    removeSuppressed(completed.front());
+    completed.pop_front();
+  }
+}
+
+
+void BuiltinMetrics::removeSuppressed(const string& framework)
+{
+  const auto found = suppressed.find(framework);
+  if (found != suppressed.end()) {
+    for (const auto& role : found->second) {
+      process::metrics::remove(role.second);
+    }
+    suppressed.erase(found);
+  }
+}
+
+
+void BuiltinMetrics::setWeight(const string& role, double weight)
+{
+  // Mesos's default weight is 1.
+  if (weight == 1.0 ? weighted.erase(role) > 0 : weighted.insert(role).second) {
+    weight == 1.0 ? ignore(role) : know(role);
+  }
+}
+
+
 void BuiltinMetrics::setQuota(const string& role, const mesos::Quota& quota)
 {
+  const bool had = quotas.count(role) > 0;
   for (const Push& gauge : quotas[role]) {
     process::metrics::remove(gauge);
   }
@@ -210,10 +273,10 @@ void BuiltinMetrics::setQuota(const string& role, const mesos::Quota& quota)
 
   const auto show = [&](const string& name, const char* what, double amount) {
     names.insert(name);
-    vector<Push>& gauges = quotas[role];
-    gauges.emplace_back(PREFIX + quotaName(role, name) + what);
-    gauges.back() = amount;
-    process::metrics::add(gauges.back());
+    vector<Push>& each = quotas[role];
+    each.emplace_back(PREFIX + quotaName(role, name) + what);
+    each.back() = amount;
+    process::metrics::add(each.back());
   };
 
   for (const auto& quantity : quota.guarantees) {
@@ -227,13 +290,14 @@ void BuiltinMetrics::setQuota(const string& role, const mesos::Quota& quota)
   const brain::Cluster* b = &books;
 
   for (const string& name : names) {
-    const string resource = quotaName(role, name);
-    used[role].push_back(pull(resource + "offered_or_allocated", [=]() {
-      return scalarOf(*b, b->sums.atRole(b->roles.find(role)), name);
-    }));
-    used[role].push_back(pull(resource + "consumed", [=]() {
-      return scalarOf(*b, b->sums.consumed(b->roles.find(role)), name);
-    }));
+    used[role].push_back(
+        pull(quotaName(role, name) + "offered_or_allocated", [=]() {
+          return scalarOf(*b, b->sums.atRole(b->roles.find(role)), name);
+        }));
+  }
+
+  if (had != !names.empty()) {
+    had ? ignore(role) : know(role);
   }
 }
 
@@ -275,22 +339,17 @@ BuiltinMetrics::Pull BuiltinMetrics::pull(
     const string& name,
     const std::function<double()>& read)
 {
-  const std::function<Future<double>()> ask =
-      process::defer(actor, [read]() { return answer<double>(read); });
-
-  Pull gauge(PREFIX + name, ask);
-  process::metrics::add(gauge);
-  return gauge;
+  return gauges->make(PREFIX + name, read);
 }
 
 
-void BuiltinMetrics::remove(vector<Pull>* gauges)
+void BuiltinMetrics::remove(vector<Pull>* some)
 {
-  for (const Pull& gauge : *gauges) {
+  for (const Pull& gauge : *some) {
     process::metrics::remove(gauge);
   }
 
-  gauges->clear();
+  some->clear();
 }
 
 } // namespace adapter {

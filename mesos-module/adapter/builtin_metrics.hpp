@@ -1,7 +1,9 @@
 #ifndef __ALLOCATOR_ADAPTER_BUILTIN_METRICS_HPP__
 #define __ALLOCATOR_ADAPTER_BUILTIN_METRICS_HPP__
 
+#include <cstddef>
 #include <functional>
+#include <list>
 #include <map>
 #include <set>
 #include <string>
@@ -14,9 +16,10 @@
 #include <process/metrics/push_gauge.hpp>
 #include <process/metrics/timer.hpp>
 
-#include <process/pid.hpp>
-
 #include <stout/duration.hpp>
+
+#include "adapter/consumption.hpp"
+#include "adapter/gauges.hpp"
 
 #include "brain/books/cluster.hpp"
 
@@ -29,14 +32,15 @@ namespace adapter {
 // own.
 //
 // The actor reads each value on every scrape, so each comes from maintained
-// sums. Amounts are scalars by name, reserved and revocable ones included. A
-// role is shown while a framework subscribes to it.
+// sums. Amounts are scalars by name, reserved and revocable ones included. The
+// share of a role is shown while a framework subscribes to it; its filters also
+// while it or a descendant has reserved resources, a quota or a weight.
 class BuiltinMetrics
 {
 public:
   // `dispatches`: the length of the actor's queue.
   BuiltinMetrics(
-      const process::UPID& actor,
+      Gauges* gauges,
       const std::function<double()>& dispatches,
       const brain::Cluster& cluster);
   ~BuiltinMetrics();
@@ -61,8 +65,13 @@ public:
       const std::string& framework,
       const std::map<std::string, bool>& suppressed);
 
+  // The framework is removed. The last `most` removed ones remain, as they were.
+  void complete(const std::string& framework, size_t most);
+
   // An empty quota removes it.
   void setQuota(const std::string& role, const mesos::Quota& quota);
+
+  void setWeight(const std::string& role, double weight);
 
   // A run is asked for, begins, and ends. Of overlapping runs, the first begin
   // and the last end count.
@@ -70,28 +79,44 @@ public:
   void runBegins();
   void runEnds();
 
+  Consumption consumption;
+
 private:
   using Pull = process::metrics::PullGauge;
   using Push = process::metrics::PushGauge;
 
+  // Filters of a role, shown for each reason to know it; a known child is one.
+  struct Filters
+  {
+    size_t reasons;
+    std::string parent;
+    Pull gauge;
+  };
+
   Pull pull(const std::string& name, const std::function<double()>& read);
   void remove(std::vector<Pull>* gauges);
+  void know(const std::string& role);
+  void ignore(const std::string& role);
+  void removeSuppressed(const std::string& framework);
 
-  const process::UPID actor;
+  Gauges* const gauges;
   const brain::Cluster& books;
 
   std::vector<Pull> cluster;
 
-  // By role: its number of subscribers, and its gauges.
+  // By role: its number of subscribers, its share, its filters.
   std::map<std::string, size_t> subscribers;
-  std::map<std::string, std::vector<Pull>> byRole;
+  std::map<std::string, Pull> shares;
+  std::map<std::string, Filters> filters;
+  std::set<std::string> weighted;
 
   // By role with a quota.
   std::map<std::string, std::vector<Push>> quotas;
   std::map<std::string, std::vector<Pull>> used;
 
-  // By framework and role.
+  // By framework and role; `completed`: removed frameworks, oldest first.
   std::map<std::string, std::map<std::string, Push>> suppressed;
+  std::list<std::string> completed;
 
   process::metrics::Counter runs;
   process::metrics::Timer<Milliseconds> run;

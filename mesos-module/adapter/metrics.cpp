@@ -1,15 +1,10 @@
 #include "adapter/metrics.hpp"
 
-#include <process/defer.hpp>
-#include <process/future.hpp>
 #include <process/metrics/metrics.hpp>
 
-#include "adapter/attempt.hpp"
 #include "adapter/process.hpp"
 
 using std::string;
-
-using process::Future;
 
 namespace allocator {
 namespace adapter {
@@ -20,14 +15,16 @@ Metrics::Metrics(AllocatorProcess& process)
 
   for (const auto& stat : session::published()) {
     const auto value = stat.value;
-    add(process, stat.metric, [=]() {
+    add(&process.gauges, stat.metric, [=]() {
       return p->keeper == nullptr ? 0.0 : value(p->keeper->stats());
     });
   }
 
   for (const auto& stat : brain::published()) {
     const auto value = stat.value;
-    add(process, stat.metric, [=]() { return value(p->brain.stats()); });
+    add(&process.gauges, stat.metric, [=]() {
+      return value(p->brain.stats());
+    });
   }
 }
 
@@ -40,17 +37,11 @@ Metrics::~Metrics()
 }
 
 
-void Metrics::add(AllocatorProcess& actor, const string& name, const Read& read)
+void Metrics::add(Gauges* all, const string& name, const Gauges::Read& read)
 {
-  if (name.empty()) {
-    return;
+  if (!name.empty()) {
+    gauges.push_back(all->make("allocator/sidecar/" + name, read));
   }
-
-  const std::function<Future<double>()> pull =
-      process::defer(actor.self(), [read]() { return answer<double>(read); });
-
-  gauges.emplace_back("allocator/sidecar/" + name, pull);
-  process::metrics::add(gauges.back());
 }
 
 } // namespace adapter {

@@ -1,11 +1,12 @@
 #ifndef __ALLOCATOR_ADAPTER_METRICS_HPP__
 #define __ALLOCATOR_ADAPTER_METRICS_HPP__
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include <process/metrics/pull_gauge.hpp>
+
+#include "adapter/gauges.hpp"
 
 namespace allocator {
 namespace adapter {
@@ -22,10 +23,7 @@ public:
   ~Metrics();
 
 private:
-  using Read = std::function<double()>;
-
-  void
-  add(AllocatorProcess& process, const std::string& name, const Read& read);
+  void add(Gauges* all, const std::string& name, const Gauges::Read& read);
 
   std::vector<process::metrics::PullGauge> gauges;
 };

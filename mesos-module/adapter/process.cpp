@@ -29,7 +29,8 @@ AllocatorProcess::AllocatorProcess(const session::Parameters& _parameters)
       event.resourceClass = resourceClass;
       event.traits = traits;
       brain.step(event, nowMs());
-    })
+    }),
+    gauges(self())
 {
   // Like those of the built-in allocator, these metrics exist before
   // `initialize`. In shadow that allocator publishes its own.
@@ -38,7 +39,7 @@ AllocatorProcess::AllocatorProcess(const session::Parameters& _parameters)
       const auto dispatches = [this]() {
         return double(eventCount<process::DispatchEvent>());
       };
-      builtin.reset(new BuiltinMetrics(self(), dispatches, brain.cluster()));
+      builtin.reset(new BuiltinMetrics(&gauges, dispatches, brain.cluster()));
     });
   }
 }
@@ -118,11 +119,14 @@ void AllocatorProcess::recover(
     event.expectedAgents = expectedAgentCount;
     for (const auto& entry : quotas) {
       event.quotas.push_back(toQuota(entry.first, entry.second));
+    }
+    const string wrong = step(event);
+    for (const auto& entry : quotas) {
       if (builtin != nullptr) {
         builtin->setQuota(entry.first, entry.second);
       }
     }
-    return step(event);
+    return wrong;
   });
 }
 

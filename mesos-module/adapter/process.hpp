@@ -20,6 +20,7 @@
 #include <process/pid.hpp>
 #include <process/process.hpp>
 
+#include "adapter/gauges.hpp"
 #include "adapter/objects.hpp"
 #include "adapter/types.hpp"
 
@@ -294,6 +295,9 @@ private:
       const process::http::Request& request) const;
 
   std::vector<brain::Use> toUses(const hashmap<FrameworkID, Resources>& used);
+  void showConsumed(
+      const SlaveID& agentId,
+      const std::vector<brain::RoleParts>& inUse = {});
   int64_t nowMs();
   int64_t sessionClockMs();
 
@@ -331,6 +335,7 @@ private:
   bool wakingSoon = false;
   int64_t alarmMs = INT64_MAX; // Earliest timer set.
 
+  Gauges gauges;
   std::unique_ptr<Metrics> metrics;
   std::unique_ptr<BuiltinMetrics> builtin;
 };

@@ -5,6 +5,7 @@
 #include <mesos/attributes.hpp>
 
 #include "adapter/attempt.hpp"
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 
 #include "brain/user_input/text.hpp"
@@ -33,6 +34,16 @@ bool attributesDiffer(const AgentInfo& before, const AgentInfo& now)
       mesos::Attributes(now.attributes());
 }
 
+
+vector<brain::RoleParts> partsOf(const vector<brain::Use>& used)
+{
+  vector<brain::RoleParts> result;
+  for (const brain::Use& each : used) {
+    result.push_back(brain::RoleParts{each.role, each.parts});
+  }
+  return result;
+}
+
 } // namespace {
 
 
@@ -47,6 +58,19 @@ vector<brain::Use> AllocatorProcess::toUses(
     }
   }
   return result;
+}
+
+
+// Shows what roles consume on the agent: what is reserved now, and what tasks
+// that came with the agent use.
+void AllocatorProcess::showConsumed(
+    const SlaveID& agentId,
+    const vector<brain::RoleParts>& inUse)
+{
+  if (builtin != nullptr) {
+    builtin->consumption.updateReserved(agentId.value());
+    builtin->consumption.use(agentId.value(), inUse, 1);
+  }
 }
 
 
@@ -65,9 +89,11 @@ void AllocatorProcess::addSlave(
     event.unavailability = toUnavailability(unavailability);
     event.total = objects.toParts(total);
     event.used = toUses(used);
+    const vector<brain::RoleParts> inUse = partsOf(event.used);
 
     const string wrong = step(std::move(event));
     if (wrong.empty()) {
+      showConsumed(agentId, inUse);
       Agent& agent = agents[agentId];
       agent.info = std::move(info);
       agent.capabilities = std::move(capabilities);
@@ -83,6 +109,9 @@ void AllocatorProcess::removeSlave(const SlaveID& agentId)
 {
   guard([&]() {
     agents.erase(agentId);
+    if (builtin != nullptr) {
+      builtin->consumption.remove(agentId.value());
+    }
     return step(brain::RemoveAgent{agentId.value()});
   });
 }
@@ -119,6 +148,9 @@ void AllocatorProcess::updateSlave(
     event.info = toAgent(agent.info, agent.capabilities);
 
     const string wrong = step(event);
+    if (event.hasTotal) {
+      showConsumed(agentId);
+    }
     if (newInfo) {
       updateExclusions(agentId);
     }
@@ -137,7 +169,11 @@ void AllocatorProcess::addResourceProvider(
     event.agent = agentId.value();
     event.total = objects.toParts(total);
     event.used = toUses(used);
-    return step(event);
+    const string wrong = step(event);
+    if (wrong.empty()) {
+      showConsumed(agentId, partsOf(event.used));
+    }
+    return wrong;
   });
 }
 
@@ -267,7 +303,9 @@ void AllocatorProcess::updateAllocation(
       event.conversions.push_back(brain::Conversion{
           objects.toParts(each.consumed), objects.toParts(each.converted)});
     }
-    return step(event);
+    const string wrong = step(event);
+    showConsumed(agentId);
+    return wrong;
   });
 }
 
@@ -308,7 +346,9 @@ Future<Nothing> AllocatorProcess::updateAvailable(
     event.agent = agentId.value();
     event.conversion.consumed = objects.toParts(before - after.get());
     event.conversion.converted = objects.toParts(after.get() - before);
-    return step(event);
+    const string wrong = step(event);
+    showConsumed(agentId);
+    return wrong;
   });
 
   if (!wrong.empty()) {
@@ -326,8 +366,12 @@ void AllocatorProcess::transitionOfferedToAllocated(
     const Resources& resources)
 {
   guard([&]() {
-    return step(
-        brain::Transition{agentId.value(), objects.toRoleParts(resources)});
+    const brain::Transition event{
+        agentId.value(), objects.toRoleParts(resources)};
+    if (builtin != nullptr) {
+      builtin->consumption.use(event.agent, event.parts, 1);
+    }
+    return step(event);
   });
 }
 
@@ -346,6 +390,11 @@ void AllocatorProcess::recoverResources(
     event.parts = objects.toRoleParts(resources);
     event.refuseMs = filterMs(filters);
     event.allocated = isAllocated;
+
+    // First, because the books may forget the resource classes.
+    if (builtin != nullptr && isAllocated) {
+      builtin->consumption.use(event.agent, event.parts, -1);
+    }
     return step(std::move(event));
   });
 }

@@ -149,7 +149,8 @@ void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
     if (found != frameworks.end()) {
       if (builtin != nullptr) {
         builtin->subscribe(found->second.roles, {});
-        builtin->setSuppressed(found->second.metrics, {});
+        builtin->complete(
+            found->second.metrics, options.maxCompletedFrameworks);
       }
       frameworks.erase(found);
       excluding.erase(frameworkId);
@@ -214,10 +215,11 @@ void AllocatorProcess::updateQuota(
     const mesos::Quota& quota)
 {
   guard([&]() {
+    const string wrong = step(toQuota(role, quota));
     if (builtin != nullptr) {
       builtin->setQuota(role, quota);
     }
-    return step(toQuota(role, quota));
+    return wrong;
   });
 }
 
@@ -228,6 +230,9 @@ void AllocatorProcess::updateWeights(const vector<mesos::WeightInfo>& weights)
     brain::SetWeights event;
     for (const mesos::WeightInfo& info : weights) {
       event.weights.emplace_back(info.role(), info.weight());
+      if (builtin != nullptr) {
+        builtin->setWeight(info.role(), info.weight());
+      }
     }
     return step(event);
   });

@@ -95,7 +95,7 @@ def weights_divide_the_cluster(world: World) -> Outcome:
     }
 
 
-def _reserve(world: World, agent_id: str, *resources: Any, undo: bool = False) -> int:
+def reserve(world: World, agent_id: str, *resources: Any, undo: bool = False) -> int:
     kind = "UNRESERVE_RESOURCES" if undo else "RESERVE_RESOURCES"
     agent = {"value": agent_id}
     return world.operator.try_call(kind, agent_id=agent, resources=list(resources))
@@ -109,17 +109,17 @@ def an_operator_reserves_and_unreserves(world: World) -> Outcome:
     other = world.framework("other", "ads", suppressed=["ads"])
     before = all_out([engineer], agent_id)
     rows = [reserved(scalar("cpus", 1), "eng"), reserved(scalar("mem", 512), "eng")]
-    status = _reserve(world, agent_id, *rows)
+    status = reserve(world, agent_id, *rows)
     reserved_kinds = {"cpus(eng)", "mem(eng)"}
     until(lambda: reserved_kinds <= set(out([engineer], agent_id)), 30, "it is offered")
     offered = all_out([engineer], agent_id, RESCINDED_S + 1)
-    too_much = _reserve(world, agent_id, reserved(scalar("cpus", 100), "eng"))
+    too_much = reserve(world, agent_id, reserved(scalar("cpus", 100), "eng"))
     retire(engineer)
     other.call("REVIVE")
     others = all_out([other], agent_id)
-    undone = _reserve(world, agent_id, *rows, undo=True)
+    undone = reserve(world, agent_id, *rows, undo=True)
     until(lambda: out([other], agent_id) == before, 30, "all is unreserved")
-    twice = _reserve(world, agent_id, *rows, undo=True)
+    twice = reserve(world, agent_id, *rows, undo=True)
     return {
         "answers": (status, too_much, undone, twice),
         "before": before,
@@ -135,8 +135,8 @@ def an_operator_cannot_reserve_what_is_in_use(world: World) -> Outcome:
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", manner=refuse())
     run_on(framework, agent_id, cpus=3.5)
-    refused = _reserve(world, agent_id, reserved(scalar("cpus", 1), "eng"))
-    fits = _reserve(world, agent_id, reserved(scalar("cpus", 0.5), "eng"))
+    refused = reserve(world, agent_id, reserved(scalar("cpus", 1), "eng"))
+    fits = reserve(world, agent_id, reserved(scalar("cpus", 0.5), "eng"))
     framework.manner = lambda *_: None
     until(lambda: out([framework], agent_id)["cpus(eng)"] == 500, 30, "it is offered")
     offered = all_out([framework], agent_id, RESCINDED_S + 1)
@@ -158,7 +158,7 @@ def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outco
     agent = {"value": agent_id}
     all_out([framework])
     disk = reserved(scalar("disk", 1000), "eng")
-    answers = [_reserve(world, agent_id, disk)]
+    answers = [reserve(world, agent_id, disk)]
     answers.append(operator.try_call("CREATE_VOLUMES", agent_id=agent, volumes=[_volume(400)]))
 
     def offered(kind: str, amount: int) -> Amounts:
@@ -182,7 +182,7 @@ def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outco
     steps.append(offered("disk(eng)[data]", 200_000))
     answers.append(operator.try_call("DESTROY_VOLUMES", agent_id=agent, volumes=[_volume(200)]))
     steps.append(offered("disk(eng)", 1_000_000))
-    answers.append(_reserve(world, agent_id, disk, undo=True))
+    answers.append(reserve(world, agent_id, disk, undo=True))
     steps.append(offered("disk", 8_192_000))
     return {"answers": answers, "offered": steps}
 

@@ -5,6 +5,7 @@ import pytest
 from tests.cluster import (
     scenarios_agents,
     scenarios_frameworks,
+    scenarios_metrics,
     scenarios_operator,
     scenarios_places,
 )
@@ -12,7 +13,13 @@ from tests.cluster.mesos import Mesos, NotFoundError
 from tests.cluster.scenario import ALLOCATORS, SCENARIOS, Outcome, observe
 
 pytestmark = pytest.mark.long
-ROOMS = (scenarios_agents, scenarios_frameworks, scenarios_operator, scenarios_places)
+ROOMS = (
+    scenarios_agents,
+    scenarios_frameworks,
+    scenarios_metrics,
+    scenarios_operator,
+    scenarios_places,
+)
 FILES = {each.__name__ for each in ROOMS}
 NAMES = [name for name, each in SCENARIOS.items() if each.function.__module__ in FILES]
 _usual: dict[str, Outcome] = {}

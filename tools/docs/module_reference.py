@@ -53,6 +53,7 @@ change. Below `allocator/mesos/` there are runs (`allocation_runs`, `allocation_
 `resources/...`, `quota/roles/...`, `roles/.../shares/dominant`,
 `offer_filters/roles/.../active` and `master/frameworks/.../roles/.../suppressed`. A run is a
 cycle, from the request to the sidecar until its answer passed the gates, or a cycle of the module.
+A scrape takes one place in the queue, however many metrics there are.
 
 Worth an alert: `connected` is 0 for a minute; `fallback_cycles`, `resyncs`, `barren_turns` or
 `breaker_trips` grow; `ends/malformed`, `ends/snapshot` or `outcomes/malformed` is not 0.
@@ -63,6 +64,10 @@ Holdings, refusals in force and the state of the session, as JSON, for 1,000 age
 (`next` is the first agent of the next page):
 
     curl --globoff 'http://master:5050/sidecar-allocator(1)/books?first=0&count=1000'
+
+The endpoint `/hierarchical-allocator(1)/offer_constraints_debug` of Mesos's own allocator, which
+lists the agents that offer constraints exclude, does not exist: ask
+[`explain`](commands.md#explain).
 """
 
 MEANINGS = {

@@ -3,9 +3,12 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
+#include <vector>
 
+#include <process/event.hpp>
 #include <process/future.hpp>
 #include <process/http.hpp>
 #include <process/metrics/metrics.hpp>
@@ -13,6 +16,7 @@
 
 #include <stout/json.hpp>
 
+#include "adapter/gauges.hpp"
 #include "adapter/process.hpp"
 
 #include "tests/adapter/world.hpp"
@@ -24,6 +28,7 @@ namespace adapter {
 namespace {
 
 const FrameworkID ONE = frameworkId("one");
+const FrameworkID TWO = frameworkId("two");
 const AgentID AGENT = agentId("agent");
 
 
@@ -37,6 +42,7 @@ protected:
 
     mesos::allocator::Options options;
     options.allocationInterval = Hours(1);
+    options.maxCompletedFrameworks = 1;
     tell(
         &AllocatorProcess::initialize_,
         options,
@@ -62,7 +68,9 @@ protected:
                       }));
   }
 
-  void addFramework(const std::set<std::string>& roles)
+  void addFramework(
+      const std::set<std::string>& roles,
+      const FrameworkID& id = ONE)
   {
     FrameworkInfo info;
     info.set_user("user");
@@ -73,19 +81,23 @@ protected:
     }
 
     process::dispatch(actor->self(), std::function<void()>([=]() {
-                        actor->addFramework(ONE, info, true, {});
+                        actor->addFramework(id, info, true, {});
                       }));
   }
 
-  void addAgent(const std::string& total, const std::string& used = "")
+  void addAgent(
+      const std::string& total,
+      const std::string& used = "",
+      const std::string& role = "eng")
   {
     hashmap<FrameworkID, Resources> uses;
     if (!used.empty()) {
-      uses[ONE] = allocated(used, "eng");
+      uses[ONE] = allocated(used, role);
     }
 
-    std::vector<AgentInfo::Capability> capabilities(1);
+    std::vector<AgentInfo::Capability> capabilities(2);
     capabilities[0].set_type(AgentInfo::Capability::MULTI_ROLE);
+    capabilities[1].set_type(AgentInfo::Capability::HIERARCHICAL_ROLE);
     tell(
         &AllocatorProcess::addSlave,
         AGENT,
@@ -181,6 +193,59 @@ TEST_F(BuiltinMetricsTest, RunsAreCountedAndTimed)
 }
 
 
+// Waits in its queue while the gauges are asked.
+class Reader : public process::Process<Reader>
+{
+public:
+  double dispatches() { return eventCount<process::DispatchEvent>(); }
+};
+
+
+TEST(GaugesTest, AScrapeIsOneDispatch)
+{
+  Reader reader;
+  process::spawn(reader);
+  Gauges gauges(reader.self());
+  std::vector<process::metrics::PullGauge> all;
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(
+        gauges.make("gauges_test/" + std::to_string(i), [&reader, i]() {
+          if (i == 50) {
+            throw std::bad_alloc();
+          }
+          return i == 0 ? reader.dispatches() : i;
+        }));
+  }
+
+  for (int scrape = 0; scrape < 2; ++scrape) {
+    std::promise<void> asked;
+    std::shared_future<void> areAsked = asked.get_future().share();
+    process::dispatch(
+        reader.self(), std::function<void()>([=]() { areAsked.wait(); }));
+
+    std::vector<process::Future<double>> values;
+    for (const process::metrics::PullGauge& gauge : all) {
+      values.push_back(gauge.value());
+    }
+    asked.set_value();
+
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(values[i].await(Seconds(30))) << i;
+      EXPECT_EQ(i == 50, values[i].isFailed()) << i;
+      if (i != 50) {
+        EXPECT_EQ(i, values[i].get());
+      }
+    }
+  }
+
+  for (const process::metrics::PullGauge& gauge : all) {
+    process::metrics::remove(gauge);
+  }
+  process::terminate(reader);
+  process::wait(reader);
+}
+
+
 TEST_F(BuiltinMetricsTest, ARoleIsShownWhileSomebodySubscribes)
 {
   const std::string share = "roles/eng/shares/dominant";
@@ -225,7 +290,7 @@ TEST_F(BuiltinMetricsTest, ARoleIsShownWhileSomebodySubscribes)
   tell(&AllocatorProcess::removeFramework, ONE);
   all = snapshot();
   EXPECT_EQ(-1, of(all, share));
-  EXPECT_EQ(-1, of(all, filters));
+  EXPECT_EQ(0, of(all, filters)); // The role has a weight.
 }
 
 
@@ -284,10 +349,113 @@ TEST_F(BuiltinMetricsTest, WhetherAFrameworkWantsOffersIsShownByRole)
   EXPECT_EQ(0, all[eng]);
   EXPECT_EQ(1, all[ops]);
 
+  // Removed frameworks stay as they were, as many as the master keeps.
   tell(&AllocatorProcess::removeFramework, ONE);
+  all = snapshot();
+  EXPECT_EQ(1u, all.count(eng));
+  EXPECT_EQ(1, all[ops]);
+
+  addFramework({"eng"}, TWO);
+  tell(&AllocatorProcess::removeFramework, TWO);
   all = snapshot();
   EXPECT_EQ(0u, all.count(eng));
   EXPECT_EQ(0u, all.count(ops));
+  EXPECT_EQ(1u, all.count("master/frameworks/name/two/roles/eng/suppressed"));
+}
+
+
+TEST_F(BuiltinMetricsTest, WhatARoleConsumesIsShownWithoutAQuota)
+{
+  const auto consumed = [&](const std::string& role, const std::string& name) {
+    return of(
+        snapshot(), "quota/roles/" + role + "/resources/" + name + "/consumed");
+  };
+  const auto use = [&](const std::string& resources) {
+    tell(
+        &AllocatorProcess::transitionOfferedToAllocated,
+        AGENT,
+        allocated(resources, "eng/ads"));
+  };
+  const auto end = [&](const std::string& resources, bool isAllocated) {
+    tell(
+        &AllocatorProcess::recoverResources,
+        ONE,
+        AGENT,
+        allocated(resources, "eng/ads"),
+        Option<mesos::Filters>::none(),
+        isAllocated);
+  };
+
+  // What is reserved counts, and what tasks use; the rest is only offered.
+  addFramework({"eng/ads"});
+  addAgent("cpus:4;mem:100;disk(ops):8;ports:[1-9]", "cpus:1", "eng/ads");
+  EXPECT_EQ(1, consumed("eng/ads", "cpus"));
+  EXPECT_EQ(1, consumed("eng", "cpus"));
+  EXPECT_EQ(-1, consumed("eng", "mem"));
+  EXPECT_EQ(8, consumed("ops", "disk"));
+  EXPECT_EQ(1, consumed("", "cpus")); // The root.
+
+  use("cpus:2;mem:30;ports:[1-2]");
+  EXPECT_EQ(3, consumed("eng/ads", "cpus"));
+  EXPECT_EQ(30, consumed("eng", "mem"));
+
+  end("mem:30", true);
+  end("cpus:1", false);
+  EXPECT_EQ(3, consumed("eng", "cpus"));
+  EXPECT_EQ(-1, consumed("eng", "mem"));
+
+  // The reservation changes; then all of it goes with the agent.
+  tell(
+      &AllocatorProcess::updateSlave,
+      AGENT,
+      AgentInfo(),
+      Option<Resources>(parse("cpus:4;disk(ops/dev):6")),
+      Option<std::vector<AgentInfo::Capability>>::none());
+  EXPECT_EQ(6, consumed("ops", "disk"));
+  EXPECT_EQ(6, consumed("ops/dev", "disk"));
+
+  tell(&AllocatorProcess::removeSlave, AGENT);
+  end("cpus:3", true);
+  for (const auto& each : snapshot()) {
+    EXPECT_EQ(std::string::npos, each.first.find("/consumed")) << each.first;
+  }
+}
+
+
+TEST_F(BuiltinMetricsTest, FiltersOfARoleAreShownForEachReasonToKnowIt)
+{
+  const auto isShown = [&](const std::string& role) {
+    return of(snapshot(), "offer_filters/roles/" + role + "/active") >= 0;
+  };
+
+  addFramework({"eng/ads"});
+  EXPECT_TRUE(isShown("eng"));
+  EXPECT_TRUE(isShown("eng/ads"));
+  tell(&AllocatorProcess::removeFramework, ONE);
+  EXPECT_FALSE(isShown("eng"));
+
+  mesos::Quota quota;
+  quota.guarantees = quantities("cpus:2");
+  tell(&AllocatorProcess::updateQuota, std::string("ops"), quota);
+  tell(&AllocatorProcess::updateQuota, std::string("ops"), quota);
+  EXPECT_TRUE(isShown("ops"));
+  tell(&AllocatorProcess::updateQuota, std::string("ops"), mesos::Quota());
+  EXPECT_FALSE(isShown("ops"));
+
+  mesos::WeightInfo weight;
+  weight.set_role("dev");
+  for (const double value : {2.0, 3.0, 1.0}) {
+    weight.set_weight(value);
+    tell(
+        &AllocatorProcess::updateWeights,
+        std::vector<mesos::WeightInfo>({weight}));
+    EXPECT_EQ(value != 1, isShown("dev"));
+  }
+
+  addAgent("disk(a/b):8");
+  EXPECT_TRUE(isShown("a"));
+  tell(&AllocatorProcess::removeSlave, AGENT);
+  EXPECT_FALSE(isShown("a"));
 }
 
 

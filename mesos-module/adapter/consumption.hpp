@@ -1,0 +1,91 @@
+#ifndef __ALLOCATOR_ADAPTER_CONSUMPTION_HPP__
+#define __ALLOCATOR_ADAPTER_CONSUMPTION_HPP__
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <process/metrics/push_gauge.hpp>
+
+#include "adapter/types.hpp"
+
+#include "brain/events.hpp"
+#include "brain/books/cluster.hpp"
+
+namespace allocator {
+namespace adapter {
+
+// The role above, of at most ROLE_DEPTH_MAX - 1 levels. Empty: none.
+std::string parentOf(const brain::Roles& roles, const std::string& role);
+
+
+// What roles consume of quotas, in the metrics `.../consumed` of Mesos's own
+// allocator: what is reserved for a role, and the unreserved, non-revocable
+// scalars that its tasks use (not what is only offered). It counts for the
+// role's ancestors as well. A role is shown while it consumes anything, also
+// without a quota.
+//
+// What each agent contributes is kept, because the agent may be removed as a
+// whole. Roles that only agents name are limited as in the tree of roles; those
+// beyond are left out.
+class Consumption
+{
+public:
+  // `reserves`: called when a role begins (true) or ceases to have reserved
+  // resources.
+  using Reserves = std::function<void(const std::string& role, bool any)>;
+
+  Consumption(const brain::Cluster& books, const Reserves& reserves);
+  ~Consumption();
+
+  Consumption(const Consumption&) = delete;
+  Consumption& operator=(const Consumption&) = delete;
+
+  // The agent's total may have changed.
+  void updateReserved(const std::string& agent);
+
+  // Tasks on the agent begin (`sign` 1) or cease (-1) to use these.
+  void use(
+      const std::string& agent,
+      const std::vector<brain::RoleParts>& parts,
+      int64_t sign);
+
+  void remove(const std::string& agent);
+
+private:
+  // In thousandths, by role and name.
+  using Amounts = std::map<std::pair<std::string, std::string>, int64_t>;
+
+  struct Agent
+  {
+    Amounts reserved;
+    Amounts used;
+  };
+
+  struct Shown
+  {
+    int64_t amount;
+    std::string parent;
+    process::metrics::PushGauge gauge;
+  };
+
+  bool isInTree(const std::string& role) const;
+  Amounts reservedOn(const std::string& agent, const Amounts& before) const;
+  void countRow(const std::string& role, int rows);
+  void consume(const Amounts::key_type& what, int64_t delta);
+
+  const brain::Cluster& books;
+  const Reserves reserves;
+
+  std::map<std::string, Agent> agents;
+  std::map<std::string, int> reservedRows; // By role, over all agents.
+  std::map<Amounts::key_type, Shown> shown;
+};
+
+} // namespace adapter {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_ADAPTER_CONSUMPTION_HPP__
