@@ -127,6 +127,11 @@ class Replay:
         """Records of this sidecar that were replayed or are lost, including a waiting request."""
         return self._done
 
+    @property
+    def waiting(self) -> journal_pb2.JournalRecord | None:
+        """The request that waits for the record of its answer."""
+        return self._request
+
     def forget(self) -> None:
         """Drop the state; continue from the next checkpoint."""
         self._sidecar, self._request, self._begun, self._unchecked = None, None, None, []
@@ -160,8 +165,8 @@ class Replay:
         return answered
 
     @property
-    def is_begun(self) -> bool:
-        """Whether the events of the waiting request were applied, but not yet the rest of it."""
+    def has_begun_waiting(self) -> bool:
+        """Whether the events of the waiting request are applied, and its cycle is not."""
         return self._begun is not None
 
     def begin_waiting(self) -> bool:
