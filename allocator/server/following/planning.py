@@ -8,7 +8,7 @@ Where a cycle of the process that decides may wait for its first plan, the event
 applied before its answer is there, so that the plan is about what the cycle sees.
 
 A thread cannot be ended from outside. One that does not finish is given up after some time, and
-goes on beside the next one; with `GIVEN_UP_MAX` of them no plan is begun.
+keeps running beside the next one; with `GIVEN_UP_MAX` of them no plan is begun.
 """
 
 import threading
@@ -36,7 +36,7 @@ GIVEN_UP_MAX = 2
 _log = structlog.get_logger()
 
 Report = Callable[[pb.PlanReport], pb.PlanVerdict]
-"""Tells the process that decides. Raises ConnectionError where it cannot be told."""
+"""Tells the process that decides. Raises ConnectionError where it cannot be reached."""
 
 
 @dataclass(slots=True, eq=False)
@@ -94,11 +94,11 @@ class Planner:
         self._cycle = 0
         self._next_s = 0.0
         self._after = 0
-        # For whom a first plan was begun.
+        # Session and policy that a first plan was begun for.
         self._first: tuple[Allocator, PlanningPolicy] | None = None
 
     def renew(self) -> None:
-        """Begin anew: the books come from a new stream."""
+        """Forget the last plan: the books come from a new stream."""
         self._greeted, self._last, self._after = False, None, 0
 
     def look(self, follower: Follower, position: int) -> None:
@@ -178,7 +178,7 @@ class Planner:
     def _take(self, run: _Run, verdict: pb.PlanVerdict | None) -> None:
         """Take over what came of a run, unless it was given up.
 
-        `verdict`: None where the process that decides could not be told.
+        `verdict`: None where the process that decides could not be reached.
         """
         if self._run is not run:
             return
