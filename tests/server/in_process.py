@@ -19,6 +19,7 @@ from allocator.server.engine.planning import Planning
 from allocator.server.engine.sessions import SessionStream
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import Calls
@@ -152,7 +153,7 @@ def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
 
 @contextmanager
 def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Views]:
-    """Have books follow a loop that runs; gives what can be asked of them."""
+    """Have books follow a loop that runs; returns what can be asked of them."""
     decider = decider_of(loop, operators)
 
     def connect() -> Iterator[records_pb2.FollowResponse]:
@@ -174,14 +175,18 @@ def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Vie
     books.may_work.set()
     books.start()
     books.ask(lambda: None, after=0).result(30)
-    yield Views(books, FollowedSettings(books, Loaded(Config(), {})))
+    settings = FollowedSettings(books, Loaded(Config(), {}))
+    keeper = UsageKeeper(books, lambda: "")
+    keeper.start()
+    yield Views(books, settings, keeper)
+    keeper.stop(30)
     assert not books.lag.differences
     books.stop()
 
 
 @contextmanager
 def asking(loop: CoreLoop, try_policy: TryPolicy = _no_trial) -> Iterator[AdminServiceStub]:
-    """Serve operators' calls meanwhile; gives what makes them.
+    """Serve operators' calls meanwhile; returns what makes them.
 
     `try_policy`: as for `Operators`.
     """

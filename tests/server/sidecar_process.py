@@ -112,7 +112,7 @@ class SidecarProcess:
         raise AssertionError(f"no {event} {fields} in {self.raw}")
 
     def terminate(self, number: int = signal.SIGTERM, within_s: float = 60.0) -> int:
-        """Ask the process to end; gives the exit code."""
+        """Ask the process to end; returns the exit code."""
         self.process.send_signal(number)
         return self.process.wait(within_s)
 

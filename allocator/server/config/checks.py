@@ -24,7 +24,7 @@ ELSEWHERE = ContextVar("ELSEWHERE", default=False)
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
 
 NOWHERE = "-"
-"""As a directory: nothing is kept."""
+"""Value of a directory option that means that nothing is saved."""
 
 
 def one_of(text: str, known: Iterable[str]) -> str:

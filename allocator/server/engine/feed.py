@@ -25,7 +25,7 @@ GATHER_S = 0.002
 """Records within this time go out in one message: each message costs the interpreter's lock."""
 
 IDLE_S = 0.25
-"""After this time without records a message goes out all the same, with the figures."""
+"""After this time without records a message goes out nevertheless, with the figures."""
 
 
 class BehindError(RuntimeError):

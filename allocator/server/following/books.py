@@ -23,6 +23,7 @@ from allocator.server.following.planning import Planner
 from allocator.server.following.relay import Branch, Relay
 from allocator.server.following.shadow import Shadow
 from allocator.server.system.lasting import LastingThread
+from allocator.usage.account import Account
 from allocator.v1 import journal_pb2
 from allocator.v1 import records_pb2 as pb
 from allocator.wire.codec.proto_types import write_fields
@@ -101,6 +102,7 @@ class FollowedBooks:
     `planner`: makes plans; None where the deciding process takes none from here.
     `relay`: followers of these books.
     `source`: the address that is followed; empty: the deciding process on this machine.
+    `account`: follows the books; None: there is none. See `account_by`.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class FollowedBooks:
         self.planner: Planner | None = None
         self.relay = Relay()
         self.source = source
+        self.account: Account | None = None
         self.session_limits = limits
         self._again_max_s = again_max_s
         self._connect = connect
@@ -232,7 +235,7 @@ class FollowedBooks:
     def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
         """Copy all that is known, and say how a journal of this moment begins.
 
-        `records_before`: as the journal is to say.
+        `records_before`: as the journal should state.
         Raises LookupError before the first checkpoint, and while a request is half applied.
         """
         sidecar = self._sidecar
@@ -270,6 +273,12 @@ class FollowedBooks:
             message.records.append(follower.waiting.SerializeToString())
         pieces = (each.SerializeToString() for each in head(start, copied.value))
         return self.relay.begin(pieces, message)
+
+    def account_by(self, account: Account) -> None:
+        """Have an account follow the books from now on."""
+        self.account = account
+        if self._following is not None:
+            self._account_for(self._following)
 
     @property
     def _sidecar(self) -> Sidecar | None:
@@ -334,6 +343,7 @@ class FollowedBooks:
             record = journal_pb2.JournalRecord.FromString(data)
             for difference in follower.take(record):
                 self._tell(difference)
+            self._account_for(follower)
             if record.HasField("answered"):
                 self.shadow.after_answers(self.allocator)
         if message.HasField("counts") and follower.sidecar is not None:
@@ -348,6 +358,14 @@ class FollowedBooks:
         self.lag.verified = follower.verified
         if self.planner is not None and message.follows and self.may_work.is_set():
             self.planner.look(follower, self._position)
+
+    def _account_for(self, follower: Follower) -> None:
+        if self.account is not None:
+            try:
+                self.account.follow(follower.sidecar)
+            except Exception:  # noqa: BLE001 - the books go on without it.
+                self.account = None
+                _log.exception("usage cannot be accounted for; please report this")
 
     def _tell(self, difference: Difference) -> None:
         self.lag.differences += 1

@@ -56,7 +56,7 @@ class FollowedSettings:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be kept; empty where it can."""
+        """Why it cannot be kept; empty if it can."""
         return self._books.figures.state.problem
 
     @property

@@ -26,7 +26,7 @@ class Certificates:
     """What TLS is set up with; asked at each handshake."""
 
     def __init__(self, section: ListenSection) -> None:
-        """Read the files. Raises OSError where one of them cannot be read."""
+        """Read the files. Raises OSError if one of them cannot be read."""
         self._paths = (section.tls_cert, section.tls_key, section.tls_client_ca)
         self._seen = self._marks()
         self._first = self._read()
@@ -85,6 +85,7 @@ READS = frozenset(
     {
         *(f"List{kind.title}s" for kind in RULES),
         *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus"),
+        "GetUsage",
         *("ListAgents", "ListFrameworks", "ListHistory", "ListNames", "ListRoles"),
         *("ListSettings", "Snapshot"),
     }
@@ -131,7 +132,7 @@ class Access:
     def check(self, context: grpc.ServicerContext, method: str, token: str) -> None:
         """End a call for which the caller has no right.
 
-        `token`: what it says of itself, as ``Bearer TOKEN``; empty where nothing.
+        `token`: what it says of itself, as ``Bearer TOKEN``; empty if nothing.
         """
         right = right_of(method)
         if right == "admin_write" and not self._changes:
@@ -162,7 +163,7 @@ class Access:
         return f"the token is wrong: it has no right {right}; access.{right}_token names its file"
 
     def problem(self) -> str:
-        """Why no master can have the right that sessions need; empty where one can."""
+        """Why no master can have the right that sessions need; empty if one can."""
         paths = [path for path in self._tokens["session"] if path]
         if self._names["session"] or not paths or any(map(_is_readable, paths)):
             return ""
@@ -188,7 +189,7 @@ class Access:
         return False
 
     def _read(self, path: str) -> str:
-        """Read a token; empty where that is not possible, which is logged where it changes."""
+        """Read a token; empty if that is not possible, which is logged where it changes."""
         known, why = "", ""
         try:
             known = read_regular(path, FILE_BYTES_MAX).decode().strip()

@@ -109,7 +109,7 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
 
 
 def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
-    """TLS as the files say; None where there are none."""
+    """TLS as the files say; None if there are none."""
     if not section.tls_cert:
         return None
     try:

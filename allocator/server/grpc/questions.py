@@ -2,7 +2,8 @@
 
 Every kind of rule (`allocator.settable`) has two calls, of the same form: one lists its rules, the
 other sets, replaces or takes back one of them. Here the second is only tried. What changes nothing
-is a view (`VIEWS`), but for answers in pieces: `Dump` and `Snapshot`.
+is a view (`VIEWS`), but for answers in pieces: `Dump` and `Snapshot`. The account of usage is the
+observer's own: it resets it itself.
 """
 
 import threading
@@ -17,6 +18,7 @@ from google.protobuf.message import Message
 from allocator.core import Copied, PolicySpec, SetPolicy
 from allocator.server.engine.commands import Ask, left_s, reject, wait
 from allocator.server.following import fair_shares
+from allocator.server.following.usage_store import UsageError
 from allocator.server.grpc.forwarding import AFTER, TRIAL
 from allocator.server.grpc.requests import (
     SETS,
@@ -30,6 +32,7 @@ from allocator.server.grpc.requests import (
 )
 from allocator.server.operators.trials import Trials
 from allocator.server.system.addresses import seen_from_afar
+from allocator.server.system.disk import reason
 from allocator.server.views import dump
 from allocator.server.views.lists import LISTED_MAX
 from allocator.server.views.views import VIEWS, RejectedError, Views
@@ -44,6 +47,8 @@ _T = TypeVar("_T")
 
 LONG_MAX = 2
 """Long answers at a time: each may come to need as much memory as the books."""
+
+_LONG = frozenset({Views.usage})
 
 _ENDED_EARLY = frozenset({Views.explain})
 """Long answers that end when their caller no longer waits."""
@@ -68,7 +73,7 @@ class _Questions:
         context: grpc.ServicerContext,
     ) -> Message:
         ends_early = (context.is_active,) if view in _ENDED_EARLY else ()
-        is_long = ends_early or getattr(request, "fair", False)
+        is_long = ends_early or view in _LONG or getattr(request, "fair", False)
         try:
             with self._place(context) if is_long else nullcontext():
                 return view(self._views, self._asking(context), request, *ends_early)
@@ -177,6 +182,15 @@ class _Questions:
             written = self._views.snapshot(self._asking(context), pseudonyms=request.pseudonyms)
             for piece in dump.in_pieces(written):
                 yield pb.SnapshotResponse(data=piece)
+
+    def ResetUsage(
+        self, _: pb.ResetUsageRequest, context: grpc.ServicerContext
+    ) -> pb.ResetUsageResponse:
+        try:
+            self._views.keeper.reset()
+        except (OSError, UsageError) as error:
+            context.abort(grpc.StatusCode.INTERNAL, f"usage cannot be reset: {reason(error)}")
+        return pb.ResetUsageResponse()
 
     # On the thread that owns the books.
 

@@ -84,7 +84,7 @@ class Server:
 
         Raises ListenError, OSError where an address cannot be listened on, or the journal not be
             written.
-        Raises StateError where the state directory cannot be used.
+        Raises StateError if the state directory cannot be used.
         """
         config = loaded.config
         claim_addresses(config.listen.targets)
@@ -160,7 +160,7 @@ class Server:
         return self.planning.is_linked or self.loop.allocator.planning_policy is None
 
     def health(self) -> str:
-        """What is wrong with the process; empty where nothing is."""
+        """What is wrong with the process; empty if nothing is."""
         return self.monitor.health()
 
     def _build(self, config: Config) -> grpc.Server:
@@ -239,7 +239,7 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
 
 
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
-    """Serve until SIGTERM or SIGINT; gives the exit code.
+    """Serve until SIGTERM or SIGINT; returns the exit code.
 
     `load`: reads the configuration again, where SIGHUP asks for that.
     `loaded`: the configuration.

@@ -23,6 +23,7 @@ from allocator.server.following.books import AGAIN_S, Connect, FollowedBooks
 from allocator.server.following.fair_shares import FairnessWatch
 from allocator.server.following.planning import GIVE_UP_S, Planner
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.grpc.forwarding import OPTIONS, status_of
 from allocator.server.grpc.listeners import ListenError
 from allocator.server.grpc.questions import QuestionServicer
@@ -30,6 +31,7 @@ from allocator.server.grpc.sources import Sources
 from allocator.server.metrics.family import PartsNow
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
 from allocator.server.metrics.scraping import MetricsServer
+from allocator.server.metrics.usage_families import UsageSeries
 from allocator.server.operators.trials import Trials
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.plugins.loading import load_entry_points
@@ -57,6 +59,9 @@ HUNG_S = 60.0
 AGAIN_MAX_S = 15.0
 """The longest pause before an observer on another machine calls its source again."""
 
+STOP_S = 2.0
+"""How long usage may take to be saved at the end."""
+
 LOAD_AGAIN_S = 1.0
 """Loops that could not be loaded, as without descriptors, are tried again after this time."""
 
@@ -64,7 +69,7 @@ _log = structlog.get_logger()
 
 
 def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
-    """Call the process that decides. Raises ConnectionError where the stream ends."""
+    """Call the process that decides. Raises ConnectionError if the stream ends."""
     with grpc.insecure_channel(target, OPTIONS) as channel:
         stub = records_pb2_grpc.RecordServiceStub(channel)
         try:
@@ -122,7 +127,8 @@ class Observer:
         if link is not None:
             self.books.planner = _new_planner(config, link, self.books)
         self.settings = FollowedSettings(self.books, loaded)
-        self.views = Views(self.books, self.settings)
+        self.usage = UsageKeeper(self.books, self._state_directory)
+        self.views = Views(self.books, self.settings, self.usage)
         self.fairness = FairnessWatch(self.books, every_s=config.metrics.fair_share_every_s)
         self.names = NamesWatch(self.books)
         trials = Trials(lambda: self.books.allocator, config.limits.core(), registry.try_out)
@@ -135,6 +141,7 @@ class Observer:
             Operation(self.books, self.settings, self.readers.refused).parts,
             partial(module_parts, lambda: self.books.session),
             partial(fairness_parts, self.fairness, config.metrics.roles_max),
+            UsageSeries(self.usage, config.metrics.roles_max).parts,
         ]
         self._http = MetricsServer(
             config,
@@ -154,6 +161,7 @@ class Observer:
     def start(self) -> None:
         self.books.start()
         self.fairness.start()
+        self.usage.start()
         self._grpc.start()
 
     def is_alive(self) -> bool:
@@ -174,6 +182,7 @@ class Observer:
         self.readers.stop()
         self._grpc.stop(0)
         self.fairness.stop()
+        self.usage.stop(STOP_S)
         self.books.stop()
         self._http.close()
 
@@ -183,6 +192,17 @@ class Observer:
     @property
     def _in_session(self) -> bool:
         return self.books.session is not None
+
+    def _state_directory(self) -> str | None:
+        """Return where usage is kept: in the state directory of the deciding process, our parent.
+
+        Empty: nowhere. None: the deciding process has not said yet.
+        """
+        said = self.books.figures
+        if not self._sources and not said.sidecar_id:
+            return None
+        ours = not self._sources and said.process_id == os.getppid()
+        return said.state.directory if ours else ""
 
     def _health(self) -> str:
         if self._sources:  # what is wrong elsewhere is no reason to end this process
@@ -211,7 +231,7 @@ def _new_planner(config: Config, link: Link, books: FollowedBooks) -> Planner:
 
 
 def observe(loaded: Loaded, link: Link) -> int:
-    """Observe until SIGTERM; gives the exit code."""
+    """Observe until SIGTERM; returns the exit code."""
     ended = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -250,7 +270,7 @@ def _listen_for_readers(readers: ReadersListener, told: str) -> str:
 
 def main() -> None:
     """Observe as a program of its own; its arguments say where the link is."""
-    end_with_parent()
+    end_with_parent(int(sys.argv[3]))
     link = Link(Path(sys.argv[1]), int(sys.argv[2]))
     text = link.configuration.read_text("utf-8")
     load_entry_points()

@@ -49,7 +49,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         for_s = (known.now_ms - known.paused_ms) / 1000
         yield pb.StatusWarning(
             what="recovery",
-            text=f"the master holds all offers back, as after a failover: for {for_s:.0f} s so far",
+            text=f"the master makes no offers yet, as after a failover: for {for_s:.0f} s so far",
             mend="wait until enough agents are back; then it ends by itself",
         )
     if last.policy_error:
@@ -150,7 +150,7 @@ def of_settings(
     """Say which rules are probably not meant, and whether what operators set is kept.
 
     `settings`: the rules in force.
-    `state_problem`: why what operators set cannot be kept; empty where it can.
+    `state_problem`: why what operators set cannot be kept; empty if it can.
     """
     if state_problem:
         yield pb.StatusWarning(

@@ -125,8 +125,7 @@ class Follower:
     def begin_waiting(self) -> bool:
         """Apply the events of the request that waits, if one does, without its cycle.
 
-        Returns whether a cycle is to decide then. From here until its answer has come, the state is
-        between two records, and must not be kept as a checkpoint.
+        Returns whether a cycle is to decide then.
         """
         return self._player.begin_waiting()
 

@@ -159,7 +159,7 @@ def test_rules_become_events_of_the_core(tmp_path):
 
 
 def test_the_configuration_can_state_whatever_operators_can_set():
-    """And so SIGHUP takes it over: sections that the core is told of are live."""
+    """Therefore SIGHUP applies it: sections that the core receives are live."""
     assert set(KINDS) <= set(live_sections(Config))
 
 

@@ -23,7 +23,7 @@ from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
 
 def follow(channel: grpc.Channel, timeout_s: float = 60.0):
-    """Begin to follow; gives the stream once its first message is there."""
+    """Begin to follow; returns the stream once its first message is there."""
     stream = records_pb2_grpc.RecordServiceStub(channel).Follow(
         records_pb2.FollowRequest(), timeout=timeout_s
     )
@@ -72,7 +72,7 @@ class SlowLoop(CoreLoop):
 
 @contextmanager
 def served(part: float) -> Iterator[tuple[grpc.Channel, list[float]]]:
-    """Serve the stream of such a core; gives when its checkpoints began, too."""
+    """Serve the stream of such a core; returns when its checkpoints began, too."""
     loop = SlowLoop()
     with running(loop):
         tell(loop, *CLUSTER)

@@ -27,7 +27,7 @@ def config(*targets: str, http: int = 0) -> Config:
 
 @pytest.fixture
 def taken():
-    """A port on which somebody listens."""
+    """A port with a listener."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         yield server.getsockname()[1]
 
@@ -110,7 +110,7 @@ print([name for name in sys.modules if name.endswith(("filling.by_agent", "filli
 
 @contextmanager
 def listening(path: Path, **options: object) -> Iterator[os.stat_result]:
-    """Listen on a socket file; gives its status."""
+    """Listen on a socket file; returns its status."""
     section = Config.model_validate({"listen": {"targets": (f"unix:{path}",), **options}}).listen
     server = grpc.server(ThreadPoolExecutor(1))
     try:
