@@ -10,6 +10,7 @@ import itertools
 import queue
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -168,6 +169,17 @@ class Peer:
                 self.client.receive(next(self._answers))
         for _ in range(min(WINDOW, len(messages))):
             self.client.receive(next(self._answers))
+        return time.perf_counter() - begun_s
+
+    def pace(self, messages: list[bytes], every_s: float) -> float:
+        """Send one message every so many seconds, and hear all answers; gives the seconds."""
+        heard = threading.Thread(target=lambda: [next(self._answers) for _ in messages])
+        heard.start()
+        begun_s = time.perf_counter()
+        for index, message in enumerate(messages):
+            time.sleep(max(begun_s + index * every_s - time.perf_counter(), 0.0))
+            self._said.put(message)
+        heard.join()
         return time.perf_counter() - begun_s
 
     def close(self) -> None:

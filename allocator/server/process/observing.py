@@ -220,6 +220,16 @@ class Observer:
         return self._health() or self.books.figures.not_ready
 
 
+def _new_planner(config: Config, link: Link, books: FollowedBooks) -> Planner:
+    return Planner(
+        PlanReports(link.decider),
+        books.ask,
+        interval_s=config.policy.plan_interval_ms / 1000,
+        is_awaited=config.policy.plan_first_wait_ms > 0,
+        give_up_s=max(GIVE_UP_S, config.policy.plan_budget_ms / 10),
+    )
+
+
 def observe(loaded: Loaded, link: Link) -> int:
     """Observe until SIGTERM; returns the exit code."""
     ended = threading.Event()
@@ -272,13 +282,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-def _new_planner(config: Config, link: Link, books: FollowedBooks) -> Planner:
-    return Planner(
-        PlanReports(link.decider),
-        books.ask,
-        interval_s=config.policy.plan_interval_ms / 1000,
-        is_awaited=config.policy.plan_first_wait_ms > 0,
-        give_up_s=max(GIVE_UP_S, config.policy.plan_budget_ms / 10),
-    )
