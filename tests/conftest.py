@@ -22,15 +22,15 @@ from tests.simulation.brain import LIBRARY, library_path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-# Whoever runs the tests in the background may have had Ctrl-C ignored, and children inherit that.
+# A shell ignores Ctrl-C for background jobs, and children inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Hundreds of processes that tests start would each compile the package's source anew.
+# Otherwise each of hundreds of processes started by tests would compile the package's source.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# The runner makes the tree of commands anew for each call, which costs more than most calls.
+# The runner rebuilds the tree of commands for each call, which costs more than most calls.
 _once = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]
 typer.testing._get_command = _once  # type: ignore[attr-defined]
 

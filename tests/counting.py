@@ -30,9 +30,9 @@ def count_calls(
 
 
 def resident_bytes(array: np.ndarray) -> int:
-    """Bytes of memory that a large array takes: pages that nobody wrote to take none.
+    """Bytes of memory that a large array takes; unwritten pages take none.
 
-    Where the system put other memory beside it, that counts as well.
+    Adjacent memory in the same mapping counts as well.
     """
     at, resident, inside = array.__array_interface__["data"][0], 0, False
     for line in Path("/proc/self/smaps").read_text(encoding="ascii").splitlines():

@@ -21,7 +21,7 @@ class Offer(NamedTuple):
 
 
 def opening_of(demand: list[int], minimum: list[list[int]]) -> int:
-    """The fewest tasks that reach a row of a minimum, 0 where too many would be needed."""
+    """The fewest tasks that reach a row of a minimum, 0 if too many would be needed."""
     if not any(demand):
         return 0
     for tasks in range(1, TASKS_MAX + 1):
@@ -233,7 +233,7 @@ class Basket:
         return wanted
 
     def take_task(self, demand: list[int]) -> bool:
-        """Add a task; where there is no room for it, nothing."""
+        """Add a task; if there is no room for it, nothing."""
         before = list(self.plain), dict(self.special), list(self.counted)
         for r, needed in enumerate(demand):
             if needed and not self.take_column(r, needed):

@@ -106,7 +106,7 @@ class Cluster:
         return self.stage == USUAL or self.known[client]
 
     def offer(self, client: int, agent: int) -> Offer | None:
-        """What the client would be offered; None where it cannot be served."""
+        """What the client would be offered; None if it cannot be served."""
         word = int(self.snapshot.excluded[agent, client // 64])
         if word >> client % 64 & 1:
             return None
@@ -117,7 +117,7 @@ class Cluster:
         return self.takes_part(client) and self.offer(client, agent) is not None
 
     def can_serve(self, node: int, agent: int) -> bool:
-        """Whether the agent can serve somebody below a node."""
+        """Whether the agent can serve a client below a node."""
         return any(
             self.can_serve_client(int(self.snapshot.tree.client[leaf]), agent)
             for leaf in self.leaves_below(node)

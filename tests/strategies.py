@@ -148,7 +148,7 @@ def snapshot_bounds(draw, free: np.ndarray, clients: int) -> Bounds:
 @cache
 @st.composite
 def snapshot_minimum_rows(draw, clients: int, rows: int) -> np.ndarray:
-    """Which rows of the minimum are whose: mostly all of them everybody's."""
+    """The rows of the minimum for each client: mostly all rows for all."""
     result = np.tile([0, rows], (clients, 1))
     for client in draw(st.lists(st.integers(0, clients - 1), max_size=2)):
         first = draw(st.integers(0, rows))
@@ -279,12 +279,12 @@ def snapshots(
 
 
 def _after(absent: int, rows: np.ndarray) -> np.ndarray:
-    """Put so many rows of nothing in front."""
+    """Prepend this number of zero rows."""
     return np.concatenate([np.zeros((absent, *rows.shape[1:]), rows.dtype), rows])
 
 
 def _shift_clients(tree: dict[str, Any], absent: int) -> dict[str, Any]:
-    """Number the clients from `absent` on; those before are in nobody's service."""
+    """Number the clients from `absent` on; earlier rows are unused."""
     root = len(tree["tree"].parent) - 1
     return {
         "tree": tree["tree"]._replace(client=tree["tree"].client + absent),

@@ -1,8 +1,8 @@
-"""What others rely on, as a list: `python -m tests.surface` writes it to `tests/surface.txt`.
+"""The public interface as a list: `python -m tests.surface` writes it to `tests/surface.txt`.
 
 Commands and options, settings, metrics with their labels, calls, messages and fields (records of
 the journal among them), parameters of the module, and what `allocator.core` and
-`allocator.policies` export. Whoever changes a line of it tells so in `CHANGELOG.md`.
+`allocator.policies` export. A change of a line needs an entry in `CHANGELOG.md`.
 """
 
 import re

@@ -96,7 +96,7 @@ def test_messages_are_pascal_case_and_fields_snake_case(files):
 
 
 def test_repeated_numbers_are_packed(files):
-    """A column costs bytes, not objects: nobody may turn packing off."""
+    """A column costs bytes, not objects: packing must not be disabled."""
     for name, message in all_messages(files):
         for field in message.field:
             unpacked = field.options.HasField("packed") and not field.options.packed

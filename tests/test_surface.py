@@ -1,4 +1,4 @@
-"""What others rely on changes only where somebody meant it to."""
+"""The public interface changes only on purpose."""
 
 from tests.surface import KEPT, surface
 

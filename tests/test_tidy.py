@@ -1,4 +1,4 @@
-"""Rules about the code itself. A rule that no test holds is a wish."""
+"""Rules about the code itself, which tests enforce."""
 
 import ast
 import builtins
@@ -34,7 +34,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(wo" + r"rk|ro" + r"ot|ho" + r"me/\w+
 
 @cache
 def tracked() -> tuple[str, ...]:
-    """List the files of the checkout, new ones that git does not ignore among them."""
+    """List the files of the checkout, including new ones that git does not ignore."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -61,7 +61,7 @@ def tree(name: str) -> ast.Module:
 
 
 def sources(*prefixes: str) -> list[str]:
-    """List the Python files below the prefixes, generated ones left out."""
+    """List the Python files below the prefixes, except generated ones."""
     return [
         name
         for name in tracked()
@@ -78,7 +78,7 @@ def module_name(name: str) -> str:
 
 
 def matches(pattern: re.Pattern[str], names: list[str]) -> list[str]:
-    """Say where a pattern occurs, as file:line."""
+    """List where a pattern occurs, as file:line."""
     return [
         f"{name}:{number}"
         for name in names
@@ -131,7 +131,7 @@ RANKING = {"Criterion", "CriterionFunction"}
 
 
 def defines_policy(name: str) -> bool:
-    """Tell whether a file has a public class that decides, or a public function that ranks."""
+    """Whether a file has a public policy: a class that decides, or a function that ranks."""
     public = [each for each in tree(name).body if not getattr(each, "name", "_").startswith("_")]
     methods = protocol_methods()
     decides = any(
@@ -148,7 +148,7 @@ def defines_policy(name: str) -> bool:
 
 
 def test_a_policy_cites_its_source():
-    """Whoever reads a criterion must be able to find the page that defines it."""
+    """Readers of a criterion must be able to find the page that defines it."""
     references = re.compile(r"^References\n-{10}$", re.MULTILINE)
     policies = [
         name
@@ -161,7 +161,7 @@ def test_a_policy_cites_its_source():
 
 
 def test_an_agent_is_called_an_agent():
-    """Mesos's older word lives in its own interface: in the adapter, and in what drives that."""
+    """Mesos's older word for an agent occurs only in the adapter and its drivers."""
     own = ("mesos-module/adapter/", "mesos-module/tests/adapter/")
     names = [name for name in tracked() if not name.startswith(own)]
     assert not matches(re.compile(OLD_NAME_OF_AGENT, re.IGNORECASE), names)
@@ -182,7 +182,7 @@ def test_nothing_names_a_registry_or_a_path_of_one_machine():
     "name", ["requirements.lock", "requirements-dev.lock", "requirements-engines.lock"]
 )
 def test_a_lock_is_complete_and_says_what_not_where(name):
-    """Whoever installs chooses the index; the hashes make sure that it does not matter."""
+    """The user chooses the index; hashes ensure that the choice does not matter."""
     requirements = re.split(r"^(?=[a-z0-9])", text(name), flags=re.MULTILINE)[1:]
     assert requirements
     assert not [each for each in requirements if "--hash=sha256:" not in each]
@@ -210,7 +210,7 @@ def imported_names(name: str) -> Iterator[str]:
 
 
 def test_no_file_is_dead():
-    """Every module is imported by another one of the package, or is where a process starts."""
+    """Every module is imported by another one of the package, or is an entry point."""
     entries = {"allocator.__main__", "allocator.cli"}
     used = {
         target for name in PACKAGE for target in imported_names(name) if target != module_name(name)
@@ -255,7 +255,7 @@ def test_all_is_exactly_what_is_public():
 
 
 def written_names(name: str) -> Iterator[str]:
-    """Yield all names that a file's code has, and words of its strings; not those of its prose."""
+    """Yield all names in a file's code, and words of its strings, but not of its prose."""
     prose = {id(node.value) for node in ast.walk(tree(name)) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree(name)):
         for field in ("id", "attr", "name", "arg", "asname", "module"):
@@ -277,7 +277,7 @@ def prose_of(name: str) -> Iterator[tuple[int, str]]:
 
 
 def leads_nowhere(dotted: str) -> bool:
-    """Tell whether a name begins with modules of ours, and the next part is in none of them."""
+    """Whether a dotted name begins with our modules but names nothing in them."""
     at, parts = ROOT / "allocator", dotted.removeprefix("allocator.").split(".")
     for number, part in enumerate(parts):
         if (at / part).is_dir():
@@ -292,7 +292,7 @@ def leads_nowhere(dotted: str) -> bool:
 
 
 def test_what_prose_names_in_backquotes_is_there():
-    """Names of code, and of files, in docstrings and comments of the package."""
+    """Names of code and of files in docstrings and comments of the package exist."""
     files = {f"/{name}" for name in tracked()}
     elsewhere = (".proto", ".cpp", ".hpp", ".toml", ".json", ".yml", ".html", ".css", ".sh")
     known = {*dir(builtins), *(part for name in files for part in re.split(r"[/.]", name))}
@@ -329,7 +329,7 @@ FINDS = ("shutil.which", "tool")
 
 
 def first_words(node: ast.expr, name: str) -> set[str]:
-    """The programs that an expression for a command may name, as far as they are written out."""
+    """The names of programs in an expression for a command, as far as they are literals."""
     match node:
         case ast.Constant(value=str(word)):
             return {word} if re.fullmatch(r"[a-z][\w.+-]*", word) else set()
@@ -353,7 +353,7 @@ def first_words(node: ast.expr, name: str) -> set[str]:
 
 
 def programs(name: str, functions: tuple[str, ...]) -> set[str]:
-    """Which programs a file hands to these functions, by name."""
+    """The names of programs that a file passes to these functions."""
     return {
         program
         for node in ast.walk(tree(name))
@@ -363,7 +363,7 @@ def programs(name: str, functions: tuple[str, ...]) -> set[str]:
 
 
 def test_what_tests_start_is_what_make_tools_brings():
-    """A program that only some machines have would fail a test there, with no word of why."""
+    """A program that is missing on some machines must not fail a test there without a reason."""
     # A real Mesos brings programs of its own; tests/cluster says what lacks.
     users = [name for name in PYTHON if not name.startswith("tests/cluster/")]
     used = {name: programs(name, STARTS + FINDS) for name in users}
@@ -373,10 +373,10 @@ def test_what_tests_start_is_what_make_tools_brings():
 
 
 def test_tests_ask_whether_a_program_is_there():
-    """The fixture `tool` skips a test, and says why, where there is none; a bare name fails it."""
+    """If a program is missing, the fixture `tool` skips a test with a reason; a bare name fails."""
     tests = [name for name in sources("tests/") if "/test_" in name or "/conftest" in name]
     bare = {name: programs(name, STARTS) for name in tests if "/cluster/" not in name}
-    # Whoever has a checkout has git.
+    # A checkout implies git.
     assert not {name: found for name, found in bare.items() if found - {"git"}}
 
 

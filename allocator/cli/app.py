@@ -7,7 +7,7 @@ import typer
 from allocator import __version__
 from allocator.cli.lab import advise, demo, reproduce, simulate, torture
 from allocator.cli.local import graph, replay, serve, warm
-from allocator.cli.remote import admin, rules, settings
+from allocator.cli.remote import admin, rules, settings, usage
 from allocator.cli.tree import PLAIN, Root
 from allocator.server.system import threads
 
@@ -22,6 +22,7 @@ for _register in (
     serve.register,
     warm.register,
     admin.register,
+    usage.register,
     settings.register_policy,
     rules.register,
     settings.register,

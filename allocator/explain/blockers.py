@@ -1,4 +1,4 @@
-"""What currently keeps agents from a client, ranked."""
+"""The present reasons why agents are not offered to a client, ranked."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -44,12 +44,12 @@ REASONS = (
     "minimum",
     "outranked",
 )
-"""Why a client gets nothing of an agent, longest-lasting first."""
+"""Reasons why a client gets nothing of an agent, the longest-lasting first."""
 
 EXAMPLES = 3
-"""Most agents named as examples."""
+"""Maximum number of agents named as examples."""
 
-_REVIVE = "wait until it expires, or let the framework REVIVE; its own refuse_seconds sets the time"
+_REVIVE = "wait until it expires, or let the framework REVIVE; its refuse_seconds sets the duration"
 TOO_LITTLE = (
     "one task may need more than any agent has, or a resource that no agent has: check the"
     " framework's log; add such agents, or lower the need and state it (mesos-allocator demand set)"
@@ -58,7 +58,7 @@ _LOWER = (
     "lower the minimum: the framework's offer_filters, or --min_allocatable_resources of the master"
 )
 _RECONNECT = "the framework must connect to the master again"
-_RESUME = "wait: the master does this while it recovers from a failover, and resumes by itself"
+_RESUME = "wait: the master recovers from a failover, and then resumes by itself"
 
 
 @dataclass
@@ -140,7 +140,7 @@ def _of_the_client(work: _Work) -> None:
     picture, client = work.picture, work.subject.client
     rows, everywhere = picture.clients, picture.agents.bound
     if picture.paused:
-        cause = "the master holds all offers back"
+        cause = "the master makes no offers yet"
         work.mark("paused", cause, everywhere, _RESUME, since_ms=picture.paused_ms)
     if not rows.active[client]:
         since = int(rows.inactive_ms[client])
@@ -151,7 +151,7 @@ def _of_the_client(work: _Work) -> None:
         work.mark("unsubscribed", cause, everywhere, "let the framework subscribe to the role")
     elif rows.suppressed[client]:
         since = int(rows.changed_ms[client])
-        cause = "the framework asked for no offers (SUPPRESS)"
+        cause = "the framework suppressed offers (SUPPRESS)"
         mend = "let the framework REVIVE its offers in this role"
         work.mark("suppressed", cause, everywhere, mend, since_ms=since)
 
@@ -289,7 +289,7 @@ def _of_bounds(work: _Work, checker: PairChecker, pairs: Pairs, barring: Barring
         left &= ~here
         _mark_bound(work, checker, bound, here | (emptied & ready & ~roomy))
     if left.any():
-        text = "limits and what is kept free for guarantees leave too little together"
+        text = "limits and resources kept for guarantees together leave too little"
         work.mark("limit", text, left, "raise the limits, or add agents")
 
 
@@ -316,7 +316,8 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
         offered = _text(picture, picture.clients.offered[mine].sum(axis=0))
         if offered:
             cause = f"it has {offered} on offer and not in use; one framework may have {part}"
-            work.mark("cap", cause, where, "let it answer its offers, or raise outstanding_max")
+            mend = "the framework must answer its offers; or raise outstanding_max"
+            work.mark("cap", cause, where, mend)
         else:
             cause = f"one framework may have {part} on offer: less than the minimum of an offer"
             work.mark("cap", cause, where, "raise outstanding_max, or lower the minimum")
@@ -324,7 +325,7 @@ def _mark_bound(work: _Work, checker: PairChecker, bound: int | None, where: Boo
 
 def _of_minimum(work: _Work, where: Bools) -> None:
     """The tasks that fit are below the minimum of an offer."""
-    cause = "all that would be given there is less than the minimum of an offer"
+    cause = "what would be offered there is less than the minimum of an offer"
     work.mark("minimum", cause, where, f"{_LOWER}, or state a larger demand")
 
 
@@ -348,7 +349,7 @@ def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:
         cause = "; ".join(filter(None, (nowhere, one)))
         mend = "correct the demand (mesos-allocator demand set), or add larger agents"
     else:
-        less = "all of the agent is less than the minimum of an offer"
+        less = "the whole agent is less than the minimum of an offer"
         cause = "; ".join(filter(None, (nowhere, less)))
         mend = _LOWER
     work.mark("too large", cause, where, mend)
@@ -376,7 +377,10 @@ def _of_busy_agents(work: _Work, where: Bools) -> None:
     cause = f"in use or on offer, most of the cluster by {', '.join(holders) or 'no framework'}"
     mend = "wait, add agents, or give the role a weight or a guarantee"
     if idle >= 0.5:
-        mend = "bound what may lie on offer (starvation.outstanding_max), or shorten offer_timeout"
+        mend = (
+            "bound unused offers (starvation.outstanding_max), or shorten the master's"
+            " offer_timeout"
+        )
     work.mark("full", cause, where, mend)
 
 

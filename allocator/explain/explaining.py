@@ -112,7 +112,7 @@ def _notes(picture: Picture) -> list[str]:
     """Notes that concern all clients, and requests to leave agents."""
     notes = [str(each) for each in picture.asked]
     if picture.paused:
-        notes.append("the master holds all offers back")
+        notes.append("the master makes no offers yet")
     if picture.policy_error:
         notes.append(
             f"the substitute decided the last cycle; the policy failed: {picture.policy_error}"

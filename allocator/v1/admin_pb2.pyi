@@ -71,6 +71,7 @@ class GetStatusResponse(_message.Message):
     STATE_DIRECTORY_FIELD_NUMBER: _builtins.int
     STATE_PROBLEM_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    FOLLOWED_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     uptime_s: _builtins.float
@@ -116,6 +117,10 @@ class GetStatusResponse(_message.Message):
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[Global___StatusWarning]:
         """Present problems, the most severe first."""
 
+    @_builtins.property
+    def followed(self) -> Global___Followed:
+        """Set where an observer on another machine answers."""
+
     def __init__(
         self,
         *,
@@ -150,14 +155,44 @@ class GetStatusResponse(_message.Message):
         state_directory: _builtins.str = ...,
         state_problem: _builtins.str = ...,
         warnings: _abc.Iterable[Global___StatusWarning] | None = ...,
+        followed: Global___Followed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["followed", b"followed", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "followed", b"followed", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "uptime_s", b"uptime_s", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
+
+@_typing.final
+class Followed(_message.Message):
+    """What an observer follows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    CONNECTED_FIELD_NUMBER: _builtins.int
+    LAG_S_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    """Its address."""
+    connected: _builtins.bool
+    lag_s: _builtins.float
+    """How far the books are behind; see the metric observer_lag_seconds."""
+    def __init__(
+        self,
+        *,
+        source: _builtins.str = ...,
+        connected: _builtins.bool = ...,
+        lag_s: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connected", b"connected", "lag_s", b"lag_s", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Followed: _TypeAlias = Followed  # noqa: Y015
 
 @_typing.final
 class StatusWarning(_message.Message):
@@ -172,8 +207,8 @@ class StatusWarning(_message.Message):
     """The kind: "no session", "silent master", "recovery" (the master makes no offers yet),
     "policy failed", "starting", "not compiled", "journal off", "starvation",
     "refusals forgotten", "not kept", "no agent left", "asked to leave", "unknown name",
-    "fits nowhere", "not current" (the observer is behind), "not repeated" (the observer
-    recomputed a cycle with a different result).
+    "fits nowhere"; "not current" (the observer is behind); "not connected" (to what it follows);
+    "not repeated" (the observer recomputed a cycle with a different result).
     """
     text: _builtins.str
     """A sentence that describes it."""
@@ -1767,6 +1802,234 @@ class RevertSettingsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RevertSettingsResponse: _TypeAlias = RevertSettingsResponse  # noqa: Y015
+
+@_typing.final
+class GetUsageRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BY_FIELD_NUMBER: _builtins.int
+    SINCE_MS_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    DAILY_FIELD_NUMBER: _builtins.int
+    by: _builtins.str
+    """"role", "framework" or "principal"."""
+    since_ms: _builtins.int
+    """From here, in milliseconds since 1970, rounded down to an hour, or to a day where its hours are
+    not kept any more; 0: all that is kept.
+    """
+    until_ms: _builtins.int
+    """Up to here, rounded up likewise; 0: up to now."""
+    daily: _builtins.bool
+    """One span for each day (UTC) instead of one for all."""
+    def __init__(
+        self,
+        *,
+        by: _builtins.str = ...,
+        since_ms: _builtins.int = ...,
+        until_ms: _builtins.int = ...,
+        daily: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "daily", b"daily", "since_ms", b"since_ms", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUsageRequest: _TypeAlias = GetUsageRequest  # noqa: Y015
+
+@_typing.final
+class GetUsageResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPANS_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    problem: _builtins.str
+    """Why usage is not saved, so that it ends with the process; empty where it is."""
+    @_builtins.property
+    def spans(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageSpan]: ...
+    def __init__(
+        self,
+        *,
+        spans: _abc.Iterable[Global___UsageSpan] | None = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["problem", b"problem", "spans", b"spans"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
+
+@_typing.final
+class UsageSpan(_message.Message):
+    """What some time came to. Amounts are exact decimals of the resource's unit (mem and disk: MiB)
+    times seconds.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEGIN_MS_FIELD_NUMBER: _builtins.int
+    END_MS_FIELD_NUMBER: _builtins.int
+    ACCOUNTED_MS_FIELD_NUMBER: _builtins.int
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
+    begin_ms: _builtins.int
+    """In milliseconds since 1970."""
+    end_ms: _builtins.int
+    accounted_ms: _builtins.int
+    """Time within it that is accounted for: all of it but what was before the account began, or is
+    still to come.
+    """
+    @_builtins.property
+    def cluster(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageOfCluster]: ...
+    @_builtins.property
+    def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageOfName]:
+        """Those with the largest dominant shares first."""
+
+    def __init__(
+        self,
+        *,
+        begin_ms: _builtins.int = ...,
+        end_ms: _builtins.int = ...,
+        accounted_ms: _builtins.int = ...,
+        cluster: _abc.Iterable[Global___UsageOfCluster] | None = ...,
+        names: _abc.Iterable[Global___UsageOfName] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounted_ms", b"accounted_ms", "begin_ms", b"begin_ms", "cluster", b"cluster", "end_ms", b"end_ms", "names", b"names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsageSpan: _TypeAlias = UsageSpan  # noqa: Y015
+
+@_typing.final
+class UsageOfCluster(_message.Message):
+    """capacity = used + offered + idle + unknown, exactly."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESOURCE_FIELD_NUMBER: _builtins.int
+    CAPACITY_SECONDS_FIELD_NUMBER: _builtins.int
+    USED_SECONDS_FIELD_NUMBER: _builtins.int
+    OFFERED_SECONDS_FIELD_NUMBER: _builtins.int
+    IDLE_SECONDS_FIELD_NUMBER: _builtins.int
+    UNKNOWN_SECONDS_FIELD_NUMBER: _builtins.int
+    resource: _builtins.str
+    capacity_seconds: _builtins.str
+    used_seconds: _builtins.str
+    offered_seconds: _builtins.str
+    """Held by offers."""
+    idle_seconds: _builtins.str
+    unknown_seconds: _builtins.str
+    """No master was in session, so it is not known where it went."""
+    def __init__(
+        self,
+        *,
+        resource: _builtins.str = ...,
+        capacity_seconds: _builtins.str = ...,
+        used_seconds: _builtins.str = ...,
+        offered_seconds: _builtins.str = ...,
+        idle_seconds: _builtins.str = ...,
+        unknown_seconds: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capacity_seconds", b"capacity_seconds", "idle_seconds", b"idle_seconds", "offered_seconds", b"offered_seconds", "resource", b"resource", "unknown_seconds", b"unknown_seconds", "used_seconds", b"used_seconds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsageOfCluster: _TypeAlias = UsageOfCluster  # noqa: Y015
+
+@_typing.final
+class UsageOfName(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    OTHERS_FIELD_NUMBER: _builtins.int
+    RESOURCES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Path of the role, id of the framework, or principal; empty: held by frameworks before they
+    subscribed, or without a principal.
+    """
+    title: _builtins.str
+    """The framework's own name for itself."""
+    others: _builtins.bool
+    """All names that are not kept one by one."""
+    @_builtins.property
+    def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageOfResource]: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        title: _builtins.str = ...,
+        others: _builtins.bool = ...,
+        resources: _abc.Iterable[Global___UsageOfResource] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "others", b"others", "resources", b"resources", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsageOfName: _TypeAlias = UsageOfName  # noqa: Y015
+
+@_typing.final
+class UsageOfResource(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESOURCE_FIELD_NUMBER: _builtins.int
+    USED_SECONDS_FIELD_NUMBER: _builtins.int
+    OFFERED_SECONDS_FIELD_NUMBER: _builtins.int
+    resource: _builtins.str
+    used_seconds: _builtins.str
+    offered_seconds: _builtins.str
+    def __init__(
+        self,
+        *,
+        resource: _builtins.str = ...,
+        used_seconds: _builtins.str = ...,
+        offered_seconds: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["offered_seconds", b"offered_seconds", "resource", b"resource", "used_seconds", b"used_seconds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsageOfResource: _TypeAlias = UsageOfResource  # noqa: Y015
+
+@_typing.final
+class ResetUsageRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResetUsageRequest: _TypeAlias = ResetUsageRequest  # noqa: Y015
+
+@_typing.final
+class ResetUsageResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResetUsageResponse: _TypeAlias = ResetUsageResponse  # noqa: Y015
 
 @_typing.final
 class DumpRequest(_message.Message):

@@ -166,6 +166,16 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_admin__pb2.RevertSettingsRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.RevertSettingsResponse.FromString,
                 _registered_method=True)
+        self.GetUsage = channel.unary_unary(
+                '/allocator.v1.AdminService/GetUsage',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.GetUsageRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.GetUsageResponse.FromString,
+                _registered_method=True)
+        self.ResetUsage = channel.unary_unary(
+                '/allocator.v1.AdminService/ResetUsage',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ResetUsageRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ResetUsageResponse.FromString,
+                _registered_method=True)
         self.Dump = channel.unary_stream(
                 '/allocator.v1.AdminService/Dump',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.DumpRequest.SerializeToString,
@@ -350,6 +360,20 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetUsage(self, request, context):
+        """Returns what was used, offered and idle over time, by name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResetUsage(self, request, context):
+        """Deletes all usage so far, and starts again at this moment.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Dump(self, request, context):
         """Returns the whole state as JSON, in pieces.
         """
@@ -496,6 +520,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.RevertSettings,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.RevertSettingsRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.RevertSettingsResponse.SerializeToString,
+            ),
+            'GetUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetUsage,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.GetUsageRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.GetUsageResponse.SerializeToString,
+            ),
+            'ResetUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResetUsage,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ResetUsageRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ResetUsageResponse.SerializeToString,
             ),
             'Dump': grpc.unary_stream_rpc_method_handler(
                     servicer.Dump,
@@ -1210,6 +1244,60 @@ class AdminService:
             '/allocator.v1.AdminService/RevertSettings',
             allocator_dot_v1_dot_admin__pb2.RevertSettingsRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.RevertSettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/GetUsage',
+            allocator_dot_v1_dot_admin__pb2.GetUsageRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.GetUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResetUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ResetUsage',
+            allocator_dot_v1_dot_admin__pb2.ResetUsageRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ResetUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -75,6 +75,10 @@ class AdminServiceStub:
     """
     RevertSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevertSettingsRequest, _admin_pb2.RevertSettingsResponse]
     """Restores atomically what a change replaced."""
+    GetUsage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetUsageRequest, _admin_pb2.GetUsageResponse]
+    """Returns what was used, offered and idle over time, by name."""
+    ResetUsage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetUsageRequest, _admin_pb2.ResetUsageResponse]
+    """Deletes all usage so far, and starts again at this moment."""
     Dump: _grpc.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]
     """Returns the whole state as JSON, in pieces."""
     Snapshot: _grpc.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]
@@ -125,6 +129,10 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """
     RevertSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevertSettingsRequest, _admin_pb2.RevertSettingsResponse]  # type: ignore[assignment]
     """Restores atomically what a change replaced."""
+    GetUsage: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetUsageRequest, _admin_pb2.GetUsageResponse]  # type: ignore[assignment]
+    """Returns what was used, offered and idle over time, by name."""
+    ResetUsage: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetUsageRequest, _admin_pb2.ResetUsageResponse]  # type: ignore[assignment]
+    """Deletes all usage so far, and starts again at this moment."""
     Dump: _aio.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]  # type: ignore[assignment]
     """Returns the whole state as JSON, in pieces."""
     Snapshot: _aio.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]  # type: ignore[assignment]
@@ -328,6 +336,22 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.RevertSettingsResponse, _abc.Awaitable[_admin_pb2.RevertSettingsResponse]]:
         """Restores atomically what a change replaced."""
+
+    @_abc_1.abstractmethod
+    def GetUsage(
+        self,
+        request: _admin_pb2.GetUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetUsageResponse, _abc.Awaitable[_admin_pb2.GetUsageResponse]]:
+        """Returns what was used, offered and idle over time, by name."""
+
+    @_abc_1.abstractmethod
+    def ResetUsage(
+        self,
+        request: _admin_pb2.ResetUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ResetUsageResponse, _abc.Awaitable[_admin_pb2.ResetUsageResponse]]:
+        """Deletes all usage so far, and starts again at this moment."""
 
     @_abc_1.abstractmethod
     def Dump(

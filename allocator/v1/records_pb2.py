@@ -26,7 +26,7 @@ from allocator.v1 import journal_pb2 as allocator_dot_v1_dot_journal__pb2
 from allocator.v1 import settings_pb2 as allocator_dot_v1_dot_settings__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x61llocator/v1/records.proto\x12\x0c\x61llocator.v1\x1a\x1a\x61llocator/v1/journal.proto\x1a\x1b\x61llocator/v1/settings.proto\"\x83\x02\n\nPlanReport\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12$\n\x06policy\x18\x02 \x01(\x0b\x32\x14.allocator.v1.Policy\x12\r\n\x05\x61go_s\x18\x03 \x01(\x01\x12\x0e\n\x06took_s\x18\x04 \x01(\x01\x12(\n\x05\x62\x65gun\x18\x05 \x01(\x0b\x32\x17.allocator.v1.PlanBegunH\x00\x12*\n\x06stands\x18\x06 \x01(\x0b\x32\x18.allocator.v1.PlanStandsH\x00\x12\x11\n\x07\x66\x61ilure\x18\x07 \x01(\tH\x00\x12.\n\x08proposal\x18\x08 \x01(\x0b\x32\x1a.allocator.v1.PlanProposalH\x00\x42\x06\n\x04said\"\x0b\n\tPlanBegun\"\x0c\n\nPlanStands\"|\n\x0cPlanProposal\x12\x10\n\x08position\x18\x01 \x01(\x04\x12\'\n\x04plan\x18\x02 \x01(\x0b\x32\x19.allocator.v1.JournalPlan\x12\x0e\n\x06\x61gents\x18\x03 \x03(\t\x12\x12\n\nframeworks\x18\x04 \x03(\t\x12\r\n\x05roles\x18\x05 \x03(\t\"?\n\x0bPlanVerdict\x12\x0f\n\x07refused\x18\x01 \x01(\t\x12\r\n\x05stale\x18\x02 \x01(\x08\x12\x10\n\x08position\x18\x03 \x01(\x04\"\x0f\n\rFollowRequest\"\xc2\x01\n\x0e\x46ollowResponse\x12\x0f\n\x07records\x18\x01 \x03(\x0c\x12\x10\n\x08position\x18\x02 \x01(\x04\x12&\n\x07\x66igures\x18\x03 \x01(\x0b\x32\x15.allocator.v1.Figures\x12$\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x14.allocator.v1.Counts\x12.\n\x08settings\x18\x06 \x01(\x0b\x32\x1c.allocator.v1.SettingFigures\x12\x0f\n\x07\x66ollows\x18\x05 \x01(\x08\"\xe6\x05\n\x07\x46igures\x12\x17\n\x0fsidecar_version\x18\x01 \x01(\t\x12\x12\n\nsidecar_id\x18\x02 \x01(\t\x12\x12\n\nprocess_id\x18\x03 \x01(\r\x12\x10\n\x08uptime_s\x18\x04 \x01(\x01\x12-\n\x0b\x63ycle_times\x18\x06 \x01(\x0b\x32\x18.allocator.v1.CycleTimes\x12\x10\n\x08sessions\x18\x07 \x01(\r\x12\x0c\n\x04peer\x18\x08 \x01(\t\x12\x14\n\x0clast_batch_s\x18\t \x01(\x01\x12\x13\n\x0bqueue_depth\x18\n \x01(\x04\x12\"\n\x05loops\x18\x0b \x01(\x0b\x32\x13.allocator.v1.Loops\x12-\n\x07journal\x18\x0c \x01(\x0b\x32\x1c.allocator.v1.JournalFigures\x12)\n\x05state\x18\r \x01(\x0b\x32\x1a.allocator.v1.StateFigures\x12\x33\n\x07reloads\x18\x11 \x03(\x0b\x32\".allocator.v1.Figures.ReloadsEntry\x12.\n\radmin_changes\x18\x12 \x03(\x0b\x32\x17.allocator.v1.PairCount\x12.\n\rcalls_refused\x18\x13 \x03(\x0b\x32\x17.allocator.v1.PairCount\x12(\n\x05plans\x18\x14 \x01(\x0b\x32\x19.allocator.v1.PlanFigures\x12\x35\n\x08\x66\x61ilures\x18\x15 \x03(\x0b\x32#.allocator.v1.Figures.FailuresEntry\x12\x11\n\tnot_ready\x18\x16 \x01(\t\x12\x0e\n\x06health\x18\x17 \x01(\t\x12\x10\n\x08silent_s\x18\x18 \x01(\x01\x1a.\n\x0cReloadsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a/\n\rFailuresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01J\x04\x08\x05\x10\x06\"\x80\x01\n\x0eSettingFigures\x12+\n\x07overlay\x18\x01 \x01(\x0b\x32\x1a.allocator.v1.KeptSettings\x12\x15\n\rconfiguration\x18\x02 \x01(\t\x12*\n\x07history\x18\x03 \x01(\x0b\x32\x19.allocator.v1.KeptHistory\"\xaa\x05\n\x06\x43ounts\x12\x10\n\x08messages\x18\x01 \x01(\x04\x12\x0f\n\x07\x62\x61tches\x18\x02 \x01(\x04\x12\x0e\n\x06\x63ycles\x18\x03 \x01(\x04\x12\x11\n\tdecisions\x18\x04 \x01(\x04\x12\x10\n\x08reclaims\x18\x05 \x01(\x04\x12\x15\n\rpolicy_errors\x18\x06 \x01(\x04\x12\x14\n\x0cpolicy_error\x18\x07 \x01(\t\x12\x17\n\x0fsessions_opened\x18\x08 \x01(\x04\x12\x30\n\x06\x65vents\x18\t \x03(\x0b\x32 .allocator.v1.Counts.EventsEntry\x12\x34\n\x08outcomes\x18\n \x03(\x0b\x32\".allocator.v1.Counts.OutcomesEntry\x12\x30\n\x06\x65rrors\x18\x0b \x03(\x0b\x32 .allocator.v1.Counts.ErrorsEntry\x12\x30\n\x06mended\x18\x0c \x03(\x0b\x32 .allocator.v1.Counts.MendedEntry\x12\x41\n\x0fsessions_closed\x18\r \x03(\x0b\x32(.allocator.v1.Counts.SessionsClosedEntry\x1a-\n\x0b\x45ventsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a/\n\rOutcomesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a-\n\x0b\x45rrorsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a-\n\x0bMendedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a\x35\n\x13SessionsClosedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"N\n\nCycleTimes\x12\x0f\n\x07\x62uckets\x18\x01 \x03(\x04\x12\x0f\n\x07total_s\x18\x02 \x01(\x01\x12\x0e\n\x06p50_ms\x18\x03 \x01(\x01\x12\x0e\n\x06p99_ms\x18\x04 \x01(\x01\"?\n\x05Loops\x12\r\n\x05state\x18\x01 \x01(\t\x12\x16\n\x0eparts_compiled\x18\x02 \x01(\r\x12\x0f\n\x07problem\x18\x03 \x01(\t\"Q\n\x0eJournalFigures\x12\n\n\x02on\x18\x01 \x01(\x08\x12\x12\n\nfile_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06\x65rrors\x18\x03 \x01(\x04\x12\x0f\n\x07\x66\x61ilure\x18\x04 \x01(\t\"B\n\x0cStateFigures\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0e\n\x06\x65rrors\x18\x03 \x01(\x04\"9\n\tPairCount\x12\r\n\x05\x66irst\x18\x01 \x01(\t\x12\x0e\n\x06second\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\"\x90\x01\n\x0bPlanFigures\x12\x0f\n\x07\x61\x64opted\x18\x01 \x01(\x04\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x04\x12\x0f\n\x07\x64ropped\x18\x03 \x01(\x04\x12\x0c\n\x04late\x18\x04 \x01(\x04\x12\x0f\n\x07total_s\x18\x05 \x01(\x01\x12\x0e\n\x06last_s\x18\x06 \x01(\x01\x12\x11\n\trunning_s\x18\x07 \x01(\x01\x12\r\n\x05\x61ge_s\x18\x08 \x01(\x01\x32V\n\rRecordService\x12\x45\n\x06\x46ollow\x12\x1b.allocator.v1.FollowRequest\x1a\x1c.allocator.v1.FollowResponse0\x01\x32L\n\x0bPlanService\x12=\n\x06Report\x12\x18.allocator.v1.PlanReport\x1a\x19.allocator.v1.PlanVerdictb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x61llocator/v1/records.proto\x12\x0c\x61llocator.v1\x1a\x1a\x61llocator/v1/journal.proto\x1a\x1b\x61llocator/v1/settings.proto\"\x83\x02\n\nPlanReport\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12$\n\x06policy\x18\x02 \x01(\x0b\x32\x14.allocator.v1.Policy\x12\r\n\x05\x61go_s\x18\x03 \x01(\x01\x12\x0e\n\x06took_s\x18\x04 \x01(\x01\x12(\n\x05\x62\x65gun\x18\x05 \x01(\x0b\x32\x17.allocator.v1.PlanBegunH\x00\x12*\n\x06stands\x18\x06 \x01(\x0b\x32\x18.allocator.v1.PlanStandsH\x00\x12\x11\n\x07\x66\x61ilure\x18\x07 \x01(\tH\x00\x12.\n\x08proposal\x18\x08 \x01(\x0b\x32\x1a.allocator.v1.PlanProposalH\x00\x42\x06\n\x04said\"\x0b\n\tPlanBegun\"\x0c\n\nPlanStands\"|\n\x0cPlanProposal\x12\x10\n\x08position\x18\x01 \x01(\x04\x12\'\n\x04plan\x18\x02 \x01(\x0b\x32\x19.allocator.v1.JournalPlan\x12\x0e\n\x06\x61gents\x18\x03 \x03(\t\x12\x12\n\nframeworks\x18\x04 \x03(\t\x12\r\n\x05roles\x18\x05 \x03(\t\"?\n\x0bPlanVerdict\x12\x0f\n\x07refused\x18\x01 \x01(\t\x12\r\n\x05stale\x18\x02 \x01(\x08\x12\x10\n\x08position\x18\x03 \x01(\x04\"\x0f\n\rFollowRequest\"\xd5\x01\n\x0e\x46ollowResponse\x12\x0f\n\x07records\x18\x01 \x03(\x0c\x12\x10\n\x08position\x18\x02 \x01(\x04\x12&\n\x07\x66igures\x18\x03 \x01(\x0b\x32\x15.allocator.v1.Figures\x12$\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x14.allocator.v1.Counts\x12.\n\x08settings\x18\x06 \x01(\x0b\x32\x1c.allocator.v1.SettingFigures\x12\x0f\n\x07\x66ollows\x18\x05 \x01(\x08\x12\x11\n\twritten_s\x18\x07 \x01(\x01\"\xe6\x05\n\x07\x46igures\x12\x17\n\x0fsidecar_version\x18\x01 \x01(\t\x12\x12\n\nsidecar_id\x18\x02 \x01(\t\x12\x12\n\nprocess_id\x18\x03 \x01(\r\x12\x10\n\x08uptime_s\x18\x04 \x01(\x01\x12-\n\x0b\x63ycle_times\x18\x06 \x01(\x0b\x32\x18.allocator.v1.CycleTimes\x12\x10\n\x08sessions\x18\x07 \x01(\r\x12\x0c\n\x04peer\x18\x08 \x01(\t\x12\x14\n\x0clast_batch_s\x18\t \x01(\x01\x12\x13\n\x0bqueue_depth\x18\n \x01(\x04\x12\"\n\x05loops\x18\x0b \x01(\x0b\x32\x13.allocator.v1.Loops\x12-\n\x07journal\x18\x0c \x01(\x0b\x32\x1c.allocator.v1.JournalFigures\x12)\n\x05state\x18\r \x01(\x0b\x32\x1a.allocator.v1.StateFigures\x12\x33\n\x07reloads\x18\x11 \x03(\x0b\x32\".allocator.v1.Figures.ReloadsEntry\x12.\n\radmin_changes\x18\x12 \x03(\x0b\x32\x17.allocator.v1.PairCount\x12.\n\rcalls_refused\x18\x13 \x03(\x0b\x32\x17.allocator.v1.PairCount\x12(\n\x05plans\x18\x14 \x01(\x0b\x32\x19.allocator.v1.PlanFigures\x12\x35\n\x08\x66\x61ilures\x18\x15 \x03(\x0b\x32#.allocator.v1.Figures.FailuresEntry\x12\x11\n\tnot_ready\x18\x16 \x01(\t\x12\x0e\n\x06health\x18\x17 \x01(\t\x12\x10\n\x08silent_s\x18\x18 \x01(\x01\x1a.\n\x0cReloadsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a/\n\rFailuresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01J\x04\x08\x05\x10\x06\"\x80\x01\n\x0eSettingFigures\x12+\n\x07overlay\x18\x01 \x01(\x0b\x32\x1a.allocator.v1.KeptSettings\x12\x15\n\rconfiguration\x18\x02 \x01(\t\x12*\n\x07history\x18\x03 \x01(\x0b\x32\x19.allocator.v1.KeptHistory\"\xaa\x05\n\x06\x43ounts\x12\x10\n\x08messages\x18\x01 \x01(\x04\x12\x0f\n\x07\x62\x61tches\x18\x02 \x01(\x04\x12\x0e\n\x06\x63ycles\x18\x03 \x01(\x04\x12\x11\n\tdecisions\x18\x04 \x01(\x04\x12\x10\n\x08reclaims\x18\x05 \x01(\x04\x12\x15\n\rpolicy_errors\x18\x06 \x01(\x04\x12\x14\n\x0cpolicy_error\x18\x07 \x01(\t\x12\x17\n\x0fsessions_opened\x18\x08 \x01(\x04\x12\x30\n\x06\x65vents\x18\t \x03(\x0b\x32 .allocator.v1.Counts.EventsEntry\x12\x34\n\x08outcomes\x18\n \x03(\x0b\x32\".allocator.v1.Counts.OutcomesEntry\x12\x30\n\x06\x65rrors\x18\x0b \x03(\x0b\x32 .allocator.v1.Counts.ErrorsEntry\x12\x30\n\x06mended\x18\x0c \x03(\x0b\x32 .allocator.v1.Counts.MendedEntry\x12\x41\n\x0fsessions_closed\x18\r \x03(\x0b\x32(.allocator.v1.Counts.SessionsClosedEntry\x1a-\n\x0b\x45ventsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a/\n\rOutcomesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a-\n\x0b\x45rrorsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a-\n\x0bMendedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a\x35\n\x13SessionsClosedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"N\n\nCycleTimes\x12\x0f\n\x07\x62uckets\x18\x01 \x03(\x04\x12\x0f\n\x07total_s\x18\x02 \x01(\x01\x12\x0e\n\x06p50_ms\x18\x03 \x01(\x01\x12\x0e\n\x06p99_ms\x18\x04 \x01(\x01\"?\n\x05Loops\x12\r\n\x05state\x18\x01 \x01(\t\x12\x16\n\x0eparts_compiled\x18\x02 \x01(\r\x12\x0f\n\x07problem\x18\x03 \x01(\t\"Q\n\x0eJournalFigures\x12\n\n\x02on\x18\x01 \x01(\x08\x12\x12\n\nfile_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06\x65rrors\x18\x03 \x01(\x04\x12\x0f\n\x07\x66\x61ilure\x18\x04 \x01(\t\"B\n\x0cStateFigures\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0e\n\x06\x65rrors\x18\x03 \x01(\x04\"9\n\tPairCount\x12\r\n\x05\x66irst\x18\x01 \x01(\t\x12\x0e\n\x06second\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\"\x90\x01\n\x0bPlanFigures\x12\x0f\n\x07\x61\x64opted\x18\x01 \x01(\x04\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x04\x12\x0f\n\x07\x64ropped\x18\x03 \x01(\x04\x12\x0c\n\x04late\x18\x04 \x01(\x04\x12\x0f\n\x07total_s\x18\x05 \x01(\x01\x12\x0e\n\x06last_s\x18\x06 \x01(\x01\x12\x11\n\trunning_s\x18\x07 \x01(\x01\x12\r\n\x05\x61ge_s\x18\x08 \x01(\x01\x32V\n\rRecordService\x12\x45\n\x06\x46ollow\x12\x1b.allocator.v1.FollowRequest\x1a\x1c.allocator.v1.FollowResponse0\x01\x32L\n\x0bPlanService\x12=\n\x06Report\x12\x18.allocator.v1.PlanReport\x1a\x19.allocator.v1.PlanVerdictb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -60,41 +60,41 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FOLLOWREQUEST']._serialized_start=581
   _globals['_FOLLOWREQUEST']._serialized_end=596
   _globals['_FOLLOWRESPONSE']._serialized_start=599
-  _globals['_FOLLOWRESPONSE']._serialized_end=793
-  _globals['_FIGURES']._serialized_start=796
-  _globals['_FIGURES']._serialized_end=1538
-  _globals['_FIGURES_RELOADSENTRY']._serialized_start=1437
-  _globals['_FIGURES_RELOADSENTRY']._serialized_end=1483
-  _globals['_FIGURES_FAILURESENTRY']._serialized_start=1485
-  _globals['_FIGURES_FAILURESENTRY']._serialized_end=1532
-  _globals['_SETTINGFIGURES']._serialized_start=1541
-  _globals['_SETTINGFIGURES']._serialized_end=1669
-  _globals['_COUNTS']._serialized_start=1672
-  _globals['_COUNTS']._serialized_end=2354
-  _globals['_COUNTS_EVENTSENTRY']._serialized_start=2111
-  _globals['_COUNTS_EVENTSENTRY']._serialized_end=2156
-  _globals['_COUNTS_OUTCOMESENTRY']._serialized_start=2158
-  _globals['_COUNTS_OUTCOMESENTRY']._serialized_end=2205
-  _globals['_COUNTS_ERRORSENTRY']._serialized_start=2207
-  _globals['_COUNTS_ERRORSENTRY']._serialized_end=2252
-  _globals['_COUNTS_MENDEDENTRY']._serialized_start=2254
-  _globals['_COUNTS_MENDEDENTRY']._serialized_end=2299
-  _globals['_COUNTS_SESSIONSCLOSEDENTRY']._serialized_start=2301
-  _globals['_COUNTS_SESSIONSCLOSEDENTRY']._serialized_end=2354
-  _globals['_CYCLETIMES']._serialized_start=2356
-  _globals['_CYCLETIMES']._serialized_end=2434
-  _globals['_LOOPS']._serialized_start=2436
-  _globals['_LOOPS']._serialized_end=2499
-  _globals['_JOURNALFIGURES']._serialized_start=2501
-  _globals['_JOURNALFIGURES']._serialized_end=2582
-  _globals['_STATEFIGURES']._serialized_start=2584
-  _globals['_STATEFIGURES']._serialized_end=2650
-  _globals['_PAIRCOUNT']._serialized_start=2652
-  _globals['_PAIRCOUNT']._serialized_end=2709
-  _globals['_PLANFIGURES']._serialized_start=2712
-  _globals['_PLANFIGURES']._serialized_end=2856
-  _globals['_RECORDSERVICE']._serialized_start=2858
-  _globals['_RECORDSERVICE']._serialized_end=2944
-  _globals['_PLANSERVICE']._serialized_start=2946
-  _globals['_PLANSERVICE']._serialized_end=3022
+  _globals['_FOLLOWRESPONSE']._serialized_end=812
+  _globals['_FIGURES']._serialized_start=815
+  _globals['_FIGURES']._serialized_end=1557
+  _globals['_FIGURES_RELOADSENTRY']._serialized_start=1456
+  _globals['_FIGURES_RELOADSENTRY']._serialized_end=1502
+  _globals['_FIGURES_FAILURESENTRY']._serialized_start=1504
+  _globals['_FIGURES_FAILURESENTRY']._serialized_end=1551
+  _globals['_SETTINGFIGURES']._serialized_start=1560
+  _globals['_SETTINGFIGURES']._serialized_end=1688
+  _globals['_COUNTS']._serialized_start=1691
+  _globals['_COUNTS']._serialized_end=2373
+  _globals['_COUNTS_EVENTSENTRY']._serialized_start=2130
+  _globals['_COUNTS_EVENTSENTRY']._serialized_end=2175
+  _globals['_COUNTS_OUTCOMESENTRY']._serialized_start=2177
+  _globals['_COUNTS_OUTCOMESENTRY']._serialized_end=2224
+  _globals['_COUNTS_ERRORSENTRY']._serialized_start=2226
+  _globals['_COUNTS_ERRORSENTRY']._serialized_end=2271
+  _globals['_COUNTS_MENDEDENTRY']._serialized_start=2273
+  _globals['_COUNTS_MENDEDENTRY']._serialized_end=2318
+  _globals['_COUNTS_SESSIONSCLOSEDENTRY']._serialized_start=2320
+  _globals['_COUNTS_SESSIONSCLOSEDENTRY']._serialized_end=2373
+  _globals['_CYCLETIMES']._serialized_start=2375
+  _globals['_CYCLETIMES']._serialized_end=2453
+  _globals['_LOOPS']._serialized_start=2455
+  _globals['_LOOPS']._serialized_end=2518
+  _globals['_JOURNALFIGURES']._serialized_start=2520
+  _globals['_JOURNALFIGURES']._serialized_end=2601
+  _globals['_STATEFIGURES']._serialized_start=2603
+  _globals['_STATEFIGURES']._serialized_end=2669
+  _globals['_PAIRCOUNT']._serialized_start=2671
+  _globals['_PAIRCOUNT']._serialized_end=2728
+  _globals['_PLANFIGURES']._serialized_start=2731
+  _globals['_PLANFIGURES']._serialized_end=2875
+  _globals['_RECORDSERVICE']._serialized_start=2877
+  _globals['_RECORDSERVICE']._serialized_end=2963
+  _globals['_PLANSERVICE']._serialized_start=2965
+  _globals['_PLANSERVICE']._serialized_end=3041
 # @@protoc_insertion_point(module_scope)

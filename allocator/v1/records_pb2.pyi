@@ -199,10 +199,15 @@ class FollowResponse(_message.Message):
     COUNTS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     FOLLOWS_FIELD_NUMBER: _builtins.int
+    WRITTEN_S_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """Number of records written by the process up to the last of these; only valid with `follows`."""
     follows: _builtins.bool
     """The checkpoint is complete; later records follow."""
+    written_s: _builtins.float
+    """When the first of these records was written, on the clock of the deciding process, in seconds
+    since 1970; without records, when this was sent.
+    """
     @_builtins.property
     def records(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """JournalRecords, each serialised, in order."""
@@ -228,10 +233,11 @@ class FollowResponse(_message.Message):
         counts: Global___Counts | None = ...,
         settings: Global___SettingFigures | None = ...,
         follows: _builtins.bool = ...,
+        written_s: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "follows", b"follows", "position", b"position", "records", b"records", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "figures", b"figures", "follows", b"follows", "position", b"position", "records", b"records", "settings", b"settings", "written_s", b"written_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

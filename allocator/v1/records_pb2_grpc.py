@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class RecordServiceStub:
-    """Missing associated documentation comment in .proto file."""
+    """Served by the deciding process to its own observer alone, and by observers to any follower.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -42,7 +43,8 @@ class RecordServiceStub:
 
 
 class RecordServiceServicer:
-    """Missing associated documentation comment in .proto file."""
+    """Served by the deciding process to its own observer alone, and by observers to any follower.
+    """
 
     def Follow(self, request, context):
         """Streams a checkpoint, then every later record. The stream ends with RESOURCE_EXHAUSTED if the
@@ -69,7 +71,8 @@ def add_RecordServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RecordService:
-    """Missing associated documentation comment in .proto file."""
+    """Served by the deciding process to its own observer alone, and by observers to any follower.
+    """
 
     @staticmethod
     def Follow(request,

@@ -27,6 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RecordServiceStub:
+    """Served by the deciding process to its own observer alone, and by observers to any follower."""
+
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
@@ -38,6 +40,8 @@ class RecordServiceStub:
 
 @_typing.type_check_only
 class RecordServiceAsyncStub(RecordServiceStub):
+    """Served by the deciding process to its own observer alone, and by observers to any follower."""
+
     def __init__(self, channel: _aio.Channel) -> None: ...
     Follow: _aio.UnaryStreamMultiCallable[_records_pb2.FollowRequest, _records_pb2.FollowResponse]  # type: ignore[assignment]
     """Streams a checkpoint, then every later record. The stream ends with RESOURCE_EXHAUSTED if the
@@ -45,6 +49,8 @@ class RecordServiceAsyncStub(RecordServiceStub):
     """
 
 class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
+    """Served by the deciding process to its own observer alone, and by observers to any follower."""
+
     @_abc_1.abstractmethod
     def Follow(
         self,

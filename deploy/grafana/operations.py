@@ -220,10 +220,14 @@ OPERATION = Page(
             ),
             Panel(
                 "Observer",
-                "It follows, and answers questions: 1 while it hears of the process that decides;"
-                " processor time of all of it, and of following alone; new beginnings.",
+                "It follows, and answers questions: 1 while it hears of the process that decides,"
+                " and while it is connected; how far it is behind; who follows it; processor time"
+                " of all of it, and of following alone; new beginnings.",
                 (
                     Query(metric("observer_current"), "current"),
+                    Query(metric("observer_connected"), "connected"),
+                    Query(metric("observer_lag_seconds"), "seconds behind"),
+                    Query(metric("observer_followers"), "followers"),
                     Query(rate("observer_cpu_seconds_total"), "processors"),
                     Query(rate("observer_busy_seconds_total"), "of which following"),
                     Query(rate("observer_restarts_total"), "restarts a second"),

@@ -18,6 +18,12 @@ def _amount(title: str, text: str, resource: str, unit: str) -> Panel:
     )
 
 
+def _used(name: str, by: str, **labels: str) -> str:
+    """CPUs on average, by a label of a counter of usage."""
+    counter = metric(f"{name}_total", resource="cpus", **labels)
+    return f"sum by ({by}) (rate({counter}[$__rate_interval]))"
+
+
 OVERVIEW = Page(
     uid="mesos-allocator-overview",
     title="Mesos allocator: overview",
@@ -154,6 +160,23 @@ FAIRNESS = Page(
                     ),
                 ),
                 shape="bars",
+            ),
+        ),
+        "Over time": (
+            Panel(
+                "CPUs used, by role",
+                "Averages of what tasks of the role's own frameworks held; for sums over days see "
+                "`mesos-allocator usage show`.",
+                (Query(_used("usage_resource_seconds", "role", state="used"), "{{role}}"),),
+                unit="short",
+                shape="stacked",
+            ),
+            Panel(
+                "Where CPUs went",
+                "Averages. Unknown: no master had a session, so who held what is not known.",
+                (Query(_used("usage_cluster_resource_seconds", "state"), "{{state}}"),),
+                unit="short",
+                shape="stacked",
             ),
         ),
         "How far from fair": (

@@ -230,7 +230,7 @@ def names_of(tree: Tree, file: str) -> list[str]:
 
 
 def own_directory(tree: Tree, part: Part) -> Path | None:
-    """Where Mesos's own copy of a part would be; None where the system's is used."""
+    """Where Mesos's own copy of a part would be; None if the system's is used."""
     pattern = part.cmake if tree.layout == "cmake" else part.autotools
     version = tree.versions.get(part.library, "")
     if not version or not tree.bundled.get(part.library, True):
@@ -284,7 +284,7 @@ def missing(tree: Tree, part: Part) -> str:
 
 
 def gather(tree: Tree) -> tuple[dict[str, Path], list[str]]:
-    """Find all; gives what to link, by name in the prefix, and what is wrong."""
+    """Find all; returns what to link, by name in the prefix, and what is wrong."""
     links: dict[str, Path] = {}
     wrong: list[str] = []
     for below in (tree.source / "include", tree.build / "include"):

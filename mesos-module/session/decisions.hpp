@@ -21,15 +21,15 @@ constexpr int64_t AMOUNT_MAX = int64_t(1) << 53;
 constexpr uint64_t NUMBER_MAX = uint64_t(1) << 53;
 
 
-// The number of kinds a sidecar keeps apart if it does not state one.
+// The number of kinds a sidecar distinguishes if it does not state one.
 constexpr size_t KINDS_DEFAULT = 512;
 
 
 // Limits on what is accepted from a sidecar.
 struct DecisionLimits
 {
-  // Decisions in one answer, over all its parts; kinds in one decision (or as
-  // many as the sidecar keeps apart, if fewer).
+  // Maximum number of decisions in one answer, over all its parts, and of kinds
+  // in one decision. The sidecar's own limit on kinds also applies.
   size_t decisionsMax = 1 << 20;
   size_t kindsMax = 4096;
 

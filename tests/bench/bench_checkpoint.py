@@ -62,7 +62,7 @@ def main(agents: int, frameworks: int, held: int, refused: int) -> None:
     measured("(a cycle)", lambda: allocator.allocate(1000))
     for _ in range(3):
         measured("its size", lambda: nbytes_of(allocator.kept()))
-        # Whoever reads nothing has the child ended.
+        # If the pipe has no reader, the child ends.
         measured("fork: the core waits", lambda: frozen(lambda: iter([b""])).close())
     measured("copy, where none is forked", lambda: Detached(allocator.kept()))
     for _ in range(3):

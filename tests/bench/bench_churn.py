@@ -41,7 +41,7 @@ def resident_mib() -> float:
 
 
 def allocated_kib() -> float:
-    """What Python has allocated and not given back; 0 where that is not traced."""
+    """What Python has allocated and not released; 0 if that is not traced."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0] / 1024
 

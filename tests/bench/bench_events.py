@@ -48,7 +48,7 @@ Batches = Iterator[list[Event]]
 
 
 def cluster(agents: int = AGENTS, frameworks: int = FRAMEWORKS, disk: int = 0) -> State:
-    """A cluster of the size that the targets are about; with so much disk on each agent."""
+    """A cluster of the size of the performance targets, with this much disk on each agent."""
     more = {2: disk} if disk else {}
     roles = {role: f"role-{role}" for role in range(1, ROLES + 1)}
     kinds = {0: Kind("cpus"), 1: Kind("mem"), 2: Kind("disk")}
@@ -149,7 +149,7 @@ class Peer:
         self._answers = method(iter(self._said.get, None))
 
     def begin(self, state: State) -> float:
-        """Open the session; gives the seconds from the hello to the answer of an empty batch."""
+        """Open the session; returns the seconds from the hello to the answer of an empty batch."""
         begun_s = time.perf_counter()
         self._said.put(self.client.hello().SerializeToString())
         self.client.receive(next(self._answers))
@@ -160,7 +160,7 @@ class Peer:
         return time.perf_counter() - begun_s
 
     def play(self, messages: list[bytes]) -> float:
-        """Send all, and hear all answers; gives the seconds it took."""
+        """Send all, and hear all answers; returns the seconds it took."""
         begun_s = time.perf_counter()
         for index, message in enumerate(messages):
             self._said.put(message)

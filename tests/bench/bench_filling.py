@@ -48,18 +48,18 @@ def synthetic(
     filters: float = 0,
     excluded: float = 0,
 ) -> Snapshot:
-    """Build a busy cluster: everybody holds something, every agent has something free.
+    """Build a busy cluster: every client holds something, every agent has something free.
 
     Parameters
     ----------
     agents, clients : int
     flat, characterised : bool
     tasks : int
-        About so many whole tasks fit, where characterised.
+        Approximate number of whole tasks that fit, if characterised.
     filters : float
         Refusals that bar a client from an agent, over the number of pairs.
     excluded : float
-        Part of the pairs that is excluded.
+        Fraction of the pairs that is excluded.
     """
     random = np.random.default_rng(1)
     shape = np.array(SHAPES) * 1000

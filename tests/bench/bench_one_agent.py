@@ -24,7 +24,7 @@ ROWS = 50_000
 
 
 def hold_everything(allocator: Allocator, holdings: int, agents: int, frameworks: int) -> Ints:
-    """Have so many holdings fill agents up; returns these agents."""
+    """Fill agents with this number of holdings; returns these agents."""
     state = allocator.state
     each = PER_AGENT[holdings]
     role_of = np.zeros(frameworks + 1, np.int64)

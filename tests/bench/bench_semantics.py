@@ -71,7 +71,7 @@ def used_up(spec: PolicySpec) -> Allocator:
 
 
 def refuse(allocator: Allocator, part: float) -> None:
-    """Every framework refuses so much of every agent, for ever."""
+    """Every framework refuses this amount of every agent, forever."""
     clients = np.flatnonzero(allocator.state.clients.framework)
     agents = np.flatnonzero(allocator.state.agents.bound)
     kind = np.arange(len(allocator.state.space))
@@ -89,8 +89,8 @@ MANY_ROLES = 1024
 def in_many_roles(spec: PolicySpec, agents: int, tenants: int, least: int | None) -> Allocator:
     """A large cluster in which some tenants are in many roles each.
 
-    `least`: so many thousandths of CPUs are their minimum in each. None: a constraint, which no
-        agent meets.
+    `least`: their minimum in each role, in thousandths of CPUs. None: instead, a constraint that
+        no agent meets.
     """
     allocator = cluster(agents, 100, spec)
     roles = range(1001, 1001 + MANY_ROLES)

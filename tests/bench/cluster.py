@@ -45,9 +45,9 @@ GIB = 1024
 def cluster(
     agents: int, frameworks: int, spec: PolicySpec, roles: int = 100, *, trail: bool = True
 ) -> Allocator:
-    """An allocator that knows so many agents and frameworks, all of it free.
+    """An allocator with these agents and frameworks, all of it free.
 
-    With a trail of what it did lately, as a sidecar's has.
+    It keeps a trail of recent cycles, as a sidecar's does.
     """
     allocator = Allocator(build, Settings(policy=spec), trail=Trail() if trail else None)
     allocator.step(Options())

@@ -36,7 +36,7 @@ from tests.hostile import at_scale
 from tests.world.rows import given_back, holdings_of, settled
 
 OFFERS = 128
-"""So many launches in a batch: with the ends of as many tasks most of what a module sends."""
+"""Launches in a batch, with as many ends of tasks: these are most of what a module sends."""
 
 WELCOME = pb.Welcome(protocol_version=PROTOCOL_VERSION, sidecar_id="bench", kinds_max=512)
 
@@ -45,7 +45,7 @@ Turns = Iterator[Any]
 
 
 class Gauge(NamedTuple):
-    """A piece of work, and the clusters that it is measured in: so many agents and frameworks.
+    """A piece of work, and the sizes (agents, frameworks) of the clusters to measure it in.
 
     Attributes
     ----------
@@ -53,9 +53,9 @@ class Gauge(NamedTuple):
         Takes the size of the cluster and a meter. Where one agent has many kinds, their number is
         taken for that of frameworks.
     timed, counted : tuple of int
-        Where its time is measured; where its steps are counted.
+        Sizes at which its time is measured, and at which its steps are counted.
     growth : tuple of float
-        By what factor its cost may grow when there are twice as many agents, or frameworks.
+        Maximum growth of its cost when the number of agents, or of frameworks, doubles.
     """
 
     work: Callable[[int, int, Meter], Turns]
@@ -89,7 +89,7 @@ def _reoffer(agents: int, frameworks: int, spec: PolicySpec, meter: Meter) -> Tu
 
 
 def used_up(agents: int, frameworks: int, meter: Meter) -> Turns:
-    """Every role's limit is used up, and what is free on half of the agents nobody may have."""
+    """Every role's limit is used up, and no client may have the free part of half of the agents."""
     spec = PolicySpec("drf", selection="random")
     allocator = cluster(agents, frameworks, spec, roles=frameworks)
     half = int(allocator.state.agents.capacity[:, 0].sum()) // (2 * frameworks)

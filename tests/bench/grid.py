@@ -28,7 +28,7 @@ EVERY_CYCLE_MS = 1000
 
 
 class Bench:
-    """A cluster whose free resources are offered and given back, cycle by cycle."""
+    """A cluster whose free resources are offered and released, cycle by cycle."""
 
     def __init__(
         self, agents: int, frameworks: int, spec: PolicySpec, meter: Meter = clock_ms
@@ -66,7 +66,7 @@ def reoffer(bench: Bench, repeats: int, refuse_ms: int = -1) -> Turns:
 
 
 def filters(bench: Bench, repeats: int) -> Turns:
-    """Whoever declines refuses that agent for an hour."""
+    """A framework that declines refuses that agent for an hour."""
     return reoffer(bench, repeats, REFUSE_MS)
 
 

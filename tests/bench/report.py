@@ -32,7 +32,7 @@ class Section(NamedTuple):
         The benchmark, and its arguments.
     about : str
     neighbours : int
-        So many processes for each processor do nothing but take time beside it.
+        Number of processes per processor that only consume time meanwhile.
     """
 
     title: str
@@ -131,7 +131,7 @@ def run(section: Section, out: Path) -> Outcome:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Let so many processes take time meanwhile."""
+    """Let this number of processes consume time meanwhile."""
     with ExitStack() as stack:
         for _ in range(count):
             child = subprocess.Popen([sys.executable, "-c", "while True: pass"])

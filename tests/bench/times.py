@@ -49,7 +49,7 @@ for line in sys.stdin:
 """
 
 Clock = Callable[[str, int], float | None]
-"""Runs a gauge for some turns; returns milliseconds per turn, None where there is no such gauge."""
+"""Runs a gauge for some turns; returns milliseconds per turn, None if there is no such gauge."""
 
 
 def started(tree: Path, code: str, *words: str) -> subprocess.Popen[str]:

@@ -29,7 +29,7 @@ ROUNDS = 3
 
 
 def clock_ms(call: Callable[..., Answer], *arguments: object) -> tuple[Answer, float]:
-    """Call something; gives its answer, and the processor time that it took in this process."""
+    """Call something; returns its answer, and the processor time that it took in this process."""
     begun = time.process_time()
     answer = call(*arguments)
     return answer, (time.process_time() - begun) * 1000

@@ -1,4 +1,4 @@
-"""Names of strangers in the shells of operators who complete them: real shells, a real sidecar."""
+"""Completion of untrusted names in operators' shells: real shells, a real sidecar."""
 
 import os
 import pty
@@ -28,7 +28,7 @@ MARK = "stranger-was-here"
 
 HONEST = "zz-honest_1.2:a/b@c"
 ALONE = f"yy$(touch${{IFS}}{MARK})"
-"""Nobody else's name begins so: a shell that completes it needs no other key."""
+"""No other name has this prefix, so that a shell completes it after one key."""
 
 HOSTILE = (
     f"zz$(touch${{IFS}}{MARK})",

@@ -220,7 +220,7 @@ def test_a_reset_says_that_something_was_taken_back(capsys, dry_run):
     setting_tables.settings(plain(pb.ResetSettingsResponse(change=change)))
     text = capsys.readouterr().out
     assert "nothing is set\n" in text
-    assert text.startswith("taken back; ") is not dry_run
+    assert text.startswith("reset; ") is not dry_run
 
 
 def test_the_directory_of_a_configuration_is_named_once(capsys):

@@ -14,14 +14,14 @@ from tests.cluster.world import Sampler, World
 
 @dataclass
 class Agreement:
-    """What a policy decided in its time, by whom Mesos's own allocator gave the agent to.
+    """Decisions of a policy, by the framework to which Mesos's own allocator offered the agent.
 
     Attributes
     ----------
     offers : int
         Of Mesos's own allocator.
     same, other, none : int
-        Decisions: to the same framework, to others only, to nobody within the interval.
+        Decisions: to the same framework, to others only, to none within the interval.
     share : float
         The same, of all decisions that were compared.
     misfits : int

@@ -30,7 +30,7 @@ class Operator:
         self.address = address
 
     def request(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request; gives what the JSON of the answer says, None where it is empty."""
+        """Send a request; returns what the JSON of the answer says, None if it is empty."""
         connection = http.client.HTTPConnection(self.address, timeout=TIMEOUT_S)
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         try:
@@ -64,7 +64,7 @@ class Operator:
         return self.request("GET", "/state")
 
     def try_call(self, kind: str, **fields: object) -> int:
-        """Make a call; gives the status of HTTP, 0 where nobody answered."""
+        """Make a call; returns the HTTP status, 0 without an answer."""
         try:
             self.call(kind, **fields)
         except CallFailedError as error:

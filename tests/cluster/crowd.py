@@ -20,26 +20,26 @@ SMALL = {
     "gc_delay": "1weeks",
 }
 AT_ONCE = 10
-"""So many agents are started at a time."""
+"""Number of agents that are started at a time."""
 
 WORKERS_AMONG = 10
-"""One framework of so many runs tasks, for an executor is a process, too."""
+"""One in this number of frameworks runs tasks, because executors are processes, too."""
 
 CROWD_S = 300.0
 
 
 @dataclass
 class CrowdFigures:
-    """What was seen of a crowd.
+    """Observations of a crowd.
 
     Attributes
     ----------
     agents_s : float
         Until all agents were registered.
     offers : int
-        That came while most frameworks declined what they got.
+        Received while most frameworks declined theirs.
     usual_gap_s, without_sidecar_gap_s : float
-        The longest time without any offer to anybody, with a sidecar and after it was killed.
+        The longest time without any offer, with a sidecar and after it was killed.
     fewest, most : int
         Agents that a framework of one role had in the end, when all kept what they were offered.
     """
@@ -111,20 +111,20 @@ def _roles(number: int) -> tuple[str, ...]:
 
 
 def _watch(members: list[Framework], seconds: float) -> float:
-    """Wait; gives the longest time without an offer to anybody."""
+    """Wait; returns the longest time without any offer."""
     begun_s = time.monotonic()
     time.sleep(seconds)
     return longest_gap(offer_times(members), begun_s, time.monotonic())
 
 
 def _settle(world: World, members: list[Framework]) -> None:
-    """Compare all books, while everybody keeps what is offered."""
+    """Compare all books while frameworks keep their offers."""
     world.check_master()
     freeze(world, members, CROWD_S)
 
 
 def _share(world: World, members: list[Framework], figures: CrowdFigures) -> None:
-    """Let everybody keep all offers from now on, until nothing is left to be offered."""
+    """Let all frameworks keep their offers from now on, until nothing is left to offer."""
     for member in members:
         member.manner = refuse()
     until(lambda: not any(each.running() for each in members), CROWD_S, "tasks end")

@@ -17,7 +17,7 @@ from tests.cluster.sent import offers_sent
 from tests.cluster.world import RESOURCES, Sampler, World, run
 
 FINE_STATES = {"STAGED", "STAGING", "STARTING", "RUNNING", "FINISHED"}
-"""Where a task may be while nobody takes its agent or kills it."""
+"""States of a task whose agent is not lost and that is not killed."""
 
 INTERVAL_S = 1.0
 WITNESS = "cpus(witness):0.5;mem(witness):64"
@@ -39,7 +39,7 @@ def freeze(world: World, frameworks: list[Framework], within_s: float = 120.0) -
 
 
 def lost_tasks(frameworks: list[Framework]) -> dict[str, list[str]]:
-    """Tasks that met a state which nobody asked for."""
+    """Tasks that reached a state without a cause."""
     return {
         task: states
         for framework in frameworks
@@ -131,13 +131,13 @@ def _try_policy(
 
 @dataclass
 class Fault:
-    """One fault, and what frameworks felt of it.
+    """One fault, and its effects on frameworks.
 
     Attributes
     ----------
     gap_s : float
-        The longest time without any offer to anybody, from before the fault until the module has
-        a session again.
+        The longest time without any offer, from before the fault until the module has a session
+        again.
     first_s : float
         From the fault to the next offer.
     back_s : float
@@ -261,16 +261,16 @@ def _fault(world: World, frameworks: list[Framework], kind: str, chance: random.
 
 @dataclass
 class HostileFigures:
-    """What a hostile sidecar did, and what frameworks could do all the same.
+    """The effects of a hostile sidecar on frameworks.
 
     Attributes
     ----------
     gaps_s : list of float
-        The longest times in which the master sent nobody an offer, the longest first.
+        The longest times in which the master sent no offers, the longest first.
     seen_gaps_s : list of float
         The same as frameworks saw it.
     usual_gaps_s : list of float
-        As `gaps_s`, of the time before, when no sidecar was there and the module decided by itself.
+        As `gaps_s`, for the time before, without a sidecar, when the module decided itself.
     """
 
     seconds: float = 0.0

@@ -29,7 +29,7 @@ Manner = Callable[["Framework", Offer], None]
 
 
 class Framework:
-    """A framework, subscribed for as long as somebody needs it.
+    """A framework that stays subscribed until its context ends.
 
     Parameters
     ----------
@@ -271,9 +271,9 @@ class Framework:
     def launch(
         self, offer: Offer, resources: list[Any], seconds: float, *before: Any, name: str = ""
     ) -> str:
-        """Run `sleep` on resources of the offer, after other operations; gives the task's id.
+        """Run `sleep` on resources of the offer, after other operations; returns the task's id.
 
-        The id begins with the name, or the framework's; it is empty where the offer is gone.
+        The id begins with the name, or the framework's; it is empty if the offer is gone.
         """
         task_id = f"{name or self.name}-{next(_numbers)}"
         task = {

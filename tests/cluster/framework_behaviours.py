@@ -25,7 +25,7 @@ def free_scalars(offer: Offer) -> dict[str, float]:
 
 
 def task_resources(offer: Offer, cpus: float, mem_mib: float) -> list[Any] | None:
-    """Unreserved resources of a task out of an offer; None where there is not enough."""
+    """Unreserved resources of a task out of an offer; None if there is not enough."""
     free = free_scalars(offer)
     if free.get("cpus", 0) < cpus or free.get("mem", 0) < mem_mib:
         return None

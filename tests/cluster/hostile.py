@@ -46,14 +46,14 @@ Place = tuple[int, int, int]
 
 
 class World:
-    """What a session has been told of: handles, the capacities of agents by kind, outcomes.
+    """What a session has received: handles, capacities of agents by kind, outcomes.
 
     Attributes
     ----------
     modest : dict of int to int
-        A little of those kinds that everybody may have.
+        A small amount of each kind that every framework may have.
     asked : dict of int to Place
-        Decisions by number of which the outcome is not known yet.
+        Decisions by number whose outcome is not known yet.
     welcome : dict of Place to None
         Where the latest decision became an offer.
     offered, last_offered : int
@@ -328,7 +328,7 @@ class HostileSidecar:
         yield answer.SerializeToString()
 
     def _nobody_at_all(self, answer, honest, last):
-        """The number that is nobody's."""
+        """A handle that is not bound."""
         grants = _rows(answer)
         if grants.agent:
             column = self._random.choice((grants.agent, grants.role, grants.framework))

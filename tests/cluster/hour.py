@@ -31,7 +31,7 @@ from tests.cluster.world import World
 def hour(
     mesos: Mesos, crew: list[Manner], seconds: float, *, built_in: bool, flags: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Play manner after manner, round after round, until the time is up; gives a row for each."""
+    """Play manner after manner, round after round, until the time is up; returns a row for each."""
     with World(mesos, agents=2, built_in=built_in, flags=flags) as world:
         honest = world.framework("honest", "honest", manner=refuse(0.0))
         until(lambda: honest.counts["offers"], SERVED_S, "the honest framework is served")

@@ -57,7 +57,7 @@ class Child:
         self._process.send_signal(number)
 
     def wait(self, within_s: float) -> int:
-        """Wait for the end; gives the exit code."""
+        """Wait for the end; returns the exit code."""
         until(lambda: not self.alive, within_s, f"the end of {self._process.args!r}")
         return self._process.wait()
 
@@ -83,9 +83,10 @@ class Child:
 
 
 def end_all_below(directory: Path) -> int:
-    """Kill processes that work below a directory (executors outlive their agent); gives how many.
+    """Kill the processes that work below a directory; returns their number.
 
-    They are known by their working directory, which nobody else has any business in.
+    Executors outlive their agent. They are recognised by their working directory, which no other
+    process uses.
     """
     count = 0
     for entry in Path("/proc").iterdir():
@@ -126,14 +127,14 @@ def share_of_processors() -> float:
 
 
 def rest(seconds: float) -> None:
-    """Let others work for so long."""
+    """Give other processes this much time."""
     patience = Patience(seconds)
     while not patience.over:
         time.sleep(min(0.1, seconds / 10))
 
 
 def until(condition: Callable[[], T], within_s: float, what: str, every_s: float = 0.1) -> T:
-    """Wait until a condition holds; gives what it gave."""
+    """Wait until a condition holds; returns what it gave."""
     patience = Patience(within_s)
     while not (result := condition()):
         assert not patience.over, f"not within {within_s:g} s: {what}"

@@ -18,7 +18,7 @@ JAR = Path("/usr/share/java/zookeeper.jar")
 """Where Debian's package `zookeeper` has it; its manifest names all else that is needed."""
 
 SESSION_S = 4.0
-"""After so long without a word ZooKeeper takes a master, or an agent, for gone."""
+"""ZooKeeper's session timeout: after it, a silent master or agent counts as gone."""
 
 
 def find_zookeeper() -> str:
@@ -67,7 +67,7 @@ class ZooKeeper:
 class Quorum(World):
     """Three masters with a replicated registry; `address`, `operator`, `master` are the leader's.
 
-    One sidecar serves whoever leads.
+    One sidecar serves the master that leads.
     """
 
     MASTERS = 3
@@ -99,7 +99,7 @@ class Quorum(World):
             "registry": "replicated_log",
             "quorum": str(self.MASTERS // 2 + 1),
         }
-        # With few threads a master would wait for its connections to ZooKeeper for ever.
+        # With few threads a master would wait forever for its connections to ZooKeeper.
         self._masters[address] = self.start_process(
             flags, f"master-{number}.log", few_threads=False
         )
@@ -108,7 +108,7 @@ class Quorum(World):
         return [each for each in self._masters.keys() - self.stopped if leads(Operator(each))]
 
     def wait_for_leader(self) -> float:
-        """Wait until a master leads; gives how long that took, in seconds."""
+        """Wait until a master leads; returns how long that took, in seconds."""
         begun_s = time.monotonic()
         (self.address,) = until(self._leaders, START_S, "a master leads")
         self.operator = Operator(self.address)
@@ -121,7 +121,7 @@ class Quorum(World):
         return self._masters[self.address]
 
     def successor(self, framework: Framework) -> Framework:
-        """Subscribe the same framework with the leader of now; it goes on with its tasks."""
+        """Subscribe the same framework with the present leader; its tasks continue."""
         framework.disconnect()
         heir = Framework(
             self.address,

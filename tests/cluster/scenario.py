@@ -22,7 +22,7 @@ Outcome = dict[str, object]
 
 INTERVAL_S = 0.5
 RESCINDED_S = 5.0
-"""For so long what was taken out of offers for an operator is kept from the same frameworks."""
+"""How long resources that an operator rescinded are not offered to the same frameworks."""
 
 ALLOCATORS = ("built-in", "sidecar", "fallback", "shadow")
 """Mesos's own; ours with a sidecar; ours without one; Mesos's own with ours in its shadow."""
@@ -147,7 +147,7 @@ def run_on(
     mem_mib: float = 64,
     seconds: float = 600,
 ) -> str:
-    """Launch one task on this agent, and wait until it runs; gives its id."""
+    """Launch one task on this agent, and wait until it runs; returns its id."""
     launched: list[str] = []
     manner = framework.manner
 

@@ -55,7 +55,7 @@ def an_agent_is_lost_and_comes_back(world: World) -> Outcome:
 
 @scenario()
 def an_agent_restarts_quickly(world: World) -> Outcome:
-    """Started again before anybody misses it: its task never ends."""
+    """Restarted before the master misses it: its task never ends."""
     agent = world.agents[0]
     agent_id = agent.id()
     framework = world.framework("one", "eng", manner=refuse())
@@ -123,7 +123,7 @@ def an_agent_is_drained(world: World) -> Outcome:
 
 @scenario()
 def an_agent_is_deactivated(world: World) -> Outcome:
-    """Its task goes on, but nothing of it is offered."""
+    """Its task continues, but nothing of it is offered."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", manner=refuse())
     task = run_on(framework, agent_id)
@@ -179,7 +179,7 @@ def _inverse(world: World) -> list[str]:
 
 @scenario()
 def maintenance_is_scheduled_and_taken_back(world: World) -> Outcome:
-    """Who holds something there gets an inverse offer, nobody else does."""
+    """Exactly the frameworks that hold something there get an inverse offer."""
     agent_id = world.agents[0].id()
     holder = world.framework("holder", "eng", manner=refuse())
     other = world.framework("other", "ads", suppressed=["ads"])

@@ -54,7 +54,7 @@ def a_framework_fails_over(world: World) -> Outcome:
 
 @scenario()
 def a_framework_subscribes_again_while_connected(world: World) -> Outcome:
-    """A second scheduler with the same id replaces the first; its offers come anew."""
+    """A second scheduler with the same id replaces the first; its offers are made again."""
     first = world.framework("one", "eng")
     held = all_out([first])
     second = world.framework("one", "eng", framework_id=first.framework_id)
@@ -134,7 +134,7 @@ def a_role_is_added_and_removed(world: World) -> Outcome:
 
 @scenario()
 def a_role_is_left_with_a_task_in_it_that_ends(world: World) -> Outcome:
-    """The task's resources return, though nobody is subscribed to its role any more."""
+    """The task's resources return, although no framework is subscribed to its role any more."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", "ads", manner=refuse())
     other = world.framework("other", "web", suppressed=["web"])

@@ -27,14 +27,14 @@ EVERYWHERE = (*CAPABILITIES, "REGION_AWARE")
 
 
 def _add(world: World, name: str, **flags: str) -> str:
-    """Start one more agent, and wait until it is known; gives its id."""
+    """Start one more agent, and wait until it is known; returns its id."""
     world.add_agent(name, **flags)
     world.wait_for_agents(len(world.agents))
     return world.agents[-1].id()
 
 
 def _run_on_gpu(framework: Framework, agent_id: str) -> str:
-    """Launch a task with one GPU; gives its id."""
+    """Launch a task with one GPU; returns its id."""
     launched: list[str] = []
 
     def once(each: Framework, offer: Any) -> None:
@@ -85,7 +85,7 @@ def gpus_are_for_all_where_the_master_says_so(world: World) -> Outcome:
 
 @scenario(agents=1)
 def gpus_that_are_reserved_are_counted_as_such(world: World) -> Outcome:
-    """Their role alone sees them; the agent's other resources go to whoever can use GPUs."""
+    """Only their role sees them; the agent's other resources go to frameworks that can use GPUs."""
     mixed = "cpus:4;mem:2048;disk:1024;gpus:1;gpus(eng):2"
     agent_id = _add(world, "agent-gpu", resources=mixed)
     other = world.framework("other", "ads", capabilities=WITH_GPUS)
@@ -149,7 +149,7 @@ def _estimator(world: World) -> dict[str, str]:
 
 @scenario(agents=1)
 def what_is_lent_is_for_who_can_give_it_back(world: World) -> Outcome:
-    """Oversubscribed cpus come to an agent later, revocable, for those who know of it."""
+    """Oversubscribed cpus are added to an agent later, revocable, for frameworks that take them."""
     agent_id = _add(world, "agent-lends", **_estimator(world))
     plain = world.framework("plain", "eng")
     until(lambda: out([plain], agent_id), 20, "it is offered")
@@ -184,7 +184,7 @@ def _work_by_role(framework: Framework, offer: Any) -> None:
 
 @scenario()
 def frameworks_of_several_roles_share_them(world: World) -> Outcome:
-    """Each role fills its own limit, whoever of its frameworks does it."""
+    """Each role fills its own limit, by any of its frameworks."""
     limits = {"ads": 1.5, "eng": 1.0, "web": 0.5}
     answers = [
         set_quota(world, role, limits={"cpus": cpus, "mem": 1024}) for role, cpus in limits.items()

@@ -1,6 +1,6 @@
-"""The crew of hostile tenants before a real master, by its HTTP interface, and an honest framework.
+"""The crew of hostile tenants at a real master, by its HTTP interface, and an honest framework.
 
-What the master refuses is said all the same: that, too, is to harm nobody.
+Requests that the master rejects are sent, too: they must not harm other frameworks either.
 """
 
 import contextlib
@@ -114,9 +114,9 @@ class Tenants:
                 self._say(member, number, call)
 
     def visit(self, honest: Framework, intervals: int = INTERVALS) -> int:
-        """Come and say all; gives the most intervals in which an honest framework waited.
+        """Come and say all; returns the most intervals in which an honest framework waited.
 
-        Raises AssertionError where it is not served in the end, or the master is gone.
+        Raises AssertionError if it is not served in the end, or the master is gone.
         """
         self.arrive()
         wait, served, last_run, last = 0, honest.counts["offers"], _runs(self._world), -1
@@ -209,7 +209,7 @@ class Tenants:
 def play(
     mesos: Mesos, manner: Manner, *, built_in: bool, intervals: int = INTERVALS
 ) -> TenantFigures:
-    """Play a manner beside an honest framework; gives what it did."""
+    """Play a manner beside an honest framework; returns what it did."""
     figures = TenantFigures(manner.name, built_in)
     with World(mesos, agents=2, built_in=built_in) as world:
         honest = world.framework("honest", "honest", manner=refuse(0.0))

@@ -1,4 +1,4 @@
-"""The leading master goes while the sidecar decides; another one goes on with the same sidecar."""
+"""The leading master ends while the sidecar decides; the next one uses the same sidecar."""
 
 import re
 import signal
@@ -71,7 +71,7 @@ def started_and_lost(frameworks: list[Framework]) -> dict[str, list[str]]:
 
 
 def test_leaders_die_while_the_sidecar_decides(quorum: Callable[..., Quorum]) -> None:
-    """Each of the masters is killed once; whoever stood by goes on with tasks, books, sidecar."""
+    """Each master is killed once; a standby takes over tasks, books and the sidecar."""
     with quorum(agents=AGENTS, interval="300ms") as world:
         frameworks = frameworks_at_work(world)
         led = set()

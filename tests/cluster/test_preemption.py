@@ -1,7 +1,7 @@
-"""Preemption on a real master: who is asked to leave which agents, and how it answers.
+"""Preemption on a real master: which framework is asked to leave which agents, and its answers.
 
 Red runs sixteen tasks on four agents, which leave less than a task free on each; then blue comes.
-By Quincy's plan two agents are blue's: for so many red is asked, whatever it answers.
+Quincy's plan gives blue two agents: red is asked to leave two, whatever it answers.
 """
 
 import itertools
@@ -24,7 +24,7 @@ ALL, PART = 16, 8
 LATE_S = 15
 LASTS_S = 3_600.0
 SILENT_S = 30
-"""How long nobody answers, and nobody else must be asked."""
+"""Time without answers, in which no other framework must be asked."""
 
 
 class Red:
@@ -67,7 +67,7 @@ def asked(framework: Framework) -> list[str]:
 
 @pytest.fixture
 def crowded(mesos):
-    """Red on all four agents; gives the world, red, and what it runs where."""
+    """Red on all four agents; returns the world, red, and what it runs where."""
     parameters = {"inverse_offers_within_ms": str(WEEK_MS)}
     with World(mesos, agents=4, parameters=parameters) as world:
         assert world.sidecar is not None

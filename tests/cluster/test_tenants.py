@@ -1,6 +1,7 @@
-"""Hostile tenants before a real master: with our module, and with the built-in allocator.
+"""Hostile tenants at a real master: with our module, and with the built-in allocator.
 
-What the built-in bears, ours does: nobody waits longer, no session ends, and memory stays.
+Ours withstands what the built-in does: no framework waits longer, no session ends, and memory
+stays bounded.
 """
 
 import http.client
@@ -21,7 +22,7 @@ def test_tenants_harm_nobody(mesos, manner):
     ours = play(mesos, manner, built_in=False)
     theirs = with_built_in(mesos, manner)
     assert not ours.ends
-    # Whoever has ten thousand roles has ten thousand turns in Mesos, too.
+    # A framework with ten thousand roles has ten thousand turns in Mesos, too.
     assert ours.wait <= max(WAIT_MAX, theirs.wait + 1 if theirs else 0)
     # Where the built-in allocator does not get through, there is nothing to compare memory with.
     assert theirs is None or ours.master_mib <= theirs.master_mib + MEMORY_MIB_MAX
@@ -29,7 +30,7 @@ def test_tenants_harm_nobody(mesos, manner):
 
 
 def with_built_in(mesos, manner) -> TenantFigures | None:
-    """What the manner does to the built-in allocator; nothing where that does not survive it."""
+    """What the manner does to the built-in allocator; nothing if that does not survive it."""
     try:
         return play(mesos, manner, built_in=True)
     except (AssertionError, OSError, http.client.HTTPException):

@@ -10,7 +10,7 @@ from tests.cluster.processes import Patience, share_of_processors, until
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that goes on by a second with each sleep; gives how many there were."""
+    """A clock that advances by a second with each sleep; yields the list of sleeps."""
     slept: list[float] = []
     monkeypatch.setattr(time, "monotonic", lambda: float(len(slept)))
     monkeypatch.setattr(time, "sleep", slept.append)

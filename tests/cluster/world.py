@@ -200,7 +200,7 @@ class World:
         return agent
 
     def wait_for_agents(self, count: int, within_s: float = START_S) -> None:
-        """Wait until so many agents are active."""
+        """Wait until this number of agents is active."""
 
         def active() -> bool:
             self.check_master()
@@ -210,7 +210,7 @@ class World:
         until(active, within_s, f"{count} agents are active")
 
     def wait_connected(self, within_s: float = 60.0) -> float:
-        """Wait until the module has a session; gives how long that took, in seconds."""
+        """Wait until the module has a session; returns how long that took, in seconds."""
         begun_s = time.monotonic()
         until(
             lambda: self.operator.metrics()["allocator/sidecar/connected"] == 1,
@@ -323,7 +323,7 @@ def _without_cgroup2_aside() -> list[str]:
 
 
 def run(child: Child, within_s: float = 120.0) -> str:
-    """Wait for a command's good end; gives what it said."""
+    """Wait for a command's good end; returns what it said."""
     try:
         code = child.wait(within_s)
     except AssertionError:

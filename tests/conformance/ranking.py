@@ -71,7 +71,7 @@ class Ranking:
         self.activate(*others)
 
     def order(self) -> list[str]:
-        """Offer the small agent until nobody wants it."""
+        """Offer the small agent until no framework wants it."""
         order = []
         while offers := self.world.cycle():
             (offer,) = offers

@@ -107,7 +107,7 @@ def test_reservations_beyond_a_limit_are_offered_all_the_same(world):
 
 
 def test_a_guarantee_is_met_below_the_role_by_share(world):
-    """Three agents for two children of the role, before anybody else gets one."""
+    """Three agents for two children of the role, before any other role gets one."""
     world.quota("eng", "cpus:3;mem:1536")
     children = {world.framework("eng/a"), world.framework("eng/b")}
     world.framework("ops")

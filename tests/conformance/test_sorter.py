@@ -87,7 +87,7 @@ def test_a_new_weight_changes_the_order():
 
 @mesos("DRFSorterTest.AllocationCountTieBreak")
 def test_of_equal_shares_the_one_served_longest_ago_comes_first():
-    """Mesos counts; with counts whoever comes again and again is always first."""
+    """Mesos counts allocations, so that one that keeps reregistering would always be first."""
     ranking = Ranking()
     for role in "abcde":
         ranking.add(role, "cpus:3;mem:3")
@@ -295,7 +295,7 @@ def test_a_shared_volume_counts_for_each_who_holds_it():
     ranking.add("b", "cpus:6;mem:6")
     assert ranking.order() == ["b", "a"]
     ranking.add("c", resources("cpus:1;mem:1") + disk)
-    # Of equal shares the newcomer, whom nobody offered anything, comes first.
+    # Among equal shares the newcomer, which has had no offer, comes first.
     assert ranking.order() == ["b", "c", "a"]
     ranking.remove("a")
     ranking.free("b", "cpus:4;mem:4")
@@ -315,7 +315,7 @@ def test_a_shared_volume_counts_once_however_often_it_is_held():
     assert ranking.order() == ["a", "b"]
     ranking.allocate("a", "cpus:2;mem:2")
     ranking.free("b", "cpus:1.5;mem:1.5")
-    # 50 of 1000 against 4.5 of 100, until all four copies are given back.
+    # 50 of 1000 against 4.5 of 100, until all four copies are released.
     assert ranking.order() == ["b", "a"]
     ranking.free("a", disk + disk + disk)
     assert ranking.order() == ["b", "a"]

@@ -99,7 +99,7 @@ def several_lack(before: dict) -> bool:
 
 
 def cycles(seed: int) -> Iterator[tuple[bool, Decisions, list[str]]]:
-    """Play a cluster; gives of each cycle whether several roles lacked something, and its result.
+    """Play a cluster; returns of each cycle whether several roles lacked something, and its result.
 
     A result is the decisions, and which of them a gate would make smaller.
     """

@@ -1,7 +1,7 @@
 """A world in numbers.
 
-Tests of the core speak of handles, which are its rows, and of whole units of two resources: so an
-offer is a tuple that can be compared. What happens is told to a `World`.
+Tests of the core use handles, which are its rows, and whole units of two resources, so that an
+offer is a tuple that can be compared. A `World` records what happens.
 """
 
 from collections.abc import Mapping

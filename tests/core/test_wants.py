@@ -111,7 +111,7 @@ def test_ladders_leave_out_nobody_and_few_too_many(steps, made, have):
         enough = suffices(wants, client, amount)
         assert found or not enough
         assert some or not found
-        # With as many steps as amounts, nobody is in between.
+        # With as many steps as amounts, no client is between two steps.
         if steps > len(clients) and amount[0 if wants.known[client] else 1].any():
             assert found == enough
 

@@ -16,7 +16,7 @@ WAIT_S = 240.0
 
 
 def run(*words: str | Path, text: str | None = None, **environment: str) -> str:
-    """Run a command in the checkout; gives what it printed, and fails with it."""
+    """Run a command in the checkout; returns what it printed, and fails with it."""
     done = subprocess.run(
         words,
         cwd=ROOT,
@@ -83,7 +83,7 @@ class Engine:
         self.program = found.stdout.strip()
 
     def need(self, image: str) -> None:
-        """Bring an official image; in CI it is a failure where that cannot be had."""
+        """Pull an official image; in CI it is a failure if it is unavailable."""
         for words in (["image", "inspect", image], ["pull", image]):
             done = subprocess.run(
                 [self.program, *words], capture_output=True, text=True, check=False

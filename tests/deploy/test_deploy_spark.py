@@ -44,7 +44,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_page_is_one(command: str, tmp_path: Path):
-    """Nobody answers it here; a word that is wrong would be another exit code."""
+    """There is no sidecar here; a wrong argument would give another exit code."""
     done = called(*shlex.split(command), MESOS_ALLOCATOR_TARGET=f"unix:{tmp_path}/nobody")
     assert done.exit_code == Exit.UNREACHABLE, done.stderr
 

@@ -1,7 +1,7 @@
-"""What a module needs of a Mesos is gathered from trees of both kinds, and refusals say the mend.
+"""mesos-root gathers what a module needs from both kinds of trees, and errors name the fix.
 
-The trees here have the directories that Mesos 1.11.0's build files give them, and in each place
-a small file of what stands there.
+The trees here have the directories that Mesos 1.11.0's build files create, with a small file in
+each place.
 """
 
 import importlib
@@ -142,7 +142,7 @@ class Trees:
 
 
 def gather(*arguments: Path, **environment: str) -> tuple[int, str]:
-    """Run the program; gives its status and what it says."""
+    """Run the program; returns its status and what it says."""
     done = subprocess.run(
         [sys.executable, str(PROGRAM), *map(str, arguments)],
         capture_output=True,

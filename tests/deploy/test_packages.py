@@ -114,7 +114,7 @@ def test_installed_started_upgraded_removed_and_purged(debian):
 
 
 def restarted_observer(debian: Container, decider: str) -> str:
-    """Have the sidecar start another observer; gives its version."""
+    """Have the sidecar start another observer; returns its version."""
 
     def children() -> str:
         return debian.exec("sh", "-c", f"pgrep --parent {decider} || true")

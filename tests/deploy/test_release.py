@@ -18,7 +18,7 @@ STEPS = WORKFLOW["jobs"]["release"]["steps"]
 
 @pytest.fixture
 def publish(tmp_path):
-    """Publish a site of one page; gives the directory of all versions."""
+    """Publish a site of one page; returns the directory of all versions."""
 
     def publish(version: str, page: str = "index.html") -> Path:
         source = tmp_path / "source" / page

@@ -53,7 +53,7 @@ def wheel(tmp_path_factory) -> Path:
 
 
 def locked() -> Iterator[str]:
-    """Versions of the lock, without hashes: constraints of pip know none for a file of ours."""
+    """Locked versions without hashes: with hashes, pip would require one for our wheel, too."""
     for line in (ROOT / "requirements-dev.lock").read_text("utf-8").splitlines():
         try:
             requirement = Requirement(line.removesuffix("\\").partition(" #")[0])
@@ -63,7 +63,7 @@ def locked() -> Iterator[str]:
 
 
 def interpreter(version: str) -> str | None:
-    """Find a Python that runs: a shim of pyenv may be there without one behind it."""
+    """Find a Python that runs: a shim of pyenv may exist without an interpreter."""
     if Version(version).release == sys.version_info[:2]:
         return sys.executable
     found = [shutil.which(f"python{version}")]
@@ -111,7 +111,7 @@ class Installed:
         assert done.returncode == 0, done.stderr
 
     def run(self, *words: str) -> str:
-        """Run a command to its end; gives what it printed."""
+        """Run a command to its end; returns what it printed."""
         done = subprocess.run(
             [self.program, *words],
             env=self.environment,

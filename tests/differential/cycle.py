@@ -42,7 +42,7 @@ class Cycle:
                 self.available[name] = self.available.get(name, 0) + unheld
 
     def run(self) -> Offers:
-        """Serve guarantees first, then everybody."""
+        """Serve guarantees first, then all clients."""
         for stage in (GUARANTEED, USUAL):
             for agent in self.agents:
                 self._visit(stage, agent)

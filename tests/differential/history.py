@@ -237,7 +237,7 @@ class History:
             self.tell("activate_framework", number, self.chance(0.7))
 
     def drop_out_and_return(self) -> None:
-        """A framework gives back most it holds, before it goes or when it is away, and returns.
+        """A framework releases most it holds, before it goes or when it is away, and returns.
 
         It may disconnect, or leave all of its roles. No refusal counts that came before it is back,
         not even where the role still holds something on another agent.
@@ -386,7 +386,7 @@ class History:
         self._cycle()
 
     def decline_and_cycle(self) -> None:
-        """Whoever holds something declines all of it; then there is a cycle."""
+        """All holdings are declined; then there is a cycle."""
         refuse_ms = self.one(*REFUSE_MS)
         for key in sorted(self.model.held):
             self._give_back((key, 1, refuse_ms))
@@ -399,10 +399,10 @@ class History:
         self.pair.advance(later_ms)
 
     def _return_shared(self) -> None:
-        """Take shared volumes back from those who could be offered them once more.
+        """Release shared volumes of clients that could be offered them once more.
 
-        In a share a second copy counts in our cycle that offers it, and then no more; by the rules
-        it never does.
+        In our allocator a second copy counts towards a share in the cycle that offers it, and not
+        afterwards; by the rules it never does.
         """
         live = set(self.model.live_clients())
         for key, bag in sorted(self.model.held.items()):

@@ -1,7 +1,7 @@
 """The built-in allocator of Mesos, from its documented rules: slow, obvious, and independent.
 
-Dictionaries, whole numbers and fractions, nothing of the core's: one verb an event, `cycle`, which
-says what is offered to whom, and `adopt`, which judges what another policy offers. `held` is what
+It uses dictionaries, integers and fractions, and nothing of the core: one method per event,
+`cycle`, which returns offers, and `adopt`, which checks another policy's offers. `held` is what
 each framework has in a role on an agent, `offered` the part of it that is not in use yet.
 
 Agents are visited in the order of their numbers, where the built-in shuffles them; equals are
@@ -11,14 +11,14 @@ Where our allocator deliberately decides otherwise the model takes our rule:
 
 - A quota binds along the whole path of a role: a limit bounds all descendants, and a guarantee is
   served in the first stage to frameworks of descendants, too. The built-in looks at the role alone.
-- Of equal shares comes first whose framework had its last turn longest ago, in whichever role, and
-  one that comes is as if it had just had one (`Sorter`). One role of a framework is in front, the
-  others stand a turn behind each other. The built-in counts how often each node of
-  the tree was served, from zero, so whoever comes again and again is always first.
-- What is held counts towards its role's share from when it is known. The built-in waits for the
+- Among equal shares, the client whose framework had its last turn longest ago, in any role, comes
+  first, and a new framework counts as having just had one (`Sorter`). One role of a framework is in
+  front, the others are a turn behind each other. The built-in counts how often each node of the
+  tree was served, from zero, so that a framework that keeps reregistering is always first.
+- Holdings count towards a role's share as soon as they are known. The built-in waits for the
   framework to be added.
-- After each offer the order is worked out anew. The built-in goes on, for the rest of an agent, in
-  the order of before its first offer.
+- After each offer the order is computed again. The built-in keeps, for the rest of an agent, the
+  order from before its first offer.
 - A shared volume counts once in the share of each client that holds it. The built-in counts it
   once at every node of the tree, so that two holders in a role count once for the role.
 - A weight is in force at once. The built-in keeps the old one of a role that has no frameworks of
@@ -138,7 +138,7 @@ class Model:
         return result
 
     def free(self, agent: int) -> Bag:
-        """What nobody holds; of shared resources there is always all."""
+        """What no framework holds; shared resources are always completely free."""
         total = self.agents[agent].total
         shared = {resource: amount for resource, amount in total.items() if resource.shared}
         return plus(minus(minus(total, shared), self.held_on(agent)), shared)
@@ -176,7 +176,7 @@ class Model:
         capabilities: frozenset[str],
         minimum: Mapping[str, Minimum],
     ) -> None:
-        """Subscribe anew; a role that leaves, or is not suppressed any more, loses its filters."""
+        """Subscribe again; a role that is left, or no longer suppressed, loses its filters."""
         framework = self.frameworks[number]
         left = framework.roles - set(roles)
         revived = framework.suppressed - set(suppressed)
@@ -282,9 +282,9 @@ class Model:
         return Cycle(self, self.agents if candidates is None else candidates).run()
 
     def adopt(self, offers: Offers, candidates: Iterable[int] | None = None) -> None:
-        """Book the offers of another policy; AssertionError where one breaks a rule.
+        """Book the offers of another policy; AssertionError if one breaks a rule.
 
-        No policy leaves free what somebody may have.
+        No policy may leave resources free that a client may have.
         """
         from tests.differential.cycle import Cycle
 

@@ -82,7 +82,7 @@ def whole(bag: Bag) -> Bag:
 
 
 class Returned(NamedTuple):
-    """What a framework gives back of what it holds, and for how long it refuses it."""
+    """What a framework releases of what it holds, and for how long it refuses it."""
 
     key: Key
     bag: Bag
@@ -211,7 +211,7 @@ class Pair:
         self.model.add_framework(number, framework)
 
     def update_framework(self, number: int, framework: Framework) -> None:
-        """Subscribe anew; whether the framework is active stays as it is."""
+        """Subscribe again; an inactive framework stays inactive."""
         roles, suppressed = self._handles(framework.roles), self._handles(framework.suppressed)
         info = self._info(number, framework)
         self.core.step(UpdateFramework(number, info, roles, suppressed))
@@ -358,7 +358,7 @@ class Pair:
         return {resource: amount for resource, amount in pairs if amount}
 
     def _check_filters(self) -> None:
-        """Compare what a cycle is told of filters, kept up to date, with the same from scratch."""
+        """Compare a cycle's incrementally updated filters with a computation from scratch."""
         if self.snapshots is None or not len(self.core.state.clients):
             return
         shot = self.snapshots.build(self.core.state, None)

@@ -18,7 +18,7 @@ class Resource(NamedTuple):
         False: ports and the like, of which the amount is a count.
     revocable, shared : bool
     disk : str
-        What form of disk it is; empty where it is none, or space.
+        What form of disk it is; empty if it is none, or space.
     whole : bool
         It cannot be split.
     """
@@ -33,7 +33,7 @@ class Resource(NamedTuple):
 
     @property
     def reserved_to(self) -> str:
-        """The role that may have it; empty where any may."""
+        """The role that may have it; empty if any may."""
         return self.reservations[-1] if self.reservations else ""
 
     @property

@@ -123,7 +123,7 @@ class Sorter:
         return max(self.model.came[framework], served)
 
     def _last(self, is_meant: "Callable[[Client], bool]") -> int:
-        """The last turn of those who are meant."""
+        """The last turn of the clients in question."""
         for number, clients in reversed(list(enumerate(self.model.turns, start=1))):
             if any(map(is_meant, clients)):
                 return number

@@ -1,8 +1,8 @@
 """Long random histories through our allocator, and through a model of the built-in one's rules.
 
-Both are told the same, and after every event both must have the same books. After every cycle of
-the built-in's policy both must have made the same offers. What another policy offers must be
-allowed, and no policy may leave free what somebody may have.
+Both receive the same events, and must have the same books after each. After every cycle of the
+built-in's policy both must have made the same offers. Offers of another policy must be allowed,
+and no policy may leave resources free that a client may have.
 The second tier plays 100 of each; `HYPOTHESIS_PROFILE=nightly` plays 3000.
 """
 

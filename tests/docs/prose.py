@@ -61,11 +61,14 @@ def prose_of_page(text: str) -> str:
     return " ".join(re.sub(r"\]\([^)]*\)", "]", text).split())
 
 
-def prose_of_python(source: str) -> Iterator[Piece]:
-    """Yield docstrings and other texts of more than one word, and comments."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            yield Piece(node.lineno, node.value)
+def prose_of_python(source: str, *, messages: bool = True) -> Iterator[Piece]:
+    """Yield docstrings, comments and, unless left out, other texts of more than one word."""
+    nodes = list(ast.walk(ast.parse(source)))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [each for each in nodes if messages or id(each) in docstrings]
+    for each in texts:
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and " " in each.value:
+            yield Piece(each.lineno, each.value)
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = [each for each in tokens if each.type == tokenize.COMMENT]
     yield from _joined([Piece(each.start[0], each.string.lstrip("#")) for each in comments])

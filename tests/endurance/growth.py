@@ -58,7 +58,7 @@ class Growth:
 
 
 class Load:
-    """A cluster that goes on for as long as it is asked to.
+    """A cluster that runs until it is stopped.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ class Load:
 
     @property
     def events(self) -> int:
-        """How many events the sidecar was told."""
+        """Number of events that the sidecar received."""
         return self.master.record.events
 
     def play(self, events: int) -> None:
-        """Go on until so many events were told."""
+        """Run until the sidecar has received this number of events."""
         while self.events < events:
             assert self.master.step()
             self._forget()

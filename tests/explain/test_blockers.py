@@ -350,7 +350,7 @@ def test_a_pause_is_told_to_everybody():
     a.framework("r", name="f")
     a.pause()
     answer = ask(a, "f")
-    assert answer.notes == ["the master holds all offers back"]
+    assert answer.notes == ["the master makes no offers yet"]
     assert answer.clients[0].blockers[0].reason == "paused"
 
 
@@ -424,7 +424,7 @@ def test_nobody_of_that_name_is_an_error_that_knows_all_names():
 
 
 def test_the_loop_is_compiled_for_one_type_whoever_asks():
-    """What `warm` compiles is what answers; another type would be compiled while somebody waits."""
+    """Answers use the types that `warm` compiles; another type would be compiled during a call."""
     a = world(CHARACTERISED)
     a.agent("cpus:4;mem:4;cpus(r):1")
     f = a.framework("r", name="f")
@@ -444,7 +444,7 @@ def test_the_loop_is_compiled_for_one_type_whoever_asks():
     [("framework", "f"), ("role", "eng"), ("agent", "host-1"), ("role", "nobody")],
 )
 def test_whoever_asks_changes_nothing_but_what_a_look_does(kind, name):
-    """A replay looks where somebody looked, and knows nothing of the question."""
+    """A replay refreshes filters where a question did, without knowing the question."""
     a = world()
     a.agent("cpus:4;mem:4;cpus(eng):1")
     a.framework("eng/ads", name="f")
@@ -462,9 +462,9 @@ def test_whoever_asks_changes_nothing_but_what_a_look_does(kind, name):
 
 
 def test_an_offer_that_was_accepted_is_told_so_though_its_rest_comes_back_first():
-    """As a master does: it gives back what is left, for as long as the framework says, then books.
+    """As a master does: it releases the rest, with the framework's refusal; then it books the task.
 
-    In between nobody knows.
+    Between the two, the task's resources are unknown.
     """
     a = world()
     a.agent("cpus:4;mem:4")

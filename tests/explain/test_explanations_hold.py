@@ -54,7 +54,7 @@ def explained(allocator: Allocator) -> dict[Key, ClientExplanation]:
 
 
 def made_in(allocator: Allocator, now_ms: int) -> set[Key]:
-    """Run a cycle over all agents, of which everything is offered; gives who was served."""
+    """Run a cycle over all agents, of which everything is offered; returns who was served."""
     decisions = allocator.allocate(now_ms)
     assert allocator.last_cycle.policy_error == ""
     yes = np.ones(len(decisions), np.bool_)
@@ -110,7 +110,7 @@ def agrees_with_the_cycle(
     ids=[name for name, (_, case) in zip(NAMES, CASES, strict=True) if case.wants_all],
 )
 def test_each_rule_is_explained_as_it_is_applied(case: Case):
-    """Where nothing is decided for the client of a case on its agent, it is told why; else not."""
+    """An explanation gives a reason exactly if nothing is decided for a case's client and agent."""
     master = SmallMaster(case)
     allocator = begun(master)
     wish = master.decision

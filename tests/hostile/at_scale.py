@@ -55,7 +55,7 @@ INTERVAL_MS = 1000
 
 Scenario = Callable[[Allocator, int], Iterator[int]]
 """Says what a tenant says in each interval; yields for how many milliseconds the honest framework
-refuses what it gives back, -1 where it does not."""
+refuses what it releases, -1 where it does not."""
 
 
 class Cost(NamedTuple):
@@ -228,7 +228,7 @@ def cluster(agents: int) -> Allocator:
 
 
 def _cycle(allocator: Allocator, refuse_ms: int = -1) -> int:
-    """Decide, and have all offers given back; returns on how many agents the honest one has one."""
+    """Decide, and have all offers released; returns on how many agents the honest one has one."""
     made = allocator.allocate(allocator.state.now_ms + INTERVAL_MS)
     allocator.step(settled(made))
     for rows in made.groups:  # as a module says it: in as many columns as each has

@@ -114,7 +114,7 @@ class PlanningLoop(CoreLoop):
 
 
 def new_loop(manner: Manner) -> CoreLoop:
-    """Make a sidecar that has not begun; it is driven by whoever asks for it."""
+    """Make a sidecar whose threads have not started; the caller drives it."""
     return PlanningLoop(
         Config(),
         build_policy=policies.build,
@@ -144,7 +144,7 @@ def _look(views: Views, figures: Figures, tenant: str) -> None:
             try:
                 lines = _asked(url).split("\n")
             except urllib.error.HTTPError as error:
-                # Whoever left, or never came, cannot be asked about.
+                # Frameworks that left, or never came, cannot be explained.
                 if (name, error.code) == ("explain", 404):
                     continue
                 raise
@@ -172,7 +172,7 @@ def _asked(url: str) -> str:
 
 
 def begin_peak() -> float:
-    """Have the peak of memory counted from now on; gives what is taken now, in MiB."""
+    """Have the peak of memory counted from now on; returns what is taken now, in MiB."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     return _status_mib("VmRSS")
 

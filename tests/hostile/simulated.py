@@ -52,7 +52,7 @@ class Stage(Simulation):
         super().__init__(0, library, Faults.none())
 
     def play(self, intervals: int = INTERVALS, *, pages: bool = True) -> Figures:
-        """Play so many intervals with the tenants, and ask for pages; gives what they did."""
+        """Play intervals with the tenants, and request pages; returns their effects."""
         for _ in range(BEFORE):
             self._interval()
         assert self.link.connected
@@ -75,7 +75,7 @@ class Stage(Simulation):
         return figures
 
     def play_on(self, intervals: range) -> int:
-        """Play intervals; gives the most in a row in which the honest one was offered nothing."""
+        """Play intervals; returns the most in a row in which the honest one was offered nothing."""
         waits = longest = 0
         for interval in intervals:
             served = self.world.served

@@ -1,11 +1,11 @@
-"""What each manner of the crew does, as a table: one process for each, with bounded means.
+"""A table of the cost of each manner of the crew: one process each, with bounded resources.
 
     python -m tests.hostile.table
     python -m tests.hostile.table --stage wired --agents 100 roles-many filter-deep
     python -m tests.hostile.table --keep now
 
-The last one keeps what it measured for `docs/explanation/hostile-tenants.md`, which `make docs`
-writes. A manner that needs more than its means is told as such: it is a finding.
+The last one stores the measurements for `docs/explanation/hostile-tenants.md`, which `make docs`
+writes. A manner that exceeds these bounds is reported as a finding.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def play(manner: Manner, library: Path | None, given: argparse.Namespace) -> Fig
 
 
 def _measure(manner: Manner, library: Path | None, given: argparse.Namespace) -> dict[str, Any]:
-    """Play a manner in a process of its own; gives its figures, or ``failed`` and why."""
+    """Play a manner in a process of its own; returns its figures, or ``failed`` and why."""
     fork = multiprocessing.get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
     process = fork.Process(target=_one, args=(manner, library, given, sender))

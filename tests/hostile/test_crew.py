@@ -1,6 +1,6 @@
-"""Every manner of the crew harms nobody: sessions stay, the honest are served, all is small.
+"""No manner of the crew does harm: sessions stay, honest tenants are served, costs are bounded.
 
-In the simulation of module and core, and before the sidecar alone, which then defends itself.
+In the simulation of module and core, and against the sidecar alone.
 """
 
 import resource
@@ -15,7 +15,7 @@ from tests.hostile.measuring import INTERVALS, Figures
 from tests.hostile.simulated import Stage
 
 MORE_BYTES = 2 * 2**30
-"""So much more address space may be asked for: who grows without bound fails, not the machine."""
+"""Additional address space allowed, so that unbounded growth fails the test, not the machine."""
 
 WAIT_MAX = 3
 MEMORY_MIB_MAX = 100
@@ -31,7 +31,7 @@ PAGES_S_MAX = 15.0
 a slow and busy machine two fifths. What has no bound takes minutes."""
 
 FEW_AGENTS, LONGER = 2, 12
-"""So few that there are not enough for everybody, for so many intervals."""
+"""Number of agents, too few for all frameworks, and number of intervals."""
 
 ONE_TENANT = [each for each in CREW if len([*each.frameworks()]) == 1 and not [*each.agents()]]
 
@@ -93,7 +93,7 @@ def test_the_sidecar_alone_bears_it(manner: Manner):
 
 @each_of(ONE_TENANT, {"filter-of-others", "request-odd", "reserve-labelled"})
 def test_it_has_its_turns_beside_one_tenant(manner: Manner, brain_library: Path):
-    """Nobody guarantees it anything, and neither holds anything, so they take turns."""
+    """Without a guarantee and without holdings, they take turns."""
     stage = Stage(manner, brain_library, FEW_AGENTS, guarantee=False)
     assert stage.play(LONGER, pages=False).wait <= WAIT_MAX
     stage.close()

@@ -1,6 +1,6 @@
-"""A manner played by an emulated master before a sidecar: all of the protocol, and no module.
+"""A manner played by an emulated master against a sidecar: the whole protocol, without a module.
 
-Nothing bounds what the sidecar is told here but the sidecar.
+Only the sidecar itself bounds its input here.
 """
 
 from allocator.core import MILLI, Decisions
@@ -87,7 +87,7 @@ def play(
     guarantee: bool = True,
     pages: bool = True,
 ) -> Figures:
-    """Play so many intervals with the tenants, and ask for pages; gives what they did."""
+    """Play intervals with the tenants, and request pages; returns their effects."""
     core, loop = Meter(), new_loop(manner)
     loop._sidecar.receive = core.metered(loop._sidecar.receive)  # type: ignore[method-assign]
     link = Link(loop)

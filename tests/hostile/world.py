@@ -26,13 +26,12 @@ Offer = Held[str]
 
 
 class Tenanted(World[str]):
-    """An honest cluster, and what the tenants do in it.
+    """An honest cluster, and the actions of tenants in it.
 
     Attributes
     ----------
     guarantee : bool
-        The honest framework has a guarantee, which comes before everybody; else nothing but its
-        turn.
+        The honest framework has a guarantee, which is served first; else only its turn.
     served : int
         Offers to the honest framework so far.
     reserved : int
@@ -46,7 +45,7 @@ class Tenanted(World[str]):
     def __init__(
         self, manner: Manner, tell: Callable[[str], list[str]], agents: int, *, guarantee: bool
     ) -> None:
-        """Begin with nothing; the brain is told lines."""
+        """Begin empty; the brain receives lines."""
         super().__init__(tell)
         self.manner, self.agents, self.guarantee = manner, agents, guarantee
         self.served = self.reserved = 0
@@ -204,7 +203,7 @@ def _reserved(amounts: str, mine: str, cpus: float) -> str:
 
 
 def _less(amounts: str, name: str, value: float) -> str:
-    """What an offer is with so much less of a scalar, which there may be none of."""
+    """An offer reduced by this amount of a scalar, which it may lack."""
     parts = dict(each.rsplit(":", 1) for each in filter(None, amounts.split(";")))
     left = float(parts.pop(name, 0)) - value
     if left > 0.0005:

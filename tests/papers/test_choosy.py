@@ -305,7 +305,7 @@ def test_figure_15_the_optimum_is_found_at_its_largest_size() -> None:
 
 @given(arrays(np.bool_, (3, 5)), st.integers(1, 4))
 def test_section_5_1_coalescing_does_not_change_shares(eligible, copies) -> None:
-    """One type of so many machines, or so many machines of one type."""
+    """One type with this many machines, or this many types of one machine."""
     apart = np.repeat(eligible, copies, axis=1)
     together = max_min.solve(eligible, ones(eligible) * copies).machines
     np.testing.assert_allclose(max_min.solve(apart, ones(apart)).machines, together, atol=1e-9)

@@ -27,7 +27,7 @@ def random_users(seed, users=5, types=6):
 @pytest.mark.parametrize("seed", seeds(5, 25))
 @pytest.mark.parametrize("scheduler", ["migration", "preemption"])
 def test_ideals_reach_the_optimum_as_users_come(scheduler, seed):
-    """The solver of whole machines is the oracle; nobody's task ends before the moment."""
+    """The solver of whole machines is the oracle; no task ends before that moment."""
     count, able = random_users(seed)
     users = [
         Coming(float(number), tuple(np.flatnonzero(row).tolist()), [1e6] * 100, 100)
@@ -38,7 +38,7 @@ def test_ideals_reach_the_optimum_as_users_come(scheduler, seed):
     got = np.sort(history.held[0])
     if scheduler == "preemption":
         assert got.tolist() == best.tolist()
-    else:  # what runs stays: those who came late find less, but all that can be used is
+    else:  # running tasks stay: late users find less, but all usable machines are used
         assert got.sum() == best.sum()
 
 

@@ -1,4 +1,4 @@
-"""Choosy, section 4.3: a market comes to constrained max-min fairness; and Figure 7."""
+"""Choosy, section 4.3: a market reaches constrained max-min fairness; and Figure 7."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from allocator.lab.papers.report import NONE_FOUND, REFUSED, counter_examples
 
 
 def proportional_response(graph: paper.Graph, rounds: int = 3000) -> np.ndarray:
-    """A slow twin: users bid for types in proportion to what these gave them last time, (U,)."""
+    """A slow twin: users bid for types in proportion to what these last gave them, (U,)."""
     bids = graph.eligible * graph.budget[:, None] / graph.eligible.sum(axis=1, keepdims=True)
     for _ in range(rounds):
         given = bids / bids.sum(axis=0) * graph.count
@@ -19,7 +19,7 @@ def proportional_response(graph: paper.Graph, rounds: int = 3000) -> np.ndarray:
 
 @pytest.mark.parametrize("equal", [True, False])
 def test_section_4_3_a_market_comes_to_cmmf(equal: bool) -> None:
-    """Where each machine suits two users at least."""
+    """On graphs in which at least two users can use each machine."""
     rng = np.random.default_rng(1)
     for _ in range(4):
         graph = paper.draw(rng, equal=equal)
@@ -45,7 +45,7 @@ def test_machines_given_away_first_change_the_shares() -> None:
 
 
 def test_what_is_no_equilibrium_is_seen() -> None:
-    """User 2 takes half of machine 1, which is dear: machine 2 would have been cheaper."""
+    """User 2 takes half of machine 1, which is expensive: machine 2 would be cheaper."""
     graph = paper.Graph(
         np.array([[True, False], [True, True]]), np.array([1, 1]), np.array([1.0, 1.0])
     )
@@ -70,7 +70,7 @@ def test_a_counter_example_that_is_not_found_shows_nothing() -> None:
 
 
 def test_figure_7_an_alpha_of_1_9_ramps_up_in_time() -> None:
-    """Up to a pickiness of 0.85, and not at 0.9; what the clusters' alpha is, nobody can say."""
+    """Up to a pickiness of 0.85, and not at 0.9; the clusters' alpha is not published."""
     assert ramp_up.least_alpha(0.85) < 1.9 < ramp_up.least_alpha(0.9)
     assert ramp_up.ramp_up(0.85, ramp_up.least_alpha(0.85)) == pytest.approx(ramp_up.RAMP_UP_MAX)
     report = ramp_up.figure_7()

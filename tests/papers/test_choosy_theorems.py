@@ -24,7 +24,7 @@ def test_theorems_2_and_3(seed):
 
 
 def test_a_gain_would_be_seen(monkeypatch):
-    """Whoever gets machines in proportion to all that it claims gains by claiming more."""
+    """A user that gets machines in proportion to its claims gains by claiming more."""
     can = np.array([[True, False], [True, True]])
     pool = paper.Pool(np.array([[4, 0], [0, 4]]), can)
 

@@ -89,11 +89,12 @@ def test_section_4_2_weights() -> None:
     st.integers(100, 400),
 )
 def test_section_5_whole_tasks_differ_by_less_than_a_task_from_fluid(demands, size) -> None:
-    """While everybody can go on, dominant shares differ by at most the largest task's share.
+    """While every user can be served, dominant shares differ by at most the largest task's share.
 
     The paper: "the difference between the allocations of any two users is bounded by one max-task
-    compared to the continuous allocation". In the fluid one of users who need everything, all
-    dominant shares are equal, so whoever can still be served lies less than one task ahead.
+    compared to the continuous allocation". In the fluid allocation of users that need every
+    resource, all dominant shares are equal, so that a user that can still be served is less than
+    one task ahead.
     """
     demand = np.array(demands)
     snapshot = static_snapshot(capacity=[[size, size]], demand=demand)

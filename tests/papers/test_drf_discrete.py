@@ -29,7 +29,7 @@ def test_shares_are_followed_grant_by_grant() -> None:
 
 
 def test_too_much_would_be_seen() -> None:
-    """Whoever gives all to one user is far from the bound."""
+    """An allocation of everything to one user is far from the bound."""
     cluster = paper.Cluster(np.array([[1, 1], [1, 1]]), np.array([[6, 6]]))
     assert paper.follow(cluster, [(0, 0)] * 6).while_all_can == pytest.approx(6)
 

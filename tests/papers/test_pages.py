@@ -31,7 +31,7 @@ def made_up(name="drf-made-up"):
 
 
 def test_the_pages_say_what_was_kept():
-    """Else: `mesos-allocator reproduce pages` writes them anew, without computing anything."""
+    """If not, `mesos-allocator reproduce pages` rewrites them without computing anything."""
     for page in pages.PAPERS:
         text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
         assert text == pages.render(DOCS, page, list(reproduce.EXPERIMENTS)), page

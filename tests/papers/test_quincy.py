@@ -258,7 +258,7 @@ def test_how_often_is_decided_is_bounded(monkeypatch):
 
 @pytest.mark.long
 def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
-    """Figure 7: under QF almost nobody else makes progress until PrimeLarge's tasks end."""
+    """Figure 7: under QF almost no other job makes progress until PrimeLarge's tasks end."""
 
     def held(apart_s):
         run = play_all([Case("QF", 0, shrink=SHRINK, apart_s=apart_s)], processes=1)

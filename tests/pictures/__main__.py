@@ -1,8 +1,8 @@
 """Make the pictures of the README and the site: `make pictures`, or `python -m tests.pictures`.
 
-A real sidecar process, before an emulated master with jobs; a real Chromium, which looks at the
-status page; a real terminal, on which `explain` prints; the demo, as anybody plays it; and an
-example that real policies decide. The picture of the whole, `architecture.svg`, is drawn by hand.
+They come from a real sidecar process with an emulated master and jobs, a real Chromium that loads
+the status page, a real terminal on which `explain` prints, the demo, and an example that real
+policies decide. `architecture.svg` is drawn by hand.
 """
 
 import csv
@@ -25,10 +25,10 @@ from tests.pictures.terminal import capture
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 
 WIDTH, SCALE = 1280, 1.5
-"""Of the page, in its own pixels; and so many of the picture's are one of them."""
+"""Size of the page in its own pixels, and the number of the picture's pixels for one of them."""
 
 ROWS = 8
-"""Frameworks that are seen; the page goes on below."""
+"""Number of visible frameworks; the page continues below."""
 
 COLOURS = 256
 COLUMNS = 106
@@ -41,7 +41,7 @@ def main() -> None:
     with at_work() as scene:
         words = ("explain", "framework", EXPLAINED, "--cycles", "2")
         target = {"MESOS_ALLOCATOR_TARGET": scene.target}
-        # First, for a browser takes its time, and whoever waits now may be served meanwhile.
+        # First, because a browser is slow, and frameworks that wait now may be served meanwhile.
         capture(words, COLUMNS, target, PICTURES / "explain.svg")
         photograph(scene, PICTURES / "status-page.png")
     compare(PICTURES / "comparison.png")
@@ -53,7 +53,7 @@ def photograph(scene: Scene, path: Path) -> None:
     program = shutil.which("chromium")
     assert program, "chromium is needed (Debian's package chromium)"
     with sync_playwright() as playwright:
-        # Whoever makes pictures may be root, for whom Chromium has no sandbox.
+        # The user may be root, for which Chromium has no sandbox.
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         screen = ViewportSize(width=WIDTH, height=1000)
         page = browser.new_page(viewport=screen, device_scale_factor=SCALE)

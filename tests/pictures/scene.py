@@ -1,8 +1,7 @@
-"""A cluster at work for the pictures: an emulated master before a real sidecar process.
+"""A cluster at work for the pictures: an emulated master with a real sidecar process.
 
 The master plays `scene.toml` as fast as the sidecar answers, up to a moment at which there is much
-to see. From then on it goes on by the clock on the wall, as a master does, until the pictures are
-taken.
+to see. From then on it runs in real time, as a master does, until the pictures are taken.
 """
 
 import tempfile

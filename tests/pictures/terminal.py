@@ -56,7 +56,7 @@ FORM = """\
 
 
 def printed(command: Sequence[str], columns: int, environment: dict[str, str]) -> str:
-    """Run a command on a terminal of its own; gives what it printed, escapes included."""
+    """Run a command on a terminal of its own; returns what it printed, escapes included."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     told = {**os.environ, "TERM": "xterm-256color", **environment}

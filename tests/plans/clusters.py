@@ -34,7 +34,7 @@ class Cluster:
 
 
 def _frame(rng: np.random.Generator) -> tuple[int, int, np.ndarray, np.ndarray]:
-    """How many there are, who may go where, and weights; everybody may go somewhere."""
+    """Numbers, eligibility and weights; every client may use at least one agent."""
     frameworks, agents = int(rng.integers(2, 6)), int(rng.integers(2, 5))
     eligible = rng.random((frameworks, agents)) < ALLOWED
     eligible[np.arange(frameworks), rng.integers(0, agents, frameworks)] = True

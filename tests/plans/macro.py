@@ -86,7 +86,7 @@ class Played:
                 self.running[user] -= 1
 
     def _offer(self, now: int) -> None:
-        """Offer what is free, until nobody is offered more than it can use."""
+        """Offer what is free, until no user is offered more than it can use."""
         allocator = self.online.allocator
         while self.left:
             taken = self.online.allocate(1000 * now)

@@ -7,12 +7,12 @@ import numpy as np
 
 from tests.plans.clusters import Cluster, fairest, of_slots, of_two_resources, proportional
 
-_SOME = 2e-3  # of an agent: whoever holds a smaller part of it holds none
+_SOME = 2e-3  # of an agent: a smaller part of it counts as none
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What a policy is measured by.
+    """The measure of a policy.
 
     Attributes
     ----------
@@ -20,11 +20,11 @@ class Measure:
     draw : callable
         Makes a random cluster of a seed.
     off : callable
-        How far tasks (F, A) on a cluster are off.
+        The deviation of tasks (F, A) on a cluster.
     bound : float
-        What they may be, for tasks are whole.
+        The permitted deviation, because tasks are whole.
     turns : int
-        After so many times that all turned over.
+        Number of complete turnovers after which to measure.
     """
 
     unit: str
@@ -46,13 +46,13 @@ def percent_from_proportional(cluster: Cluster, tasks: np.ndarray) -> float:
 
 
 def percent_from_definition(cluster: Cluster, tasks: np.ndarray) -> float:
-    """By how many percent the definition of PS-DSF is missed, whoever and wherever it is most.
+    """The largest violation of the definition of PS-DSF by any framework on any agent, in percent.
 
-    Khamse-Ashari et al., Definition 1: nobody can have more on an agent, unless one loses tasks
-    there whose virtual dominant share on it is not larger. So of each framework and agent that
-    suits it: some resource that it needs there is used up, and nobody who holds of that resource
-    there stands higher. What is left of the resource, or how much higher the highest stands,
-    says by how much that is missed.
+    Khamse-Ashari et al., Definition 1: no framework can have more on an agent, unless another one
+    loses tasks there whose virtual dominant share on it is not larger. So for each framework and
+    suitable agent, some resource that it needs there is used up, and no holder of that resource
+    has a larger share. The unused part of the resource, or the difference of the shares, is the
+    violation.
     """
     return 100 * max(
         min(_missed(cluster, tasks, framework, agent, need) for need in _needed(cluster, framework))

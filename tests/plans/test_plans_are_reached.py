@@ -74,7 +74,7 @@ def test_a_cluster_that_turns_over_comes_to_its_plan(sidecar, name: str, seed: i
 
 @pytest.mark.parametrize("seed", [15, *long(16, 19, 27, 51)])
 def test_what_falls_free_in_smaller_pieces_than_a_task_is_put_together(sidecar, seed: int) -> None:
-    """Else whoever gave it back takes it again, for ever: these stood 2 to 17 % off."""
+    """Otherwise the framework that released it takes it again, forever: 2 to 17 % deviation."""
     measure = MEASURES["ps-dsf-exact"]
     cluster = measure.draw(seed)
     tasks = mended(cluster, sidecar, spec("ps-dsf-exact"))[-1]

@@ -1,7 +1,7 @@
-"""In a tree of roles a plan is reached at once from an empty cluster, whatever weights and limits.
+"""In a tree of roles a plan is reached at once from an empty cluster, with any weights and limits.
 
-A plan says of each client what it is to have; that roles were ranked by the sums of their clients'
-targets gave whoever was alone in its role on an agent all that the role was to have.
+A plan has a target for each client. When roles were ranked by the sums of their clients' targets, a
+client that was alone in its role on an agent got all that was meant for the role.
 """
 
 import numpy as np
@@ -62,15 +62,15 @@ def test_cmmf_comes_within_a_task_of_the_optimum(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", FEW)
 def test_cmmf_comes_near_where_tasks_are_few(seed: int) -> None:
-    """Where not everybody can have one and nobody has three, whoever has none comes first."""
+    """If not every client can have one and none has three, clients without any come first."""
     off, with_none = off_max_min(seed, (1, 14))
     assert off < 1 + with_none
 
 
 def quincy_misses(seed: int) -> float:
-    """By how much what frameworks hold costs more than the cheapest placing.
+    """The excess of the holdings' cost over the cheapest placement.
 
-    What nobody was to have goes to anybody, so it is looked for the cheapest within what they hold.
+    Resources outside the plan go to any client, so that the cheapest placement is of the holdings.
     """
     cluster, roles = draw(seed, 1, (2, 9), limits=0.3)
     near = np.random.default_rng(seed).random(cluster.eligible.shape) < 0.3
@@ -86,7 +86,7 @@ def test_quincy_places_tasks_as_the_cheapest_flow_does(seed: int) -> None:
 
 
 def percent_off(name: str, seed: int) -> float:
-    """With weights that give everybody many tasks, for tasks are whole."""
+    """With weights that give every client many tasks, because tasks are whole."""
     cluster, roles = draw(seed, 2, (2_000, 4_000), weights=(0.5, 1.0, 1.5, 2.0))
     tasks = played(name, cluster, roles, seed)
     off = {"pf-exact": percent_from_proportional, "ps-dsf-exact": percent_from_definition}

@@ -89,7 +89,7 @@ def draw(
     limits: float = 0.0,
     weights: Sequence[float] = WEIGHTS,
 ) -> tuple[Cluster, Roles]:
-    """A cluster and its roles; `tasks`: from so many of the smallest on an agent to so many."""
+    """A cluster and its roles; `tasks`: range of the number of smallest tasks on an agent."""
     rng = np.random.default_rng(seed)
     frameworks, agents = int(rng.integers(2, 7)), int(rng.integers(2, 5))
     eligible = rng.random((frameworks, agents)) < 0.6

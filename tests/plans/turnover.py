@@ -31,7 +31,7 @@ SETTINGS = {
 }
 
 BLOCKS = 30
-"""A full agent holds about so many blocks of tasks."""
+"""Approximate number of blocks of tasks on a full agent."""
 
 TURN_MS = 20_000
 """How long it takes until all has turned over."""

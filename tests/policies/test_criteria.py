@@ -162,7 +162,7 @@ def test_ps_dsf_measures_against_the_agent_that_is_filled():
 
 
 def test_ps_dsf_puts_nobody_off_an_agent_for_what_the_agent_never_had():
-    """a holds all the GPUs, and less of the rest: it comes first where there are none."""
+    """a holds all the GPUs, and less of the rest: it comes first if there are none."""
     cluster = static_snapshot(
         capacity=[[4, 0], [4, 2]],
         demand=[[1, 0], [1, 0]],
@@ -175,7 +175,7 @@ def test_ps_dsf_puts_nobody_off_an_agent_for_what_the_agent_never_had():
 
 
 def test_rps_dsf_follows_what_is_left():
-    """With the memory of the agent gone, whoever holds memory is infinitely far back."""
+    """If the agent has no memory left, holders of memory have an infinite score."""
     cluster = static_snapshot(
         capacity=[[8, 8]],
         demand=[[1, 0], [1, 0]],

@@ -77,7 +77,7 @@ def test_coarse_ladders_change_nothing(snapshot, seed):
     """On a step stand some who want a little more: they are asked, and turned down."""
     at_once = replace(policy("drf", "", "random"), effort=Effort(tries=1, ladders_from=0))
     expected = at_once.allocate(snapshot, seed)
-    # Other arrays of the same values, so that the ladders are made anew.
+    # Other arrays of the same values, so that the ladders are made again.
     same = replace(snapshot, minimum=snapshot.minimum.copy())
     with mock.patch.object(wants, "_STEPS_MAX", 2):
         assert rows(at_once.allocate(same, seed)) == rows(expected)
@@ -338,7 +338,7 @@ def test_a_draw_is_uniform():
 
 @given(snapshot=snapshots())
 def test_the_bits_of_filters_say_which_pairs_are_barred(snapshot):
-    """Those that the table of filters works out, against the definition."""
+    """Those that the table of filters computes, against the definition."""
     filters = snapshot.filters
     rows = [
         (int(filters.client[row]), agent, filters.amount[row] / 1000)

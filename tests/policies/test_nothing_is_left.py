@@ -1,8 +1,8 @@
-"""What every cycle leaves behind, in random worlds in which everything occurs together.
+"""Properties of every cycle, in random worlds in which everything occurs together.
 
-Nothing that is granted is dropped; nothing is free that somebody could be offered; and who waits is
-served. Whether somebody could be is said here from what the master would see: amounts by resource
-name, and nothing of the rules of the filling.
+No grant is dropped; nothing stays free that a client could be offered; and waiting clients are
+served. Whether a client could be offered something is computed from the master's view: amounts by
+resource name, without the rules of the filling.
 """
 
 import random
@@ -97,7 +97,7 @@ class Seen:
 def play(
     world: World, chance: random.Random, monkeypatch: pytest.MonkeyPatch, cycles_run: int
 ) -> Iterator[Seen]:
-    """Run cycles, of which offers are used in part, refused or given back."""
+    """Run cycles, of which offers are used in part, refused or released."""
     seen: list[Seen] = []
     real = cycles.commit
 
@@ -275,7 +275,7 @@ def may_wait_in_vain(world: World, client: int) -> bool:
 
 
 def find_waiting(numbers: range) -> Iterator[str]:
-    """Play worlds in which nobody accepts anything; say who waited for too long."""
+    """Play worlds in which no framework accepts anything; returns clients that waited too long."""
     for number in numbers:
         chance = random.Random(number)
         world = make(chance, rules=False)

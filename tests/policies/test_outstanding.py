@@ -57,7 +57,7 @@ def test_each_framework_has_a_bound_of_its_own(selection):
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_limits_of_roles_hold_beside_it(selection):
-    """Role 1 may have one agent, whoever it is; framework 1 has the rest of its bound elsewhere."""
+    """Role 1 may have one agent in total; framework 1 has the rest of its bound elsewhere."""
     session = cluster(selection, "oblivious", outstanding_max=0.2)
     session.allocator.step(SetQuota("role-1", {}, {"cpus": 1000}))
     session.framework(1, 1, 2)
@@ -93,7 +93,7 @@ def on_offer(world: World, framework: Framework) -> dict[str, int]:
 
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 def test_a_hoarder_leaves_the_others_ports(mode):
-    """Else everybody after it would have CPUs and memory without ports."""
+    """Otherwise all others after it would have CPUs and memory without ports."""
     world = World(PolicySpec("drf", "listed", mode), settings={"outstanding_max": 0.25})
     world.agent("cpus:16;mem:32768;ports:1000")
     hoarder = world.framework("a", labels={DEMAND_LABEL: "cpus:0.1;mem:8;ports:100"})
@@ -131,7 +131,7 @@ def test_a_task_that_is_larger_than_the_bound_is_offered_one_at_a_time():
 
 
 def test_the_tasks_that_reach_the_minimum_are_offered_together():
-    """One task is within the bound, but no offer: without the others it would wait for ever."""
+    """One task is within the bound, but no offer: without the others it would wait forever."""
     world = World(PolicySpec("drf", mode="characterised"), settings={"outstanding_max": 0.1})
     for _ in range(4):
         world.agent("cpus:4;mem:4096")

@@ -1,4 +1,4 @@
-"""Agents that plans take together: however strangers tell them apart, groups are few."""
+"""Groups of agents in plans: untrusted attributes cannot make many groups."""
 
 from dataclasses import replace
 
@@ -88,7 +88,7 @@ def test_groups_of_which_nothing_is_free_are_not_looked_at(monkeypatch) -> None:
 
 
 def test_nobody_has_a_place_where_it_may_not_be() -> None:
-    """Though agents of a group differ, quincy counts on nobody there, and asks nobody to leave."""
+    """Although agents of a group differ, quincy asks no framework to leave them."""
     problem = replace(problem_of(shattered()), frameworks=(None,) * (TENANTS + 1))
     excluded = problem.excluded[1:, 0]
     plan = plan_of(problem, "quincy")
@@ -97,7 +97,7 @@ def test_nobody_has_a_place_where_it_may_not_be() -> None:
 
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 20), st.randoms())
 def test_where_groups_are_few_agents_of_one_are_equal(agents, clients, most, random) -> None:
-    """And else as many are told apart as may be, and nobody is forgotten."""
+    """Otherwise as many are distinguished as possible, and no client is forgotten."""
     rng = np.random.default_rng(random.getrandbits(32))
     capacity = rng.integers(1, 4, (agents, 2)) * 1000
     allowed = rng.random((agents, clients)) < 0.5

@@ -48,7 +48,7 @@ from allocator.testing import placement, static_snapshot
 from tests.tiers import examples
 
 FINE = 1000
-"""An agent of the whole-task engine is so many times as large as in the instance."""
+"""Factor by which an agent of the whole-task engine is larger than in the instance."""
 
 NEED_MAX = 6
 
@@ -116,7 +116,7 @@ def whole(policy: str, selection: str = "listed") -> Tasks:
 
 
 def sharing_incentive(tasks: Tasks, case: Instance) -> float:
-    """Everybody gets at least what its part of every resource could run."""
+    """Every user gets at least what its part of every resource could run."""
     own = case.weight / case.weight.sum()
     return float((own - tasks(case) * case.task).max())
 
@@ -130,26 +130,26 @@ def strategy_proofness(tasks: Tasks, case: Instance) -> float:
 
 
 def envy_freeness(tasks: Tasks, case: Instance) -> float:
-    """Nobody could run more with another's bundle, in proportion to the weights."""
+    """No user could run more with another's bundle, in proportion to the weights."""
     held = tasks(case)[:, None] * case.demand
     return float((measures.envy(held, case.demand, case.weight) * case.task).max())
 
 
 def pareto_efficiency(tasks: Tasks, case: Instance) -> float:
-    """Some resource is used up, and everybody needs some of it."""
+    """Some resource is used up, and every user needs it."""
     used = tasks(case) @ case.demand / case.capacity
     return float(1 - used.max())
 
 
 def single_resource_fairness(tasks: Tasks, case: Instance) -> float:
-    """Of one resource, everybody gets a part in proportion to its weight (local fairness)."""
+    """Every user gets a part of a single resource in proportion to its weight (local fairness)."""
     one = replace(case, demand=case.demand[:, :1], capacity=case.capacity[:1])
     share = tasks(one) * one.task
     return float(np.abs(share - case.weight / case.weight.sum()).max())
 
 
 def bottleneck_fairness(tasks: Tasks, case: Instance) -> float:
-    """Of a resource that everybody needs most, everybody gets a part in proportion to its weight.
+    """If all need most of the same resource, each gets a part in proportion to its weight.
 
     Capacities are made equal and each user's largest need is put first.
     """
@@ -159,13 +159,13 @@ def bottleneck_fairness(tasks: Tasks, case: Instance) -> float:
 
 
 def population_monotonicity(tasks: Tasks, case: Instance) -> float:
-    """Nobody gets less when the last user leaves."""
+    """No user gets less when the last user leaves."""
     fewer = replace(case, demand=case.demand[:-1], weight=case.weight[:-1])
     return float(((tasks(case)[:-1] - tasks(fewer)) * case.task[:-1]).max())
 
 
 def resource_monotonicity(tasks: Tasks, case: Instance) -> float:
-    """Nobody gets less when there is more."""
+    """No user gets less when capacity grows."""
     larger = replace(case, capacity=case.capacity + case.growth)
     return float(((tasks(case) - tasks(larger)) * case.task).max())
 
@@ -179,7 +179,7 @@ def scale_invariance(tasks: Tasks, case: Instance) -> float:
 
 
 def permutation_equivariance(tasks: Tasks, case: Instance) -> float:
-    """Nobody is preferred for its place in the list."""
+    """The order of the list makes no difference."""
     order = np.roll(np.arange(len(case.demand)), 1)
     moved = replace(case, demand=case.demand[order], weight=case.weight[order])
     return float((np.abs(tasks(case)[order] - tasks(moved)) * case.task[order]).max())
@@ -366,7 +366,7 @@ def test_one_resource_is_shared_by_weight(policy: str, case: Instance) -> None:
 @examples(4, 8)
 @given(case=instances(), agents=st.integers(1, 3), seed=st.integers(0, 2**64 - 1))
 def test_nothing_more_fits(policy, selection, case: Instance, agents: int, seed: int) -> None:
-    """On no agent is there room for one more task of anybody (Pareto efficiency of one agent)."""
+    """No agent has room for one more task of any user (Pareto efficiency of one agent)."""
     capacity = [case.capacity * (agent + 1) for agent in range(agents)]
     snapshot = static_snapshot(capacity, case.demand, weight=case.weight)
     spec = PolicySpec(policy, selection, mode="characterised", flat=True)
@@ -446,7 +446,7 @@ def test_filling_agents_in_random_order_is_not_pareto_efficient(policy: str) -> 
     seed=st.integers(0, 2**32),
 )
 def test_bottleneck_fairness_on_several_agents(policy, selection, demands, sizes, seed) -> None:
-    """[4]_, footnote 2, for PS-DSF: what everybody needs most on every agent is shared equally."""
+    """[4]_, footnote 2, for PS-DSF: what all users need most on every agent is shared equally."""
     demand, capacity = np.array(demands), np.array([[size, size] for size in sizes])
     held = filled(policy, selection, capacity, demand, seed=seed).sum(axis=1) * demand[:, 0]
     # On each agent less than one task of the largest is left, for the others to take.
@@ -457,7 +457,7 @@ def test_bottleneck_fairness_on_several_agents(policy, selection, demands, sizes
 @examples(7, 20)
 @given(case=instances(), seed=st.integers(0, 2**32))
 def test_equal_agents_are_one_pool_up_to_a_few_tasks_each(policy, case: Instance, seed) -> None:
-    """Nobody envies, and everybody has its part, up to what does not fit at the edges of agents."""
+    """No envy, and each user has its part, up to what does not fit at the edges of agents."""
     equal, agents = replace(case, weight=np.ones(len(case.demand))), 4
     scale = FINE // agents
     tasks = filled(policy, "joint", [equal.capacity * scale] * agents, equal.demand, seed=seed)

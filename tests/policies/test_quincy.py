@@ -263,5 +263,5 @@ def test_in_a_tree_of_roles_places_are_ranked_by_client() -> None:
     world.framework("b", labels=TASK)
     world.weights(**{"a/x": 1.0, "a/y": 9.0})
     tasks = first_cycle(world)
-    # Of 120 places `a` is to have 60: six, and three times 18.
+    # Of 120 places `a` should have 60: six, and three times 18.
     assert tasks.sum(axis=1).tolist() == [6, 18, 18, 18, 60]

@@ -1,7 +1,7 @@
-"""Nobody waits for ever: who could be served gets an offer within a bounded number of cycles.
+"""No starvation: a client that could be served gets an offer within a bounded number of cycles.
 
-The bound is `patience_cycles`, and then as many cycles more as there are clients that wait as long,
-over how many of them a cycle can serve. It holds for every policy, for the wait is counted outside.
+The bound is `patience_cycles`, plus the number of clients that wait as long over the number of them
+that a cycle can serve. It holds for every policy, because waiting is counted outside the policy.
 """
 
 from itertools import pairwise
@@ -36,7 +36,7 @@ def crowded(spec: PolicySpec, *, patience: int, agents: int = 1) -> Session:
 
 
 def decline_all(session: Session, now_ms: int, keep: int) -> set[int]:
-    """Run a cycle; everybody declines but framework `keep`. Returns who was offered something."""
+    """Run a cycle; all decline except framework `keep`. Returns the frameworks with offers."""
     offers = session.cycle(now_ms)
     for offer in offers:
         if offer[0] != keep:
@@ -64,7 +64,7 @@ def test_without_patience_it_starves(selection):
 
 
 def test_one_grant_each_and_no_more():
-    """Of three agents one goes to the client that waited; the others to whom the policy prefers."""
+    """One of three agents goes to the client that waited; the others as the policy prefers."""
     session = crowded(PolicySpec("drf", "listed"), patience=PATIENCE, agents=3)
     for cycle in range(PATIENCE):
         assert 1 not in decline_all(session, 2000 + 1000 * cycle, keep=1)
@@ -119,7 +119,7 @@ def test_others_that_become_overdue_as_fast_as_they_are_served_are_not_always_fi
 
 
 def test_one_that_its_limit_keeps_back_does_not_keep_the_others_waiting():
-    """What is free would do for it, so it waits, and longer than anybody."""
+    """The free resources would suffice for it, so it waits, and longer than all others."""
     session = behind_another_role()
     session.allocator.step(SetQuota("c", {}, {"cpus": 0, "mem": 0}))
     session.framework(5, 3)

@@ -209,7 +209,7 @@ def test_who_cannot_reach_its_minimum_is_told_so():
     w.agent("cpus:3;mem:3000")
     labels = {DEMAND_LABEL: "cpus:1;mem:100"}
     w.framework("r1", labels=labels, minimum={"r1": ["cpus:4"]})
-    assert "all that would be given there is less than the minimum" in told(
+    assert "what would be offered there is less than the minimum" in told(
         w, "framework", "framework-1"
     )
     assert "1 minimum: what would be given is less" in told(w, "agent", "agent-1")

@@ -31,9 +31,9 @@ def is_of_a_master(case: Case) -> bool:
 
 
 class SmallBrain:
-    """A brain that is told a case's state and asked its wish.
+    """A brain in the state of a case, whose sidecar sends the case's wish.
 
-    The sidecar of its session says nothing but the wish.
+    The sidecar of its session sends nothing else.
     """
 
     def __init__(self, case: Case, library: Path) -> None:
@@ -181,7 +181,7 @@ class SmallBrain:
             for framework, role, agent, *held in lines[word]:
                 if agent == name:
                     used[f"{framework}@{role}"].append(self._pieces(name, held))
-        # Whoever refuses something must have had it before.
+        # A framework that refuses something must have had it before.
         for framework, role, agent, _, *objects in lines["refused"]:
             if agent == name:
                 pieces = self._pieces(f"refused on {name}", objects)

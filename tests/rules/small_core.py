@@ -1,4 +1,4 @@
-"""What the core offers to the client of a case when nobody else is asked."""
+"""What the core offers to the client of a case if all others are suppressed."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ POLICY = PolicySpec("drf", selection="listed", mode="oblivious")
 
 
 def offered(case: Case) -> Wish:
-    """Run one cycle over the agent, everybody else suppressed; gives what is offered, by kind."""
+    """Run one cycle over the agent, all others suppressed; returns the offered amounts by kind."""
     master = SmallMaster(case)
     wish = master.decision
     known = wish.framework in master.ledger.frameworks and wish.agent != NOBODY

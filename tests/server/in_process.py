@@ -19,12 +19,13 @@ from allocator.server.engine.planning import Planning
 from allocator.server.engine.sessions import SessionStream
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.grpc.calls import Calls
 from allocator.server.grpc.forwarding import ObserverCalls
 from allocator.server.grpc.questions import QuestionServicer
-from allocator.server.grpc.records import Decider, RecordServicer
+from allocator.server.grpc.records import Decider, latest
 from allocator.server.operators.change_requests import ChangeRequests
 from allocator.server.operators.operators import Operators
 from allocator.server.operators.trials import Trials
@@ -152,13 +153,13 @@ def decider_of(loop: CoreLoop, operators: Operators | None = None) -> Decider:
 
 @contextmanager
 def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Views]:
-    """Have books follow a loop that runs; gives what can be asked of them."""
-    servicer = RecordServicer(decider_of(loop, operators))
+    """Have books follow a loop that runs; returns what can be asked of them."""
+    decider = decider_of(loop, operators)
 
     def connect() -> Iterator[records_pb2.FollowResponse]:
         follower = loop.call(loop.follow).result()
         try:
-            yield from follower.messages(servicer.latest())
+            yield from follower.messages(latest(decider))
         finally:
             loop.feed.remove(follower)
 
@@ -174,14 +175,18 @@ def observed(loop: CoreLoop, operators: Operators | None = None) -> Iterator[Vie
     books.may_work.set()
     books.start()
     books.ask(lambda: None, after=0).result(30)
-    yield Views(books, FollowedSettings(books, Loaded(Config(), {})))
+    settings = FollowedSettings(books, Loaded(Config(), {}))
+    keeper = UsageKeeper(books, lambda: "")
+    keeper.start()
+    yield Views(books, settings, keeper)
+    keeper.stop(30)
     assert not books.lag.differences
     books.stop()
 
 
 @contextmanager
 def asking(loop: CoreLoop, try_policy: TryPolicy = _no_trial) -> Iterator[AdminServiceStub]:
-    """Serve operators' calls meanwhile; gives what makes them.
+    """Serve operators' calls meanwhile; returns what makes them.
 
     `try_policy`: as for `Operators`.
     """

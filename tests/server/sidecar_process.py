@@ -34,6 +34,7 @@ READY_S = 240.0
 class SidecarProcess:
     """``python -m allocator serve`` as a child; ends with the context.
 
+    `command`: another command of the same options.
     `compiled`: with compiled loops. Loading them costs more than all else that most tests do, and
         plain Python decides the same.
     `until`: what its log says when it is waited for no longer; by default, that it takes sessions.
@@ -53,16 +54,17 @@ class SidecarProcess:
         config: Path | None = None,
         compiled: bool = False,
         until: str = "ready",
+        command: str = "serve",
     ) -> None:
         addresses = [word for target in listen for word in ("--listen", target)]
         settings = [word for flag in flags for word in ("--set", flag)]
-        command = [sys.executable, "-m", "allocator", "serve", "--http-port", "0"]
-        command += ["--config", str(config)] if config else []
+        words = [sys.executable, "-m", "allocator", command, "--http-port", "0"]
+        words += ["--config", str(config)] if config else []
         environment = {"PYTHONUNBUFFERED": "1"} | ({} if compiled else {"NUMBA_DISABLE_JIT": "1"})
         self.begun_s = time.monotonic()
         self._until = until
         self.process = subprocess.Popen(
-            [*command, *addresses, *settings],
+            [*words, *addresses, *settings],
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
@@ -110,7 +112,7 @@ class SidecarProcess:
         raise AssertionError(f"no {event} {fields} in {self.raw}")
 
     def terminate(self, number: int = signal.SIGTERM, within_s: float = 60.0) -> int:
-        """Ask the process to end; gives the exit code."""
+        """Ask the process to end; returns the exit code."""
         self.process.send_signal(number)
         return self.process.wait(within_s)
 

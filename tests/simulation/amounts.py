@@ -84,7 +84,7 @@ def total(many: Iterable[Amounts]) -> Amounts:
 
 
 def contains(one: Amounts, other: Amounts) -> bool:
-    """Say whether there is so much of everything."""
+    """Whether there is this amount of everything."""
     try:
         subtract(one, other)
     except (AssertionError, KeyError):

@@ -9,7 +9,7 @@ LIBRARY = "MESOS_ALLOCATOR_BRAIN"
 
 
 def library_path() -> Path | None:
-    """Where the library is; None where there is none."""
+    """Where the library is; None if there is none."""
     given = os.environ.get(LIBRARY)
     return Path(given) if given and Path(given).exists() else None
 
@@ -39,7 +39,7 @@ class Brain:
         self.run("bytes")
 
     def run(self, lines: str) -> list[str]:
-        """Run lines of a script; gives what the brain did.
+        """Run lines of a script; returns what the brain did.
 
         Raises
         ------
@@ -49,7 +49,7 @@ class Brain:
         text, size = lines.encode(), ctypes.c_size_t()
         said = self._library.allocator_brain_run(self._brain, text, len(text), ctypes.byref(size))
         assert said, "no memory"
-        # Roles of strangers may stand in it: they need not be UTF-8, and may hold a line separator.
+        # It may contain untrusted roles, which need not be UTF-8, and may have a line separator.
         answer = ctypes.string_at(said, size.value).decode("utf-8", "surrogateescape").split("\n")
         del answer[-1]
         wrong = [each for each in answer if each.startswith("error:")]

@@ -29,7 +29,7 @@ class Link:
     connected : bool
         The sidecar has answered in this session.
     agents : dict of str to int
-        Handles of agents, as the session was told them.
+        Handles of agents in the session.
     """
 
     def __init__(self, tell: Callable[[str], object], send: Callable[[bytes], None]) -> None:

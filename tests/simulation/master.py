@@ -44,7 +44,7 @@ class Master(World[Amounts]):
     )
 
     def __init__(self, chance: random.Random, tell: Callable[[str], list[str]]) -> None:
-        """Begin with nothing; the brain is told lines."""
+        """Begin empty; the brain receives lines."""
         super().__init__(tell)
         self.agents: dict[str, Agent] = {}
         self.frameworks: dict[str, Framework] = {}
@@ -97,7 +97,7 @@ class Master(World[Amounts]):
             assert not gained or amount <= most, f"{top}: {amount} of {name}, limited to {most}"
 
     def _consumed(self, top: str) -> Amounts:
-        """What a role and those below it hold, and what is reserved for them."""
+        """What a role and its descendants hold, and what is reserved for them."""
 
         def inside(role: str) -> bool:
             return role == top or role.startswith(top + "/")
@@ -218,7 +218,7 @@ class Master(World[Amounts]):
         self.offers = [each for each in self.offers if each.agent != name]
         self.tasks = [each for each in self.tasks if each.agent != name]
         self._tell(f"remove-agent {name}")
-        # The master gives back what ran there, though the agent is gone.
+        # The master releases what ran there, though the agent is gone.
         for each in gone[:2]:
             self._release(each, allocated=True)
 
@@ -341,7 +341,7 @@ class Master(World[Amounts]):
         )
         pair = ["cpus", f"cpus({role})"]
         self._chance.shuffle(pair)
-        # The brain refuses where not so much is free; it must know better than chance does.
+        # The brain rejects what is not free; random choices may ask for more.
         free = subtract(agent.total, self.held_on(name))
         possible = contains(free, {pair[0]: 1000})
         lines = self._tell(f"convert-free {name} {pair[0]}:1->{pair[1]}:1")

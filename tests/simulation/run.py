@@ -24,7 +24,7 @@ AUDIT_EVERY = 1000
 
 
 def play(seed: int, acts: int, library: Path) -> tuple[int, str, int, int, str]:
-    """Run one seed; gives it, what went wrong, events, faults and the trace's hash."""
+    """Run one seed; returns it, what went wrong, events, faults and the trace's hash."""
     simulation = Simulation(seed, library)
     try:
         for _ in range(0, acts, AUDIT_EVERY):

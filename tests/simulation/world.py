@@ -26,18 +26,18 @@ class Held(Generic[A]):
 
 
 class World(Generic[A]):
-    """What the simulation needs of a world.
+    """The interface of a world for the simulation.
 
     Attributes
     ----------
     offers : list of Held
         Outstanding ones.
     facts, offers_made : int
-        Lines that the brain was told, and offers that it made.
+        Lines that the brain received, and offers that it made.
     """
 
     def __init__(self, tell: Callable[[str], list[str]]) -> None:
-        """Begin with nothing; the brain is told lines."""
+        """Begin empty; the brain receives lines."""
         self.offers: list[Held[A]] = []
         self.facts = self.offers_made = 0
         self._run = tell
@@ -73,7 +73,7 @@ class World(Generic[A]):
         """Take any other effect."""
 
     def _tell(self, line: str) -> list[str]:
-        """Tell the brain a line; gives what it did."""
+        """Tell the brain a line; returns what it did."""
         self.facts += 1
         return self._run(line)
 

@@ -236,7 +236,7 @@ TRIALS: Mapping[str, Callable[[Rng], str]] = {
 
 
 def run(name: str, instances: int, seed: int) -> Counter[str]:
-    """Verdicts of so many instances; the seed of an instance is written where it is wrong."""
+    """Verdicts on a number of instances; prints the seed of each wrong one."""
     verdicts: Counter[str] = Counter()
     for number in range(instances):
         try:

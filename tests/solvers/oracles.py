@@ -201,8 +201,8 @@ def exact_gap(tasks, prices, demand, capacity, eligible, weight, alpha: int) -> 
 
 
 def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:
-    """Definition 1, word by word: the most that anybody's tasks on an agent could grow there while
-    nobody loses there who stands no higher; in parts of what it could run there alone.
+    """Definition 1, literally: the maximum by which any framework's tasks on an agent could grow
+    there while none with an equal or smaller share loses; relative to what it could run alone.
     """
     most = 0.0
     for i, room in enumerate(capacity):
@@ -230,7 +230,7 @@ def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:
 
 
 def simplex_cost(network: Network) -> int | None:
-    """The minimum cost by networkx's network simplex; None where there is no flow."""
+    """The minimum cost by networkx's network simplex; None if there is no flow."""
     graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     graph.add_nodes_from((v, {"demand": -int(s)}) for v, s in enumerate(network.supply))
     arcs = zip(network.tail.tolist(), network.head.tolist(), strict=True)
@@ -251,9 +251,8 @@ def machines_envied(
 ) -> float:
     """How far machines given are from being max-min fair, without cuts.
 
-    They are when no machine is given twice, or to somebody who cannot use it, and when no user
-    below its limit could use a machine that is idle or in the hands of somebody with a larger
-    weighted share.
+    They are if no machine is given twice, or to a user that cannot use it, and if no user below its
+    limit could use a machine that is idle or held by a user with a larger weighted share.
 
     `given` (U, T): machines of each type that each user gets.
     `eligible`, `count`, `weight`, `limit`: as in `solve`.
@@ -268,15 +267,14 @@ def machines_envied(
     small = 1e-9 * count.sum()
     idle = count - given.sum(axis=0)
     level = machines / steps
-    # For each type the highest level of anybody who holds some of it; infinite where some is
-    # idle.
+    # For each type the highest level of its holders; infinite if some of it is idle.
     holder = np.where(given > small, level[:, None], 0.0).max(axis=0)
     holder[idle > small] = np.inf
-    # A user below its limit must not be able to use a type that is held by somebody higher.
+    # A user below its limit must not be able to use a type held by a user with a higher level.
     envied = np.where(eligible & (count > 0), holder, 0.0).max(axis=1)
     short = np.where(machines < most - small, (envied - level) * steps, 0.0)
-    # The plain conditions: nothing negative, nothing to whom it is no use, nothing twice, no
-    # limit exceeded.
+    # The basic conditions: nothing negative, nothing to ineligible users, nothing twice, no limit
+    # exceeded.
     wrong = [-given.min(), np.where(eligible, 0.0, given).max(), -idle.min()]
     wrong += [(machines - most).max(), min(short.max(), float(count.sum())), 0.0]
     return float(max(wrong) / count.sum())

@@ -163,7 +163,7 @@ def test_equal_users_and_equal_machines_are_one() -> None:
     assert graph.size.tolist() == [50, 50]
     assert sorted(graph.count.tolist()) == [5, 30]
     assert graph.group_of_type[0] == graph.group_of_type[1] != graph.group_of_type[2]
-    assert graph.group_of_type[3] == -1  # nobody can use it
+    assert graph.group_of_type[3] == -1  # no user can use it
 
 
 def test_equal_users_get_equal_shares_to_a_machine() -> None:

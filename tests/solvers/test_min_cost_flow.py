@@ -34,7 +34,7 @@ def networks(draw: st.DrawFn) -> Network:
 
 
 def cheapest(network: Network) -> float | None:
-    """The minimum cost by a linear program; None where there is no flow."""
+    """The minimum cost by a linear program; None if there is no flow."""
     arcs, nodes = len(network.tail), len(network.supply)
     if not arcs:
         return None if network.supply.any() else 0.0

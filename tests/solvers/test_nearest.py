@@ -49,7 +49,7 @@ def test_shares_are_whole_and_as_little_changes_hands_as_can_be(cluster) -> None
     assert (got.sum(axis=0) <= count).all()
     machines = got.sum(axis=1)
     assert (np.abs(machines - share) < 1).all()
-    # No machine is idle that rounding could have given to somebody.
+    # No machine is idle that rounding could have given to a user.
     assert machines.sum() >= np.floor(share.sum() - 1e-6)
     moves = np.maximum(got - held, 0).sum()
     assert moves == pytest.approx(fewest_moves(eligible, count, machines, held), abs=1e-6)

@@ -1,8 +1,8 @@
-"""Dialogues as text, held by both machines: each says its lines and believes the other's.
+"""Sessions as text, played by both state machines: each sends its lines and checks the other's.
 
-A transcript is an `allocator.v1.Transcript` in protobuf's text form, so that every language with
-protobuf reads it. Where nobody is at fault both sides are played. Where the module is, the sidecar
-must end the session with the last line. Where the sidecar is, the module must not believe the last
+A transcript is an `allocator.v1.Transcript` in protobuf's text format, so that every language with
+protobuf reads it. Without a fault, both sides are played. If the fault is the module's, the sidecar
+must end the session with the last line. If it is the sidecar's, the module must reject the last
 line. The sidecar decides by DRF over listed agents.
 """
 

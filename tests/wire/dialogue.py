@@ -60,7 +60,7 @@ class Module:
         """What the sidecar said in other sessions."""
 
     def say(self, request: pb.SessionRequest | bytes) -> list[pb.SessionResponse]:
-        """Say something; gives the answers in this session."""
+        """Say something; returns the answers in this session."""
         data = request if isinstance(request, bytes) else request.SerializeToString()
         answers = self.sidecar.receive(self.number, data)
         self.others += [answer for answer in answers if answer[0] != self.number]

@@ -190,7 +190,7 @@ weights = st.builds(
     SetWeights,
     st.dictionaries(names, st.floats(min_value=1e-300, allow_infinity=False), max_size=3),
 )
-# Agents may call themselves nothing, and whoever restricts a cluster to them says so.
+# Agents may have empty names, and a whitelist of them contains these.
 hostnames = st.text(max_size=8)
 whitelists = st.builds(SetWhitelist, st.none() | st.frozensets(hostnames, max_size=3))
 

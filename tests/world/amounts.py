@@ -97,7 +97,7 @@ def volume(size: str, role: str = "", *, shared: bool = False) -> Amounts:
 
 
 def mount_disk(size: str) -> Amounts:
-    """Make a disk that is a mount: nobody can have a part of it."""
+    """Make a disk that is a mount, which is indivisible."""
     return Counter({Kind("disk", form="mount", indivisible=True): parse_amount(size)})
 
 

@@ -30,5 +30,5 @@ def given_back(rows: Holdings, refuse_ms: int = -1, *, used: bool = False) -> Re
 
 
 def unknown_demands(state: State) -> np.ndarray:
-    """A demand (C, R) for each client, of which nothing is known."""
+    """An unknown demand (C, R) for each client."""
     return np.zeros((len(state.clients.framework), len(state.space.names)), np.int64)

@@ -66,7 +66,7 @@ class World:
     ----------
     allocator : Allocator
     told : list of Event
-        What it was told since it was opened, to be told to another allocator.
+        Its events since it was opened, to send to another allocator.
     now_ms : int
     agents : dict of int to Agent
     frameworks : dict of int to Framework

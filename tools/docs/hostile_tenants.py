@@ -118,6 +118,8 @@ def _at_scale() -> Iterator[str]:
     yield "| scenario | | core s | wait s | MiB |"
     yield "|---|---|---|---|---|"
     for name, does in kept["does"].items():
+        if name not in kept["before"] or name not in kept["now"]:
+            continue
         pairs = zip(kept["before"][name], kept["now"][name], strict=True)
         cells = " | ".join(f"{was} → {now}" for was, now in pairs)
         yield f"| `{name}` | {_cell(does)} | {cells} |"

@@ -1,4 +1,4 @@
-"""`serve` and `check-config`."""
+"""`serve`, `observe` and `check-config`."""
 
 import os
 from functools import partial
@@ -30,6 +30,8 @@ _STANDARD_INPUT = Path("/dev/stdin")
 def register(app: typer.Typer) -> None:
     example = "serve --config /etc/mesos-allocator/config.toml --set http.port=5057"
     app.command(epilog=shown_example(example))(serve)
+    example = "observe --from master1:5058 --http-port 5057"
+    app.command(epilog=shown_example(example))(observe)
     example = "check-config /etc/mesos-allocator/config.toml"
     app.command("check-config", epilog=shown_example(example))(check_config)
 
@@ -67,6 +69,42 @@ def serve(
 
     note = "; ".join(filter(None, (note, *mistyped_variables(os.environ))))
     raise typer.Exit(run(partial(load_all, config, os.environ, flags), loaded, note))
+
+
+def observe(
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--from", help="Same as observer.sources; may be repeated."),
+    ] = None,
+    config: ConfigFile = None,
+    assignments: Assignments = None,
+    listen: Annotated[
+        list[str] | None, typer.Option(help="Same as listen.targets; may be repeated.")
+    ] = None,
+    http_port: Annotated[int | None, typer.Option(help="Same as http.port.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="Same as log.level.")] = None,
+) -> None:
+    """Follow a sidecar on another machine, and answer all that changes nothing, until SIGTERM.
+
+    It follows the addresses that observer.listen names there. Options come from where those of
+    `serve` do; the policies and all that operators set come from the sidecar.
+    """
+    short = {
+        "--from": ("observer.sources", ",".join(sources) if sources else None),
+        "--listen": ("listen.targets", ",".join(listen) if listen else None),
+        "--http-port": ("http.port", None if http_port is None else str(http_port)),
+        "--log-level": ("log.level", log_level),
+    }
+    loaded = _load(config, _flags(assignments, short))
+    if not loaded.config.observer.sources:
+        fail(Exit.CONFIG, "observer.sources: is empty; name what to follow by --from HOST:PORT")
+    note = loop_cache.prepare()
+
+    from allocator.server.config.source import mistyped_variables
+    from allocator.server.process.observing_elsewhere import run
+
+    note = "; ".join(filter(None, (note, *mistyped_variables(os.environ))))
+    raise typer.Exit(run(loaded, note))
 
 
 def check_config(

@@ -56,7 +56,7 @@ def set_and_tell(
             return {**answer, "agents": _wait(sidecar, given["agents"], timeout_s)}
         try:
             return {**answer, "agents": _held(sidecar, given["agents"])}
-        except grpc.RpcError:  # the drain is in force all the same
+        except grpc.RpcError:  # the drain is in force nevertheless
             typer.echo("warning: drained; `drain list` shows what is held there", err=True)
             return answer
 

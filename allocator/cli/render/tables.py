@@ -172,6 +172,11 @@ def _status(data: dict[str, Any]) -> None:
         ("loops", _loops(data)),
         ("decisions", f"{data['decisions']}, {data['outstanding_decisions']} outstanding"),
     ]
+    if followed := data.get("followed"):
+        state = "" if followed["connected"] else ", not connected"
+        pairs.insert(
+            0, ("observer of", f"{followed['source']}, {followed['lag_s']:.1f} s behind{state}")
+        )
     print_table(["", "~"], pairs, "")
     for warning in data["warnings"]:
         console().print(

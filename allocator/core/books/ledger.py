@@ -4,6 +4,8 @@ The ledger also keeps the two sums that cycles need, by agent and by client, in 
 a change either happens in all three or in none.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 from allocator.core.books import ledger_loops as loops
@@ -16,9 +18,15 @@ from allocator.core.snapshot import Bools, Ints
 
 
 class Ledger:
-    """The holdings, with their sums by agent and by client."""
+    """The holdings, with their sums by agent and by client.
+
+    `changed`: clients (N,) of each change, for a reader that empties the list; None: no reader.
+    """
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("changed",)
 
     def __init__(self) -> None:
+        self.changed: list[Ints] | None = None
         self._rows = KeyMap()
         self._spare: list[int] = []
         self._end = 0
@@ -59,6 +67,7 @@ class Ledger:
         if not something.all():
             client, agent, amount = client[something], agent[something], amount[something]
         if len(client):
+            self._note(client)
             rows = self._open(client, agent, now_ms)
             amount = np.ascontiguousarray(amount)  # one layout: loops are compiled for each
             loops.charge(self.books, rows, kind, amount, as_offer, now_ms)
@@ -66,6 +75,7 @@ class Ledger:
     def offer(self, client: Ints, agent: Ints, amounts: SparseRows, *, now_ms: int) -> None:
         """Book N offers; no two of them are of the same client on the same agent."""
         if len(client):
+            self._note(client)
             rows = self._open(client, agent, now_ms)  # which may replace the books
             loops.offer(self.books, rows, amounts, now_ms)
 
@@ -74,6 +84,7 @@ class Ledger:
         rows = self.find(client, agent)
         done = bool(loops.withdraw(self.books, rows, amounts))
         if done:
+            self._note(client)
             self._close(rows)
         return done
 
@@ -89,11 +100,13 @@ class Ledger:
             return int(np.argmax(nothing_held))
         failed = int(loops.release(self.books, rows, kind, np.ascontiguousarray(amount), used))
         if failed < 0:
+            self._note(client)
             self._close(rows)
         return failed
 
     def use(self, client: Ints, agent: Ints, kind: Ints, amount: Ints) -> None:
         """Move amounts (N, K) from offered to used, as far as they are offered."""
+        self._note(client)
         loops.use(self.books, self.find(client, agent), kind, np.ascontiguousarray(amount))
 
     def move(self, moves: Rows, role_of_client: Ints, subscribed: Bools, *, now_ms: int) -> int:
@@ -113,11 +126,13 @@ class Ledger:
         left, self._end, count = tally.tolist()
         self._spare.extend(stack[:left].tolist())
         self._rows.counted(count)
+        self._note(moves.client[:done])
         return done
 
     def drop(self, rows: Ints) -> None:
         """Forget holdings altogether."""
         books = self.books
+        self._note(books.client[rows])
         kind = np.arange(books.held.shape[1])
         # One kind of release for both parts: all that is offered goes, then all that is used.
         loops.release(books, rows, kind, books.held[rows], np.zeros(len(rows), np.bool_))
@@ -177,6 +192,10 @@ class Ledger:
         amount = np.ascontiguousarray(amount)
         found: Ints = loops.find_offers(self.books, role_of_client, role, agent, kind, amount)
         return found
+
+    def _note(self, client: Ints) -> None:
+        if self.changed is not None:
+            self.changed.append(client)
 
     def _open(self, client: Ints, agent: Ints, now_ms: int) -> Ints:
         """Rows of holdings, made where there is none."""

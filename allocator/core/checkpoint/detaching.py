@@ -33,8 +33,7 @@ class Detached:
 
     def _copy(self, value: Any) -> Any:  # noqa: ANN401
         kind: Any = type(value)
-        # Containers are copied, with what they hold; what never changes is shared with the
-        # original.
+        # Containers are copied recursively; immutable values are shared with the original.
         if kind is np.ndarray:
             return _copy_of(value)
         if kind is list or kind is tuple:

@@ -1,4 +1,4 @@
-"""From values to columns."""
+"""Conversion of values to columns."""
 
 import types
 from collections.abc import Callable, Sequence
@@ -14,15 +14,15 @@ _TYPES_MAX = 256
 
 
 def to_columns(value: object) -> Column:
-    """Turn a value, with all that it holds, into columns.
+    """Convert a value and all that it contains to columns.
 
-    Raises CheckpointError where it holds something that is not known here.
+    Raises CheckpointError if it contains a type that is not supported.
     """
     return _column([value])
 
 
 def _column(values: list[Any]) -> Column:
-    """Make one column of values, by their type; values of several types make a mixed one."""
+    """Make one column of values by their type; values of several types make a mixed column."""
     kinds = list(dict.fromkeys(map(type, values)))
     if len(kinds) > 1:
         return _mixed(values, kinds)
@@ -35,9 +35,9 @@ def _column(values: list[Any]) -> Column:
 
 
 def _mixed(values: list[Any], kinds: list[type]) -> Column:
-    """A part for each type, and for each value which part it stands in."""
+    """A part for each type, and the index of each value's part."""
     if len(kinds) > _TYPES_MAX:
-        raise CheckpointError(f"{len(kinds)} types stand side by side; {_TYPES_MAX} may")
+        raise CheckpointError(f"{len(kinds)} types in one collection; at most {_TYPES_MAX}")
     number = {kind: index for index, kind in enumerate(kinds)}
     which = np.fromiter((number[type(value)] for value in values), np.uint8, len(values))
     parts = [_column([value for value in values if type(value) is kind]) for kind in kinds]
@@ -45,7 +45,7 @@ def _mixed(values: list[Any], kinds: list[type]) -> Column:
 
 
 def _objects(values: list[Any]) -> Column:
-    """A part for each attribute; all objects must have the same ones, in the same order."""
+    """A part for each attribute; all objects must have the same attributes in the same order."""
     kind: Any = type(values[0])
     names = names_of(values[0])
     if declared(kind) is None and any(names_of(value) != names for value in values):
@@ -75,7 +75,7 @@ def _floats(values: list[float]) -> Column:
 
 
 def _texts(values: list[str]) -> Column:
-    """Each different text once, and for each value which one it is."""
+    """The distinct texts, and the index of each value's text."""
     number = {text: index for index, text in enumerate(dict.fromkeys(values))}
     which = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
     return Column("text", len(values), texts=list(number), arrays=[which])
@@ -84,7 +84,7 @@ def _texts(values: list[str]) -> Column:
 def _arrays(values: list[Array]) -> Column:
     for value in values:
         if value.dtype.kind not in _DTYPE_KINDS:
-            raise CheckpointError(f"an array of {value.dtype} is nothing that can be kept")
+            raise CheckpointError(f"arrays of {value.dtype} are not supported")
     return Column("array", len(values), arrays=values)
 
 
@@ -93,18 +93,18 @@ def _lengths(values: Sequence[Any]) -> Array:
 
 
 def _sequences(values: list[Any]) -> Column:
-    """The items of all sequences in one part, and the length of each sequence."""
+    """The items of all sequences in one part, and the lengths of the sequences."""
     items = [item for value in values for item in value]
     kind = type(values[0]).__name__
     return Column(kind, len(values), arrays=[_lengths(values)], parts=[_column(items)])
 
 
 def _sets(values: list[Any]) -> Column:
-    """As sequences, sorted: a set has no order of its own, and equal sets must look equal."""
+    """As sorted sequences: a set is unordered, and equal sets must give equal columns."""
     try:
         items = [item for value in values for item in sorted(value)]
     except TypeError:
-        raise CheckpointError("a set of things without an order is not kept") from None
+        raise CheckpointError("sets whose items cannot be sorted are not supported") from None
     kind = type(values[0]).__name__
     return Column(kind, len(values), arrays=[_lengths(values)], parts=[_column(items)])
 

@@ -1,4 +1,4 @@
-"""From days to advice: what is played in which order, and the report."""
+"""Advice from recorded days: the order of runs, and the report."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ from allocator.lab.advise.recommending import Advice, recommend
 from allocator.lab.workloads.recorded_day import Day
 
 Spread = Callable[[Callable[[Cell], Run], Sequence[Cell]], Iterable[Run]]
-"""Plays cells, perhaps in several processes; gives the runs in order."""
+"""Plays cells, perhaps in several processes; returns the runs in order."""
 
 Told = Callable[[int, int], None]
 """Called with the number of finished runs, and the total as far as it is known."""

@@ -21,7 +21,7 @@ CLOSE = 0.02
 """A difference of less than this fraction counts as none."""
 
 DAYS_ENOUGH = 3
-"""From this many days on, days are the observations."""
+"""With at least this many days, days are the observations."""
 
 
 class Verdict(StrEnum):

@@ -141,22 +141,22 @@ class Verdict:
 
 
 def earlier(later: Measures, sooner: Measures) -> float:
-    """By how many percent of the first run's makespan the second's is shorter."""
+    """How much shorter the second run's makespan is, in percent of the first run's."""
     return (later.makespan_s - sooner.makespan_s) / later.makespan_s * 100
 
 
 def steadier(rough: Measures, calm: Measures) -> float:
-    """By how many percent of the first run's variance the second's is smaller."""
+    """How much smaller the second run's variance is, in percent of the first run's."""
     return (rough.variance - calm.variance) / rough.variance * 100
 
 
 def recovered(run: Measures) -> float:
-    """By how many points the allocated memory has grown since agents were first filled."""
+    """Growth of allocated memory, in percentage points, since agents were first filled."""
     return run.memory_late - run.memory_early
 
 
 def fuller(less: Measures, more: Measures) -> float:
-    """By how many points more memory the second run had allocated."""
+    """How much more memory the second run had allocated, in percentage points."""
     return more.memory_late - less.memory_late
 
 

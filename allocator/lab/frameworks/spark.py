@@ -152,7 +152,7 @@ class Stages:
         return len(self.waiting) + self.running
 
     def take(self) -> int:
-        """Start the next task; gives its duration in ms."""
+        """Start the next task; returns its duration in ms."""
         self.running += 1
         return self.waiting.pop()
 
@@ -435,7 +435,7 @@ class CoarseSpark(ExecutorPool):
         return UNBOUNDED if maximum is None else maximum
 
     def _place(self, opened: list[OpenOffer]) -> list[list[tuple[int, int]]]:
-        """Take executors from the offers, one of each in turn; gives their cores and GPUs."""
+        """Take executors from the offers, one of each in turn; returns their cores and GPUs."""
         planned: list[list[tuple[int, int]]] = [[] for _ in opened]
         cores = self._cores()
         gpus = sum(executor.gpus for executor in self.executors.values())
@@ -540,7 +540,7 @@ class FineSpark:
         self.settings = settings
         self.stages = Stages(stages_ms)
         self.executors: dict[int, Task] = {}
-        """By agent."""
+        """Executors by agent."""
         self.tasks: dict[Task, int] = {}
         self._left = left
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from allocator.core import AMOUNT_MAX
 
 Amounts: TypeAlias = Mapping[str, float]
-"""By resource name."""
+"""Amounts by resource name."""
 
 Spans: TypeAlias = Sequence[tuple[int, int]]
 """First and last numbers of ranges, in the order sent."""

@@ -92,7 +92,7 @@ class StreamLink:
             grpc.channel_ready_future(self._channel).result(self.connect_s)
         except grpc.FutureTimeoutError:
             raise LinkDownError(f"no sidecar answers at {self._target}") from None
-        # gRPC takes requests from this queue on a thread of its own, until it gets None.
+        # gRPC takes requests from this queue in a separate thread, until it gets None.
         self._requests = queue.SimpleQueue()
         self._answers = self._listen(
             SessionServiceStub(self._channel).Session(

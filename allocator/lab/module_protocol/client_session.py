@@ -264,7 +264,7 @@ class ModuleSession:
         return Outcomes(self.settle(len(reason)), reason, kind, amount)
 
     def settle(self, count: int) -> int:
-        """Mark the oldest decisions as reported; gives the number of the first."""
+        """Mark the oldest decisions as reported; returns the number of the first."""
         if count > self.unsettled:
             raise ValueError(f"{count} outcomes for {self.unsettled} open decisions")
         first = self._next_decision - self.unsettled

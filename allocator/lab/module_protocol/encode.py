@@ -1,4 +1,4 @@
-"""From a module's events to protobuf, and from the answer to decisions.
+"""Conversion of a module's events to protobuf, and of the answer to decisions.
 
 The inverse of `allocator.wire.codec.decode`: an event that is written and read back is the same.
 """

@@ -136,10 +136,10 @@ class Scheduler(Protocol):
 
 
 START_S = 1.0
-"""From the decision until a task reads."""
+"""Time from the decision until a task reads."""
 
 JOB_START_S = 7.0
-"""From the start of a job until its first tasks are ready."""
+"""Time from the start of a job until its first tasks are ready."""
 
 DECIDE_S = 0.5
 """Minimum time between two decisions: events in between are decided on together.

@@ -167,14 +167,14 @@ class QueueScheduler:
 # appendix).
 
 
-# Tasks as columns, by number, to build networks of thousands of them quickly.
+# Tasks as columns, by number: fast for networks of thousands of tasks.
 
 
 _FIRST = 256
 
 
 class Triples:
-    """Task, place and cost, in three growing columns."""
+    """A growing table with the columns task, place and cost."""
 
     def __init__(self) -> None:
         self._columns = np.zeros((3, 0), np.int64)

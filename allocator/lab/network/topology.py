@@ -158,7 +158,7 @@ class Transfers:
             return self.now_s + float((left / self._rate).min())
 
     def advance(self, now_s: float) -> list[int]:
-        """Advance to a time, at most that of the next end; gives owners of ended transfers."""
+        """Advance to a time, at most that of the next end; returns owners of ended transfers."""
         passed, self.now_s = now_s - self.now_s, now_s
         if not self._count:
             return []

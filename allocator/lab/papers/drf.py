@@ -77,7 +77,7 @@ def _dominant_shares() -> list[float]:
 # Source: sec. 3 and 5, Table 2.
 
 Policy = Callable[[Floats, Floats], Floats]
-"""From demands (U, R) and capacities (R,) to tasks (U,)."""
+"""Computes tasks (U,) from demands (U, R) and capacities (R,)."""
 
 LIES = 20
 """Number of false claims that a user tries on each cluster."""

@@ -37,7 +37,7 @@ class Cluster:
 
     @property
     def total(self) -> Floats:
-        """Of the whole cluster, (R,)."""
+        """Capacity of the whole cluster, (R,)."""
         return self.capacity.sum(axis=0).astype(np.float64)
 
     @property

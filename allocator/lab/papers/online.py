@@ -39,7 +39,7 @@ ROLE = 1
 def fill(
     snapshot: Snapshot, policy: str, selection: str = "listed", seed: int = 0, *, flat: bool = True
 ) -> Ints:
-    """Fill a cluster with whole tasks; gives those of each client on each agent, (C, A)."""
+    """Fill a cluster with whole tasks; returns those of each client on each agent, (C, A)."""
     ours = build(PolicySpec(policy, selection, mode="characterised", flat=flat))
     return placement(snapshot, ours.allocate(planned(snapshot, ours), seed))
 

@@ -90,7 +90,7 @@ def form(report: Report) -> tuple[Any, ...]:
 
 
 def write(directory: Path, names: Sequence[str]) -> list[Path]:
-    """Write the pages of these experiments from kept results; gives the files."""
+    """Write the pages of these experiments from kept results; returns the files."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for page in dict.fromkeys(page_of(name) for name in names):

@@ -1,4 +1,4 @@
-"""From a run to figures and plots.
+"""Figures and plots of a run.
 
 Begin with `run_report`. It knows what a run is, not which experiment it belongs to.
 """

@@ -1,4 +1,4 @@
-"""From a run to figures that describe it; means of several with confidence intervals."""
+"""Figures that describe a run; means of several with confidence intervals."""
 
 import csv
 from collections.abc import Mapping, Sequence

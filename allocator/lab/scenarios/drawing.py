@@ -1,4 +1,4 @@
-"""From a scenario and a seed to a workload: agents, arrivals, tasks, constraints."""
+"""Drawing a workload from a scenario and a seed: agents, arrivals, tasks, constraints."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""From the runs of a sweep to tables, files and a plot."""
+"""Tables, files and a plot of a sweep's runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -36,7 +36,7 @@ def group_rows(results: Sequence[RunResult]) -> list[Row]:
 
 
 def write(out: Path, results: Sequence[RunResult]) -> list[Path]:
-    """Write runs and groups as CSV and Parquet, and the plot; gives the files."""
+    """Write runs and groups as CSV and Parquet, and the plot; returns the files."""
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for name, rows in (("runs", run_rows(results)), ("groups", group_rows(results))):

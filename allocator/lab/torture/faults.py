@@ -189,7 +189,7 @@ def freeze_observer(scene: Scene) -> None:
 
 
 def _signal_observer(rig: Rig, number: int) -> int:
-    """Send the observer a signal; gives its process, 0 where it is not there."""
+    """Send the observer a signal; returns its process, 0 if it is not there."""
     pid = observer_of(rig.sidecar.pid)
     if pid is None:
         return 0
@@ -231,7 +231,7 @@ def set_clock(scene: Scene) -> None:
 
 
 def _late(rig: Rig) -> str:
-    """What the sidecar says of a master that says nothing; nothing where it cannot be asked."""
+    """What the sidecar says of a master that says nothing; nothing if it cannot be asked."""
     try:
         found = rig.status().warnings
     except grpc.RpcError:
@@ -286,7 +286,7 @@ def reset(scene: Scene) -> None:
 
 @fault("connections torn", 8)
 def tear(scene: Scene) -> None:
-    """Of the next bytes on a connection a part arrives, then it is reset."""
+    """A part of the next bytes on a connection arrives, then it is reset."""
     for each in _proxies(scene):
         each.tear()
 

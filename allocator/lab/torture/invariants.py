@@ -156,10 +156,10 @@ def kept(rig: Rig) -> None:
 
 EVERY_S = 1.0
 RSS_MIB_MAX = 900.0
-"""Of a cluster of a dozen agents, compiled loops and all policies included."""
+"""Memory limit for a cluster of a dozen agents, including compiled loops and all policies."""
 
 GROWTH_MIB_MAX = 250.0
-"""From one minute after the process got ready on."""
+"""Maximum growth, counted from one minute after the process was ready."""
 
 WARM_S = 60.0
 DESCRIPTORS_MAX = 300
@@ -168,7 +168,7 @@ LOG_BYTES_A_MINUTE_MAX = 2 * 2**20
 
 
 class Watch:
-    """Looks at the process once a second, on a thread of its own."""
+    """Looks at the process once a second, in a separate thread."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig

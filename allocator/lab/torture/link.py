@@ -50,7 +50,7 @@ ANSWER_S = 5.0
 """A sidecar that is silent for longer is given up."""
 
 AGAIN_S = 0.1
-"""From one try to call a sidecar that is not there to the next, or as long as the try took."""
+"""Pause between attempts to call an absent sidecar; at least as long as the attempt took."""
 
 ALONE_S = 0.02
 """How long a cycle without a sidecar takes: else a world would be over before it is back."""

@@ -38,7 +38,7 @@ class Sample:
 
     at_s: since the beginning of the run.
     age_s: of the process.
-    cycle_p50_ms, cycle_p99_ms: round trips of cycles since the sample before; 0 where there were
+    cycle_p50_ms, cycle_p99_ms: round trips of cycles since the sample before; 0 if there were
         none.
     """
 
@@ -141,7 +141,7 @@ class Findings:
 
 
 def quantile(ascending: list[float], part: float) -> float:
-    """The value below which this part lies; 0 where there is none."""
+    """The value below which this part lies; 0 if there is none."""
     if not ascending:
         return 0.0
     return ascending[min(len(ascending) - 1, int(part * len(ascending)))]
@@ -150,7 +150,7 @@ def quantile(ascending: list[float], part: float) -> float:
 # What came of it, as text and as JSON.
 
 ROWS = 12
-"""Of memory and latency over time."""
+"""Maximum number of samples of memory and latency over time in the report."""
 
 SHOWN = 10
 """Violations that the text tells."""
@@ -176,7 +176,7 @@ class Report:
 
 
 def write(report: Report, out: Path) -> Path:
-    """Write the report as JSON; gives the file."""
+    """Write the report as JSON; returns the file."""
     content = {
         "version": __version__,
         "seed": report.seed,

@@ -60,7 +60,7 @@ class LogMeter:
         self._traces: list[str] = []
 
     def read(self, pipe: IO[bytes]) -> threading.Thread:
-        """Read a process's log to its end, on a thread of its own."""
+        """Read a process's log to its end, in a separate thread."""
         thread = threading.Thread(target=self._read, args=(pipe,), name="log", daemon=True)
         thread.start()
         return thread
@@ -86,7 +86,7 @@ class LogMeter:
             return "\n".join(list(self._latest)[-lines:])
 
     def latest(self, event: str) -> dict[str, Any]:
-        """Give the latest of the last lines with this event; empty where there is none."""
+        """Give the latest of the last lines with this event; empty if there is none."""
         with self._changed:
             for line in reversed(self._latest):
                 entry = _entry(line)
@@ -181,7 +181,7 @@ class TorturedSidecar:
     def second(self, log: Path, within_s: float) -> tuple[int | None, str]:
         """Start another one with the same configuration.
 
-        Returns its exit code, None where it did not end by itself; and what it said.
+        Returns its exit code, None if it did not end by itself; and what it said.
         """
         # The first one stays until the second one has ended, else that would take its place.
         with self._lock:
@@ -203,7 +203,7 @@ class TorturedSidecar:
                 self._process.wait()
 
     def terminate(self, within_s: float = STOP_S) -> int | None:
-        """Ask it to end; gives the exit code, None where it did not end in time and was killed."""
+        """Ask it to end; returns the exit code, None if it did not end in time and was killed."""
         with self._lock:
             self.wanted = False
             if self._process is None:
@@ -254,7 +254,7 @@ class TorturedSidecar:
             return ProcessFigures(0.0, 0.0, 0, 0)
 
     def _ending(self, process: subprocess.Popen[bytes], within_s: float) -> int | None:
-        """Wait for the exit code; None where it does not come in time."""
+        """Wait for the exit code; None if it does not come in time."""
         deadline_s = self.clock.now_s + within_s
         while self.clock.now_s < deadline_s:
             with suppress(subprocess.TimeoutExpired):
@@ -334,7 +334,7 @@ class Rig:
         self.sidecar.start()
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Have something done on a thread of its own."""
+        """Have something done in a separate thread."""
         thread = threading.Thread(target=work, name="fault", daemon=True)
         self._threads = [each for each in self._threads if each.is_alive()] + [thread]
         thread.start()

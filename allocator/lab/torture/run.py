@@ -1,4 +1,4 @@
-"""From world to world, until the time is over; and one world: a master's life."""
+"""Play worlds until the time is over; a world is one life of a master."""
 
 import random
 import shutil
@@ -34,7 +34,7 @@ from allocator.lab.workloads.scenario import set_stage
 
 DURATION_MS = 60_000
 FAULT_MS = 1_500
-"""From one fault to the next, on average."""
+"""Mean time between faults."""
 
 ANSWERS_S = 20.0
 """Without answers for longer is a violation: to give up a stalled connection and call again takes
@@ -208,7 +208,7 @@ def torture(
 
     stopped: whether to end before the time is over.
     tell: called after each world.
-    Raises SidecarGoneError where the first one does not start at all.
+    Raises SidecarGoneError if the first one does not start at all.
     """
     plan.out.mkdir(parents=True, exist_ok=True)
     findings = Findings(seed=plan.seed)

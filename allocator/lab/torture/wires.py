@@ -67,7 +67,7 @@ class Proxy:
         self._thread.join()
 
     def reset(self) -> int:
-        """Cut every connection without a word; gives how many there were."""
+        """Cut every connection without a word; returns how many there were."""
         with self._lock:
             pairs, self._pairs = self._pairs, set()
         for pair in pairs:
@@ -82,7 +82,7 @@ class Proxy:
         self._flows.set()
 
     def tear(self) -> None:
-        """Of what comes next pass on a part, and cut the connection there."""
+        """Forward a part of the next data, and then cut the connection."""
         self._tear = True
 
     def garble(self) -> None:
@@ -223,7 +223,7 @@ class Cable:
     def dial(self, port: int) -> socket.socket:
         """Connect from the other end to a port of this one.
 
-        Raises OSError where no process listens.
+        Raises OSError if no process listens.
         """
         # A socket is of the namespace that its thread was in, so a thread is sent there.
         with ThreadPoolExecutor(1, "cable") as there:

@@ -412,7 +412,7 @@ class DayRecorder:
         return [dict(amounts)]
 
     def _give_up(self, left: dict[Place, list[_Begun]]) -> int:
-        """End the rest now, as its real end is unknown; gives the number of tasks."""
+        """End the rest now, as its real end is unknown; returns the number of tasks."""
         # All are divided by tasks that ended before, not by each other.
         parts = [
             (place, row, part)

@@ -111,7 +111,7 @@ class Scenario(Protocol):
 
 
 def set_stage(scenario: Scenario, master: EmulatedMaster, *, tell_demand: bool) -> Progress:
-    """Schedule registrations of agents and submissions of jobs; gives the progress."""
+    """Schedule registrations of agents and submissions of jobs; returns the progress."""
     progress = Progress(scenario.jobs)
     for register_ms, spec in scenario.agents:
         master.event_heap.at(register_ms, partial(master.add_agent, spec))

@@ -236,7 +236,7 @@ def lognormal_ms(
 
 
 def _gaps_ms(chance: np.random.Generator) -> tuple[int, ...]:
-    """From the end of one driver to the start of the next, used in turn."""
+    """Pauses between the end of one driver and the start of the next, used in turn."""
     return tuple(chance.integers(3_000, 6_000, 97, endpoint=True).tolist())
 
 

@@ -5,6 +5,7 @@ Those of single options return the value or raise a `ValueError` that says what 
 
 import re
 from collections.abc import Iterable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,10 +18,13 @@ from allocator.server.system.tls_files import FILE_BYTES_MAX
 
 ANY_NAME = "*"
 
+ELSEWHERE = ContextVar("ELSEWHERE", default=False)
+"""Whether the configuration is that of another machine: its files are not looked at here."""
+
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
 
 NOWHERE = "-"
-"""As a directory: nothing is kept."""
+"""Value of a directory option that means that nothing is saved."""
 
 
 def one_of(text: str, known: Iterable[str]) -> str:
@@ -79,7 +83,7 @@ def host_name(text: str) -> str:
 
 def readable_file(text: str) -> str:
     """Check a file that is read at start; empty says that there is none."""
-    if text:
+    if text and not ELSEWHERE.get():
         try:
             read_regular(text, FILE_BYTES_MAX)
         except OSError as error:
@@ -91,7 +95,7 @@ def readable_file(text: str) -> str:
 def no_directory(text: str) -> str:
     """Check a file that is written: files are renamed to make room for it, directories must not."""
     try:
-        is_directory = bool(text) and Path(text).is_dir()
+        is_directory = bool(text) and not ELSEWHERE.get() and Path(text).is_dir()
     except OSError as error:  # such as a name that is too long
         raise ValueError(f"cannot be a file ({error.strerror}); name another one") from None
     if is_directory:
@@ -113,7 +117,8 @@ def plugin_file(text: str) -> str:
     """Load the policies of a file, so that they can be named."""
     from allocator.server.plugins.loading import load_file
 
-    load_file(text)
+    if not ELSEWHERE.get():
+        load_file(text)
     return text
 
 

@@ -84,7 +84,7 @@ class ConfigError(ValueError):
 
 
 def unknown_key(root: type[BaseModel], key: Sequence[str]) -> str:
-    """What to write instead of a key that there is not."""
+    """What to write instead of a key that does not exist."""
     section = root.model_fields.get(key[0])
     if section is not None and is_rules(section):
         return f"rules are given in the file, as [[{key[0]}]]"
@@ -185,7 +185,7 @@ def _not_a_literal(option: FieldInfo | None, value: object) -> str:
 
 
 def range_of(option: FieldInfo | None) -> str:
-    """The bounds of a number in words; empty where there are none."""
+    """The bounds of a number in words; empty if there are none."""
     bounds = option.metadata if option else []
     low = [f"from {toml_value(each.ge, option)}" for each in bounds if isinstance(each, Ge)]
     low += [f"above {toml_value(each.gt, option)}, up" for each in bounds if isinstance(each, Gt)]

@@ -23,6 +23,7 @@ from allocator.core import (
     parse_quantities,
 )
 from allocator.server.config.checks import (
+    ELSEWHERE,
     absolute_directory,
     constraint_expression,
     host_name,
@@ -62,19 +63,19 @@ class HttpSection(Section):
     page: Literal["local", "all", "off"] = Field(
         "local",
         description=(
-            "Who may see the status page, which names frameworks, agents and operators: local:"
-            " clients on this machine, by localhost or a loopback address; all: every client that"
-            " reaches the port; off: no client."
+            "Clients that may see the status page, which names frameworks, agents and operators."
+            " local: those on this machine, by localhost or a loopback address; all: every client"
+            " that reaches the port; off: none."
         ),
     )
     names: Annotated[tuple[Annotated[str, AfterValidator(host_name)], ...], Field(strict=False)] = (
         Field(
             (),
             description=(
-                "Names under which this listener is asked, as a scraper has them in its"
-                ' configuration; "*": any. Addresses, localhost, names without a dot, http.host and'
-                " the name of this machine need not be listed; a request for any other name is"
-                " refused, since a foreign page may direct a browser here (DNS rebinding)."
+                'Further host names by which clients such as scrapers request this listener; "*":'
+                " any. Addresses, localhost, names without a dot, http.host and the name of this"
+                " machine are always accepted. Requests for any other name are refused, since a"
+                " foreign page may direct a browser here (DNS rebinding)."
             ),
         )
     )
@@ -84,34 +85,35 @@ class LogSection(Section):
     """Logs, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="What is logged: this and everything worse."
+        "info", description="Minimum level of log lines."
     )
     format: Literal["auto", "json", "console"] = Field(
         "auto",
         description=(
-            "json: one object a line. console: for people. auto: console on a terminal, else json."
+            "json: one object per line. console: readable text. auto: console on a terminal, else"
+            " json."
         ),
     )
 
 
 class MetricsSection(Section):
-    """Bounds on the number of time series, and what is worked out for them alone."""
+    """Bounds on the number of time series, and what is computed for them alone."""
 
     frameworks_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
         100,
         description=(
-            "Frameworks with series of their own: those with the largest shares. All others are"
-            ' added up under framework="other".'
+            "Number of frameworks with their own series: those with the largest shares. The"
+            ' others are summed under framework="other".'
         ),
     )
     roles_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        100, description='The same for roles; all others are added up under role="other".'
+        100, description='The same for roles; the others are summed under role="other".'
     )
     fair_share_every_s: Annotated[float, Field(ge=0, le=86_400)] = Field(
         60.0,
         description=(
-            "How often fair shares are worked out for the fairness error, on a copy of the books"
-            " and a thread of its own; less often where it takes long, so that it costs at most a"
+            "Seconds between computations of fair shares for the fairness error, on a copy of the"
+            " books and in a separate thread; the interval grows so that they cost at most a"
             " hundredth of one processor. 0: never."
         ),
     )
@@ -131,27 +133,34 @@ class AccessSection(Section):
     session: Names = Field(
         (),
         description=(
-            "Certificates of masters that may take the sidecar; empty, and no token: all may."
+            "Names in certificates of masters that may open sessions; empty, and no token: all may."
         ),
     )
     session_token: OptionalFile = Field(
         "",
         description=(
-            "File with a token of masters that may take the sidecar, too (the module's parameter"
-            " session_token_file); empty: there is none."
+            "File with a token that also permits sessions (the module's parameter"
+            " session_token_file); empty: no token."
         ),
     )
     admin_read: Names = Field(
-        (), description="Certificates of operators that may ask; empty, and no token: all may."
+        (),
+        description=(
+            "Names in certificates of operators that may read; empty, and no token: all may."
+        ),
     )
     admin_write: Names = Field(
-        (), description="Certificates of operators that may change; empty, and no token: all may."
+        (),
+        description=(
+            "Names in certificates of operators that may change settings; empty, and no token:"
+            " all may."
+        ),
     )
     admin_read_token: OptionalFile = Field(
-        "", description="File with a token that may ask, too; empty: there is none."
+        "", description="File with a token that also permits reading; empty: no token."
     )
     admin_write_token: OptionalFile = Field(
-        "", description="File with a token that may change, too; empty: there is none."
+        "", description="File with a token that also permits changes of settings; empty: no token."
     )
 
 
@@ -189,7 +198,7 @@ class FrameworksRule(Section):
         "", description="Shell pattern of framework names; empty: all."
     )
     all: bool = Field(
-        False, description="true: for every framework. Needed where both patterns are empty."
+        False, description="true: for all frameworks. Required if both patterns are empty."
     )
 
     @model_validator(mode="after")
@@ -304,11 +313,16 @@ GIB = 2**30
 MIB = 2**20
 
 
-Targets = Annotated[
-    tuple[Annotated[str, AfterValidator(target)], ...],
-    Field(strict=False),
-    AfterValidator(non_empty),
-]
+Addresses = Annotated[tuple[Annotated[str, AfterValidator(target)], ...], Field(strict=False)]
+Targets = Annotated[Addresses, AfterValidator(non_empty)]
+
+
+def check_tls_files(cert: str, key: str, ca: str, ca_key: str) -> None:
+    """Refuse files for TLS that do not do, unless they are those of another machine."""
+    problem = None if ELSEWHERE.get() else find_problem(cert, key, ca)
+    if problem:
+        keys = {"cert": "tls_cert", "key": "tls_key", "ca": ca_key}
+        reject_at(keys[problem.part], problem.message)
 
 
 class ListenSection(Section):
@@ -317,9 +331,9 @@ class ListenSection(Section):
     targets: Targets = Field(
         ("127.0.0.1:5056",),
         description=(
-            "Addresses to listen on: host:port (port 0: any free one), [IPv6]:port or"
-            " unix:/path. A client that reaches one may command the sidecar: keep it to loopback, a"
-            " Unix socket, or TLS with client certificates."
+            "Addresses to listen on: host:port (port 0: any free one), [IPv6]:port or unix:/path."
+            " A client that reaches one may control the sidecar, so use loopback, a Unix socket,"
+            " or TLS with client certificates."
         ),
     )
     tls_cert: OptionalFile = Field(
@@ -335,8 +349,8 @@ class ListenSection(Section):
     allow_plaintext: bool = Field(
         False,
         description=(
-            "true: TCP targets beyond loopback may be without TLS. Any host that reaches one may"
-            " then command the sidecar."
+            "true: allow TCP targets beyond loopback without TLS. Any host that reaches one may"
+            " then control the sidecar."
         ),
     )
     unix_mode: int = Field(
@@ -349,7 +363,7 @@ class ListenSection(Section):
     unix_owner: Annotated[str, AfterValidator(owner)] = Field(
         "",
         description=(
-            "Whom Unix sockets belong to, as user:group or :group, names or numbers; empty: to the"
+            "Owner of Unix sockets, as user:group or :group, by name or number; empty: the"
             " sidecar's user and group."
         ),
     )
@@ -363,10 +377,7 @@ class ListenSection(Section):
             reject_at("targets", f"{beyond[0]} {text} listen.allow_plaintext = true")
         if self.tls_client_ca and not (self.tls_cert or self.tls_key):
             reject_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
-        problem = find_problem(self.tls_cert, self.tls_key, self.tls_client_ca)
-        if problem:
-            key = {"cert": "tls_cert", "key": "tls_key", "ca": "tls_client_ca"}[problem.part]
-            reject_at(key, problem.message)
+        check_tls_files(self.tls_cert, self.tls_key, self.tls_client_ca, ca_key="tls_client_ca")
         return self
 
 
@@ -381,37 +392,41 @@ class PolicySection(Section):
     ] = Field(
         (),
         description=(
-            "Python files with policies of your own, see examples/; those of installed packages"
-            " are found by themselves (entry points of the group mesos_allocator.policies)."
+            "Python files with your own policies, see examples/; those of installed packages are"
+            " found automatically (entry points of the group mesos_allocator.policies)."
         ),
     )
     plugin_deadline_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
         1000,
         description=(
-            "A policy of your own that has not decided a cycle by then is not asked any more; DRF"
-            " decides instead, until the policy is set again."
+            "Time limit of your own policies for a cycle. A policy that exceeds it is no longer"
+            " called; DRF decides instead, until the policy is set again."
         ),
     )
     plan_budget_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
         1000,
-        description="A plan that takes longer is late: it is counted, logged and not waited for.",
+        description=(
+            "Time limit of a plan. A plan that exceeds it is counted, logged and not waited for."
+        ),
     )
     plan_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = Field(
         1000,
         description=(
-            "How long after one look at what a plan would be about the next one is taken, at least;"
-            " a plan begins with a look."
+            "Minimum time between two checks whether the cluster needs a new plan; a plan begins"
+            " with a check."
         ),
     )
     plan_first_wait_ms: Annotated[int, Field(ge=0, le=5_000)] = Field(
         200,
-        description="How long the first offers wait for the first plan, at most; 0: not at all.",
+        description=(
+            "Maximum time that the first offers wait for the first plan; 0: they do not wait."
+        ),
     )
     name: Annotated[str, AfterValidator(policy_name)] = Field(
         "drf", description="Policy; `mesos-allocator policy show` lists them."
     )
     selection: Annotated[str, AfterValidator(selection_name)] = Field(
-        "", description="How the agent is chosen; empty: the policy's own default."
+        "", description="How agents are selected; empty: the policy's own default."
     )
     mode: Literal["oblivious", "characterised"] = Field(
         "oblivious",
@@ -427,17 +442,20 @@ class PolicySection(Section):
         ),
     )
     seed: int = Field(
-        0, ge=0, le=2**63 - 1, description="Seed of all chance; same events, same decisions."
+        0,
+        ge=0,
+        le=2**63 - 1,
+        description=("Seed of all random choices: the same events give the same decisions."),
     )
     parameters: dict[str, str] = Field(
-        default_factory=dict, description="What else the policy takes, as text."
+        default_factory=dict, description="Further parameters of the policy, as text."
     )
 
     subtrees: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Roles below which another policy decides who is next, and which: its name, or"
-            " name:key=value,key=value with its parameters and its mode."
+            "Other policies for the order of service below some roles: by role, the policy's"
+            " name, or name:key=value,key=value with its parameters and its mode."
         ),
     )
 
@@ -474,10 +492,10 @@ class ShadowSection(Section):
         "", description="How it selects agents; empty: the policy's own default."
     )
     mode: Literal["", "oblivious", "characterised"] = Field(
-        "", description="As policy.mode; empty: the same as that."
+        "", description="As policy.mode; empty: the same as the policy in force."
     )
     parameters: dict[str, str] = Field(
-        default_factory=dict, description="What else the policy takes, as text."
+        default_factory=dict, description="Further parameters of the policy, as text."
     )
 
     def spec(self, mode: str) -> PolicySpec | None:
@@ -502,13 +520,16 @@ class LimitsSection(Section):
     )
     clients: Count = Field(131_072, description="Pairs of a framework and one of its roles.")
     kinds: Count = Field(
-        512, description="Kinds of resources kept apart; those beyond are one for each name."
+        512,
+        description=(
+            "Kinds of resources that are distinguished; further ones count as one kind per name."
+        ),
     )
     filters: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
         20_000_000,
         description=(
-            "Refusals in force. Where half of them are there, no framework has more than are free;"
-            " what is refused beyond that is forgotten."
+            "Refusals in force. When half of this number is used, no framework may have more than"
+            " the number that is left; its further refusals are forgotten."
         ),
     )
     message_bytes_max: Annotated[int, Field(ge=64 * 1024, le=GIB)] = Field(
@@ -534,26 +555,26 @@ class JournalSection(Section):
     bytes_max: Annotated[int, Field(ge=MIB, le=2**50)] = Field(
         GIB,
         description=(
-            "Size in bytes at which a new file is begun and this one renamed to PATH.1. Where twice"
-            " what a file begins with is more, that counts."
+            "Size in bytes at which this file is renamed to PATH.1 and a new one begun; at least"
+            " twice the size of the checkpoint with which a file begins."
         ),
     )
     compression: Literal["zstd", "none"] = Field(
-        "zstd", description="zstd: each record is compressed by itself. none: it is not."
+        "zstd", description="zstd: compress each record. none: no compression."
     )
     files: Annotated[int, Field(ge=1, le=10_000)] = Field(
         2,
         description=(
-            "Files that are kept, however large: PATH, PATH.1 and so on. Each start begins one;"
-            " more are kept while all together are not larger than this number of full ones. 1: no"
-            " older one."
+            "Minimum number of files to keep: PATH, PATH.1 and so on. Each start begins a file;"
+            " more files are kept while their total size is not larger than that of this number of"
+            " full ones. 1: keep no older file."
         ),
     )
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = Field(
         90,
         description=(
-            "An older file is removed this many days after its last write, when a new one is begun."
-            " 0: never for its age."
+            "An older file is removed this many days after its last write, when a new one is"
+            " begun. 0: files are not removed because of their age."
         ),
     )
 
@@ -564,16 +585,16 @@ class StateSection(Section):
     directory: Annotated[str, AfterValidator(absolute_directory)] = Field(
         "",
         description=(
-            "Directory to keep it in, of one sidecar alone. Empty: where systemd says"
-            " (StateDirectory=), else the journal's directory, else nothing is kept. '-': nothing"
-            " is kept."
+            "Directory of the state, used by one sidecar only. Empty: that of systemd"
+            " (StateDirectory=), else the journal's directory, else nothing is saved. '-': nothing"
+            " is saved."
         ),
     )
     save_s: Annotated[int, Field(ge=1, le=86_400)] = Field(
         30,
         description=(
-            "Seconds between saves of what was learnt; it is also saved at the end. What operators"
-            " set is saved before they get an answer."
+            "Seconds between saves of learnt demands, which are also saved at the end. Operators'"
+            " settings are saved before the command is answered."
         ),
     )
 
@@ -593,28 +614,29 @@ class LearnSection(Section):
     probe_after: Count = Field(
         3,
         description=(
-            "A framework that uses nothing and declined this many offers of its demand in a row is"
-            " offered all that is free until it accepts: it may need more than was learnt."
+            "A framework that uses nothing and has declined this many consecutive offers of its"
+            " demand is offered all that is free until it accepts, since it may need more than was"
+            " learnt."
         ),
     )
     priors_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
         1000,
         description=(
-            "Learnt demands that are remembered when their frameworks leave. A new framework of"
-            " the same role and name (digits aside), else principal, else user, begins with it."
-            " 0: nothing is remembered."
+            "Number of learnt demands that are remembered after their frameworks leave. A new"
+            " framework with the same role and name (apart from digits), else principal, else"
+            " user, begins with such a demand. 0: none are remembered."
         ),
     )
     prior_half_life_s: Annotated[int, Field(ge=1, le=10 * 365 * 86_400)] = Field(
         7 * 86_400,
-        description="After this time, in seconds, what is remembered is half as certain.",
+        description="Seconds after which the certainty of a remembered demand has halved.",
     )
     patience_cycles: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         30,
         description=(
             "After this many full cycles without an offer, a framework whose demand is learnt or"
-            " remembered is offered all that is free once: it may need less. Each time the number"
-            " doubles."
+            " remembered is once offered all that is free, since it may need less. The number"
+            " doubles each time."
         ),
     )
 
@@ -627,31 +649,71 @@ class StarvationSection(Section):
     patience_cycles: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         60,
         description=(
-            "After this many full cycles that could have served a framework but did not, it comes"
-            " first in the next one, with one offer; 0: never."
+            "After this many full cycles that could have served a framework but did not, the next"
+            " cycle serves it first, with one offer; 0: never."
         ),
     )
     outstanding_max: Annotated[float, Field(gt=0, le=1)] = Field(
         1.0,
         description=(
-            "Part of the cluster that a framework may have on offer without using it, in all its"
-            " roles together; then it is offered no more. One task may always be. 1: no bound."
+            "Maximum fraction of the cluster that a framework may have on offer and not in use,"
+            " summed over its roles. One task may always be offered. 1: no bound."
         ),
     )
 
 
 class ObserverSection(Section):
-    """The process that answers questions, and so keeps them from the one that decides."""
+    """The process that answers questions, and so keeps them from the one that decides.
+
+    Where `listen` is set, observers on other machines follow it. `sources`, `tls_*` and `token` are
+    of such an observer (`mesos-allocator observe`).
+    """
 
     verify: Literal["all", "sampled", "off"] = Field(
         "sampled",
-        description="Which cycles it decides again, to compare: all, one of 16, or none.",
+        description="Which cycles the observer recomputes and compares: all, one in 16, or none.",
+    )
+    listen: Addresses = Field(
+        (),
+        description=(
+            "Addresses at which it serves followers and questions itself, as in listen.targets and"
+            " with the certificate of [listen]; empty: none. A client needs the right to read."
+        ),
+    )
+    sources: Addresses = Field(
+        (),
+        description=(
+            "Addresses (observer.listen) of the observers to follow (`observe --from`). Of several"
+            " that of the sidecar that a master has a session with is followed."
+        ),
+    )
+    tls_ca: OptionalFile = Field(
+        "",
+        description=(
+            "PEM file of the authority that signed the sources' certificates; empty: no TLS."
+        ),
+    )
+    tls_cert: OptionalFile = Field("", description="PEM file of our certificate for the sources.")
+    tls_key: OptionalFile = Field("", description="PEM file of the certificate's private key.")
+    token: OptionalFile = Field(
+        "", description="File with a token that the sources know; empty: there is none."
     )
 
     @property
     def verify_every(self) -> int:
         """Every nth cycle is decided again; 0: none."""
         return {"all": 1, "sampled": 16, "off": 0}[self.verify]
+
+    @model_validator(mode="after")
+    def check_sources(self) -> "ObserverSection":
+        """The files belong together, and no token passes in clear."""
+        if (self.tls_cert or self.tls_key) and not self.tls_ca:
+            reject_at("tls_ca", "is missing while tls_cert or tls_key is given; give it")
+        check_tls_files(self.tls_cert, self.tls_key, self.tls_ca, ca_key="tls_ca")
+        beyond = [each for each in self.sources if not is_local(each)]
+        if beyond and self.token and not self.tls_ca:
+            reject_at("token", f"would pass in clear to {beyond[0]}; give tls_ca, or leave it out")
+        return self
 
 
 class OptionSections(Section):
@@ -695,13 +757,22 @@ class Config(RuleSections, OptionSections):
             if getattr(self.access, right) and not self.listen.tls_client_ca:
                 text = "names certificates, but listen.tls_client_ca asks clients for none; give it"
                 reject_at(f"access.{right}", text)
-        beyond = [each for each in self.listen.targets if not is_local(each)]
+        beyond = [each for each in self.listened if not is_local(each)]
         if beyond and not self.listen.tls_cert:
+            if not self.listen.allow_plaintext:
+                text = "reaches beyond this machine without TLS; give listen.tls_cert and tls_key,"
+                mend = "or set listen.allow_plaintext = true"
+                reject_at("observer.listen", f"{beyond[0]} {text} {mend}")
             for name in ("session_token", "admin_read_token", "admin_write_token"):
                 if getattr(self.access, name):
                     text = f"would pass in clear at {beyond[0]}: give listen.tls_cert and tls_key,"
                     reject_at(f"access.{name}", f"{text} or listen on loopback or a Unix socket")
         return self
+
+    @property
+    def listened(self) -> tuple[str, ...]:
+        """All addresses of gRPC."""
+        return *self.listen.targets, *self.observer.listen
 
     def open_to_sessions(self) -> str:
         """A non-local address where any client may open a session; empty: none."""

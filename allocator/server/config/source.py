@@ -147,7 +147,7 @@ def read_file(path: Path, *, stream: bool = False) -> tuple[dict[str, Any], Orig
             return {}, {}, [Problem(str(path), "", f"is not UTF-8 at byte {error.start}")]
         why = error.strerror if isinstance(error, OSError) else error
         return {}, {}, [Problem(str(path), "", f"cannot be read: {why}; name a TOML file")]
-    # Parse; where the parser stops, put something valid in the place of that line, and parse
+    # Parse; where the parser stops, put something valid instead of that line, and parse
     # again.
     lines = text.split("\n")
     broken: dict[int, Problem] = {}
@@ -185,7 +185,7 @@ def _line_of(error: tomllib.TOMLDecodeError, last: int) -> int:
 
 
 def _mend(lines: list[str], line: int, *, known: bool) -> bool:
-    """Put something valid in the place of a line: the key without its value, or nothing at all.
+    """Put something valid instead of a line: the key without its value, or nothing at all.
 
     A line that opens a table cannot be left out, for then its keys would go to another table.
     """

@@ -72,7 +72,7 @@ class CoreLoop:
     `last_batch_s`, `heard_s`: when the latest batch of a master came, since 1970 and on the
         monotonic clock; 0: none came.
     `after_message`: called with the allocator after each message is answered, on the core's thread.
-    `first_plan`: called before a cycle of a policy that plans, where there is no plan yet; may wait
+    `first_plan`: called before a cycle of a policy that plans, if there is no plan yet; may wait
         for one. Both do nothing until they are set, before `start`.
     """
 
@@ -146,7 +146,7 @@ class CoreLoop:
     def session(self) -> SessionInfo | None:
         """The session that has the allocator."""
         session, number = self._sidecar.session, self._sidecar.active
-        # None where the session ends while another thread asks.
+        # None if the session ends while another thread asks.
         stream = self._streams.get(number)
         return None if session is None or stream is None else info_of(session, number, stream.peer)
 
@@ -301,7 +301,7 @@ class CoreLoop:
     def step(self, event: OperatorEvent) -> None:
         """Apply what operators set, or a plan; on the core's thread.
 
-        Raises EventError where it is not possible; then nothing has changed.
+        Raises EventError if it is not possible; then nothing has changed.
         """
         if isinstance(event, SetPolicy):
             self._before_policy(event.spec)

@@ -5,6 +5,7 @@ that falls further behind is cut off; it calls again, and begins with a new chec
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -24,42 +25,36 @@ GATHER_S = 0.002
 """Records within this time go out in one message: each message costs the interpreter's lock."""
 
 IDLE_S = 0.25
-"""After this time without records a message goes out all the same, with the figures."""
+"""After this time without records a message goes out nevertheless, with the figures."""
 
 
 class BehindError(RuntimeError):
     """A follower reads more slowly than the core writes."""
 
 
-class Follower:
-    """What one follower has not been sent yet."""
+class Backlog:
+    """What one follower has not been sent yet, in bounded memory.
 
-    def __init__(self, head: Iterator[bytes], counts: pb.Counts, position: int) -> None:
-        """Begin with a checkpoint.
+    `ended`: whether its stream is to end.
+    """
 
-        `head`: its records, serialised; read on the follower's own thread.
-        `counts`: totals at that moment.
-        `position`: of the last record that the checkpoint includes.
-        """
-        self._head = head
-        self._counts = counts
-        self._position = position
+    def __init__(self) -> None:
+        self.ended = False
         self._changed = threading.Condition()
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[tuple[float, bytes]] = deque()
         self._nbytes = 0
-        self._ended = False
         self._behind = False
         self._woken = False
 
-    # The core's thread.
+    # The thread that writes.
 
-    def put(self, record: bytes) -> None:
-        """Queue a record; beyond the bound, drop everything and cut the follower off."""
+    def put(self, data: bytes) -> None:
+        """Queue some; beyond the bound, drop everything and cut the follower off."""
         with self._changed:
             if self._behind:
                 return
-            self._waiting.append(record)
-            self._nbytes += len(record)
+            self._waiting.append((time.time(), data))
+            self._nbytes += len(data)
             if self._nbytes > BEHIND_BYTES_MAX:
                 self._behind = True
                 self._waiting.clear()
@@ -68,7 +63,63 @@ class Follower:
             elif len(self._waiting) == 1 or self._nbytes >= MESSAGE_BYTES:
                 self._changed.notify()
 
+    # Any thread.
+
+    def wake(self) -> None:
+        """Send a message now, for its figures."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify()
+
+    def end(self) -> None:
+        """End the stream."""
+        with self._changed:
+            self.ended = True
+            self._changed.notify()
+
     # The follower's thread.
+
+    def take(self, idle_s: float | None, gather_s: float) -> list[tuple[float, bytes]]:
+        """Take what waits, a message's worth, each with the time at which it was put.
+
+        `idle_s`: how long to wait for the first; None: until it comes.
+        `gather_s`: how long to wait for more.
+        Raises BehindError where the follower was cut off.
+        """
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._waiting or self._woken or self.ended or self._behind, idle_s
+            )
+            self._woken = False
+            if self._waiting and self._nbytes < MESSAGE_BYTES:
+                self._changed.wait_for(
+                    lambda: self._nbytes >= MESSAGE_BYTES or self.ended or self._behind, gather_s
+                )
+            if self._behind:
+                raise BehindError
+            taken: list[tuple[float, bytes]] = []
+            nbytes = 0
+            while self._waiting and nbytes < MESSAGE_BYTES:
+                taken.append(self._waiting.popleft())
+                nbytes += len(taken[-1][1])
+            self._nbytes -= nbytes
+            return taken
+
+
+class Follower(Backlog):
+    """A follower of the process that decides: it is sent records."""
+
+    def __init__(self, head: Iterator[bytes], counts: pb.Counts, position: int) -> None:
+        """Begin with a checkpoint.
+
+        `head`: its records, serialised; read on the follower's own thread.
+        `counts`: totals at that moment.
+        `position`: of the last record that the checkpoint includes.
+        """
+        super().__init__()
+        self._head = head
+        self._counts = counts
+        self._position = position
 
     def messages(self, add: Callable[[pb.FollowResponse], None]) -> Iterator[pb.FollowResponse]:
         """Yield the checkpoint, then records as they come, until `end`.
@@ -79,46 +130,17 @@ class Follower:
         for piece in self._head:
             yield pb.FollowResponse(records=[piece])
         message = pb.FollowResponse(follows=True, position=self._position, counts=self._counts)
+        message.written_s = time.time()
         add(message)
         yield message
-        while not self._ended:
-            records = self._next()
-            self._position += len(records)
-            message = pb.FollowResponse(follows=True, records=records, position=self._position)
+        while not self.ended:
+            taken = self.take(IDLE_S, GATHER_S)
+            self._position += len(taken)
+            message = pb.FollowResponse(follows=True, position=self._position)
+            message.records.extend(record for _, record in taken)
+            message.written_s = taken[0][0] if taken else time.time()
             add(message)
             yield message
-
-    def wake(self) -> None:
-        """Send a message now, for its figures; any thread may."""
-        with self._changed:
-            self._woken = True
-            self._changed.notify()
-
-    def end(self) -> None:
-        """End the stream; any thread may."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify()
-
-    def _next(self) -> list[bytes]:
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._waiting or self._woken or self._ended or self._behind, IDLE_S
-            )
-            self._woken = False
-            if self._waiting and self._nbytes < MESSAGE_BYTES:
-                self._changed.wait_for(
-                    lambda: self._nbytes >= MESSAGE_BYTES or self._ended or self._behind, GATHER_S
-                )
-            if self._behind:
-                raise BehindError
-            records: list[bytes] = []
-            nbytes = 0
-            while self._waiting and nbytes < MESSAGE_BYTES:
-                records.append(self._waiting.popleft())
-                nbytes += len(records[-1])
-            self._nbytes -= nbytes
-            return records
 
 
 class Feed:

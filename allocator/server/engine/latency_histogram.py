@@ -1,4 +1,4 @@
-"""How long things took: a histogram for metrics, the latest values for percentiles."""
+"""Durations: a histogram for metrics, and recent values for percentiles."""
 
 import math
 import time
@@ -12,14 +12,14 @@ BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 """Upper bounds of the buckets."""
 
 RECENT_MAX = 1024
-"""Values that percentiles are taken of."""
+"""Number of recent values from which percentiles are computed."""
 
 
 class Durations:
     """Durations by bucket.
 
     `bounds_s`: upper bounds of the buckets, ascending.
-    `buckets`: how many fell into each; one more for what is above all bounds.
+    `buckets`: counts per bucket; the last one is for durations above all bounds.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class Durations:
         bounds_s: tuple[float, ...] = BOUNDS_S,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Begin with nothing observed; `clock` gives the seconds."""
+        """Begin empty; `clock` returns seconds."""
         self._clock = clock
         self.bounds_s = bounds_s
         self.buckets = [0] * (len(bounds_s) + 1)
@@ -43,7 +43,7 @@ class Durations:
 
     @contextmanager
     def observing(self) -> Iterator[None]:
-        """Count how long what is done inside takes."""
+        """Observe the duration of the `with` block."""
         begun_s = self._clock()
         try:
             yield
@@ -51,7 +51,7 @@ class Durations:
             self.observe(self._clock() - begun_s)
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Upper bounds, and how many durations were at most as long."""
+        """Upper bounds, and the number of durations up to each."""
         bounds = [*map(str, self.bounds_s), "+Inf"]
         return list(zip(bounds, map(float, accumulate(self.buckets)), strict=True))
 

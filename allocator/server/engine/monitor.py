@@ -44,14 +44,14 @@ class Monitor:
         self._loop.feed.wake()
 
     def health(self) -> str:
-        """What is wrong with the process; empty where nothing is."""
+        """What is wrong with the process; empty if nothing is."""
         waits_s = self._waits_s()
         if waits_s > SILENCE_S:
             return f"the core has not answered for {waits_s:.0f} s"
         return ""
 
     def readiness(self) -> str:
-        """Why no session can be taken now; empty where one can."""
+        """Why no session can be taken now; empty if one can."""
         busy = "the core is busy" if self._waits_s() > BUSY_S else ""
         return self._not_ready or self._problem() or busy
 

@@ -127,7 +127,7 @@ class Planning:
 
     @property
     def age_s(self) -> float | None:
-        """How long ago the plan in force was good for the cluster; None where there is none."""
+        """How long ago the plan in force was good for the cluster; None if there is none."""
         good_s = self._good_s
         if good_s is None or self._loop.allocator.state.plan is None:
             return None
@@ -135,7 +135,7 @@ class Planning:
 
     @property
     def running_s(self) -> float:
-        """How long the plan takes so far that is being worked out; 0 where none is."""
+        """How long the plan takes so far that is being computed; 0 if none is."""
         begun_s = self._begun_s
         return 0.0 if begun_s is None else time.monotonic() - begun_s
 
@@ -176,7 +176,7 @@ class Planning:
     # The core's thread.
 
     def note_late(self, _allocator: Allocator) -> None:
-        """See whether the plan that is being worked out is late."""
+        """See whether the plan that is being computed is late."""
         if self.running_s > self._budget_s and not self._is_late:
             self._note_late()
 

@@ -177,7 +177,7 @@ def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """Who has the allocator, how far it is, and what its module says of itself."""
+    """The peer that has the allocator, its progress, and what its module reports."""
 
     number: int
     peer: str

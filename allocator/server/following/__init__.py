@@ -1,4 +1,4 @@
-"""The observer's books: what follows the process that decides, and what is worked out of them.
+"""The observer's books: what follows the process that decides, and what is computed from them.
 
 Begin at `books.FollowedBooks`.
 """

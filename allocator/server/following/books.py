@@ -17,12 +17,17 @@ import structlog
 
 from allocator.core import Allocator, Detached, Policy, PolicySpec, SessionLimits, Settings, Trail
 from allocator.server.engine.commands import Commands, fulfil
+from allocator.server.engine.feed import IDLE_S
 from allocator.server.engine.sessions import SessionInfo, info_of
 from allocator.server.following.planning import Planner
+from allocator.server.following.relay import Branch, Relay
 from allocator.server.following.shadow import Shadow
 from allocator.server.system.lasting import LastingThread
+from allocator.usage.account import Account
 from allocator.v1 import journal_pb2
 from allocator.v1 import records_pb2 as pb
+from allocator.wire.codec.proto_types import write_fields
+from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.follower import Difference, Follower
 from allocator.wire.journal.framing import JournalError
 from allocator.wire.journal.records import start_record
@@ -30,7 +35,8 @@ from allocator.wire.session.sidecar import Sidecar
 from allocator.wire.session.sidecar_session import Counts
 
 AGAIN_S = 0.5
-"""After the stream has ended it is called for again after this time."""
+"""After the stream has ended it is called for again after this time; where the call fails, after
+twice as long each time, up to the bound that the books are made with."""
 
 MESSAGES_MAX = 64
 """Messages of the stream that wait for the books; further ones wait at the sender."""
@@ -53,16 +59,28 @@ class Lag:
     """How far the books are behind.
 
     `restarts`: times that following began from a checkpoint, beyond the first.
+    `connected`: whether the stream is open.
     `heard_s`: when the last message came, on the monotonic clock.
+    `delay_s`: from when the latest records were written to when they were in the books: at once on
+        the clock of the process that decides and on ours.
+    `applied_s`: when the latest message was, on the monotonic clock.
     `busy_s`: processor time that following took.
     `verified`: cycles that were decided again here; `differences`: those that came out otherwise.
     """
 
     restarts: int = -1
+    connected: bool = False
     heard_s: float = field(default_factory=time.monotonic)
+    delay_s: float = 0.0
+    applied_s: float = field(default_factory=time.monotonic)
     busy_s: float = 0.0
     verified: int = 0
     differences: int = 0
+
+    @property
+    def behind_s(self) -> float:
+        """How old the books are; a message is to come every quarter of a second."""
+        return self.delay_s + max(time.monotonic() - self.applied_s - IDLE_S, 0.0)
 
 
 def read_counts(message: pb.Counts, counts: Counts) -> None:
@@ -82,6 +100,9 @@ class FollowedBooks:
     `may_work`: set when the compiled loops are loaded; until then only empty books are followed.
     `shadow`: the shadow policy.
     `planner`: makes plans; None where the deciding process takes none from here.
+    `relay`: followers of these books.
+    `source`: the address that is followed; empty: the deciding process on this machine.
+    `account`: follows the books; None: there is none. See `account_by`.
     """
 
     def __init__(
@@ -94,6 +115,8 @@ class FollowedBooks:
         limits: SessionLimits,
         settings: Settings,
         verify_every: int = 0,
+        source: Callable[[], str] = str,
+        again_max_s: float = AGAIN_S,
     ) -> None:
         """Prepare; nothing is followed yet.
 
@@ -101,13 +124,18 @@ class FollowedBooks:
         `build_apart`: makes one that shares nothing with it.
         `limits`, `settings`: of the empty books that are shown before the first checkpoint.
         `verify_every`: every nth cycle is decided again and compared; 0: none.
+        `again_max_s`: the longest pause before the stream is called for again.
         """
         self.figures, self.settings = pb.Figures(), pb.SettingFigures()
         self.lag = Lag()
         self.may_work = threading.Event()
         self.shadow = Shadow(build_apart)
         self.planner: Planner | None = None
+        self.relay = Relay()
+        self.source = source
+        self.account: Account | None = None
         self.session_limits = limits
+        self._again_max_s = again_max_s
         self._connect = connect
         self._build_policy = build_policy
         self.build_apart = build_apart
@@ -121,6 +149,7 @@ class FollowedBooks:
             build_policy, settings, limits, substitute=substitute, trail=Trail()
         )
         self._position = -1  # nothing came yet
+        self._written_s = 0.0
         self._commands = Commands()
         self._room = threading.BoundedSemaphore(MESSAGES_MAX)
         # Questions about a moment that the books have not reached: position, work.
@@ -152,6 +181,15 @@ class FollowedBooks:
     def is_current(self) -> bool:
         """Whether the process that decides was heard of lately."""
         return time.monotonic() - self.lag.heard_s < STALE_S
+
+    def problem(self) -> str:
+        """Why these books are not those of now; empty where they are."""
+        behind_s, whom = self.lag.behind_s, self.source() or "the process that decides"
+        if not self.lag.connected:
+            return f"not connected to {whom} for {behind_s:.0f} s"
+        if not self.is_current:
+            return f"{whom} has said nothing for {time.monotonic() - self.lag.heard_s:.0f} s"
+        return f"{behind_s:.0f} s behind {whom}" if behind_s > STALE_S else ""
 
     @property
     def position(self) -> int:
@@ -194,21 +232,53 @@ class FollowedBooks:
         """What happened since the process that decides began."""
         return Counts() if self._sidecar is None else self._sidecar.counts
 
-    def whole(self) -> tuple[journal_pb2.JournalRecord, Detached]:
+    def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
         """Copy all that is known, and say how a journal of this moment begins.
 
-        Raises LookupError before the first checkpoint.
+        `records_before`: as the journal should state.
+        Raises LookupError before the first checkpoint, and while a request is half applied.
         """
         sidecar = self._sidecar
-        if sidecar is None:
+        if self._shown is None or sidecar is None:
             raise LookupError("there are no books yet; ask again")
+        if self._shown.is_between:
+            raise LookupError("a cycle waits for its first plan; ask again")
         start = start_record(
             sidecar.allocator.settings,
             self.session_limits,
             sidecar.welcome,
             sessions_before=sidecar.sessions_begun,
+            records_before=records_before,
         )
         return start, Detached(sidecar.kept())
+
+    def branch(self) -> Branch:
+        """Begin to give a follower everything.
+
+        Raises LookupError where these books are not complete.
+        """
+        follower = self._following
+        if follower is None or follower.sidecar is None or self._position < 0:
+            raise LookupError("this observer has no books yet; call again")
+        start, copied = self.whole(self._position - (follower.waiting is not None))
+        message = pb.FollowResponse(
+            follows=True,
+            position=self._position,
+            counts=write_fields(follower.sidecar.counts, pb.Counts),
+            figures=self.figures,
+            settings=self.settings,
+            written_s=self._written_s,
+        )
+        if follower.waiting is not None:
+            message.records.append(follower.waiting.SerializeToString())
+        pieces = (each.SerializeToString() for each in head(start, copied.value))
+        return self.relay.begin(pieces, message)
+
+    def account_by(self, account: Account) -> None:
+        """Have an account follow the books from now on."""
+        self.account = account
+        if self._following is not None:
+            self._account_for(self._following)
 
     @property
     def _sidecar(self) -> Sidecar | None:
@@ -238,6 +308,7 @@ class FollowedBooks:
         self._position = -1
         if self.planner is not None:
             self.planner.renew()
+        self.relay.end()
         self.lag.restarts += 1
 
     def _apply(self, message: pb.FollowResponse) -> None:
@@ -245,7 +316,9 @@ class FollowedBooks:
         begun_s = time.thread_time()
         try:
             self._take(message)
+            self.relay.put(message)
         except Exception as error:  # noqa: BLE001 - the record was not applied.
+            self.relay.end()
             # Wait for the next checkpoint: the reader calls again.
             self._following, self._position, self._broken = None, -1, True
             defect = None if isinstance(error, JournalError) else error
@@ -270,6 +343,7 @@ class FollowedBooks:
             record = journal_pb2.JournalRecord.FromString(data)
             for difference in follower.take(record):
                 self._tell(difference)
+            self._account_for(follower)
             if record.HasField("answered"):
                 self.shadow.after_answers(self.allocator)
         if message.HasField("counts") and follower.sidecar is not None:
@@ -278,10 +352,20 @@ class FollowedBooks:
         if follower.sidecar is None and message.follows:
             raise JournalError("the books are not those of the process that decides any more")
         if message.follows:
-            self._position = message.position
+            self._position, self._written_s = message.position, message.written_s
+            self.lag.delay_s = max(time.time() - message.written_s, 0.0)
+            self.lag.applied_s = time.monotonic()
         self.lag.verified = follower.verified
         if self.planner is not None and message.follows and self.may_work.is_set():
             self.planner.look(follower, self._position)
+
+    def _account_for(self, follower: Follower) -> None:
+        if self.account is not None:
+            try:
+                self.account.follow(follower.sidecar)
+            except Exception:  # noqa: BLE001 - the books go on without it.
+                self.account = None
+                _log.exception("usage cannot be accounted for; please report this")
 
     def _tell(self, difference: Difference) -> None:
         self.lag.differences += 1
@@ -296,14 +380,16 @@ class FollowedBooks:
     # The thread that reads the stream.
 
     def _read(self) -> None:
-        told = ""
+        told, pause_s = "", AGAIN_S
         while not self._ending:
             try:
                 self._broken = False
                 for number, message in enumerate(self._connect()):
                     if not number:
                         self._commands.put(self._begin)
-                    self.lag.heard_s, told = time.monotonic(), ""
+                    self.lag.heard_s, self.lag.connected = time.monotonic(), True
+                    if message.follows:
+                        told, pause_s = "", AGAIN_S
                     if message.records and message.follows:
                         self.may_work.wait()
                     self._room.acquire()
@@ -313,5 +399,8 @@ class FollowedBooks:
             except (ConnectionError, JournalError) as error:
                 if str(error) != told and not self._ending:  # once, not at each call
                     told = str(error)
-                    _log.warning("the process that decides cannot be followed", error=told)
-            time.sleep(AGAIN_S)
+                    whom = self.source() or "the process that decides"
+                    _log.warning(f"{whom} cannot be followed", error=told)
+            self.lag.connected = False
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, self._again_max_s)

@@ -38,7 +38,7 @@ def deal(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> report.Rep
 
 
 def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allocator:
-    """As `deal`; gives the allocator, whose `last_cycle` says whether the policy failed."""
+    """As `deal`; returns the allocator, whose `last_cycle` says whether the policy failed."""
     twin = books.new_twin(policy)
     twin.reallocate_from_scratch(copied, policy=policy)
     return twin
@@ -47,10 +47,10 @@ def dealt_anew(books: FollowedBooks, policy: PolicySpec, copied: Copied) -> Allo
 def newcomers_share(
     books: FollowedBooks, policy: PolicySpec, copied: Copied, newcomer: Newcomer
 ) -> float:
-    """Say what a framework that there is not would be given, as a dominant share.
+    """Say what a framework that does not exist would be given, as a dominant share.
 
     `books`, `policy`, `copied`: as for `deal`.
-    Raises EventError where there is no room for it.
+    Raises EventError if there is no room for it.
     """
     twin = books.new_twin(policy)
     handle = twin.reallocate_from_scratch(copied, newcomer, policy)
@@ -167,7 +167,7 @@ _log = structlog.get_logger()
 class RoleFairness:
     """The roles that hold something or should, m of them.
 
-    `share`, `fair` (m,): dominant shares: what the role and those below it hold, and what would be
+    `share`, `fair` (m,): dominant shares: what the role and its descendants hold, and what would be
         fair.
     `shortfall` (m,), >= 0: by how much a role's share is less than fair. 0 unless a framework in
         the role or below it has less than its fair share, may be offered more and refuses nothing.
@@ -202,7 +202,7 @@ class Fairness:
 class FairnessCounts:
     """What the looks cost, since the process began.
 
-    `done`, `failed`: times that fair shares were worked out, and that the policy failed at it.
+    `done`, `failed`: times that fair shares were computed, and that the policy failed at it.
     `total_s`, `last_s`: time that all of them took, and the last.
     `processor_s`: processor time of the cheaper one of the last two. One of them alone may have
         paid for what happens only once, such as loading loops.
@@ -259,7 +259,7 @@ class FairnessWatch:
     """Works out now and then how far shares are from fair.
 
     `every_s`: from one look to the next at least; 0: never.
-    `latest`: None where no client holds anything or should, and before the first look.
+    `latest`: None if no client holds anything or should, and before the first look.
     """
 
     books: FollowedBooks

@@ -43,7 +43,7 @@ class FollowedSettings:
         if (said := self._books.settings) is not self._said:
             loaded, overlay = self._read[0], read_overlay(said.overlay)
             try:
-                loaded = read_loaded(said.configuration)
+                loaded = read_loaded(said.configuration, elsewhere=bool(self._books.source()))
             except ValueError as error:  # such as a policy that only the other process has loaded
                 _log.warning("the other process's configuration cannot be read", error=str(error))
             self._read, self._said = (loaded, overlay), said
@@ -56,7 +56,7 @@ class FollowedSettings:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be kept; empty where it can."""
+        """Why it cannot be kept; empty if it can."""
         return self._books.figures.state.problem
 
     @property

@@ -26,7 +26,7 @@ class Certificates:
     """What TLS is set up with; asked at each handshake."""
 
     def __init__(self, section: ListenSection) -> None:
-        """Read the files. Raises OSError where one of them cannot be read."""
+        """Read the files. Raises OSError if one of them cannot be read."""
         self._paths = (section.tls_cert, section.tls_key, section.tls_client_ca)
         self._seen = self._marks()
         self._first = self._read()
@@ -85,6 +85,7 @@ READS = frozenset(
     {
         *(f"List{kind.title}s" for kind in RULES),
         *("Dump", "Explain", "GetPolicy", "GetShadow", "GetShares", "GetStatus"),
+        "GetUsage",
         *("ListAgents", "ListFrameworks", "ListHistory", "ListNames", "ListRoles"),
         *("ListSettings", "Snapshot"),
     }
@@ -99,8 +100,12 @@ AGAIN_S = 10.0
 class Access:
     """Refuses calls for which the caller has no right."""
 
-    def __init__(self, section: AccessSection) -> None:
-        """Let in whom the configuration names."""
+    def __init__(self, section: AccessSection, *, changes: bool = True) -> None:
+        """Let in whom the configuration names.
+
+        `changes`: whether calls change anything. Otherwise the right to read is enough.
+        """
+        self._changes = changes
         self._lock = threading.Lock()
         self._untold: Counter[str] = Counter()
         self._told_s: dict[str, float] = {}
@@ -127,9 +132,11 @@ class Access:
     def check(self, context: grpc.ServicerContext, method: str, token: str) -> None:
         """End a call for which the caller has no right.
 
-        `token`: what it says of itself, as ``Bearer TOKEN``; empty where nothing.
+        `token`: what it says of itself, as ``Bearer TOKEN``; empty if nothing.
         """
         right = right_of(method)
+        if right == "admin_write" and not self._changes:
+            right = "admin_read"
         if not self._restricted.get(right) or context.peer().startswith("unix:"):
             return
         names = certificate_names(context)
@@ -156,7 +163,7 @@ class Access:
         return f"the token is wrong: it has no right {right}; access.{right}_token names its file"
 
     def problem(self) -> str:
-        """Why no master can have the right that sessions need; empty where one can."""
+        """Why no master can have the right that sessions need; empty if one can."""
         paths = [path for path in self._tokens["session"] if path]
         if self._names["session"] or not paths or any(map(_is_readable, paths)):
             return ""
@@ -182,7 +189,7 @@ class Access:
         return False
 
     def _read(self, path: str) -> str:
-        """Read a token; empty where that is not possible, which is logged where it changes."""
+        """Read a token; empty if that is not possible, which is logged where it changes."""
         known, why = "", ""
         try:
             known = read_regular(path, FILE_BYTES_MAX).decode().strip()

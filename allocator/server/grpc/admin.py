@@ -2,7 +2,7 @@
 
 It makes changes. Questions, and trials of changes, go on to the observer as they came. Before a
 change is made the observer tries it, too: it says what the change is about, and refuses mistakes.
-Without an observer changes are made all the same, unjudged.
+Without an observer changes are made nevertheless, unjudged.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,11 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 
 APPLY, REVERT = "ApplySettings", "RevertSettings"
+RESET_USAGE = "ResetUsage"
+"""A change of the observer's own."""
 
 JUDGED_PART = 0.5
-"""Of the caller's time the observer may take as much to try a change."""
+"""Fraction of the caller's remaining time that the observer may use to try a change."""
 
 UNJUDGED = "the observer did not answer, so whether this makes sense could not be judged"
 
@@ -41,7 +43,7 @@ _log = structlog.get_logger()
 
 
 class AdminServicer:
-    """Answers operators; changes nothing where a request is wrong."""
+    """Answers operators; changes nothing if a request is wrong."""
 
     def __init__(self, changes: ChangeRequests, observer: ObserverCalls) -> None:
         self._changes = changes
@@ -56,7 +58,7 @@ class AdminServicer:
         if SERVICE.methods_by_name[method].server_streaming:
             stream = partial(self._observer.forward_stream, method)
             return grpc.unary_stream_rpc_method_handler(stream)
-        if method in READS:
+        if method in READS or method == RESET_USAGE:
             return grpc.unary_unary_rpc_method_handler(partial(self._observer.forward, method))
         answer: Callable[..., Message] = self._reset
         if method in {APPLY, REVERT}:

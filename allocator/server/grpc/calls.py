@@ -140,7 +140,7 @@ class Calls(grpc.ServerInterceptor):
         self._open: dict[str, dict[int, _Call]] = {kind: {} for kind in BOUNDS}
 
     def problem(self) -> str:
-        """Why no session can begin; empty where one can."""
+        """Why no session can begin; empty if one can."""
         if why := self._not_ready():
             return why
         streams, most = len(self._open["session"]), BOUNDS["session"].places

@@ -24,7 +24,7 @@ OPTIONS = (
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
-"""Of connections between both processes: each is called again soon after it was away."""
+"""Options of channels between the two processes: reconnect soon after a failure."""
 
 _UNAVAILABLE = "the observer, which answers questions, is starting; ask again"
 

@@ -6,14 +6,15 @@ import os
 import pwd
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
 
-from allocator.server.config.sections import Config, ListenSection
+from allocator.server.config.sections import ListenSection
 from allocator.server.grpc.access import Certificates
+from allocator.server.grpc.calls import CONNECTIONS_MAX
 
 UNIX = "unix:"
 CONNECT_S = 1.0
@@ -23,31 +24,54 @@ class ListenError(OSError):
     """An address that cannot be listened on: which, why, and what to do."""
 
 
-def claim_addresses(config: Config) -> None:
+OPTIONS = (
+    # Two sidecars that share a port would share a master's sessions, too.
+    ("grpc.so_reuseport", 0),
+    # A peer that vanished without a word is noticed.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    # Modules ping often, so that they notice when we vanish; that is no abuse.
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.max_send_message_length", -1),
+    # Connections that say nothing, or want nothing, are no room for those that do.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 15_000),
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
+    ("grpc.max_concurrent_streams", 64),
+)
+"""Of servers that others than our own processes reach."""
+
+
+def claim_addresses(targets: Iterable[str], key: str = "listen.targets") -> None:
     """Find out whether every address can be listened on, before anything slow begins.
 
     Nothing stays open: `listen` reports an address that is taken in between.
 
+    `key`: what of the configuration names them.
+
     Raises ListenError: which address, why, and what to do.
     """
-    for target in config.listen.targets:
+    for target in targets:
         if target.startswith(UNIX):
             path = Path(target.removeprefix(UNIX))
             _check_directory(path)
             _remove_stale(path)
         else:
             host, _, port = target.rpartition(":")
-            _claim(host.strip("[]"), int(port), target)
+            _claim(host.strip("[]"), int(port), target, key)
 
 
-def _claim(host: str, port: int, target: str) -> None:
+def _claim(host: str, port: int, target: str, key: str) -> None:
     """Bind a port and let it go; port 0 is any free one."""
     if port == 0:
         return
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        message = f"{target} cannot be listened on: {error.strerror}; set listen.targets to another"
+        message = f"{target} cannot be listened on: {error.strerror}; set {key} to another"
         raise ListenError(message) from None
     for family, kind, protocol, _, address in found:
         try:
@@ -59,7 +83,7 @@ def _claim(host: str, port: int, target: str) -> None:
             if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL) and len(found) > 1:
                 continue  # A name with several addresses, some of them of this machine.
             why = os.strerror(error.errno or 0)
-            mend = "set listen.targets to another"
+            mend = f"set {key} to another"
             if error.errno == errno.EACCES:
                 mend = f"privileged ports need root or CAP_NET_BIND_SERVICE; grant it, or {mend}"
             raise ListenError(f"{target} cannot be listened on: {why}; {mend}") from None
@@ -85,7 +109,7 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
 
 
 def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
-    """TLS as the files say; None where there are none."""
+    """TLS as the files say; None if there are none."""
     if not section.tls_cert:
         return None
     try:

@@ -2,14 +2,15 @@
 
 Every kind of rule (`allocator.settable`) has two calls, of the same form: one lists its rules, the
 other sets, replaces or takes back one of them. Here the second is only tried. What changes nothing
-is a view (`VIEWS`), but for answers in pieces: `Dump` and `Snapshot`.
+is a view (`VIEWS`), but for answers in pieces: `Dump` and `Snapshot`. The account of usage is the
+observer's own: it resets it itself.
 """
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial, partialmethod
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -17,6 +18,7 @@ from google.protobuf.message import Message
 from allocator.core import Copied, PolicySpec, SetPolicy
 from allocator.server.engine.commands import Ask, left_s, reject, wait
 from allocator.server.following import fair_shares
+from allocator.server.following.usage_store import UsageError
 from allocator.server.grpc.forwarding import AFTER, TRIAL
 from allocator.server.grpc.requests import (
     SETS,
@@ -29,6 +31,8 @@ from allocator.server.grpc.requests import (
     read_request,
 )
 from allocator.server.operators.trials import Trials
+from allocator.server.system.addresses import seen_from_afar
+from allocator.server.system.disk import reason
 from allocator.server.views import dump
 from allocator.server.views.lists import LISTED_MAX
 from allocator.server.views.views import VIEWS, RejectedError, Views
@@ -43,6 +47,8 @@ _T = TypeVar("_T")
 
 LONG_MAX = 2
 """Long answers at a time: each may come to need as much memory as the books."""
+
+_LONG = frozenset({Views.usage})
 
 _ENDED_EARLY = frozenset({Views.explain})
 """Long answers that end when their caller no longer waits."""
@@ -67,7 +73,7 @@ class _Questions:
         context: grpc.ServicerContext,
     ) -> Message:
         ends_early = (context.is_active,) if view in _ENDED_EARLY else ()
-        is_long = ends_early or getattr(request, "fair", False)
+        is_long = ends_early or view in _LONG or getattr(request, "fair", False)
         try:
             with self._place(context) if is_long else nullcontext():
                 return view(self._views, self._asking(context), request, *ends_early)
@@ -98,7 +104,7 @@ class _Questions:
     ) -> Message:
         change = read_request(kind, request, context)
         if not request.dry_run:
-            context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
+            self._refuse_change(request, context)
         told = self._trials.judge(
             context,
             self._asking(context),
@@ -129,7 +135,7 @@ class _Questions:
     ) -> pb.ApplySettingsResponse:
         changes = read_changes(request, context)
         if not request.dry_run:
-            context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
+            self._refuse_change(request, context)
         rows, told = self._trials.judge_all(
             context,
             self._asking(context),
@@ -137,6 +143,21 @@ class _Questions:
             force=request.force,
         )
         return pb.ApplySettingsResponse(changes=rows, change=told)
+
+    def _refuse_change(self, _: Message, context: grpc.ServicerContext) -> NoReturn:
+        """Say where changes are made."""
+        source = self._views.books.source()
+        if not source:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, _NO_CHANGES)
+        host, said = source.rpartition(":")[0], self._views.books.settings
+        where = "to the sidecar that it follows"
+        if said.configuration:
+            targets = self._views.operators.loaded.config.listen.targets
+            where = f"there, to {' or '.join(seen_from_afar(each, host) for each in targets)}"
+        text = f"this is an observer of {source}, which changes nothing: send changes {where}"
+        context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{text}; --dry-run works here")
+
+    ResetSettings = RevertSettings = _refuse_change
 
     def ListDrains(
         self, request: pb.ListDrainsRequest, context: grpc.ServicerContext
@@ -162,6 +183,15 @@ class _Questions:
             for piece in dump.in_pieces(written):
                 yield pb.SnapshotResponse(data=piece)
 
+    def ResetUsage(
+        self, _: pb.ResetUsageRequest, context: grpc.ServicerContext
+    ) -> pb.ResetUsageResponse:
+        try:
+            self._views.keeper.reset()
+        except (OSError, UsageError) as error:
+            context.abort(grpc.StatusCode.INTERNAL, f"usage cannot be reset: {reason(error)}")
+        return pb.ResetUsageResponse()
+
     # On the thread that owns the books.
 
     def _listed(self, kind: SettingKind) -> Any:  # noqa: ANN401 - a policy, or rules
@@ -171,7 +201,9 @@ class _Questions:
 
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         given = dict(context.invocation_metadata()).get(AFTER, "")
-        after = int(given) if str(given).isdecimal() else 0
+        # One that follows another machine says what it knows, if only that there is no connection.
+        at_least = -1 if self._views.books.source() else 0
+        after = int(given) if str(given).isdecimal() else at_least
         return wait(context, self._views.books.ask(work, after))
 
     def _asking(self, context: grpc.ServicerContext) -> Ask:

@@ -4,9 +4,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import grpc
 
@@ -23,15 +24,14 @@ from allocator.server.system.compilation import Progress
 from allocator.server.system.disk import reason
 from allocator.server.system.lasting import failures
 from allocator.v1 import records_pb2 as pb
-from allocator.v1 import records_pb2_grpc
 from allocator.wire.settings.history import write_history
 from allocator.wire.settings.overlay import write_overlay
 
-PART = 0.05
-"""Fraction of the core's time that checkpoints for followers may take."""
-
 OBSERVER_PART = 0.5
-"""The same fraction for our own observer, which rarely restarts."""
+"""Fraction of the core's time that checkpoints for its observer may take; it rarely restarts."""
+
+FOLLOWERS_PART = 0.05
+"""The same fraction of an observer's time for its followers."""
 
 RECORDS = pb.DESCRIPTOR.services_by_name["RecordService"].full_name
 
@@ -113,47 +113,63 @@ def _pairs(counts: dict[tuple[str, str], int]) -> Iterator[pb.PairCount]:
     return (pb.PairCount(first=one, second=two, count=each) for (one, two), each in counts.items())
 
 
-class RecordServicer(records_pb2_grpc.RecordServiceServicer):
+class Stream(Protocol):
+    """What one follower is sent."""
+
+    def messages(self) -> Iterator[bytes]:
+        """Give messages, serialised, until the end; on the follower's thread.
+
+        Raises BehindError where the follower reads too slowly.
+        """
+
+    def end(self) -> None:
+        """End them, and keep nothing for this follower any more; any thread may."""
+
+
+class RecordServicer:
     """Gives followers a checkpoint, and all records from then on."""
 
     def __init__(
         self,
-        decider: Decider,
-        part: float = PART,
-        left: Callable[[], None] = lambda: None,
+        begin: Callable[[], Stream],
+        call: Callable[[Callable[[], Stream]], "Future[Stream]"],
+        part: float,
     ) -> None:
-        """Prepare.
+        """Serve streams.
 
-        `part`: part of the core's time that the checkpoints may take.
-        `left`: called when a follower has left.
+        `begin`: makes the stream of a new follower; raises LookupError where there are no books.
+        `call`: has that done by the thread that owns the books.
+        `part`: part of that thread's time that the checkpoints may take.
         """
-        self._decider, self._part, self._left = decider, part, left
+        self._begin, self._call, self._part = begin, call, part
         self._one_at_a_time = threading.Lock()
         self._due_s = 0.0
 
     def add_to(self, server: grpc.Server) -> None:
-        records_pb2_grpc.add_RecordServiceServicer_to_server(self, server)
+        make: Any = grpc.unary_stream_rpc_method_handler
+        follow = make(self.follow, pb.FollowRequest.FromString)
+        handler = grpc.method_handlers_generic_handler(RECORDS, {"Follow": follow})
+        server.add_generic_rpc_handlers((handler,))
 
-    def Follow(  # noqa: N802 - the name of the RPC
-        self, _: pb.FollowRequest, context: grpc.ServicerContext
-    ) -> Iterator[pb.FollowResponse]:
+    def follow(self, _: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[bytes]:
         """Serve one follower, until it leaves."""
-        loop = self._decider.loop
         with self._turn(context):
-            follower = wait(context, loop.call(self._begun))
+            try:
+                stream = wait(context, self._call(self._begun))
+            except LookupError as error:
+                context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         try:
-            if context.add_callback(follower.end):
-                yield from follower.messages(self.latest())
+            if context.add_callback(stream.end):
+                yield from stream.messages()
         except BehindError:
             text = "this follower reads too slowly; call again for a new checkpoint"
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
         finally:
-            loop.feed.remove(follower)
-            self._left()
+            stream.end()
 
     @contextmanager
     def _turn(self, context: grpc.ServicerContext) -> Iterator[None]:
-        """Wait until the core may be held up for a checkpoint again; ends the call otherwise."""
+        """Wait until the books may be held up for a checkpoint again; ends the call otherwise."""
         within_s = left_s(context)
         if self._one_at_a_time.acquire(timeout=within_s):
             try:
@@ -167,28 +183,59 @@ class RecordServicer(records_pb2_grpc.RecordServiceServicer):
         text = "others began to follow a moment ago; call again later"
         context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
-    def _begun(self) -> Follower:
-        """Begin to give a follower everything; on the core's thread."""
+    def _begun(self) -> Stream:
+        """Begin to give a follower everything; on the thread that owns the books."""
         begun_s = time.monotonic()
         try:
-            return self._decider.loop.follow()
+            return self._begin()
         finally:
             now_s = time.monotonic()
             self._due_s = now_s + (now_s - begun_s) / self._part
 
-    def latest(self) -> Callable[[pb.FollowResponse], None]:
-        """Add figures to messages now and then, and right after a change; settings after one."""
-        operators, monitor = self._decider.operators, self._decider.monitor
-        sent_s, set_then, was = 0.0, -1, -1
 
-        def add(message: pb.FollowResponse) -> None:
-            nonlocal sent_s, set_then, was
-            now_s, sets, states = time.monotonic(), operators.changes, monitor.changes
-            if (sets, states) == (set_then, was) and now_s - sent_s < EVERY_S:
-                return
-            if sets != set_then:
-                message.settings.CopyFrom(_write_settings(operators))
-            sent_s, set_then, was = now_s, sets, states
-            message.figures.CopyFrom(write_figures(self._decider))
+class DecidersStream(NamedTuple):
+    """The stream of a follower of the process that decides."""
 
-        return add
+    decider: Decider
+    follower: Follower
+    left: Callable[[], None]
+
+    def messages(self) -> Iterator[bytes]:
+        try:
+            for message in self.follower.messages(latest(self.decider)):
+                yield message.SerializeToString()
+        finally:
+            self.left()
+
+    def end(self) -> None:
+        self.follower.end()
+        self.decider.loop.feed.remove(self.follower)
+
+
+def deciders_records(
+    decider: Decider, part: float = OBSERVER_PART, left: Callable[[], None] = lambda: None
+) -> RecordServicer:
+    """Make the servicer of the deciding process's records for its observer.
+
+    `left`: called when a follower has left.
+    """
+    loop = decider.loop
+    return RecordServicer(lambda: DecidersStream(decider, loop.follow(), left), loop.call, part)
+
+
+def latest(decider: Decider) -> Callable[[pb.FollowResponse], None]:
+    """Add figures to messages now and then, and right after a change; settings after one."""
+    operators, monitor = decider.operators, decider.monitor
+    sent_s, set_then, was = 0.0, -1, -1
+
+    def add(message: pb.FollowResponse) -> None:
+        nonlocal sent_s, set_then, was
+        now_s, sets, states = time.monotonic(), operators.changes, monitor.changes
+        if (sets, states) == (set_then, was) and now_s - sent_s < EVERY_S:
+            return
+        if sets != set_then:
+            message.settings.CopyFrom(_write_settings(operators))
+        sent_s, set_then, was = now_s, sets, states
+        message.figures.CopyFrom(write_figures(decider))
+
+    return add

@@ -138,7 +138,7 @@ info = _declare("info")
 
 def amounts(head: str, text: str, numbers: Callable[[S], Iterable[Series]]) -> Family[S]:
     """Declare amounts of resources; `amounts_of` gives their series."""
-    plain = gauge(head, f"{text}, in the unit that the label says.", numbers)
+    plain = gauge(head, f"{text}, in the unit of the label.", numbers)
     return replace(plain, labels=(*plain.labels, "resource", "unit"))
 
 
@@ -235,9 +235,9 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Part(Generic[S]):
-    """A table of families with one source: without the source all of them are missing.
+    """A table of families with one source.
 
-    `source`: gives what their numbers are read from; None: there are none now.
+    `source`: returns the object from which their numbers are read; None: omit them from the scrape.
     """
 
     name: str
@@ -245,17 +245,17 @@ class Part(Generic[S]):
     source: Callable[[], S | None]
 
     def collect(self) -> list[Metric]:
-        """Give the families."""
+        """Return the families."""
         source = self.source()
         return [] if source is None else [each.metric(source) for each in self.families]
 
 
 PartsNow: TypeAlias = Callable[[], Iterable[Part[Any]]]
-"""Says what a scrape is made of; asked at each scrape."""
+"""Returns the parts of a scrape; called for each scrape."""
 
 SCRAPE_ERRORS: Family[Counter[str]] = counter(
     "scrape_errors{part}",
-    "Times that a part of a scrape could not be given.",
+    "Times that a part of a scrape failed.",
     lambda errors: errors,
 )
 

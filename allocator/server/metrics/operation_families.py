@@ -40,23 +40,26 @@ from allocator.wire import MODULE_ENDS, ModuleFigures
 
 _TOTALS = {
     "cycles": "Cycles that the module began, since its master began to lead.",
-    "fallback_cycles": "Cycles that the module decided by itself, without a sidecar.",
-    "fallback_offers": "Offers that the module made by itself.",
+    "fallback_cycles": "Cycles that the module decided itself, without a sidecar.",
+    "fallback_offers": "Offers that the module decided itself.",
     "breaker_trips": "Times that the module ended a session because of bad decisions.",
-    "barren_turns": "Turns that the module took because the sidecar left lie what is wanted.",
-    "misfits": "Facts of the master that did not fit the module's books.",
+    "barren_turns": (
+        "Cycles that the module decided because the sidecar did not offer resources that"
+        " frameworks want."
+    ),
+    "misfits": "Facts from the master that contradicted the module's books.",
     "attempts": "Times that the module called a sidecar.",
     "sessions": "Sessions in which a sidecar decided.",
     "resyncs": "Snapshots that the module sent after its first one.",
-    "shadow_offers": "Offers of Mesos's own allocator, while the module was in its shadow.",
+    "shadow_offers": "Offers of Mesos's own allocator while the module was in shadow mode.",
 }
 _NOW = {
-    "queue_messages": "Messages that wait in the module to be sent.",
-    "queue_bytes": "What waits in the module to be sent, in bytes.",
-    "barren_intervals": "Intervals in a row without offers, though some framework would take one.",
-    "unanswered": "Batches of the module that wait for their answer.",
-    "breaker_open": "1 while the module takes no session because of bad decisions.",
-    "shadow": "1 while Mesos's own allocator decides, and decisions are only compared.",
+    "queue_messages": "Messages waiting in the module to be sent.",
+    "queue_bytes": "Size of the messages waiting in the module to be sent, in bytes.",
+    "barren_intervals": "Consecutive intervals without offers although a framework wants one.",
+    "unanswered": "Batches of the module without an answer so far.",
+    "breaker_open": "1 while the module opens no session because of bad decisions.",
+    "shadow": "1 in shadow mode: Mesos's own allocator decides, and decisions are only compared.",
 }
 
 _REASONS = [each.name.lower() for each in Reason]
@@ -83,7 +86,8 @@ MODULE: Families[_ModuleSaid] = (
     *(gauge(f"module_{name}", text, attrgetter(f"figures.{name}")) for name, text in _NOW.items()),
     counter(
         "module_shadow_decisions{given}",
-        "Decisions in shadow, by whom Mesos's own allocator gave of the agent to meanwhile.",
+        "Decisions in shadow mode, by the framework to which Mesos's own allocator offered the"
+        " agent.",
         lambda now: {
             "same": now.figures.shadow_same,
             "other": now.figures.shadow_other,
@@ -92,27 +96,27 @@ MODULE: Families[_ModuleSaid] = (
     ),
     gauge(
         "module_fallback_active",
-        "1 while the module decides by itself, though a session lasts.",
+        "1 while the module decides itself during a session.",
         lambda now: bool(now.figures.fallback_since_ms) and not now.figures.fallback_until_ms,
     ),
     gauge(
         "module_fallback_last_seconds",
-        "How long the module decided by itself the last time, in seconds; 0: it never did.",
+        "Duration of the module's last fallback, in seconds; 0: there was none.",
         lambda now: now.fallback_last_s,
     ),
     counter(
         "module_session_ends{end}",
-        "Sessions and attempts to have one that ended, by how, as the module saw it.",
+        "Ended sessions and attempts to open one, by reason, as seen by the module.",
         lambda now: with_zeros(MODULE_ENDS.values(), now.figures.ends),
     ),
     counter(
         "module_outcomes{reason}",
-        "Decisions by what the module made of them, of all sidecars that it had.",
+        "Decisions by the module's outcome, over all its sidecars.",
         lambda now: with_zeros(_REASONS, now.figures.outcomes),
     ),
     gauge(
         "module_round_trip_seconds{part}",
-        "From a batch to its answer, as the module saw the latest ones, in seconds.",
+        "Time from a batch to its answer, over recent batches of the module, in seconds.",
         lambda now: {
             "p50": now.figures.round_trip_p50_us / 1e6,
             "p99": now.figures.round_trip_p99_us / 1e6,
@@ -123,7 +127,7 @@ MODULE: Families[_ModuleSaid] = (
 
 
 def module_parts(session: Callable[[], SessionInfo | None]) -> list[Part[Any]]:
-    """Say what the module of the present session said last; nothing where it says nothing."""
+    """Say what the module of the present session said last; nothing if it says nothing."""
 
     def said() -> _ModuleSaid | None:
         now = session()
@@ -135,17 +139,17 @@ def module_parts(session: Callable[[], SessionInfo | None]) -> list[Part[Any]]:
 LOOKS: Families[FairnessCounts] = (
     counter(
         "fair_shares{result}",
-        "Times that fair shares were worked out for metrics, by what came of it.",
+        "Computations of fair shares for metrics, by result.",
         lambda counts: {"done": counts.done, "failed": counts.failed},
     ),
     counter(
         "fair_shares_work_seconds",
-        "Time that working fair shares out for metrics took in all, in seconds.",
+        "Total time of computations of fair shares for metrics, in seconds.",
         lambda counts: counts.total_s,
     ),
     gauge(
         "fair_shares_last_seconds",
-        "Time that working fair shares out for metrics took the last time, in seconds.",
+        "Time of the last computation of fair shares for metrics, in seconds.",
         lambda counts: counts.last_s,
     ),
 )
@@ -171,17 +175,17 @@ class _Shown:
 FAIRNESS: Families[_Shown] = (
     gauge(
         "fair_shares_age_seconds",
-        "How old the fair shares of the metrics are, in seconds.",
+        "Age of the fair shares in the metrics, in seconds.",
         lambda found: time.monotonic() - found.fairness.taken_s,
     ),
     gauge(
         "fairness_error_max{among}",
-        "Largest difference of a dominant share from the fair one, either way, 0 to 1.",
+        "Largest absolute difference of a dominant share from the fair share, 0 to 1.",
         lambda found: {each: error.max(initial=0.0) for each, error in found.errors.items()},
     ),
     gauge(
         "fairness_error_mean{among}",
-        "Mean of these differences, over all that hold something or should, 0 to 1.",
+        "Mean of these differences over all that hold resources or should, 0 to 1.",
         lambda found: {
             each: error.mean() if len(error) else 0.0 for each, error in found.errors.items()
         },
@@ -193,12 +197,13 @@ FAIRNESS: Families[_Shown] = (
     ),
     gauge(
         "role_fairness_error{role}",
-        "Dominant share of the role less the fair one: above 0 where it holds more.",
+        "Dominant share of the role minus its fair share; above 0: it holds more.",
         lambda found: found.each(found.fairness.roles.error),
     ),
     gauge(
         "role_shortfall{role}",
-        "What it lacks of its fair share, where a framework in it lacks some and refuses none.",
+        "What the role lacks of its fair share, if a framework in it lacks some and refuses"
+        " nothing.",
         lambda found: found.each(found.fairness.roles.shortfall),
     ),
 )
@@ -234,7 +239,7 @@ COMPILATION: Families[pb.Loops] = (
     ),
     gauge(
         "compilation_progress",
-        "How much of the loops is compiled, 0 to 1.",
+        "Fraction of the loops that is compiled, 0 to 1.",
         lambda now: now.parts_compiled / len(PARTS),
     ),
 )
@@ -245,6 +250,8 @@ class Operation(NamedTuple):
 
     books: FollowedBooks
     settings: FollowedSettings
+    refused: Counter[tuple[str, str]]
+    """Calls that the observer itself refused, by kind and reason."""
 
     @property
     def said(self) -> pb.Figures:
@@ -260,7 +267,7 @@ class Operation(NamedTuple):
             Part("journal", JOURNAL, lambda: said.journal if said.sidecar_id else None),
             Part("planning", PLANNING, lambda: said.plans),
             Part("shadow", SHADOW, self.books.shadow.counts),
-            Part("calls", CALLS, lambda: said),
+            Part("calls", CALLS, lambda: self),
             Part("core", CORE, lambda: said),
             Part("observer", OBSERVER, lambda: self.books),
         ]
@@ -289,7 +296,7 @@ def _set_by_operators(settings: FollowedSettings) -> Mapping[str, float]:
 ADMIN_CHANGES: Families[Operation] = (
     counter(
         "admin_changes{setting,result}",
-        "Changes of settings that operators asked for, by result.",
+        "Changes of settings that operators requested, by result.",
         lambda now: _by_pair(_counted(now.said.admin_changes), KINDS, RESULTS),
     ),
     gauge(
@@ -301,12 +308,12 @@ ADMIN_CHANGES: Families[Operation] = (
     ),
     gauge(
         "operator_settings{kind}",
-        "Settings that operators set over the configuration, or took back, by kind.",
+        "Operators' settings, which override the configuration, by kind.",
         lambda now: _set_by_operators(now.settings),
     ),
     counter(
         "config_reloads{result}",
-        "Times that the configuration was read again on SIGHUP, by whether it was taken over.",
+        "Reloads of the configuration by SIGHUP, by whether it was applied.",
         lambda now: {each: now.said.reloads[each] for each in ("done", "refused")},
     ),
 )
@@ -314,7 +321,7 @@ ADMIN_CHANGES: Families[Operation] = (
 KEEPING: Families[pb.StateFigures] = (
     gauge(
         "state_kept",
-        "1 while what operators set survives a restart; 0: it ends with the process.",
+        "1 while operators' settings survive a restart; 0: they are lost when the process ends.",
         lambda state: bool(state.directory) and not state.problem,
     ),
     counter("state_errors", "Failures to write a state file.", lambda state: state.errors),
@@ -323,13 +330,13 @@ KEEPING: Families[pb.StateFigures] = (
 JOURNAL: Families[pb.JournalFigures] = (
     gauge(
         "journal_on",
-        "1 while the journal is written; 0: none is configured, or it failed and is tried again"
+        "1 while the journal is written; 0: none is configured, or it failed and is retried"
         " within a minute.",
         lambda journal: journal.on,
     ),
     gauge(
         "journal_file_bytes",
-        "Size of the journal's present file, in bytes; rotated files are not in it.",
+        "Size of the journal's current file, in bytes, without rotated files.",
         lambda journal: journal.file_bytes,
     ),
 )
@@ -337,8 +344,7 @@ JOURNAL: Families[pb.JournalFigures] = (
 PLANNING: Families[pb.PlanFigures] = (
     counter(
         "plans{result}",
-        "Plans that a policy worked out beside the cycles, by what came of them: dropped ones"
-        " came when another policy or session was there.",
+        "Plans computed in the background, by result; dropped: the policy or session had changed.",
         lambda planning: {
             "adopted": planning.adopted,
             "failed": planning.failed,
@@ -352,7 +358,7 @@ PLANNING: Families[pb.PlanFigures] = (
     ),
     counter(
         "plan_work_seconds",
-        "Time that plans took in all, in seconds.",
+        "Total time of plans, in seconds.",
         lambda planning: planning.total_s,
     ),
     gauge(
@@ -362,12 +368,12 @@ PLANNING: Families[pb.PlanFigures] = (
     ),
     gauge(
         "plan_running_seconds",
-        "How long the plan takes so far that is being worked out; 0: none is.",
+        "Time spent so far on the plan that is being computed; 0: none is.",
         lambda planning: planning.running_s,
     ),
     gauge(
         "plan_age_seconds",
-        "How long ago the plan in force was good for the cluster, in seconds.",
+        "Time since the plan in force last matched the cluster, in seconds.",
         lambda planning: None if planning.age_s < 0 else planning.age_s,
     ),
 )
@@ -399,8 +405,8 @@ SHADOW: Families[Reading] = (
     ),
     counter(
         "shadow_frameworks{only}",
-        "Clients (a framework in a role each) that only one of the two offered anything in a cycle,"
-        " cycle by cycle.",
+        "Clients (a framework in a role) to which only one of the two policies offered anything"
+        " in a cycle, summed over cycles.",
         lambda now: {
             "policy": now.counts.clients_of_policy,
             "shadow": now.counts.clients_of_shadow,
@@ -419,23 +425,25 @@ SHADOW: Families[Reading] = (
     ),
 )
 
-CALLS: Families[pb.Figures] = (
+CALLS: Families[Operation] = (
     counter(
         "calls_refused{kind,reason}",
-        "Calls that were refused: no room for their kind, no right, others ask for too long.",
-        lambda said: _by_pair(_counted(said.calls_refused), BOUNDS, REFUSALS),
+        "Refused calls: no room for their kind, no right, or others take too long.",
+        lambda now: _by_pair(
+            now.refused + Counter(_counted(now.said.calls_refused)), BOUNDS, REFUSALS
+        ),
     ),
 )
 
 CORE: Families[pb.Figures] = (
     gauge(
         "core_queue_depth",
-        "Commands (messages, changes, plans) that wait for the thread that decides.",
+        "Commands (messages, changes, plans) waiting for the deciding thread.",
         lambda said: said.queue_depth,
     ),
     gauge(
         "last_batch_timestamp_seconds",
-        "When the latest batch of a master came, in seconds since 1970; 0: none came.",
+        "Time of the latest batch of a master, in seconds since 1970; 0: none yet.",
         lambda said: said.last_batch_s,
     ),
 )
@@ -453,8 +461,26 @@ OBSERVER: Families[FollowedBooks] = (
     ),
     gauge(
         "observer_current",
-        "1 while the process that decides is heard of; 0: all other metrics are older.",
+        "1 while the observer receives records of the deciding process; 0: all other metrics are"
+        " outdated.",
         lambda books: books.is_current,
+    ),
+    gauge(
+        "observer_connected",
+        "1 while the observer has a stream of what it follows.",
+        lambda books: books.lag.connected,
+    ),
+    gauge(
+        "observer_lag_seconds",
+        "How old the observer's books are: the time from when the latest records were written, by"
+        " the clock of the process that decides, to when they were in the books, by this"
+        " machine's; and since then, where nothing comes.",
+        lambda books: books.lag.behind_s,
+    ),
+    gauge(
+        "observer_followers",
+        "Observers on other machines that follow this one.",
+        lambda books: books.relay.size,
     ),
     counter(
         "observer_restarts",
@@ -463,17 +489,17 @@ OBSERVER: Families[FollowedBooks] = (
     ),
     counter(
         "observer_busy_seconds",
-        "Processor time that following took, in seconds.",
+        "Processor time spent on applying records, in seconds.",
         lambda books: books.lag.busy_s,
     ),
     counter(
         "observer_verified_cycles",
-        "Cycles that the observer decided again.",
+        "Cycles that the observer recomputed.",
         lambda books: books.lag.verified,
     ),
     counter(
         "observer_differences",
-        "Cycles that came out otherwise when they were decided again; please report each.",
+        "Recomputed cycles with another result; please report each.",
         lambda books: books.lag.differences,
     ),
 )
@@ -492,4 +518,4 @@ GROUPS: Mapping[str, Families[Any]] = {
     "How fair shares are worked out": LOOKS,
     "Fair shares": FAIRNESS,
 }
-"""By what they tell of, in the order of a scrape."""
+"""Families by subject, in the order of a scrape."""

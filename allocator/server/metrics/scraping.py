@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 from allocator.server.config import Config
 from allocator.server.engine.latency_histogram import BOUNDS_S
 from allocator.server.following.books import FollowedBooks
-from allocator.server.metrics import operation_families, state_families
+from allocator.server.metrics import operation_families, state_families, usage_families
 from allocator.server.metrics.family import SCRAPE_ERRORS, Families, Family, Parts, PartsNow
 from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
@@ -28,6 +28,7 @@ from allocator.server.web.http import Check, HttpServer, nothing_wrong, probe_ro
 GROUPS: Mapping[str, Families[Any]] = {
     **state_families.GROUPS,
     **operation_families.GROUPS,
+    **usage_families.GROUPS,
     "Scrapes": (SCRAPE_ERRORS,),
 }
 """All that a scrape may hold, in its order, by what it tells of."""
@@ -50,7 +51,7 @@ class Scrapes:
         self._last: tuple[Scrape, float] | None = None
 
     def latest(self) -> Scrape | None:
-        """Give the state; None where there never was one so far."""
+        """Give the state; None if there never was one so far."""
         with self._lock:
             if self._pending is None or self._pending.done():
                 self._pending = self._books.ask(lambda: _take(self._books))
@@ -85,6 +86,11 @@ def _take(books: FollowedBooks) -> Scrape:
     )
 
 
+def _process_id(books: FollowedBooks) -> int:
+    """Of the process that decides; where that is on another machine, our own."""
+    return (0 if books.source() else books.figures.process_id) or os.getpid()
+
+
 class MetricsServer(HttpServer):
     """The listener for /metrics, /healthz, /readyz and further routes."""
 
@@ -107,7 +113,7 @@ class MetricsServer(HttpServer):
         `readiness`: why no session can be taken now.
         """
         registry = CollectorRegistry()
-        ProcessCollector(pid=lambda: books.figures.process_id or os.getpid(), registry=registry)
+        ProcessCollector(pid=partial(_process_id, books), registry=registry)
         state = partial(
             state_parts,
             Scrapes(books).latest,

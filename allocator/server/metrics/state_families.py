@@ -46,7 +46,7 @@ _WAITING_PART = 4
 FRAMEWORKS: Families[Selection] = (
     gauge(
         f"framework_dominant_share{_CLIENT}",
-        "Largest part of any resource that the framework holds in the role, 0 to 1.",
+        "Dominant share of the framework in the role, 0 to 1.",
         lambda shown: shown.each(shown.report.share),
     ),
     gauge(
@@ -56,12 +56,12 @@ FRAMEWORKS: Families[Selection] = (
     ),
     gauge(
         f"framework_offered_share{_CLIENT}",
-        "Largest part of any resource that it is offered and does not use, 0 to 1.",
+        "Dominant share of what is offered to it and not in use, 0 to 1.",
         lambda shown: shown.each(shown.report.offered_share),
     ),
     gauge(
         f"framework_agents{_CLIENT}",
-        "Agents on which the framework holds something in the role.",
+        "Agents on which the framework holds resources in the role.",
         lambda shown: shown.each(shown.report.clients.agents),
     ),
     gauge(
@@ -71,7 +71,7 @@ FRAMEWORKS: Families[Selection] = (
     ),
     gauge(
         f"framework_offer_age_seconds{_CLIENT}",
-        "How long it has had something on offer without a break, on any one agent.",
+        "Longest time for which it has had offers of one agent without interruption, in seconds.",
         lambda shown: shown.largest(shown.report.clients.offer_age_s),
     ),
     gauge(
@@ -81,17 +81,17 @@ FRAMEWORKS: Families[Selection] = (
     ),
     amounts(
         f"framework_held{_CLIENT}",
-        "What the framework is offered or uses in the role",
+        "Amount offered to or used by the framework in the role",
         lambda shown: shown.amounts(shown.report.clients.held),
     ),
     amounts(
         f"framework_offered{_CLIENT}",
-        "What the framework is offered and does not use",
+        "Amount offered to and not used by the framework in the role",
         lambda shown: shown.amounts(shown.report.clients.offered),
     ),
     amounts(
         f"framework_demand{_CLIENT}",
-        "What one task of the framework needs, where that is known",
+        "One task's needs of the framework, if known",
         lambda shown: shown.own(
             shown.report.clients.demand, shown.report.common & (shown.report.clients.demand > 0)
         ),
@@ -233,12 +233,12 @@ COUNTERS: Families[Scrape] = (
     ),
     counter(
         "outcomes{reason}",
-        "Decisions by what became of them at the master.",
+        "Decisions by their outcome at the master.",
         lambda now: with_zeros(_REASONS, now.counts.outcomes),
     ),
     counter(
         "sessions_opened",
-        "Sessions of masters' modules that began.",
+        "Sessions of masters' modules that were opened.",
         lambda now: now.counts.sessions_opened,
     ),
     counter(
@@ -248,12 +248,12 @@ COUNTERS: Families[Scrape] = (
     ),
     counter(
         "errors{code}",
-        "Errors that masters' modules were sent.",
+        "Errors sent to masters' modules.",
         lambda now: with_zeros(_CODES, now.counts.errors),
     ),
     counter(
         "mended{field}",
-        "Values that only inform, put right instead of refused.",
+        "Invalid values that are only informative, corrected instead of rejected.",
         lambda now: with_zeros(FIELDS, now.counts.mended),
     ),
     counter(
@@ -263,7 +263,7 @@ COUNTERS: Families[Scrape] = (
     ),
     counter(
         "journal_errors",
-        "Failures to write the journal; it is off for a minute then.",
+        "Failures to write the journal, each of which disables it for a minute.",
         lambda now: now.journal_errors,
     ),
     counter(
@@ -275,13 +275,17 @@ COUNTERS: Families[Scrape] = (
 
 
 CLUSTER: Families[Scrape] = (
-    gauge("report_age_seconds", "How old these numbers are, in seconds.", lambda now: now.age_s),
+    gauge("report_age_seconds", "Age of these metrics, in seconds.", lambda now: now.age_s),
     gauge(
         "sessions",
-        "Streams of masters' modules that are open now; one of them has this sidecar.",
+        "Open streams of masters' modules; one of them has the session.",
         lambda now: now.sessions,
     ),
-    gauge("in_session", "1 while a master has this sidecar.", lambda now: now.in_session),
+    gauge(
+        "in_session",
+        ("1 while a master has a session with this sidecar."),
+        lambda now: now.in_session,
+    ),
     info(
         "policy{name,selection,mode,competition}",
         "The policy in force.",
@@ -294,7 +298,7 @@ CLUSTER: Families[Scrape] = (
     ),
     gauge(
         "agents{state}",
-        "Agents: active ones, those deactivated, not on the whitelist, or drained by operators.",
+        "Agents by state: active, deactivated, not on the whitelist, or drained by operators.",
         lambda now: vars(now.report.agents),
     ),
     gauge(
@@ -307,7 +311,7 @@ CLUSTER: Families[Scrape] = (
     ),
     gauge(
         "roles",
-        "Roles that the master told of, with their ancestors.",
+        "Roles that the master reported, and their ancestors.",
         lambda now: now.report.role_count,
     ),
     gauge(
@@ -330,27 +334,27 @@ CLUSTER: Families[Scrape] = (
     ),
     gauge(
         "set_aside{reason}",
-        "What is set aside of frameworks' and agents' words now, by reason; see explain.",
+        "Inputs of frameworks and agents that are ignored now, by reason; see explain.",
         lambda now: {why: now.report.aside.reasons.get(why, 0) for why in REASONS},
     ),
     amounts(
         "capacity",
-        "What all agents have, by resource",
+        "Capacity of all agents, by resource",
         lambda now: _whole(now.report, now.report.total),
     ),
     amounts(
         "held",
-        "What is offered or in use on all agents",
+        "Amount offered or in use on all agents",
         lambda now: _whole(now.report, now.report.held),
     ),
     amounts(
         "offered",
-        "What is offered and not in use on all agents",
+        "Amount offered and not in use on all agents",
         lambda now: _whole(now.report, now.report.offered),
     ),
     gauge(
         "utilisation_ratio{resource}",
-        "Part of the cluster's capacity that is offered or in use, 0 to 1.",
+        "Fraction of the cluster's capacity that is offered or in use, 0 to 1.",
         lambda now: _utilisation(now.report),
     ),
     gauge(
@@ -360,7 +364,7 @@ CLUSTER: Families[Scrape] = (
     ),
     gauge(
         "envy_max_tasks",
-        "Most tasks more that a framework could run with what another one holds.",
+        "Largest envy: how many more tasks a framework could run with another one's holdings.",
         lambda now: now.report.envy_max,
     ),
 )
@@ -379,12 +383,12 @@ def _utilisation(report: Report) -> Mapping[str, float]:
 ROLES: Families[Selection] = (
     gauge(
         "role_weight{role}",
-        "Weight of the role among its siblings; 1 where the master set none.",
+        "Weight of the role among its siblings; 1 if the master set none.",
         lambda shown: shown.each(shown.report.roles.weight),
     ),
     gauge(
         "role_dominant_share{role}",
-        "Largest part of any resource that the role and those below it hold, 0 to 1.",
+        "Dominant share of the role and its descendants, 0 to 1.",
         lambda shown: shown.each(shown.report.role_share),
     ),
     gauge(
@@ -394,17 +398,17 @@ ROLES: Families[Selection] = (
     ),
     amounts(
         "role_held{role}",
-        "What the role and those below it are offered or use",
+        "Amount offered to or used by the role and its descendants",
         lambda shown: shown.amounts(shown.report.role_held),
     ),
     amounts(
         "role_offered{role}",
-        "What the role and those below it are offered and do not use",
+        "Amount offered to and not used by the role and its descendants",
         lambda shown: shown.amounts(shown.report.role_offered),
     ),
     gauge(
         "role_filters{role}",
-        "Refusals in force of frameworks in the role and those below it.",
+        "Refusals in force of frameworks in the role and its descendants.",
         lambda shown: shown.summed(shown.report.role_filters),
     ),
 )
@@ -415,7 +419,7 @@ def _roles(report: Report, limit: int) -> Selection:
     rows = np.flatnonzero(roles.bound)
     named = np.array([roles.path[row] not in ("", OTHER) for row in rows.tolist()], np.bool_)
     top, _ = largest(report.role_share, rows[named], limit)
-    # A role's numbers count those below it. So those right below the root that are not shown stand
+    # A role's numbers count its descendants. So those right below the root that are not shown stand
     # for all that are not; one below a role that is shown counts there.
     rest = np.setdiff1d(np.flatnonzero(roles.bound & (roles.depth == 1)), top)
     return Selection(report, top, rest, [[roles.path[row]] for row in top.tolist()], [OTHER])
@@ -438,17 +442,17 @@ def _by_certainty(report: Report) -> Mapping[str, float]:
 DEMANDS: Families[Report] = (
     gauge(
         "demand_clients{source}",
-        "Clients (a framework in a role) by where their demand comes from.",
+        "Clients (a framework in a role) by the source of their demand.",
         _by_source,
     ),
     gauge(
         "demands_remembered{certain}",
-        "Demands that are remembered of frameworks, and whether new ones begin with them.",
+        "Remembered demands, by whether they are certain enough for new frameworks to begin with.",
         _by_certainty,
     ),
     counter(
         "priors{result}",
-        "Remembered demands that a framework's first acceptance agreed with, or did not.",
+        "Remembered demands, by whether a framework's first acceptance agreed with them.",
         lambda report: {
             "confirmed": report.remembered.confirmed,
             "refuted": report.remembered.refuted,
@@ -456,7 +460,7 @@ DEMANDS: Families[Report] = (
     ),
     counter(
         "demand_probes",
-        "Times that a framework waited until its learnt demand was doubted.",
+        "Times that a framework waited so long that its learnt demand was probed.",
         lambda report: report.remembered.probes,
     ),
 )
@@ -464,27 +468,27 @@ DEMANDS: Families[Report] = (
 QUOTAS: Families[Selection] = (
     amounts(
         "role_quota_guarantee{role}",
-        "What the role's quota guarantees it",
+        "Guarantee of the role's quota",
         lambda shown: shown.amounts(shown.report.quotas.guarantee, _ruled(shown.report)),
     ),
     amounts(
         "role_quota_consumed{role}",
-        "What counts against the role's quota",
+        "Amount that counts against the role's quota",
         lambda shown: shown.amounts(shown.report.quotas.consumed, _ruled(shown.report)),
     ),
     amounts(
         "role_quota_limit{role}",
-        "What the role is granted at most, where it has a limit",
+        "Limit of the role, if it has one",
         lambda shown: shown.own(shown.report.quotas.limit, shown.report.quotas.limit < UNBOUNDED),
     ),
     amounts(
         "headroom_required",
-        "What has to stay free for guarantees",
+        "Amount that must stay free for guarantees",
         lambda shown: _headroom(shown.report, shown.report.quotas.required),
     ),
     amounts(
         "headroom_available",
-        "What is free and counts against quota",
+        "Free amount that counts against quotas",
         lambda shown: _headroom(shown.report, shown.report.quotas.available),
     ),
 )
@@ -522,4 +526,4 @@ GROUPS: Mapping[str, Families[Any]] = {
     "Quotas and limits": QUOTAS,
     "Frameworks": FRAMEWORKS,
 }
-"""By what they tell of, in the order of a scrape."""
+"""Families by subject, in the order of a scrape."""

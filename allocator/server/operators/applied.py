@@ -42,7 +42,7 @@ def applied(
     by: str,
     prune: bool,
 ) -> Applied:
-    """Work out what would be in force; nothing is changed.
+    """Compute what would be in force; nothing is changed.
 
     now, base: the settings in force, and those of the configuration.
     by: who makes the changes.

@@ -55,7 +55,7 @@ class Audit:
     def note(
         self, who: str, setting: str, scope: str, *, result: str = "done", **more: object
     ) -> None:
-        """Write one line. Raises nothing if that fails: the change is in force all the same.
+        """Write one line. Raises nothing if that fails: the change is in force nevertheless.
 
         `setting`: such as ``demand``.
         `scope`: scope of the rule.

@@ -122,7 +122,7 @@ class Operators:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be kept; empty where it can."""
+        """Why it cannot be kept; empty if it can."""
         return self._state_store.problem if self._state_store else self._problem
 
     @property
@@ -135,7 +135,7 @@ class Operators:
     def set(self, change: OperatorChange, requester: Requester[_T]) -> Future[Effect[_T]]:
         """Put a change in force, and write down that it is.
 
-        The future raises an `EventError` where that is not possible, and a `GivenUpError` where
+        The future raises an `EventError` if that is not possible, and a `GivenUpError` where
         the caller waits no more.
         """
         return self._loop.call(partial(self._set, change, requester))
@@ -150,9 +150,9 @@ class Operators:
         return self._replace(lambda: self.loaded, frozenset(kinds), requester, within_s)
 
     def planned(self, changes: Sequence[OperatorChange], by: str, *, prune: bool) -> Applied:
-        """Work out what several changes would make of the settings; on the core's thread.
+        """Compute what several changes would make of the settings; on the core's thread.
 
-        Raises EventError where one of them is not possible.
+        Raises EventError if one of them is not possible.
         """
         settings, limits = self._loop.allocator.settings, self._loop.session_limits
         return applied(changes, settings, self.base, self.overlay, limits, by=by, prune=prune)
@@ -224,7 +224,7 @@ class Operators:
         return self._state_store is not None
 
     def await_kept(self, number: int, within_s: float) -> str:
-        """Wait until what an `Effect` numbered is kept; says why it is not, empty where it is."""
+        """Wait until what an `Effect` numbered is kept; says why it is not, empty if it is."""
         if self._state_store is None:
             return "no state directory is configured (state.directory)"
         return self._state_store.await_kept(number, within_s)

@@ -1,6 +1,6 @@
-"""What a rule is about in the cluster as it is, and what of it looks like a mistake.
+"""What a rule matches in the present cluster, and checks for probable mistakes.
 
-The core's thread only copies lists; the rest is worked out on the caller's thread.
+The core's thread only copies lists; the rest is computed on the caller's thread.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,8 +56,8 @@ class Client(NamedTuple):
     """A framework in a role.
 
     `role`: its path.
-    `framework`: its handle; in several roles the same one.
-    `request`: what a REQUEST call of it says.
+    `framework`: its handle, which is the same for all its roles.
+    `request`: demand of its REQUEST call, if any.
     """
 
     role: str
@@ -68,45 +68,45 @@ class Client(NamedTuple):
 
 @dataclass(frozen=True)
 class Cluster:
-    """What rules are compared with."""
+    """The state of the cluster that rules are checked against."""
 
     agents: list[AgentInfo]
     capacity: Ints
-    """(A, R) int64, thousandths; of the same agents."""
+    """(A, R) int64, in thousandths, of these agents."""
     resources: tuple[str, ...]
     clients: list[Client]
     roles: list[str]
     settings: Settings
     consumed: Mapping[str, int]
-    """What the role that is asked about consumes, with those below it."""
+    """Consumption of the role of the rule, including its descendants."""
     quotas: list[SetQuota]
-    """The master's."""
+    """The master's quotas."""
     minimum: Sequence[Mapping[str, int]]
-    """The master's min_allocatable_resources: any of them will do."""
+    """The master's min_allocatable_resources; an offer must reach one of them."""
 
     @cached_property
     def there(self) -> list[str]:
-        """The resources that some agent has."""
+        """Names of resources that at least one agent has."""
         return [self.resources[each] for each in np.flatnonzero(self.capacity.any(axis=0)).tolist()]
 
     @cached_property
     def frameworks(self) -> int:
-        """How many frameworks there are, each counted once."""
+        """Number of frameworks, each counted once."""
         return len({each.framework for each in self.clients})
 
     @cached_property
     def below(self) -> Mapping[str, set[int]]:
-        """The frameworks of each role and of those below it."""
+        """The frameworks of each role and its descendants."""
         return frameworks_below((each.role, each.framework) for each in self.clients)
 
     @cached_property
     def attributes(self) -> list[dict[str, str]]:
-        """What clauses may ask of each agent."""
+        """Attributes of each agent, as used by clauses."""
         return [attributes_of(info) for info in self.agents]
 
     @cached_property
     def known(self) -> dict[str, set[str]]:
-        """Which values each attribute has."""
+        """The values of each attribute."""
         found: dict[str, set[str]] = {}
         for attributes in self.attributes:
             for name, value in attributes.items():
@@ -114,18 +114,18 @@ class Cluster:
         return found
 
     def holding(self, clauses: tuple[Clause, ...]) -> int:
-        """On how many agents all clauses hold."""
+        """Number of agents that satisfy all clauses."""
         bars = self._columns.barred_by(SortedRule.of(Rule(clauses)))
         return len(self.agents) - (0 if bars is None else int(np.count_nonzero(bars)))
 
     @cached_property
     def _columns(self) -> AgentColumns:
-        """The agents by attribute: clauses look at each value once."""
+        """Agents by attribute, so that clauses are evaluated once per value."""
         flags = {"gpus": False, "remote": False, "many_roles": True, "nested_roles": True}
         return AgentColumns([AgentTraits(each, **flags) for each in self.attributes])
 
     def agents_left(self, clauses: tuple[Clause, ...]) -> int:
-        """The same, remembered."""
+        """`holding` with a cache."""
         if clauses not in self._left:
             self._left[clauses] = self.holding(clauses)
         return self._left[clauses]
@@ -136,7 +136,7 @@ class Cluster:
 
 
 def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> Cluster:
-    """Copy what rules are compared with, and this change; on the core's thread."""
+    """Copy the state that rules, and this change, are checked against; on the core's thread."""
     state = allocator.state
     agents = np.flatnonzero(state.agents.bound)
     clients = np.flatnonzero(state.clients.subscribed)
@@ -165,9 +165,9 @@ def copy_cluster(allocator: Allocator, change: OperatorChange | None = None) -> 
 
 
 def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.RuleMatch:
-    """Say what a rule is about, where these settings are in force.
+    """Compute what a rule matches.
 
-    `after` has the rule in it.
+    `after`: the settings including the rule.
     """
     found = pb.RuleMatch(agents_total=len(cluster.agents), frameworks_total=cluster.frameworks)
     match rule.kind.scope:
@@ -202,7 +202,7 @@ def _match_frameworks(
 
 
 def named_in_vain(cluster: Cluster) -> Iterator[str]:
-    """Say which rules in force, and quotas of the master, name what no agent has."""
+    """List rules in force, and quotas of the master, that name something no agent has."""
     if not cluster.agents:
         return
     # To gather attributes takes a while, and only constraints name any.
@@ -227,19 +227,19 @@ def _matched(cluster: Cluster, role_pattern: str, name_pattern: str) -> Iterator
 
 
 def _agents_left(cluster: Cluster, settings: Settings, client: Client) -> int:
-    """How many agents a client may use."""
+    """Number of agents that a client may use."""
     return cluster.agents_left(_all_clauses(settings, client.role, client.info))
 
 
 def _counts(rule: SetDemand, settings: Settings, client: Client) -> bool:
-    """Whether the rule says the client's demand, and no other rule or the framework itself."""
+    """Whether this rule determines the client's demand, rather than another or the framework."""
     if settings.demand_rule(client.role, client.info.name) != rule:
         return False
     return rule.override or not (client.request or read_words(client.info).demand)
 
 
 def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Clause, ...]:
-    """All that is asked of agents for a framework."""
+    """All clauses that agents must satisfy for a framework."""
     clauses = read_words(info).clauses
     for expression in settings.constraint_rules(role, info.name):
         clauses += parse_constraint(expression)
@@ -249,7 +249,7 @@ def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Cl
 class Doubted(NamedTuple):
     """A warning about a rule: it looks like a mistake, or has no effect.
 
-    `why`: the reason, where the rule is surely a mistake; such a rule may be refused.
+    `why`: the reason if the rule is certainly a mistake; such a rule may be rejected.
     """
 
     text: str
@@ -259,9 +259,9 @@ class Doubted(NamedTuple):
 def doubts_of(
     cluster: Cluster, rule: OperatorChange, after: Settings, match: pb.RuleMatch
 ) -> Iterator[Doubted]:
-    """Say what is probably not meant, or has no effect, of a change that sets something.
+    """Yield probable mistakes in a change that sets something, and parts without effect.
 
-    `after`: the settings with it.
+    `after`: the settings including the change.
     """
     kind = rule.kind
     value = getattr(rule, kind.field)
@@ -314,17 +314,17 @@ def _about_agents(
 
 
 def _frameworks_in(match: pb.RuleMatch) -> str:
-    """Say whom a rule is for."""
+    """Describe the frameworks of a rule."""
     count = match.frameworks
     return how_many(count, count) if count else "its frameworks"
 
 
 NAMES_TOLD = 3
-"""Unknown resources that are named; further ones are counted."""
+"""Number of unknown resources that are named; further ones are only counted."""
 
 
 def _about_resources(cluster: Cluster, amounts: Mapping[str, int], then: str) -> Iterator[Doubted]:
-    """Name the resources that there are not; `then` is what would come of it."""
+    """Name resources that do not exist; `then`: the consequence."""
     if not cluster.agents:
         return
     wrong = unknown_resources(amounts, cluster.there, then)
@@ -398,4 +398,4 @@ def _about_drained(
 
 def _about_subtrees(cluster: Cluster, spec: PolicySpec) -> Iterator[Doubted]:
     for role, text in spec.subtrees.items():
-        yield from _about_role(cluster, role, f"{Subtree.read(text).name} is to decide below")
+        yield from _about_role(cluster, role, f"{Subtree.read(text).name} decides below")

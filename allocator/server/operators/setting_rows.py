@@ -28,7 +28,7 @@ def scope_of(key: Key) -> str:
 
 
 def value_of(change: OperatorChange | None) -> str:
-    """What a change sets, in words; empty where it takes something back, or there is nothing."""
+    """What a change sets, in words; empty if it takes something back, or there is nothing."""
     if change is None or change.takes_back:
         return ""
     kind = change.kind
@@ -117,7 +117,7 @@ def _options(
 
 
 def _value_in_force(settings: Settings, name: str, key: str) -> object:
-    """What an operator set in the place of an option."""
+    """What an operator set instead of an option."""
     if name == "policy":
         return getattr(settings.policy, key)
     spec = settings.shadow or PolicySpec("", mode="")

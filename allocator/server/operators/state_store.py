@@ -48,9 +48,9 @@ class StateDirectory:
     """A directory that one process at a time uses."""
 
     def __init__(self, path: Path) -> None:
-        """Make it where there is none, and take it.
+        """Make it if there is none, and take it.
 
-        Raises StateError where it cannot be written, or another process has it.
+        Raises StateError if it cannot be written, or another process has it.
         """
         self.path = path
         try:
@@ -67,9 +67,9 @@ class StateDirectory:
         os.close(self._lock)
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """Read a file; None where there is none.
+        """Read a file; None if there is none.
 
-        Raises StateError where it is broken, or of another version. Raises UnreadableError where it
+        Raises StateError if it is broken, or of another version. Raises UnreadableError if it
         cannot be read now.
         """
         path = self.path / name
@@ -110,9 +110,9 @@ class StateDirectory:
             os.close(directory)
 
     def set_aside(self, name: str) -> Path:
-        """Keep a file that cannot be used under another name; gives that.
+        """Keep a file that cannot be used under another name; returns that.
 
-        Raises UnreadableError where it stays where it is.
+        Raises UnreadableError if it stays where it is.
         """
         path = self.path / name
         aside = self.path / f"{name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
@@ -158,7 +158,7 @@ class RestoredState(NamedTuple):
 def restore(config: Config) -> RestoredState:
     """Take the state directory, and read what is in it.
 
-    Raises StateError where the directory that is configured cannot be used.
+    Raises StateError if the directory that is configured cannot be used.
     """
     path, _ = directory_of(config)
     if not path:
@@ -213,7 +213,7 @@ def _read(
 ) -> _T:
     """Read a file; one that is broken is set aside, and says so in one line.
 
-    Raises UnreadableError where it cannot be read now.
+    Raises UnreadableError if it cannot be read now.
     """
     try:
         content = directory.read(name)
@@ -240,7 +240,7 @@ def _now_ms() -> int:
 class StateStore:
     """Writes what operators set as it changes, and what was learnt now and then.
 
-    `problem` says why the last write failed, and is empty where it did not; `errors` how many did.
+    `problem` says why the last write failed, and is empty if it did not; `errors` how many did.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class StateStore:
             self.directory.close()
 
     def settings_changed(self, content: pb.KeptSettings, history: pb.KeptHistory) -> int:
-        """Have the thread write this; gives its number. Of several in a row the last counts."""
+        """Have the thread write this; returns its number. Of several in a row the last counts."""
         with self._changed:
             self._number += 1
             self._pending = content, history
@@ -287,7 +287,7 @@ class StateStore:
             return self._number
 
     def await_kept(self, number: int, within_s: float) -> str:
-        """Wait until that is kept; says why it is not, empty where it is."""
+        """Wait until that is kept; says why it is not, empty if it is."""
         with self._changed:
             tried = self._changed.wait_for(lambda: self._tried >= number, within_s)
             if self._kept >= number:

@@ -51,7 +51,7 @@ class Trials:
     ) -> tuple[Sequence[pb.SettingChange], spb.Change]:
         """The same of several changes, all or none.
 
-        `planned`: works out what would be in force; on the thread that owns the allocator.
+        `planned`: computes what would be in force; on the thread that owns the allocator.
         """
         told = spb.Change(dry_run=True)
         try:
@@ -105,7 +105,7 @@ def check(
 
     A user's policy may take long when it is tried out; so this runs on the thread of the request.
 
-    Raises EventError where it is not.
+    Raises EventError if it is not.
     """
     if not isinstance(change, SetPolicy):
         Allocator(policies.build, settings.copied(), limits).step(change)
@@ -149,7 +149,7 @@ def _told(
     force: bool,
     about: str = "",
 ) -> spb.Change:
-    """Say what a change is about; raises EventError where it is a mistake, and not forced.
+    """Say what a change is about; raises EventError if it is a mistake, and not forced.
 
     `after`: the settings with it.
     `about`: stands before what is wrong with it.

@@ -78,14 +78,14 @@ class GuardedPolicy:
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
 
-        Raises PolicyTooSlowError where it does not, in time.
-        Raises BadAnswerError where what it answers is no grants.
+        Raises PolicyTooSlowError if it does not, in time.
+        Raises BadAnswerError if what it answers is no grants.
         """
         work = self._in_time(lambda: self._policy.allocate(snapshot, seed), self._deadline_s)
         return _checked(work)
 
     def scores(self, snapshot: Snapshot) -> Floats:
-        """Score the clients, where the policy does; nan where not."""
+        """Score the clients, where the policy does; nan if not."""
         policy = self._policy
         if not isinstance(policy, ScoringPolicy):
             return np.full(len(snapshot.held), np.nan)
@@ -135,7 +135,7 @@ class GuardedRegistry:
         The core builds policies on its thread, so none is tried out here, and of one that was
         tried out not even its `build` is called again.
 
-        Raises ValueError where the specification is wrong.
+        Raises ValueError if the specification is wrong.
         """
         tried = self._tried.pop(repr(spec), None)
         if tried is not None:
@@ -161,7 +161,7 @@ class GuardedRegistry:
     def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
         """Try a policy out that is about to be set; any thread but the core's may.
 
-        Raises ValueError where the specification is wrong, or a user's policy fails on a small
+        Raises ValueError if the specification is wrong, or a user's policy fails on a small
         cluster.
         """
         policy = self.build_apart(spec)

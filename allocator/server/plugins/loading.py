@@ -47,7 +47,7 @@ class EndlessError(TimeoutError):
 
 
 def load_file(path: str) -> list[str]:
-    """Add the policies of a file to the registry; gives their names.
+    """Add the policies of a file to the registry; returns their names.
 
     Raises PluginError: then nothing of the file is added.
     """
@@ -78,7 +78,7 @@ def load_file(path: str) -> list[str]:
 
 
 def load_entry_points() -> Iterator[str]:
-    """Add the policies of installed packages to the registry; gives what is wrong with which."""
+    """Add the policies of installed packages to the registry; returns what is wrong with which."""
     for point in sorted(entry_points(group=GROUP)):
         origin = f"the entry point {point.name} = {point.value} of the package {_package(point)}"
         try:
@@ -159,7 +159,7 @@ class Making:
         self._overran = False
 
     def bounded(self, make: Callable[..., _T]) -> Callable[..., _T]:
-        """Give the same function, which raises a ValueError where it takes too long."""
+        """Give the same function, which raises a ValueError if it takes too long."""
 
         def made(*given: Any, **named: Any) -> _T:  # noqa: ANN401 - any arguments
             if self._overran:

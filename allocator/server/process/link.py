@@ -36,9 +36,9 @@ _log = structlog.get_logger()
 
 
 class Link(NamedTuple):
-    """Where both meet: a directory that this user alone can enter, and the socket for HTTP.
+    """A directory that only this user can enter, for the processes' sockets, and the HTTP socket.
 
-    `http`: descriptor of the socket, which listens already.
+    `http`: descriptor of the listening HTTP socket.
     """
 
     directory: Path
@@ -46,12 +46,12 @@ class Link(NamedTuple):
 
     @property
     def decider(self) -> str:
-        """Where the process that decides listens for its observer."""
+        """Address on which the deciding process listens for its observer."""
         return f"unix:{self.directory}/decider"
 
     @property
     def observer(self) -> str:
-        """Where the observer listens for questions that are handed on."""
+        """Address on which the observer listens for questions forwarded by the deciding process."""
         return f"unix:{self.directory}/observer"
 
     @property
@@ -60,11 +60,11 @@ class Link(NamedTuple):
 
 
 _PATH_MAX = 60
-"""Bytes of the directory's parent: the path of a socket has 107 at most."""
+"""Maximum bytes of the directory's parent: the path of a socket has at most 107."""
 
 
 def new_link(http: int) -> Link:
-    """Make the directory, where the unit or the system has room for such. Raises OSError."""
+    """Make the directory below the unit's or the system's temporary one. Raises OSError."""
     unit = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     places = [unit, tempfile.gettempdir(), "/tmp", "/dev/shm"]  # noqa: S108 - made for us alone
     for place in (each for each in places if each and len(os.fsencode(each)) <= _PATH_MAX):
@@ -81,16 +81,18 @@ def call_process(name: str) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
-def end_with_parent() -> None:
-    """Have the kernel end this process with the thread that started it."""
-    parent = os.getppid()
+def end_with_parent(parent: int) -> None:
+    """Let the kernel kill this process when the thread that started it ends.
+
+    `parent`: the process of that thread; it may have ended before the kernel was asked.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 class ObserverChild:
-    """The observer's process, seen from the one that decides; for its main thread."""
+    """The observer's process, managed by the main thread of the deciding process."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -98,16 +100,15 @@ class ObserverChild:
         self._pause_s, self._due_s = AGAIN_S[0], 0.0
 
     def fork(self, observe: Callable[[], int]) -> None:
-        """Begin it; to be called before there is any thread. Raises OSError."""
+        """Fork the observer; must be called before any thread starts. Raises OSError."""
         parent = os.getpid()
         self._pid = os.fork()
         if self._pid:
             return
         code = 1
         try:
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() == parent:
-                code = observe()
+            end_with_parent(parent)
+            code = observe()
         except BaseException:  # noqa: BLE001 - it must not return into the parent's code.
             _log.exception("the observer failed")
         finally:
@@ -143,7 +144,7 @@ class ObserverChild:
             link.configuration.write_text(write_loaded(loaded), "utf-8")
             module = "allocator.server.process.observing"
             self._pid = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, "-m", module, str(link.directory), str(link.http)],
+                [sys.executable, "-m", module, *map(str, (link.directory, link.http, os.getpid()))],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(link.http,),
                 env=os.environ | {"NUMBA_CACHE_DIR": loop_cache.directory()},

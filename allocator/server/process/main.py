@@ -25,11 +25,11 @@ from allocator.server.engine.monitor import Monitor
 from allocator.server.engine.planning import Planning
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
-from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
+from allocator.server.grpc.calls import CALLS_MAX, Calls
 from allocator.server.grpc.forwarding import ObserverCalls
-from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
+from allocator.server.grpc.listeners import OPTIONS, UNIX, ListenError, claim_addresses, listen
 from allocator.server.grpc.plans import PlanServicer
-from allocator.server.grpc.records import OBSERVER_PART, RECORDS, Decider, RecordServicer
+from allocator.server.grpc.records import Decider, deciders_records
 from allocator.server.grpc.requests import SERVICE as ADMIN
 from allocator.server.grpc.service import SERVICE, Health, SessionServicer
 from allocator.server.operators.audit import Audit
@@ -51,25 +51,6 @@ from allocator.wire.settings.learnt_demands import Learnt, copy_learnt
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
-
-_OPTIONS = (
-    # Two sidecars that share a port would share a master's sessions, too.
-    ("grpc.so_reuseport", 0),
-    # A peer that vanished without a word is noticed.
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
-    # Modules ping often, so that they notice when we vanish; that is no abuse.
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
-    ("grpc.http2.max_ping_strikes", 0),
-    ("grpc.max_send_message_length", -1),
-    # Connections that say nothing, or want nothing, are no room for those that do.
-    ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.max_connection_idle_ms", 15_000),
-    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
-    ("grpc.max_concurrent_streams", 64),
-)
 
 CORE_S = 5.0
 """How long to wait for the core at the end: a user's policy may take minutes."""
@@ -103,10 +84,10 @@ class Server:
 
         Raises ListenError, OSError where an address cannot be listened on, or the journal not be
             written.
-        Raises StateError where the state directory cannot be used.
+        Raises StateError if the state directory cannot be used.
         """
         config = loaded.config
-        claim_addresses(config)
+        claim_addresses(config.listen.targets)
         # Later there may be no descriptor left to read a file with.
         policies.load_ahead()
         kept = restore(config)
@@ -127,7 +108,7 @@ class Server:
         )
         self.calls = Calls(Access(config.access), compilation.problem)
         self.monitor = Monitor(self.loop, self.calls.problem)
-        self._health = Health((SERVICE, ADMIN.full_name, RECORDS))
+        self._health = Health((SERVICE, ADMIN.full_name))
         self.planning = Planning(
             self.loop,
             budget_s=config.policy.plan_budget_ms / 1000,
@@ -149,9 +130,9 @@ class Server:
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
-            # Of its own: however many others follow, there is room for our observer.
+            # Of its own: however many call, there is room for our observer, which others follow.
             self._link = grpc.server(ThreadPoolExecutor(OBSERVERS_MAX, "link"), options=_OF_LINK)
-            RecordServicer(self._decider, OBSERVER_PART, self.planning.left).add_to(self._link)
+            deciders_records(self._decider, left=self.planning.left).add_to(self._link)
             PlanServicer(self.planning).add_to(self._link)
             self._link.add_insecure_port(link.decider)
             undo.callback(self._link.stop, None)
@@ -179,14 +160,14 @@ class Server:
         return self.planning.is_linked or self.loop.allocator.planning_policy is None
 
     def health(self) -> str:
-        """What is wrong with the process; empty where nothing is."""
+        """What is wrong with the process; empty if nothing is."""
         return self.monitor.health()
 
     def _build(self, config: Config) -> grpc.Server:
         bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
         server = grpc.server(
             ThreadPoolExecutor(CALLS_MAX, "grpc"),
-            options=[*_OPTIONS, bytes_max],
+            options=[*OPTIONS, bytes_max],
             interceptors=[self.calls],
             maximum_concurrent_rpcs=CALLS_MAX,
         )
@@ -196,15 +177,8 @@ class Server:
         changes = ChangeRequests(self.loop, self.operators, tuple(paths))
         admin = AdminServicer(changes, self._observer)
         server.add_generic_rpc_handlers((admin.handler(),))
-        RecordServicer(self._decider).add_to(server)
         self._health.add_to(server)
-        names = (
-            SERVICE,
-            ADMIN.full_name,
-            RECORDS,
-            "grpc.health.v1.Health",
-            reflection.SERVICE_NAME,
-        )
+        names = (SERVICE, ADMIN.full_name, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
         return server
 
@@ -265,7 +239,7 @@ def _new_loop(config: Config, kept: RestoredState, registry: GuardedRegistry) ->
 
 
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
-    """Serve until SIGTERM or SIGINT; gives the exit code.
+    """Serve until SIGTERM or SIGINT; returns the exit code.
 
     `load`: reads the configuration again, where SIGHUP asks for that.
     `loaded`: the configuration.
@@ -278,6 +252,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     if note:
         _log.warning(note)
     try:
+        claim_addresses(config.observer.listen, "observer.listen")
         http = http_socket(config.http.host, config.http.port)
         link = new_link(http.fileno())
     except OSError as error:
@@ -285,7 +260,11 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         return EXIT_FAILURE
     observer = ObserverChild(link)
     observer.fork(partial(_observe, loaded, link))
-    with _signals() as inbox, closing_children(Compilation()) as compilation, ending(observer):
+    with (
+        taking_signals() as inbox,
+        closing_children(Compilation()) as compilation,
+        ending(observer),
+    ):
         try:
             server = Server(loaded, compilation, link)
         except (ListenError, OSError, StateError, ValueError) as error:
@@ -421,7 +400,7 @@ class SignalInbox:
 
 
 @contextmanager
-def _signals() -> Iterator[SignalInbox]:
+def taking_signals() -> Iterator[SignalInbox]:
     """Take signals while the context lasts."""
     inbox = SignalInbox()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,23 +17,28 @@ import grpc
 import structlog
 
 from allocator import policies
-from allocator.server.config import Loaded
+from allocator.server.config import Config, Loaded
 from allocator.server.config.exchange import read_loaded
-from allocator.server.following.books import FollowedBooks
+from allocator.server.following.books import AGAIN_S, Connect, FollowedBooks
 from allocator.server.following.fair_shares import FairnessWatch
 from allocator.server.following.planning import GIVE_UP_S, Planner
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.grpc.forwarding import OPTIONS, status_of
+from allocator.server.grpc.listeners import ListenError
 from allocator.server.grpc.questions import QuestionServicer
+from allocator.server.grpc.sources import Sources
 from allocator.server.metrics.family import PartsNow
 from allocator.server.metrics.operation_families import Operation, fairness_parts, module_parts
 from allocator.server.metrics.scraping import MetricsServer
+from allocator.server.metrics.usage_families import UsageSeries
 from allocator.server.operators.trials import Trials
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.plugins.loading import load_entry_points
 from allocator.server.process import logs
 from allocator.server.process.link import Link, call_process, end_with_parent
 from allocator.server.process.names_watch import NamesWatch
+from allocator.server.process.readers import ReadersListener
 from allocator.server.system.compilation import Compilation
 from allocator.server.system.lasting import log_what_threads_raise
 from allocator.server.views.views import Views
@@ -48,6 +53,15 @@ LOOK_S = 1.0
 REPORT_S = 60.0
 """How long the process that decides may take to adopt a plan."""
 
+HUNG_S = 60.0
+"""After this time without an answer the thread that owns the books counts as hung."""
+
+AGAIN_MAX_S = 15.0
+"""The longest pause before an observer on another machine calls its source again."""
+
+STOP_S = 2.0
+"""How long usage may take to be saved at the end."""
+
 LOAD_AGAIN_S = 1.0
 """Loops that could not be loaded, as without descriptors, are tried again after this time."""
 
@@ -55,7 +69,7 @@ _log = structlog.get_logger()
 
 
 def follow(target: str) -> Iterator[records_pb2.FollowResponse]:
-    """Call the process that decides. Raises ConnectionError where the stream ends."""
+    """Call the process that decides. Raises ConnectionError if the stream ends."""
     with grpc.insecure_channel(target, OPTIONS) as channel:
         stub = records_pb2_grpc.RecordServiceStub(channel)
         try:
@@ -83,63 +97,116 @@ class PlanReports:
 class Observer:
     """Everything that runs in the process."""
 
-    def __init__(self, loaded: Loaded, link: Link) -> None:
+    def __init__(self, loaded: Loaded, http: socket.socket, link: Link | None = None) -> None:
+        """Build everything; calls are served from `start` on, HTTP at once.
+
+        `http`: listens already.
+        `link`: to the process that decides, on this machine; None: the configured sources, on
+            others, are followed.
+        """
         config = loaded.config
         policies.load_ahead()
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+        self._sources: Sources | None = None
+        if link is None:
+            self._sources = Sources(config.observer, lambda: self._in_session)
+            connect: Connect = self._sources.messages
+        else:
+            connect = partial(follow, link.decider)
         self.books = FollowedBooks(
-            partial(follow, link.decider),
+            connect,
             build_policy=registry.build_apart,
             build_apart=registry.build_apart,
             substitute=policies.substitute(),
             limits=config.limits.core(),
             settings=config.settings(),
             verify_every=config.observer.verify_every,
+            source=self._source,
+            again_max_s=AGAIN_S if link else AGAIN_MAX_S,
         )
-        give_up_s = max(GIVE_UP_S, config.policy.plan_budget_ms / 10)
-        self.books.planner = Planner(
-            PlanReports(link.decider),
-            self.books.ask,
-            interval_s=config.policy.plan_interval_ms / 1000,
-            is_awaited=config.policy.plan_first_wait_ms > 0,
-            give_up_s=give_up_s,
-        )
+        if link is not None:
+            self.books.planner = _new_planner(config, link, self.books)
         self.settings = FollowedSettings(self.books, loaded)
-        self.views = Views(self.books, self.settings)
+        self.usage = UsageKeeper(self.books, self._state_directory)
+        self.views = Views(self.books, self.settings, self.usage)
         self.fairness = FairnessWatch(self.books, every_s=config.metrics.fair_share_every_s)
         self.names = NamesWatch(self.books)
+        trials = Trials(lambda: self.books.allocator, config.limits.core(), registry.try_out)
+        questions = QuestionServicer(self.views, trials)
+        self._answer: Future[None] | None = None
+        self._asked_s = 0.0
+        targets = config.observer.listen if link else config.listen.targets
+        self.readers = ReadersListener(config, targets, questions, self.books)
         more: list[PartsNow] = [
-            Operation(self.books, self.settings).parts,
+            Operation(self.books, self.settings, self.readers.refused).parts,
             partial(module_parts, lambda: self.books.session),
             partial(fairness_parts, self.fairness, config.metrics.roles_max),
+            UsageSeries(self.usage, config.metrics.roles_max).parts,
         ]
         self._http = MetricsServer(
             config,
-            socket.socket(fileno=link.http),
+            http,
             self.books,
             more,
             page_routes(self.views, config.http.page),
             health=self._health,
             readiness=self._readiness,
         )
-        trials = Trials(lambda: self.books.allocator, config.limits.core(), registry.try_out)
+        # Of its own: however many others call, what the process that decides hands on has room.
         self._grpc = grpc.server(ThreadPoolExecutor(QUESTIONS_MAX, "grpc"), options=OPTIONS)
-        servicer = QuestionServicer(self.views, trials)
-        admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, self._grpc)
-        self._grpc.add_insecure_port(link.observer)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(questions, self._grpc)
+        if link:
+            self._grpc.add_insecure_port(link.observer)
 
     def start(self) -> None:
         self.books.start()
         self.fairness.start()
+        self.usage.start()
         self._grpc.start()
 
+    def is_alive(self) -> bool:
+        """Whether the thread that owns the books answers."""
+        if self._answer is None or self._answer.done():
+            self._asked_s, self._answer = time.monotonic(), self.books.ask(lambda: None)
+        return time.monotonic() - self._asked_s < HUNG_S
+
+    def look(self, compilation: Compilation) -> None:
+        """Do what is due; called now and then."""
+        if compilation.ready and not self.books.may_work.is_set():
+            self.books.may_work.set()
+            _log.info("observing", pid=os.getpid())
+        with suppress(Exception):  # no more than a line of the log is lost
+            self.names.look()
+
     def stop(self) -> None:
+        self.readers.stop()
         self._grpc.stop(0)
         self.fairness.stop()
+        self.usage.stop(STOP_S)
         self.books.stop()
         self._http.close()
 
+    def _source(self) -> str:
+        return self._sources.current if self._sources else ""
+
+    @property
+    def _in_session(self) -> bool:
+        return self.books.session is not None
+
+    def _state_directory(self) -> str | None:
+        """Return where usage is kept: in the state directory of the deciding process, our parent.
+
+        Empty: nowhere. None: the deciding process has not said yet.
+        """
+        said = self.books.figures
+        if not self._sources and not said.sidecar_id:
+            return None
+        ours = not self._sources and said.process_id == os.getppid()
+        return said.state.directory if ours else ""
+
     def _health(self) -> str:
+        if self._sources:  # what is wrong elsewhere is no reason to end this process
+            return ""
         if not self.books.is_current:
             silent_s = time.monotonic() - self.books.lag.heard_s
             return f"the process that decides has said nothing for {silent_s:.0f} s"
@@ -147,12 +214,14 @@ class Observer:
 
     def _readiness(self) -> str:
         if not self.books.figures.sidecar_id:
-            return "starting"
+            return self.books.problem() if self._sources else "starting"
+        if self._sources:
+            return self.books.problem()
         return self._health() or self.books.figures.not_ready
 
 
 def observe(loaded: Loaded, link: Link) -> int:
-    """Observe until SIGTERM; gives the exit code."""
+    """Observe until SIGTERM; returns the exit code."""
     ended = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -165,22 +234,33 @@ def observe(loaded: Loaded, link: Link) -> int:
     call_process("observer")
     structlog.contextvars.bind_contextvars(process="observer")
     compilation = Compilation(LOAD_AGAIN_S, "the observer follows no session until they are")
-    observer = Observer(loaded, link)
+    observer = Observer(loaded, socket.socket(fileno=link.http), link)
     observer.start()
+    told = ""
     while not ended.wait(LOOK_S if compilation.ready else 0.05):
         compilation.follow()
-        if compilation.ready and not observer.books.may_work.is_set():
-            observer.books.may_work.set()
-            _log.info("observing", pid=os.getpid())
-        with suppress(Exception):  # no more than a line of the log is lost
-            observer.names.look()
+        observer.look(compilation)
+        if loaded.config.observer.listen and not observer.readers.targets:
+            told = _listen_for_readers(observer.readers, told)
     observer.stop()
     return 0
 
 
+def _listen_for_readers(readers: ReadersListener, told: str) -> str:
+    """Listen, or say once why that is not possible; gives what was said."""
+    try:
+        readers.start()
+        _log.info("serving followers", targets=readers.targets)
+    except ListenError as error:
+        if str(error) != told:
+            told = str(error)
+            _log.error("followers cannot be served; this is tried again", error=told)
+    return told
+
+
 def main() -> None:
     """Observe as a program of its own; its arguments say where the link is."""
-    end_with_parent()
+    end_with_parent(int(sys.argv[3]))
     link = Link(Path(sys.argv[1]), int(sys.argv[2]))
     text = link.configuration.read_text("utf-8")
     load_entry_points()
@@ -192,3 +272,13 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def _new_planner(config: Config, link: Link, books: FollowedBooks) -> Planner:
+    return Planner(
+        PlanReports(link.decider),
+        books.ask,
+        interval_s=config.policy.plan_interval_ms / 1000,
+        is_awaited=config.policy.plan_first_wait_ms > 0,
+        give_up_s=max(GIVE_UP_S, config.policy.plan_budget_ms / 10),
+    )

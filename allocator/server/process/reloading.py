@@ -1,7 +1,7 @@
-"""The configuration, read again while the sidecar runs.
+"""Reloading of the configuration while the sidecar runs.
 
-All of it is checked first. Then all options that can change while the sidecar runs change at once.
-The log names the others, which wait for a restart. What operators set still counts before it.
+The configuration is first checked completely. Then all options that can change at run time change
+together. The log names the others, which need a restart. Operators' settings still take precedence.
 """
 
 import queue
@@ -23,12 +23,12 @@ _log = structlog.get_logger()
 
 
 class Difference(NamedTuple):
-    """What another configuration says otherwise."""
+    """The differences between two configurations."""
 
     live: dict[str, tuple[object, object]]
-    """What counts at once."""
+    """Options that take effect at once, by key: old and new value."""
     restart: list[str]
-    """Keys of what counts after a restart."""
+    """Keys of options that need a restart."""
 
 
 def difference(old: Config, new: Config) -> Difference:
@@ -40,7 +40,7 @@ def difference(old: Config, new: Config) -> Difference:
 
 
 def merged(old: Loaded, new: Loaded) -> Loaded:
-    """Take what counts at once from the new configuration, the rest from the old one."""
+    """Take options that change at run time from the new configuration, the rest from the old."""
     sections: dict[str, Any] = {}
     for name in live_sections(Config):
         section, before = getattr(new.config, name), getattr(old.config, name)
@@ -71,7 +71,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
     except TimeoutError:
         problems = ["the core is busy; send SIGHUP again"]
     except OSError as error:
-        # Such as no descriptor left to read with.
+        # For example if no descriptor is left.
         problems = [f"{reason(error)}; send SIGHUP again when that is over"]
     except BaseException as error:  # noqa: BLE001 - no configuration ends the process.
         _log.exception("the configuration could not be read again")
@@ -88,26 +88,26 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
         )
         return True
     operators.reloads["refused"] += 1
-    # Users' policies were loaded with the configuration: those from before count again.
+    # Users' policies were loaded with the configuration: restore the previous ones.
     POLICIES.replace(known)
     _log.error("configuration not taken over, nothing has changed", problems=problems)
     return False
 
 
 class Reloader:
-    """Reads the configuration again, each time it is asked to, on a thread of its own.
+    """Reloads the configuration on request, in a separate thread.
 
-    So a file that takes long to read, or a policy that takes long to load, keeps no signal waiting.
+    Therefore a file that is slow to read, or a policy that is slow to load, delays no signal.
     """
 
     def __init__(self, load: Callable[[], Loaded], operators: Operators) -> None:
-        """Begin to wait; `load` and `operators` as for `read_again`."""
+        """Start the thread; `load` and `operators` as for `read_again`."""
         self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._load, self._operators = load, operators
         LastingThread("reload", self._run).start()
 
     def ask(self) -> None:
-        """Read it again, after a reading in progress."""
+        """Request a reload; it begins after one in progress."""
         self._asked.put(None)
 
     def _run(self) -> None:

@@ -26,7 +26,7 @@ def notify(state: bytes) -> None:
 
 
 def watchdog_s() -> float:
-    """Within which time systemd wants to hear that we are alive; 0 where it does not."""
+    """Within which time systemd wants to hear that we are alive; 0 if it does not."""
     usec, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
     if not usec.isdecimal() or pid not in ("", str(os.getpid())):
         return 0.0

@@ -166,11 +166,11 @@ class ClientRows:
     """The clients (one framework in one role each), n of them.
 
     `framework`, `role` (n,): handles.
-    `info`: None where the framework holds something but was not added yet.
+    `info`: None if the framework holds something but was not added yet.
     `held`, `offered`, `demand` (n, R), in thousandths; `active`, `suppressed` (n,).
     `live` (n,): may be offered something.
     `agents`, `filters` (n,).
-    `offer_age_s` (n,): how long something has been on offer to it without a break; 0 where nothing
+    `offer_age_s` (n,): how long something has been on offer to it without a break; 0 if nothing
         is.
     `waited` (n,): full cycles in a row in which it could have been served, and was not.
     `weight` (n,): beside that of its role.
@@ -216,7 +216,7 @@ class AgentCounts:
     unlisted: int = 0
     """Not on the whitelist."""
     drained: int = 0
-    """By operators, and neither of these."""
+    """Drained by operators, and otherwise active and listed."""
 
     @property
     def total(self) -> int:

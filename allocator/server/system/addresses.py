@@ -47,3 +47,19 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         return False
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def seen_from_afar(text: str, host: str) -> str:
+    """Name an address that a process on `host` listens on, for clients elsewhere.
+
+    Examples
+    --------
+    >>> seen_from_afar("0.0.0.0:5056", "a"), seen_from_afar("10.0.0.1:5056", "a")
+    ('a:5056', '10.0.0.1:5056')
+    >>> seen_from_afar("127.0.0.1:5056", "a")
+    '127.0.0.1:5056 on a'
+    """
+    if is_local(text):
+        return f"{text} on {host}"
+    listens, _, port = text.rpartition(":")
+    return f"{host}:{port}" if listens in ("0.0.0.0", "[::]") else text  # noqa: S104

@@ -75,7 +75,7 @@ def _user(number: int) -> str:
 
 
 def _of_unix_sockets(paths: tuple[str, ...]) -> Iterator[int]:
-    """Users connected to our Unix sockets; empty where no descriptor is left to look."""
+    """Users connected to our Unix sockets; empty if no descriptor is left to look."""
     names: list[str] = []
     with suppress(OSError):
         names = os.listdir("/proc/self/fd")  # noqa: PTH208 - their names are numbers

@@ -39,7 +39,7 @@ class Progress(NamedTuple):
     `state`: ``compiling``, ``loading``, ``compiled``; ``failed``: it is tried again later; or
         ``plain``: they run as plain Python, for NUMBA_DISABLE_JIT says so.
     `done`: how many of `PARTS` are compiled.
-    `problem`: why no session can begin; empty where one can.
+    `problem`: why no session can begin; empty if one can.
     """
 
     state: str
@@ -113,7 +113,7 @@ class Compilation:
         return self.state in {"compiled", "plain"}
 
     def problem(self) -> str:
-        """Why no session can begin; empty where one can."""
+        """Why no session can begin; empty if one can."""
         for_s = time.monotonic() - self._begun_s
         match self.state:
             case "compiling":
@@ -199,7 +199,7 @@ class Compilation:
         self._children.clear()
 
     def _begin_to_load(self) -> None:
-        """Load on a thread of its own: signals and the watchdog are heard meanwhile."""
+        """Load in a separate thread: signals and the watchdog are heard meanwhile."""
         self.state = "loading"
         try:
             loader = threading.Thread(target=self._load, name="loops", daemon=True)
@@ -210,7 +210,7 @@ class Compilation:
         self._loader = loader
 
     def _load(self) -> None:
-        """Load the loops; runs on a thread of its own."""
+        """Load the loops; runs in a separate thread."""
         try:
             with compiled_here():
                 load()

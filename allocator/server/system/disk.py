@@ -47,7 +47,7 @@ def read_stream(path: str | Path, bytes_max: int) -> bytes:
 
 
 def create(path: str | Path) -> int:
-    """Make a new file of our own for reading and writing, in the place of any other.
+    """Make a new file of our own for reading and writing, instead of any other.
 
     Raises OSError.
     """

@@ -16,7 +16,7 @@ BACKLOG = 64
 
 
 def http_socket(host: str, port: int) -> socket.socket:
-    """Listen; port 0: any that is free. Raises OSError where that is not possible."""
+    """Listen; port 0: any that is free. Raises OSError if that is not possible."""
     until_s = time.monotonic() + TAKEN_S
     while True:
         try:

@@ -34,7 +34,7 @@ class LastingThread(threading.Thread):
 
     @property
     def failure(self) -> str:
-        """What went wrong of late; empty where nothing did."""
+        """What went wrong of late; empty if nothing did."""
         failed = self._failed
         return failed[1] if failed and time.monotonic() - failed[0] < TOLD_S else ""
 

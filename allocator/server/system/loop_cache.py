@@ -36,7 +36,7 @@ _private: list[Path] = []
 def prepare() -> str:
     """Choose the directory, and tell numba, which must not have been imported before.
 
-    Returns what the operator should know; empty where there is nothing.
+    Returns what the operator should know; empty if there is nothing.
     """
     name = _PREFIX + _state()
     directories = [place / name for place in _places()]
@@ -138,7 +138,7 @@ def is_off() -> bool:
 def mark_complete() -> None:
     """Note that all loops are in the directory.
 
-    Raises OSError where that is gone, or cannot be written.
+    Raises OSError if that is gone, or cannot be written.
     """
     if not is_complete():  # it may be another user's, and complete
         (Path(os.environ[_BASE]) / COMPLETE).touch()

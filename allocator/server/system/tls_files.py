@@ -35,7 +35,7 @@ def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
     `cert` has the certificate, and behind it those of the authorities between it and the root;
     `ca` the authorities that are believed.
 
-    Raises OSError where one of them cannot be read, or is no regular file.
+    Raises OSError if one of them cannot be read, or is no regular file.
     """
     if cert and not key:
         return TlsProblem("key", "is missing while tls_cert is given; give both, or neither")
@@ -97,7 +97,7 @@ def _certificates(path: str) -> "list[x509.Certificate]":
 
 
 def expired_at(cert: str) -> str:
-    """Say when the first certificate of a PEM file ended to be valid; empty where it has not.
+    """Say when the first certificate of a PEM file ended to be valid; empty if it has not.
 
     As ``YYYYMMDDHHMMSSZ``, in UTC.
     """

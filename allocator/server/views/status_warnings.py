@@ -49,7 +49,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
         for_s = (known.now_ms - known.paused_ms) / 1000
         yield pb.StatusWarning(
             what="recovery",
-            text=f"the master holds all offers back, as after a failover: for {for_s:.0f} s so far",
+            text=f"the master makes no offers yet, as after a failover: for {for_s:.0f} s so far",
             mend="wait until enough agents are back; then it ends by itself",
         )
     if last.policy_error:
@@ -150,7 +150,7 @@ def of_settings(
     """Say which rules are probably not meant, and whether what operators set is kept.
 
     `settings`: the rules in force.
-    `state_problem`: why what operators set cannot be kept; empty where it can.
+    `state_problem`: why what operators set cannot be kept; empty if it can.
     """
     if state_problem:
         yield pb.StatusWarning(
@@ -228,11 +228,17 @@ def _loops(progress: Loops) -> Iterator[pb.StatusWarning]:
 
 
 def _following(books: FollowedBooks) -> Iterator[pb.StatusWarning]:
-    if not books.is_current:
+    why = books.problem()
+    if books.source() and why:
+        yield pb.StatusWarning(
+            what="not current" if books.lag.connected else "not connected",
+            text=f"{why}; all of this is older",
+            mend="see the log here, and whether a sidecar runs there; it is called again by itself",
+        )
+    elif not books.is_current:
         yield pb.StatusWarning(
             what="not current",
-            text="the process that decides has said nothing for"
-            f" {time.monotonic() - books.lag.heard_s:.0f} s; all of this is older",
+            text=f"{why}; all of this is older",
             mend="see its log; the books follow again by themselves",
         )
     if books.lag.differences:

@@ -30,12 +30,15 @@ from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.fair_shares import root_mean_square
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
+from allocator.server.following.usage_store import UsageError
 from allocator.server.operators.applied import Applied, applied, in_words
 from allocator.server.operators.rule_checks import Cluster, copy_cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
 from allocator.server.system.compilation import PARTS
+from allocator.server.system.disk import reason
 from allocator.server.views import drains, lists, status_warnings
 from allocator.server.views.shadow_report import write_shadow_report
 from allocator.settable import DRAIN
@@ -83,7 +86,7 @@ EXPLAIN_S = 3.0
 """An explanation ends after this time with what was found: others wait for their turn."""
 
 NAME_SHOWN = 200
-"""Characters of a name that there is not, which may be as long as a message."""
+"""Characters of a name that does not exist, which may be as long as a message."""
 
 SUBJECTS = ("framework", "role", "agent")
 
@@ -115,7 +118,7 @@ class RejectedError(ValueError):
 class Views:
     """What operators see; each method asks the core, and works it out where it is called.
 
-    Those that take a request answer the RPC of that request, and raise a `RejectedError` where it
+    Those that take a request answer the RPC of that request, and raise a `RejectedError` if it
     asks for what there is not.
     """
 
@@ -123,10 +126,12 @@ class Views:
         self,
         books: FollowedBooks,
         operators: FollowedSettings,
+        keeper: UsageKeeper,
     ) -> None:
-        """Look at these books, and at what operators set."""
+        """Look at these books, at what operators set, and at what was used."""
         self.books = books
         self.operators = operators
+        self.keeper = keeper
 
     def status(self, ask: Ask, _: pb.GetStatusRequest) -> pb.GetStatusResponse:
         status = ask(lambda: _status(self.books))
@@ -217,9 +222,9 @@ class Views:
         return explain.explain(picture, kind, name, told, goes_on)
 
     def planned(self, changes: Sequence[OperatorChange], *, prune: bool) -> Applied:
-        """Work out what several changes would make of the settings; between two records.
+        """Compute what several changes would make of the settings; between two records.
 
-        Raises EventError where one of them is not possible.
+        Raises EventError if one of them is not possible.
         """
         mine, base = self.operators, self.operators.loaded.config.settings()
         now, limits = self.books.allocator.settings, self.books.session_limits
@@ -307,6 +312,16 @@ class Views:
     def shadow(self, ask: Ask, request: pb.GetShadowRequest) -> pb.GetShadowResponse:
         return write_shadow_report(self.books, ask, fair=request.fair)
 
+    def usage(self, ask: Ask, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
+        """Say what was used over time."""
+        ask(lambda: None)  # what was asked after is in the account
+        try:
+            return self.keeper.answer(request)
+        except ValueError as error:
+            raise RejectedError(str(error)) from None
+        except (OSError, UsageError) as error:
+            return pb.GetUsageResponse(problem=reason(error))
+
     def policy(self, ask: Ask, _: pb.GetPolicyRequest) -> pb.GetPolicyResponse:
         """Say which policy decides, and which others could."""
         policy = ask(lambda: write_policy(self.books.allocator.settings.policy))
@@ -315,7 +330,7 @@ class Views:
     def _newcomer(
         self, request: pb.GetSharesRequest, state: report.Report, copied: Copied
     ) -> float:
-        """Work out what a framework that there is not would be given."""
+        """Compute what a framework that does not exist would be given."""
         try:
             demand = proto_types.read_quantities(request.newcomer_demand)
         except WireError as error:
@@ -333,6 +348,7 @@ VIEWS: Mapping[str, Callable[[Views, Ask, Any], Message]] = {
     "GetShadow": Views.shadow,
     "GetShares": Views.shares,
     "GetStatus": Views.status,
+    "GetUsage": Views.usage,
     "ListAgents": Views.agents,
     "ListFrameworks": Views.frameworks,
     "ListHistory": Views.history,
@@ -384,6 +400,10 @@ def _status(books: FollowedBooks) -> pb.GetStatusResponse:
         loop_parts=len(PARTS),
         warnings=status_warnings.of_books(books, state),
     )
+    if source := books.source():
+        lag = books.lag
+        response.followed.source, response.followed.connected = source, lag.connected
+        response.followed.lag_s = lag.behind_s
     columns = zip(state.resources, state.total, state.held, state.offered, strict=True)
     for name, total, held, offered in columns:
         if not (total or held):  # named by a rule alone, or gone with its agents

@@ -90,7 +90,7 @@ def _is_address(host: str) -> bool:
 
 
 Check = Callable[[], str]
-"""Says what is wrong; empty where nothing is."""
+"""Says what is wrong; empty if nothing is."""
 
 _log = structlog.get_logger()
 
@@ -274,7 +274,7 @@ class _Crowd:
         self.others: dict[asyncio.Transport, bool] = {}
 
     def place_for(self, path: str) -> dict[asyncio.Transport, bool] | None:
-        """Among whom one more request for this path is answered; None where there is no room."""
+        """Among whom one more request for this path is answered; None if there is no room."""
         if path in PROBES:
             return self.probes if len(self.probes) < PROBES_MAX else None
         if path != SCRAPED:
@@ -296,7 +296,7 @@ class _Brief(H11Protocol):
     _deadline: asyncio.TimerHandle
     _place: dict[asyncio.Transport, bool] | None = None
     _users = 2
-    """Of the place: the connection, and the work for its answer, which may outlast it."""
+    """Users of the place: the connection, and the work for its answer, which may outlast it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, with a deadline; where too many say nothing, the oldest of them ends."""

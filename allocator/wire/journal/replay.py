@@ -127,6 +127,11 @@ class Replay:
         """Records of this sidecar that were replayed or are lost, including a waiting request."""
         return self._done
 
+    @property
+    def waiting(self) -> journal_pb2.JournalRecord | None:
+        """The request that waits for the record of its answer."""
+        return self._request
+
     def forget(self) -> None:
         """Drop the state; continue from the next checkpoint."""
         self._sidecar, self._request, self._begun, self._unchecked = None, None, None, []
@@ -158,6 +163,11 @@ class Replay:
         else:
             answered += self._replay(self._sidecar, record)
         return answered
+
+    @property
+    def has_begun_waiting(self) -> bool:
+        """Whether the events of the waiting request are applied, and its cycle is not."""
+        return self._begun is not None
 
     def begin_waiting(self) -> bool:
         """Apply the events of the waiting request; says whether a cycle is to decide then."""

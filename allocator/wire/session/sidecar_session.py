@@ -172,7 +172,7 @@ class SidecarSession:
         `admit`: returns the session's allocator, or raises a `WireError` if the caller may not have
             the sidecar.
         `counts`: counts what happens.
-        `check`: raises a `WireError` where `admit` would, and changes nothing.
+        `check`: raises a `WireError` if `admit` would, and changes nothing.
         """
         self.state = SessionState.AWAITING_HELLO
         self.greeting: Greeting | None = None

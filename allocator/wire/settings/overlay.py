@@ -108,7 +108,7 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
 
 
 def read_kept(message: pb.KeptChange) -> OperatorChange:
-    """Read what was set. Raises WireError where it is no change."""
+    """Read what was set. Raises WireError if it is no change."""
     what = message.WhichOneof("change")
     if what is None:
         reject("change", "is missing; name what was set")

@@ -71,15 +71,15 @@ private:
 };
 
 
-// By whom a role is named, which decides whose limit it counts against.
-// Ascends.
+// What names a role, which decides the limit that it counts against. In
+// ascending order.
 enum class Standing : uint8_t
 {
-  // Only by agents beyond their share: the sidecar sees it as the nearest
-  // ancestor it knows, or as `Roles::OTHERS`.
+  // Only agents, beyond the number of roles that these may add: the sidecar
+  // sees it as the nearest ancestor it knows, or as `Roles::OTHERS`.
   UNTOLD,
 
-  // Only by agents: it or a descendant is in use.
+  // Only agents: it or a descendant is in use.
   USED,
 
   // It or a descendant is named by a framework or an operator.

@@ -21,8 +21,8 @@ public:
   {
     uint64_t offers = 0; // By the other allocator, while connected.
 
-    // Decisions, by the frameworks that the other allocator offered something
-    // of the agent to: the same one too, others only, or none.
+    // Decisions by the frameworks to which the other allocator offered
+    // resources of the agent: also the same one, only others, or none.
     uint64_t same = 0;
     uint64_t other = 0;
     uint64_t none = 0;

@@ -14,8 +14,7 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// An agent with several resource classes, and frameworks of which only the last
-// accepts so little.
+// An agent with several resource classes, and frameworks with minimums.
 class FallbackTest : public ::testing::Test
 {
 protected:

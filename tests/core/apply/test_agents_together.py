@@ -58,7 +58,7 @@ def together(added: list[AddAgent]) -> AddAgents:
 
 
 def wrong(made: Session, *events: Event) -> str:
-    """What is wrong with one of these events; empty where they all were applied."""
+    """What is wrong with one of these events; empty if they all were applied."""
     try:
         for event in events:
             made.allocator.step(event)

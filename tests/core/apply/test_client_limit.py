@@ -60,7 +60,7 @@ def test_roles_that_a_framework_has_already_need_no_place():
     assert len(made.state.clients) == 3
     assert [row.reason for row in made.state.frameworks.aside[1]] == ["too_many"]
     assert {offer[1] for offer in made.cycle(1000)} == {1, 2, 3}
-    # What it says of that role concerns nobody.
+    # What it says about that role has no effect.
     made.allocator.step(Suppress(1, (3, 4)))
     made.allocator.step(Revive(1, (4,)))
     with pytest.raises(EventError, match="not subscribed to role 5"):

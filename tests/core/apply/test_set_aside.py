@@ -1,4 +1,4 @@
-"""What frameworks say is a stranger's text: nonsense harms its teller alone, and costs little."""
+"""Input of frameworks is untrusted: nonsense harms only its sender, and costs little."""
 
 import pytest
 
@@ -321,7 +321,7 @@ def test_sums_over_agents_that_say_to_have_more_than_there_is_stay_in_range():
     assert len(session.allocator.allocate(1000)) == count
     assert (session.state.held_by_column() >= 0).all()
     session.allocator.check()
-    # What an operator reserves of it is counted from what nobody knows.
+    # An operator's reservation of it is taken from an unknown amount.
     session.allocator.step(Define(kinds={2: Kind("cpus", reserved_role="a", depth=1)}))
     part = {0: 2**50}, {2: 2**50}
     session.allocator.step(AddAgent(2000, AgentInfo("b"), {0: AMOUNT_MAX}))
@@ -332,7 +332,7 @@ def test_sums_over_agents_that_say_to_have_more_than_there_is_stay_in_range():
 
 
 def test_what_a_module_says_of_an_object_at_most_is_counted_exactly():
-    """Else what was reserved of it would be there twice, and be granted in vain in each cycle."""
+    """Otherwise a reservation would count twice, and be granted without effect in each cycle."""
     session = Session(TASKS)
     session.allocator.step(Define(kinds={2: Kind("cpus", reserved_role="a", depth=1)}))
     most = CAPACITY_MAX - 1

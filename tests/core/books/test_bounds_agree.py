@@ -53,7 +53,7 @@ def test_the_limits_of_the_configuration_hold_what_the_module_lets_through():
 
 
 def test_an_agent_of_one_object_is_counted_alike_on_both_sides():
-    # And what the module says of one is never as much as nobody knows how much.
+    # And the module never reports an amount as large as the marker of an unknown one.
     assert of_module()["OBJECT_AMOUNT_MAX"] == bounds.CAPACITY_MAX - 1
 
 

@@ -63,7 +63,7 @@ def _resident(allocator: Allocator) -> dict[str, int]:
 
 
 def _cycle(allocator: Allocator, refusing: int) -> None:
-    """All is offered and given back; on so many agents it is refused."""
+    """All is offered and released; on this number of agents it is refused."""
     made = allocator.allocate(allocator.state.now_ms + 1000)
     assert len(made) == AGENTS
     allocator.step(settled(made))

@@ -149,7 +149,7 @@ def test_an_agent_that_returns_costs_a_look_at_each_of_its_attributes(monkeypatc
 
 
 class _Counted(frozenset):
-    """Values that a rule names; counts how often one is looked for."""
+    """The values that a rule names; counts lookups in them."""
 
     looks = 0
 
@@ -164,7 +164,7 @@ class _Counted(frozenset):
 
 @pytest.fixture
 def looked_for(monkeypatch):
-    """Looks for values among those that rules name."""
+    """Counts lookups in the values that rules name."""
     of = _Opinion.of
 
     def counted(condition: Condition) -> _Opinion:

@@ -18,7 +18,7 @@ from tests.counting import count_calls
 
 AGENTS, CLIENTS = 64, 150
 ROWS_MAX = 1 << 18
-"""So many pairs a module evaluates when a framework says other offer constraints."""
+"""Pairs that a module evaluates when a framework changes its offer constraints."""
 
 ROWS_S_MAX = 2.0
 """Of a processor, for all of them: some thirty times what they take."""
@@ -65,7 +65,7 @@ def test_many_rows_do_what_they_do_one_by_one(events):
 
 
 def test_a_row_costs_little():
-    """Else constraints that are told anew all the time take the core's time from all others."""
+    """Otherwise constraints that are sent again and again take the core's time from others."""
     agents, clients = 1 << 10, 1 << 8
     relation = _relation(agents, clients)
     agent, client = (each.ravel() for each in np.mgrid[:agents, :clients])
@@ -182,7 +182,7 @@ def _plain(agents: int) -> list[AgentTraits]:
 
 
 def test_names_that_no_agent_has_cost_no_look_at_agents():
-    """Else a label that is told anew all the time takes the core's time from all others."""
+    """Otherwise a label that is sent again and again takes the core's time from others."""
     relation = Eligibility()
     relation.reserve(agents=512, clients=64)
     relation.set_agents(np.arange(256), _plain(256))
@@ -239,7 +239,7 @@ def test_roles_of_a_framework_share_one_look_at_its_words(monkeypatch):
 
 
 def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent(monkeypatch):
-    """Else constraints that are told anew all the time take the core's time from all others."""
+    """Otherwise constraints that are sent again and again take the core's time from others."""
     relation = _relation(AGENTS, CLIENTS)
     client, agent = np.arange(CLIENTS), np.arange(CLIENTS) % 4
     relation.tell(client, agent, np.ones(CLIENTS, np.bool_))

@@ -129,7 +129,7 @@ def test_sums_over_a_tree(data: st.DataObject) -> None:
         expected[leaf] = values[client[leaf]]
     tree = np.array(parent), np.array(client, np.int64), np.array(at, np.int64)
     counts = np.array(values, np.int64)
-    # Half of what everybody holds, and beside it a count.
+    # Half of what each client holds, and in addition a count.
     halves = np.full(len(counts), 0.5)
     both = add_up_amounts(*tree, counts, halves, counts[:, 1].astype(np.float64))
     assert (both == np.column_stack([expected / 2, expected[:, 1]])).all()

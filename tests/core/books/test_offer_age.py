@@ -11,7 +11,7 @@ from tests.core.session import CPUS, Session
 
 
 def hoarder() -> Session:
-    """Two agents; whoever comes first is offered both at 1000 ms."""
+    """Two agents; the first client is offered both at 1000 ms."""
     session = Session()
     session.agent(1, 4, 8)
     session.agent(2, 4, 8)

@@ -1,4 +1,4 @@
-"""Which quotas roles and kinds are under: worked out for all once, and for roles as they come."""
+"""Which quotas roles and kinds are under: computed for all once, and for roles as they come."""
 
 from dataclasses import fields
 from typing import Any

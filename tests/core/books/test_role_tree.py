@@ -1,4 +1,4 @@
-"""The role tree: a bound on its depth, and what is worked out over it against slow twins."""
+"""The role tree: a bound on its depth, and what is computed over it against slow twins."""
 
 import numpy as np
 import pytest

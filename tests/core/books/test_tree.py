@@ -19,7 +19,7 @@ def role_table(paths: list[str]) -> RoleTable:
 
 
 def no_turns(clients: int, roles: int) -> Turns:
-    """Nobody was ever served."""
+    """No client was ever served."""
     of_client, of_role = np.zeros(clients, np.int64), np.zeros(roles, np.int64)
     return Turns(of_client, of_client, np.arange(clients), of_client, of_role, of_role)
 

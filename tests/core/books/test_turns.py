@@ -1,4 +1,4 @@
-"""Whose turn it is where scores are equal: of whom a framework waits for longest."""
+"""Turns among equal scores: the role whose framework has waited longest comes first."""
 
 from collections.abc import Callable
 from typing import Any
@@ -89,7 +89,7 @@ class Cluster(Session):
         self.allocator.step(UpdateFramework(framework, SEVERAL, roles))
 
     def serves(self) -> tuple[int, int]:
-        """Offer the agent, which is declined; gives the framework and the role."""
+        """Offer the agent, which is declined; returns the framework and the role."""
         self._turn += 1
         (offer,) = self.cycle(1000 * self._turn)
         self.give_back(offer)

@@ -1,8 +1,7 @@
-"""A checkpoint holds all that later decisions depend on, and nothing that is not known to it.
+"""A checkpoint holds all that later decisions depend on, and only types that it knows.
 
-Whatever happened before, an allocator that was restored from a checkpoint goes on as the one that
-it was made of: each step has the same result, each cycle decides the same, and the next checkpoint
-is equal.
+After any history, an allocator restored from a checkpoint continues like the original: each step
+has the same result, each cycle decides the same, and the next checkpoint is equal.
 """
 
 import copy
@@ -112,7 +111,7 @@ def kept(allocator: Allocator) -> tuple:
 
 
 def resumed(allocator: Allocator) -> Allocator:
-    """Another allocator that goes on from a checkpoint of this one."""
+    """Another allocator that continues from a checkpoint of this one."""
     other = Allocator(build, Settings())
     other.resume(restore(to_columns(Detached(allocator.kept()).value), other.kept()))
     return other
@@ -128,7 +127,7 @@ def refusal(allocator: Allocator, event) -> str:
 
 
 class Doubled:
-    """An allocator, and one that was restored from it; both are told everything."""
+    """An allocator, and one restored from it; both receive the same events."""
 
     def __init__(self, allocator: Allocator) -> None:
         self.first = allocator
@@ -178,7 +177,7 @@ class KeptHistory(History):
         self.both.second = resumed(self.both.first)
 
     def limit_what_nobody_has(self) -> None:
-        """The resource gets a column, and binds nobody."""
+        """The resource gets a column, and limits no client."""
         limit = self.random.randint(0, 5)
         self.both.step(SetQuota(self.one("a", "b"), {}, {f"gold{limit}": limit * 1000}))
 
@@ -294,15 +293,15 @@ def test_what_may_change_is_copied(kind):
 
 
 def test_all_of_an_allocator_is_kept_or_made_anew():
-    """Whoever gives it something else has to say which; later decisions may depend on it."""
+    """A new attribute must be listed here; later decisions may depend on it."""
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
     of_the_settings = {"_build", "_policy", "_planning_policy"}
     of_the_host = {"_around_cycle", "_decide", "_overruled", "trail"}
     made_of_the_state = {"_snapshots"}
-    of_one_message = {"_overruled"}  # a replay says it anew before each
+    of_one_message = {"_overruled"}  # a replay sets it before each message
     of_planning = {"plan_source"}  # what plans say is in the state
-    of_one_cycle = {"decided"}  # for whoever records it
+    of_one_cycle = {"decided"}  # for recording
     anew = of_the_settings | of_the_host | made_of_the_state | of_one_message | of_planning
     assert set(vars(session.allocator)) == kept_here | anew | of_one_cycle
 
@@ -357,7 +356,7 @@ def of_class(column: Column, title: str) -> list[Column]:
 
 @dataclass
 class Foreign:
-    """A class of somebody else."""
+    """A class outside the core."""
 
     value: int = 0
 

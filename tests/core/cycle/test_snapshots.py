@@ -1,4 +1,4 @@
-"""What policies are shown: the agents of the cycle alone, as arrays that nobody can write."""
+"""The input of policies: only the agents of the cycle, as read-only arrays."""
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -30,7 +30,7 @@ def arrays(value: Any, name: str) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def busy_session(declined: list[int], spec: PolicySpec | None = None) -> Session:
-    """Agents that somebody holds something of, and filters on some of them."""
+    """Agents with holdings, and filters on some of them."""
     session = Session(spec)
     for agent in range(1, AGENTS + 1):
         session.agent(agent, cpus=4, mem=8)

@@ -75,7 +75,7 @@ def waited(session: Session, framework: int, role: int = 1) -> int:
 
 
 def cycles(session: Session, count: int, first_ms: int = 1000) -> None:
-    """Run cycles; whoever is offered something declines it."""
+    """Run cycles; every offer is declined."""
     for number in range(count):
         for offer in session.cycle(first_ms + 1000 * number):
             session.give_back(offer)
@@ -194,7 +194,7 @@ def test_who_wants_nothing_waits_for_nothing(last, again):
     session.allocator.step(last)
     cycles(session, 2, first_ms=10_000)
     assert (waited(session, 1), waited(session, 3)) == (0, 5)
-    # So whoever reads who starves sees first who does.
+    # So a list of starving clients begins with those that starve.
     shares = write_clients(report.read(session.allocator), np.full(3, np.nan), "")
     assert tables.frameworks(shares, 9).rows[0].framework_id == name(session, 3)
     shown = share_tables.arranged(plain(pb.GetSharesResponse(clients=shares)))

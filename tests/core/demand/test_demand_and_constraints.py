@@ -184,7 +184,7 @@ def test_a_rule_that_is_none_is_refused_and_changes_nothing(event):
 
 
 def test_an_agent_whose_gpus_went_is_for_everybody():
-    """An operation turns them into nothing: then nobody needs to be able to use any."""
+    """An operation turns them into nothing: then no framework needs the capability."""
     session = Session()
     session.allocator.step(Define(kinds={2: Kind("gpus")}))
     info = AgentInfo("agent-1", hostname="host-1")
@@ -318,7 +318,7 @@ def test_what_comes_back_of_an_offer_that_was_accepted_is_no_decline(rest_first:
     assert session.state.clients.accepts[client] == 4
     assert session.state.clients.declines[client] == 0
     assert not len(session.state.accepted)
-    # What is given back whole later is one.
+    # What is released whole later is one.
     session.give_back((1, 1, 1, {"cpus": 1, "mem": 1}))
     session.agent(5, 4, 8)
     (offer,) = (each for each in session.cycle(20_000) if each[2] == 5)

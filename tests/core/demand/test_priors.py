@@ -43,7 +43,7 @@ def job(session: Session, framework: int, name: str, **info: Any) -> None:
 
 
 def take(session: Session, offer: Offer, cpus: int, mem: int) -> None:
-    """A part of an offer comes into use; the rest is given back before, as a master does it."""
+    """A part of an offer comes into use; the rest is released before, as a master does it."""
     framework, role, agent, units = offer
     rest = {"cpus": units.get("cpus", 0) - cpus, "mem": units.get("mem", 0) - mem}
     if any(rest.values()):
@@ -230,7 +230,7 @@ def test_whatever_is_remembered_a_framework_soon_gets_what_some_agent_has(
     named = {"cpus": prior[0] * 1000, "mem": prior[1] * 1000}
     session.state.memory.teach(session.allocator.settings, ("a", "name", "pi-#"), named)
     if rival is not None:
-        # Somebody else takes what it can first, and keeps it.
+        # Another framework first takes what it can, and keeps it.
         session.allocator.step(
             SetDemand("b", "", {"cpus": rival[0] * 1000, "mem": rival[1] * 1000})
         )

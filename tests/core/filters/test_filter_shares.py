@@ -1,4 +1,4 @@
-"""Whoever declines without end leaves room for the refusals of others, and takes no more memory."""
+"""A framework that declines without end leaves room for others' refusals, in bounded memory."""
 
 import numpy as np
 from hypothesis import given

@@ -1,7 +1,7 @@
-"""Refusals and suppression: what the scenarios of `tests/conformance` do not look at.
+"""Refusals and suppression: what the scenarios of `tests/conformance` do not cover.
 
-How long a refusal lasts, what it covers and what ends it is told there for every policy, and held
-against a model by `tests/differential`.
+Those test the duration, the extent and the end of refusals for every policy, and
+`tests/differential` compares these with a model.
 """
 
 from allocator.core import SessionLimits, Suppress, UpdateAgent, UpdateFramework

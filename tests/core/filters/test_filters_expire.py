@@ -53,7 +53,7 @@ def test_filters_expire_at_their_time(steps) -> None:
 
 
 def test_many_filters_that_expire_at_different_moments_are_each_found() -> None:
-    """Whoever declines says for how long: a moment of its own for each costs no more than one."""
+    """Declines may state any duration: many different expiry times cost no more than one."""
     count = 50_000
     table = FilterTable(2 * count)
     table.reserve(agents=count, clients=CLIENTS, kinds=1)

@@ -264,7 +264,7 @@ def test_refusals_have_a_bound(monkeypatch):
 
 
 def test_whose_task_only_the_rest_would_hold_does_not_wait():
-    """Nobody knows what the rest consists of, so no task is made of it."""
+    """The composition of the rest is unknown, so no task is made of it."""
     session = session_with((4, 9), frameworks=0, policy=PolicySpec("drf", mode="characterised"))
     session.framework(1, labels={DEMAND_LABEL: "disk:5"})
     for cycle in range(1, 5):

@@ -1,4 +1,4 @@
-"""A policy that looks on decides what it would decide if it were in force."""
+"""The shadow policy decides what it would decide if it were in force."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -114,7 +114,7 @@ def small(policy: PolicySpec, beside: PolicySpec | None) -> World:
 
 
 def latest(world: World) -> CycleRecord:
-    """What the last cycle left for a policy that looks on."""
+    """The record of the last cycle for the shadow policy."""
     trail = world.allocator.trail
     assert trail is not None
     assert trail.for_shadow is not None

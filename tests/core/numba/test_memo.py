@@ -1,4 +1,4 @@
-"""What is remembered is what would be worked out again."""
+"""What is remembered is what would be computed again."""
 
 import numpy as np
 

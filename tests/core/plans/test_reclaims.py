@@ -77,7 +77,7 @@ def test_whoever_has_too_much_is_asked_and_what_comes_back_goes_to_the_other() -
     first = asked(made, 2000)
     assert [framework for framework, _ in first] == [1, 1]
     assert asked(made, 3000) == first
-    assert asked(made, 4000, [1, 2, 3, 4]) == []  # a cycle over some agents asks nobody
+    assert asked(made, 4000, [1, 2, 3, 4]) == []  # a cycle over some agents makes no requests
     agent = first[0][1]
     made.give_back(offers[[offer[2] for offer in offers].index(agent)])
     assert [offer[:3] for offer in made.cycle(5000)] == [(2, 2, agent)]
@@ -172,7 +172,7 @@ def test_a_journal_and_a_checkpoint_keep_who_is_asked() -> None:
     first = asked(made, 2000)
     made.allocator = resumed
     assert asked(made, 2000) == first != []
-    # Whoever is gone is not asked, though another gets its row.
+    # A framework that has left is not asked, although another gets its row.
     made.allocator.step(RemoveFramework(1))
     assert asked(made, 3000) == []
     assert made.state.plan is not None
@@ -180,7 +180,7 @@ def test_a_journal_and_a_checkpoint_keep_who_is_asked() -> None:
 
 
 def test_a_newcomers_offers_do_not_change_whom_the_plan_asks() -> None:
-    """What it is offered is nobody's home, however many plans are made meanwhile."""
+    """An offer alone does not make a client resident on an agent, however many plans are made."""
     made = Session(PolicySpec("quincy", "listed", parameters={"preempt": "on"}))
     for agent in (1, 2, 3, 4):
         made.agent(agent, 4, 4)

@@ -1,4 +1,4 @@
-"""`demo` and `demo soak` on somebody else's sidecar: it is asked for, and given back as it was."""
+"""`demo` and `demo soak` on a running sidecar: it is borrowed, and restored afterwards."""
 
 import contextlib
 import os

@@ -31,7 +31,7 @@ def sidecar(tmp_path_factory):
 
 
 def watched(scenario, policy, sidecar):
-    """Play a scenario, and see that nobody waits for what is free."""
+    """Play a scenario, and check that no framework waits while resources are free."""
     scene = Watched(scenario)
     run = Run("trace", PolicySpec(policy, mode="characterised"), 0, scene)
     played = play_on(run, sidecar.target)
@@ -68,7 +68,7 @@ PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name))
 @pytest.mark.long
 @pytest.mark.parametrize("policy", PLANNING)
 def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
-    """On a real session: plans come from a thread of the sidecar, late ones hold nobody up."""
+    """On a real session: plans come from a thread of the sidecar; late ones delay no cycle."""
     scenario, _ = catalogue.openb(seed=0, agents=30, scale=0.02)
     scene, played = watched(scenario, policy, sidecar)
     assert scene.waiting_max > 0

@@ -49,7 +49,7 @@ def test_a_panel_says_what_to_make_of_it(board):
 
 
 SOMETIMES = {"mesos_allocator_reclaim_seconds", "mesos_allocator_plan_age_seconds"}
-"""Metrics that have series only while a plan is in force, or asks somebody to leave an agent."""
+"""Metrics with series only while a plan is in force, or asks a framework to leave an agent."""
 
 
 def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
@@ -107,7 +107,7 @@ def test_every_metric_is_shown_by_a_panel_or_watched_by_an_alert():
     for family in FAMILIES:
         if family.kind == "histogram":
             assert shown & {f"{family.full_name}{ending}" for ending in HISTOGRAM}
-        elif family.kind != "info":  # one may read there what runs; nobody watches it
+        elif family.kind != "info":  # informative only, and not on a dashboard
             assert family.full_name in shown
 
 
@@ -117,7 +117,7 @@ def test_the_table_has_what_a_scrape_has(sidecar):
     declared = [each.full_name for each in FAMILIES]
     assert len(declared) == len(set(declared))
     assert found == [name for name in declared if name in found]
-    # Fair shares may not be worked out yet.
+    # Fair shares may not be computed yet.
     absent = {name.removeprefix("mesos_allocator_") for name in declared if name not in found}
     assert all(name.startswith(("fair", "role_")) for name in absent)
     assert {"role_held", "fair_shares_total"}.isdisjoint(absent)

@@ -51,7 +51,7 @@ def test_a_scrape_follows_the_session(sidecar):
         return value(free, name, **labels) - value(before, name, **labels)
 
     assert grown("cycles_total") == 1
-    # How long cycles took is told four times a second.
+    # Cycle times are sent four times a second.
     timed = "cycle_duration_seconds_count"
     await_true(lambda: value(sidecar.samples(), timed) == value(before, timed) + 1)
     assert grown("decisions_total") == grown("outcomes_total", reason="offered") == len(decisions)
@@ -110,7 +110,7 @@ def test_it_is_alive_and_ready_and_says_when_it_drains():
         assert (ready[0], ready[1].strip().partition(",")[0]) == (200, "ok")
         channel = process.channel()
         module = GrpcModule(channel).begin(CLUSTER)
-        # A call that goes on is given time to end, so that there is time to look.
+        # An open call gets time to end, so that there is time to read the metrics.
         health: Any = health_pb2_grpc.HealthStub(channel)
         watch = health.Watch(health_pb2.HealthCheckRequest())
         next(watch)

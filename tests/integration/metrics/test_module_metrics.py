@@ -55,7 +55,7 @@ def test_what_a_module_says_is_shown_as_long_as_it_has_a_session():
         assert value(found, "module_shadow_decisions_total", given="none") == 0
         module.batch()
         assert value(process.scraped(), "module_cycles_total") == 50, "the last that it said"
-        # Whatever a module says, there are no more series, and its session goes on.
+        # For any input of a module, the number of series is the same, and its session continues.
         nonsense = pb.ModuleFigures(cycles=2**64 - 1, outcomes=[2**64 - 1] * 1000, ends=[9] * 1000)
         nonsense.fallback_since_ms = -(2**63)
         module.batch(figures=nonsense)

@@ -1,6 +1,6 @@
-"""A starving framework, explained by a real sidecar that an emulated master speaks to, and mended.
+"""A starving framework on a real sidecar and an emulated master: the explanation, and the fix.
 
-The commands are typed while the cluster runs: what they say, and what the mend does, is all real.
+The commands run while the cluster is in operation.
 """
 
 import json
@@ -43,7 +43,7 @@ def asked(command: Command, *words: str) -> dict:
 
 
 class Story:
-    """An experiment, in whose middle somebody types commands."""
+    """An experiment during which commands are run."""
 
     def __init__(self, jobs: int) -> None:
         self.scenario = experiment(7, jobs=jobs)
@@ -72,7 +72,7 @@ class Story:
 
 
 def test_a_starving_framework_is_explained_and_mended(sidecar, command):
-    """A rule with a typo bars everybody in a role; the explanation names it, and how to mend it."""
+    """A rule with a typo excludes a role from all agents; the explanation names it and the fix."""
     set_policy(sidecar.target, PolicySpec("drf"))
     story = Story(jobs=2)
     heard: dict[str, dict] = {}
@@ -110,7 +110,7 @@ def test_a_starving_framework_is_explained_and_mended(sidecar, command):
     assert starving["blockers"][0]["reason"] == "constraint"
     assert "every agent (constraint): rack=r9" in told[0]
     assert "mesos-allocator constraint remove --role 'WordCount'" in told[0]
-    # What was offered before the rule is told, with what became of it; then nothing was.
+    # Offers before the rule are listed with their outcomes; there are none after it.
     later = heard["mended"]["clients"]
     assert not any(
         each["reason"] == "constraint" for client in later for each in client["blockers"]

@@ -104,7 +104,7 @@ def test_what_was_learnt_is_there_after_a_restart(tmp_path):
 
 
 def accept_one_task(module: GrpcModule, framework: int, amount: list[int]) -> None:
-    """Run a cycle; the framework takes one task of what it is offered, the others give back."""
+    """Run a cycle; the framework takes one task of what it is offered, the others release."""
     decisions = module.batch(cycle=True)
     none = np.empty(0, np.int64)
     reasons = np.full(len(decisions), session_pb2.OUTCOME_REASON_OFFERED)

@@ -1,4 +1,4 @@
-"""A policy that looks on, agents that are drained, and weights: set in a running sidecar."""
+"""A shadow policy, drained agents, and weights: set in a running sidecar."""
 
 import re
 import time

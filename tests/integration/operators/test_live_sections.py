@@ -37,7 +37,7 @@ class Watched:
 
 
 class WatchedConfig:
-    """A configuration of which is noted what the core is told of it."""
+    """A configuration that records which of its parts the core receives."""
 
     def __init__(self) -> None:
         self.seen: set[tuple[str, str]] = set()

@@ -88,7 +88,7 @@ def target() -> Iterator[str]:
 
 
 def on_terminal(*words: str, typed: str = "") -> list[str]:
-    """Run a command on a terminal of 80 x 24; gives the lines of it without colours."""
+    """Run a command on a terminal of 80 x 24; returns the lines of it without colours."""
     master, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
     process = subprocess.Popen(
@@ -104,7 +104,7 @@ def on_terminal(*words: str, typed: str = "") -> list[str]:
     while True:
         try:
             piece = os.read(master, 65_536)
-        except OSError:  # how Linux says that nobody writes any more
+        except OSError:  # Linux's way to report that there is no writer any more
             break
         if not piece:
             break

@@ -1,4 +1,4 @@
-"""What a framework said in vain: its operator sees it, wherever they look."""
+"""Ignored input of a framework: operators see it in every place."""
 
 import pytest
 

@@ -61,7 +61,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def ends(self) -> int:
-        """Read what is still written, until the process ends; gives its code."""
+        """Read what is still written, until the process ends; returns its code."""
         until_s = time.monotonic() + WITHIN_S
         while self.process.poll() is None and time.monotonic() < until_s:
             if select.select([self._master], [], [], 0.2)[0]:

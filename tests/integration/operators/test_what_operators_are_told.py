@@ -1,6 +1,6 @@
-"""What operators are told: unknown names, how many frameworks a change is for, and odd names.
+"""What operators see: unknown names, the number of frameworks of a change, and odd names.
 
-All tests look at one sidecar.
+All tests use one sidecar.
 """
 
 import subprocess

@@ -1,8 +1,8 @@
 """The module's brain, in this process, in session with sidecar processes over real streams.
 
-The world is the simulation's, and so is the module's clock: it goes on by a step whenever the test
-takes one, and never waits for a sidecar. How fast the machine is decides who makes an offer, a
-sidecar or the fallback; whether one is made within an interval of that clock does not depend on it.
+The world is the simulation's, and so is the module's clock: it advances with each step of the test,
+and never waits for a sidecar. The speed of the machine determines whether the sidecar or the
+fallback makes an offer, but not whether one is made within an interval of that clock.
 """
 
 import operator
@@ -34,10 +34,10 @@ _ROLES = ("eng", "eng/ml", "ops", "batch")
 
 
 class BusyMaster(Master):
-    """A world under a steady load: tasks start and end at each step, and what is over comes back.
+    """A world under a steady load: tasks start and end at each step, and the rest is released.
 
-    Nobody suppresses offers, refuses for longer or leaves, so in each interval there is something
-    to offer and somebody who takes it.
+    No framework suppresses offers, refuses for longer or leaves, so that each interval has
+    something to offer and a framework that takes it.
     """
 
     INITIALIZE = (
@@ -46,7 +46,7 @@ class BusyMaster(Master):
     )
 
     def begin(self) -> None:
-        """Register everybody with a master."""
+        """Register all agents and frameworks with a master."""
         self.agents = {f"a{n}": Agent(parse("cpus:8;mem:16384")) for n in range(_AGENTS)}
         self.frameworks = {f"f{n}": Framework({role}) for n, role in enumerate(_ROLES)}
         super().begin()
@@ -114,7 +114,7 @@ class LiveBrain(Simulation):
     SILENCE_MS = 60 * INTERVAL_MS
 
     def __init__(self, library: Path, target: str) -> None:
-        """Begin a master; nobody has to be at the target yet."""
+        """Start a master; the target need not have a sidecar yet."""
         self.offered_ms: list[int] = []
         self._target = target
         self._call: _Call | None = None
@@ -149,12 +149,12 @@ class LiveBrain(Simulation):
             self.step()
 
     def await_alone(self, cycles: int) -> None:
-        """Take steps until the module has decided so many more cycles by itself."""
+        """Take steps until the module has decided this many more cycles by itself."""
         enough = self._cycles()[1] + cycles
         self.until(lambda: self._cycles()[1] >= enough)
 
     def await_served(self, cycles: int) -> None:
-        """Take steps until a sidecar has decided so many more cycles."""
+        """Take steps until a sidecar has decided this many more cycles."""
         begun, alone = self._cycles()
         enough = begun - alone + cycles
         self.until(lambda: operator.sub(*self._cycles()) >= enough)

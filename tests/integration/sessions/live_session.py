@@ -26,7 +26,7 @@ class Session:
         return command(self.process, *words)
 
     def ask(self, *words: str) -> dict:
-        """Run a command that must succeed; gives its JSON."""
+        """Run a command that must succeed; returns its JSON."""
         return ask(self.process, *words)
 
     def offer(self, reason: int = session_pb2.OUTCOME_REASON_OFFERED) -> Decisions:
@@ -50,7 +50,7 @@ def session(process):
 
 
 def compared(process: SidecarProcess) -> dict:
-    """Ask again until the policy that looks on has decided something."""
+    """Poll until the shadow policy has decided something."""
     while True:  # pytest-timeout bounds it
         found = ask(process, "shadow", "show")
         if found["counts"]["compared"]:

@@ -78,7 +78,7 @@ class Driver:
             self.lines.append(json.loads(line))
 
     def tell(self, word: str) -> int:
-        """Tell the program something; gives the place from where to look for what follows."""
+        """Tell the program something; returns the place from where to look for what follows."""
         place = len(self.lines)
         assert self.process.stdin is not None
         self.process.stdin.write(word + "\n")
@@ -117,7 +117,7 @@ class Driver:
         return int(line.split()[1]) * 1024
 
     def stop(self) -> dict[str, Any]:
-        """End it in an orderly way; gives the last counters."""
+        """End it in an orderly way; returns the last counters."""
         self.tell("stop")
         assert self.process.wait(60) == 0
         self._reader.join()
@@ -125,7 +125,7 @@ class Driver:
 
 
 def same_books(driver: Driver, sidecar: SidecarProcess) -> int:
-    """Compare who holds what where, in thousandths; gives the number of rows."""
+    """Compare who holds what where, in thousandths; returns the number of rows."""
     held: dict[tuple[int, ...], list[int]] = {}
     for *place, cpus, mem in driver.wait("books", driver.tell("hold"))["holdings"]:
         sums = held.setdefault(tuple(place), [0, 0])
@@ -230,7 +230,7 @@ def test_both_sides_prove_who_they_are_over_tls(tmp_path, tool):
 def test_a_sidecar_that_is_killed_or_ends_comes_back(signals, tmp_path):
     target = f"unix:{tmp_path}/session.sock"
     with Driver(target, agents=60, frameworks=8) as driver:
-        driver.wait("ended", cause="unreachable")  # Nobody is there at first.
+        driver.wait("ended", cause="unreachable")  # There is no sidecar at first.
         for round_, number in enumerate(signals):
             place = len(driver.lines)
             with SidecarProcess(listen=[target]) as sidecar:
@@ -263,7 +263,7 @@ def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(rounds, tmp_path):
             stopped = time.monotonic()
             driver.wait("ended", place, cause="silent")
             assert time.monotonic() - stopped > 0.9  # never sooner than it may answer
-            driver.wait("ended", place, cause="unreachable")  # It greets nobody, either.
+            driver.wait("ended", place, cause="unreachable")  # It sends no Hello, either.
             place = len(driver.lines)
             sidecar.process.send_signal(signal.SIGCONT)
             driver.wait("connected", place)
@@ -377,7 +377,7 @@ class HostileServer:
         self._server.stop(0).wait()
 
     def _session(self, requests: Iterator[bytes], _context: object) -> Iterator[bytes]:
-        """Serve one stream, whose every cycle gives everything to somebody."""
+        """Serve one stream, and give everything to one framework in every cycle."""
         self.streams += 1
         cycles, decision = 0, 1
         capacity: dict[int, list[int]] = {}

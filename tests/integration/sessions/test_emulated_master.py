@@ -60,7 +60,7 @@ def test_books_of_a_real_sidecar_agree_under_a_soak(sidecar):
 
 @pytest.mark.long
 def test_a_sidecar_that_is_killed_and_comes_back_is_told_everything(tmp_path):
-    """The master goes on where it was, with a new session and a snapshot; books agree again."""
+    """The master continues with a new session and a snapshot; the books agree again."""
     process = SidecarProcess(tmp_path, {"log.level": "warning"})
     process.start()
 

@@ -50,7 +50,7 @@ class Witness(GrpcModule):
 
 
 def run_and_kill(journal: Path, seed: int) -> list[bytes]:
-    """Have a sidecar decide, kill it in the midst of that; gives the decisions that were heard."""
+    """Kill a sidecar while it decides; returns the decisions received from it."""
     capacity = {0: 2000, 1: 4_096_000}
     agents = [AddAgent(n, AgentInfo(f"agent-{n}"), capacity) for n in range(3, AGENTS)]
     flags = [f"journal.path={journal}", f"journal.bytes_max={2**20}", "journal.files=100"]

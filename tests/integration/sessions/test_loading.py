@@ -9,7 +9,7 @@ from tests.integration.sessions.test_cpp_session import DRIVER, Driver
 from tests.server.sidecar_process import READY_S, SidecarProcess
 
 LONGEST_S = 1.0
-"""From one attempt of the module to the next, where nobody answers."""
+"""Interval between the module's attempts while there is no answer."""
 
 BUSY_S = 3.0
 """What a busy machine may add."""

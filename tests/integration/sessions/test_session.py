@@ -164,7 +164,7 @@ class Master:
 
 
 class Mirror:
-    """An allocator that is told without a wire."""
+    """An allocator that receives events without a wire."""
 
     def __init__(self, settings: Settings, clock_ms: int) -> None:
         self.allocator = Allocator(build, settings)
@@ -194,7 +194,7 @@ class Witnessed(GrpcModule):
 
 
 def play(module: Witnessed, mirror: Mirror, master: Master, cycles: int) -> int:
-    """Play cycles on both; gives how many offers were decided."""
+    """Play cycles on both; returns how many offers were decided."""
     decided = 0
     for cycle in range(cycles):
         over_wire = module.batch(*master.pending, cycle=True)

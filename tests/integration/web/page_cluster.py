@@ -73,7 +73,7 @@ def begin(channel: grpc.Channel, agents: int, frameworks: int = len(NAMES)) -> G
 
 
 def set_by_operators(channel: grpc.Channel) -> None:
-    """Drain some agents, and have a policy look on."""
+    """Drain some agents, and set a shadow policy."""
     admin = AdminServiceStub(channel)
     for agent in DRAINED:
         admin.SetDrain(settings_pb2.SetDrainRequest(drain=settings_pb2.Drain(agent=agent)))

@@ -37,7 +37,7 @@ PATHS = (
 def browser(tool) -> Iterator[Browser]:
     program = tool("chromium")
     with sync_playwright() as playwright:
-        # Whoever runs the tests may be root, for whom Chromium has no sandbox.
+        # The tests may run as root, for which Chromium has no sandbox.
         running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield running
         running.close()
@@ -83,7 +83,7 @@ def open_page(browser, address) -> Iterator[Open]:
     yield open_
     for context in contexts:
         context.close()
-    # What a status says is no fault of the page: a role that there is not, a core that is busy.
+    # What a status says is no fault of the page: a role that does not exist, a core that is busy.
     assert not [text for text in problems if "the server responded with a status" not in text]
     assert not [url for url in asked if not url.startswith((address, "data:"))]
 

@@ -103,7 +103,7 @@ OUTSIDE = """() => [...document.querySelectorAll("section, table, tr, td, th, pr
 @pytest.mark.parametrize("width", [400, *long(1280)])
 def test_the_page_fits_the_screen(advised, tool, width, scheme, tmp_path):
     with sync_playwright() as playwright:
-        # Whoever runs the tests may be root, for whom Chromium has no sandbox.
+        # The tests may run as root, for which Chromium has no sandbox.
         program = tool("chromium")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)

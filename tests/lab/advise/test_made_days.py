@@ -48,7 +48,7 @@ def comes_near_to_what_was_recorded(report: Report) -> None:
     """
     (recorded,) = report.recorded
     waits_s = [run.figures.wait_s for run in report.base]
-    # Nobody can tell in which part of an interval of a second a task was wanted.
+    # It is unknown at which moment within an interval of a second a task was wanted.
     near_s = max(0.15 * recorded.wait_s, 0.5)
     assert min(waits_s) - near_s <= recorded.wait_s <= max(waits_s) + near_s
     assert not any(run.figures.never_began for run in report.base)

@@ -191,7 +191,7 @@ def test_a_guarantee_that_leaves_room_is_merely_never_reached():
 
 
 def test_a_guarantee_is_not_in_the_way_where_nothing_is_free():
-    """The other role waits for what nobody keeps back: all of it is used."""
+    """The other role waits although nothing is held back: all of it is used."""
     quota = Quota(guarantees={"cpus": 3000})
     tasks = [
         ran("p", "production", 1, 0, 0, 240),

@@ -74,7 +74,7 @@ def processes(log, *commands, ready):
 
 @contextmanager
 def dask_cluster(directory):
-    """A scheduler and two workers, each a process of its own; gives the scheduler's address."""
+    """A scheduler and two workers, each a process of its own; returns the scheduler's address."""
     note = directory / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     common = ["--no-dashboard", "--scheduler-file", str(note)]
@@ -91,7 +91,7 @@ def dask_cluster(directory):
 
 @contextmanager
 def ray_cluster(_directory):
-    """A head of two processors; gives its address."""
+    """A head of two processors; returns its address."""
     cluster_utils = library("ray.cluster_utils")
     head = {"num_cpus": 2, "include_dashboard": False, "env_vars": {"PYTHONPATH": str(ROOT)}}
     cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
@@ -103,7 +103,7 @@ def ray_cluster(_directory):
 
 @contextmanager
 def spark_cluster(directory):
-    """A master and a worker of two processors, each a process; gives the master's address."""
+    """A master and a worker of two processors, each a process; returns the master's address."""
     home = Path(library("pyspark").__file__).parent
     start = [str(home / "bin" / "spark-class")]
     deploy, here = "org.apache.spark.deploy.", ["--host", "127.0.0.1"]
@@ -131,7 +131,7 @@ def process_of(_argument):
 @pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 @pytest.mark.parametrize("backend", list(engines.ENGINES))
 def test_a_cluster_gives_what_this_process_gives(tmp_path, monkeypatch, backend):
-    # Nobody told the workers which directory of loops is the one of these sources.
+    # The workers do not know which directory of loops belongs to these sources.
     loops = ENVIRONMENT["NUMBA_CACHE_DIR"]
     monkeypatch.setitem(ENVIRONMENT, "NUMBA_CACHE_DIR", str(Path(loops).parent))
     for name in ("NUMBA_CACHE_DIR", "PYTHONPATH", "PYSPARK_PYTHON"):
@@ -151,7 +151,7 @@ def test_a_cluster_gives_what_this_process_gives(tmp_path, monkeypatch, backend)
 
 
 def test_a_cluster_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(engines, "CONNECT_S", 1)  # Dask tries again and again for so long
+    monkeypatch.setattr(engines, "CONNECT_S", 1)  # how long Dask retries
     with pytest.raises(BackendError, match=r"tcp://127\.0\.0\.1:9: no Dask scheduler answers"):
         list(spread(len, ["a"], backend="dask", cluster="tcp://127.0.0.1:9"))
     # The others' addresses are tried before their libraries are asked to connect.

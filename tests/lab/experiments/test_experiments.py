@@ -260,7 +260,7 @@ def test_fairness_is_of_the_roles_that_are_there():
         {"a": (10, 0)},  # before the time that counts
         {"a": (4, 10), "b": (1, 20)},  # 0.4 and 0.2
         {"a": (2, 50), "b": (1, 50)},  # 0.5 and 0.5
-        {"b": (1, 80)},  # nobody to compare with
+        {"b": (1, 80)},  # no other to compare with
         {"a": (10, 0), "b": (0, 0)},  # after it
     )
     found = fairness(taken, 10_000, 30_000)

@@ -55,7 +55,7 @@ SCENARIO = Replay(
 
 
 class WatchedLink(DirectLink):
-    """Tells a recorder what its allocators are told."""
+    """Forwards the input of its allocators to a recorder."""
 
     def __init__(self, recorder: DayRecorder, settings: Settings) -> None:
         self._make = watched(recorder)
@@ -106,7 +106,7 @@ NEEDS = Counter(
 
 
 def test_every_task_is_found_with_what_it_needed(day):
-    """Of equal tasks side by side nobody can say which ended; but how long they ran together."""
+    """Which of several equal tasks ended is unknown, but not how long they ran in total."""
     assert needs(day) == NEEDS
     for arrival in SCENARIO.arrivals:
         ran = [each for each in day.ran if day.frameworks[each.framework].name == arrival.name]
@@ -137,8 +137,8 @@ def test_a_task_is_wanted_since_its_framework_came_or_declined_what_would_have_h
     names = {framework.framework_id: framework for framework in day.frameworks.values()}
     for ran in day.ran:
         assert names[ran.framework].came_ms <= ran.wanted_ms <= ran.start_ms
-    # All tasks of these frameworks are wanted from the beginning, and they decline only what
-    # cannot hold one.
+    # All tasks of these frameworks are wanted from the beginning, and they decline only offers
+    # that do not fit one.
     assert all(ran.wanted_ms == names[ran.framework].came_ms for ran in day.ran)
 
 

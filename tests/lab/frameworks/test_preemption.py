@@ -1,4 +1,4 @@
-"""Quincy asks whoever has too much to leave agents, where an operator lets it."""
+"""Quincy asks frameworks with too much to leave agents, if an operator permits it."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -173,7 +173,7 @@ class Rests:
 @pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 @pytest.mark.parametrize("manner", ["gives way", "ignores", "leaves late"])
 def test_whoever_was_asked_is_asked_and_nobody_else(manner: str, mode: str) -> None:
-    """Two of four agents are blue's part: so many are asked for, however red answers."""
+    """Blue's part is two of four agents: red is asked to leave two, whatever it answers."""
     scene = Rests(manner)
     policy = replace(spec("on"), mode=mode)
     link = PlanningBeside(lambda kept: Allocator(build, kept), Settings(policy=policy))

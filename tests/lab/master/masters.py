@@ -66,7 +66,7 @@ def master_for(link, **options):
 
 
 def outbox_of(names):
-    """An outbox of a master with so many plain resources, and no others."""
+    """An outbox of a master with this number of plain resources, and no others."""
     table = ResourceTable([f"resource-{number}" for number in range(names)])
     return Outbox(KindTable(table, names))
 

@@ -8,10 +8,10 @@ PERIOD_MS = 1000
 
 
 class Watched:
-    """A scenario that is looked at right after each cycle for all agents.
+    """A scenario that is inspected right after each cycle over all agents.
 
-    starved: time, framework and agent: the agent could run its task, and was offered to nobody.
-    waiting_max: the most frameworks that waited for a first offer at one look.
+    starved: time, framework and agent: the agent could run its task, and was not offered.
+    waiting_max: the maximum number of frameworks that waited for a first offer.
     """
 
     def __init__(self, scenario):

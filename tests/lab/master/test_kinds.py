@@ -1,4 +1,4 @@
-"""What a master's resources are told as: few kinds of many objects, and objects of kinds again."""
+"""A master's resources on the wire: few kinds for many objects, and objects for kinds again."""
 
 from collections import Counter
 
@@ -48,7 +48,7 @@ def resources(draw) -> Resource:
 
 
 def table_of(resources, kinds_max=0, names=()):
-    """A master's table with these resources, told to a sidecar that keeps so many kinds apart."""
+    """A master's table with these resources, for a sidecar that distinguishes `most` kinds."""
     table = ResourceTable(names)
     kinds = KindTable(table, len(names))
     kinds.begin(kinds_max)
@@ -167,7 +167,7 @@ def test_each_resource_is_its_kind_or_the_rest_of_its_name(resources, kinds_max)
             assert len(names) > kinds_max // SPARE // 2
         else:
             assert kinds.kinds[handle] in (kind_of(each), rest, OTHERS)
-    # Nobody has more than one for two that are still free of its part.
+    # None has more than one for two that are still free of its part.
     told = len({kind_of(each) for each in resources}) + len(names) - 1
     if told * (1 + FREE_OF_OWN) < kinds_max * NAMED_EIGHTHS // 8:
         assert not any(kind.rest for kind in kinds.kinds)
@@ -193,7 +193,7 @@ def test_amounts_by_kind_are_those_of_the_objects(resources, data):
     st.data(),
 )
 def test_a_wish_is_filled_from_objects_that_are_there(resources, kinds_max, data):
-    """Of a kind at most what was wanted, in pieces that can be had; of a rest whole objects."""
+    """At most the wanted amount of a kind, in available pieces; of a rest, whole objects."""
     _, kinds = table_of(resources, kinds_max)
     free = [1000 * data.draw(st.integers(0, 9)) for _ in resources]
     wanted = [data.draw(st.sampled_from([0, 500, 2000, 4500, 99_000])) for _ in kinds.kinds]

@@ -1,4 +1,4 @@
-"""However many objects a cluster has, its session goes on: told apart by kind, or as the rest."""
+"""With any number of objects, a session continues: distinguished by kind, or as the rest."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ CPUS, MEM, DISK = Resource("cpus"), Resource("mem"), Resource("disk")
 
 @dataclass(eq=False)
 class Taker:
-    """Notes what it is offered, and uses it for ever or declines it."""
+    """Records its offers, and uses them forever or declines them."""
 
     role: str
     uses: bool = True
@@ -116,9 +116,9 @@ def one_of_many(sort, number):
     ],
 )
 def test_any_number_of_objects_of_one_kind_is_one_kind(sort, objects):
-    """All are offered, used, given back and offered again; then the session begins anew.
+    """All are offered, used, released and offered again; then a new session begins.
 
-    A tenth of the objects is still more than a session has kinds.
+    A tenth of the objects still has more kinds than a session.
     """
     link = wire_link()
     numbers = range(objects)
@@ -199,7 +199,7 @@ NAMES = ("cpus", "disk")
 
 @pytest.mark.parametrize("kept_from", [True, False])
 def test_who_gets_nothing_of_the_rest_is_not_asked_before_a_minute(kept_from, monkeypatch):
-    """Else the first would be asked for ever, and the rest never offered to its role."""
+    """Otherwise the first would be offered it forever, and its role never."""
     if not kept_from:
         monkeypatch.setattr("allocator.core.apply.holdings.REST_REFUSED_MS", -1)
     link = wire_link(limits=SessionLimits(kinds=4), patience_cycles=0)

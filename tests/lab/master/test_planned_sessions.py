@@ -1,4 +1,4 @@
-"""Policies that plan, on an emulated master and a small mixed cluster: nobody starves."""
+"""Policies that plan, on an emulated master and a small mixed cluster: no framework starves."""
 
 import pytest
 

@@ -193,7 +193,7 @@ def test_with_gfh_a_job_that_is_more_than_the_margin_below_its_share_is_unblocke
         board.end(task)
     assert board.decide(1.0) == ([], {})
     board.end(tasks[MARGIN])
-    # It goes on until it has its share.
+    # It continues until it has its share.
     assert len(board.decide(2.0)[1]) == MARGIN + 1
     assert waiting
 

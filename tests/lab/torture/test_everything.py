@@ -70,7 +70,7 @@ def test_what_crosses_an_event_may_be_refused_and_nothing_else_is(mode):
 
 @pytest.mark.parametrize("mode", [MODES[1], *long(MODES[0])])
 def test_books_agree_with_what_the_masters_fallback_offered(mode):
-    """It is told as of any use; then it is accepted, declined, rescinded, like any offer."""
+    """It is reported like any use; then it is accepted, declined, rescinded, like any offer."""
     scenario, record = run(FIRST, mode=mode, silent=True, duration_ms=40_000, event_ms=100)
     assert scenario.happened["silence"] > 5
     assert record.fallbacks > 3

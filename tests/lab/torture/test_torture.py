@@ -66,7 +66,7 @@ def test_every_fault_has_a_name_of_its_own():
 
 @pytest.mark.long
 def test_altered_books_are_found(tmp_path):
-    """Half of what comes into use is told to have ended: the books part."""
+    """Half of what comes into use is reported as ended: the books diverge."""
 
     def tamper(world):
         master = world.scene.master
@@ -242,7 +242,7 @@ def test_the_network_is_cut_and_comes_back(echo_everywhere, tool):
 
 @pytest.fixture
 def echo():
-    """Somebody who says everything again; gives the port."""
+    """A proxy that sends everything twice; yields its port."""
     yield from echoing("127.0.0.1")
 
 

@@ -1,4 +1,4 @@
-"""What may stand in the place of a configuration: nothing of it is one."""
+"""What may stand instead of a configuration: nothing of it is one."""
 
 import os
 import socket

@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from allocator.core import PolicySpec, SessionLimits, Settings
-from allocator.server.config import Config, Flag, example, load
+from allocator.server.config import Config, ConfigError, Flag, example, load, load_all
+from allocator.server.config.exchange import read_loaded, write_loaded
 from allocator.server.config.schema import is_rules, keys, live_sections, model_of, toml_value
 from allocator.settable import KINDS
 
@@ -158,5 +159,52 @@ def test_rules_become_events_of_the_core(tmp_path):
 
 
 def test_the_configuration_can_state_whatever_operators_can_set():
-    """And so SIGHUP takes it over: sections that the core is told of are live."""
+    """Therefore SIGHUP applies it: sections that the core receives are live."""
     assert set(KINDS) <= set(live_sections(Config))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"observer.listen": "10.0.0.1:5058"}, "observer.listen: 10.0.0.1:5058 reaches beyond"),
+        (
+            {
+                "observer.listen": "10.0.0.1:5058",
+                "listen.allow_plaintext": "true",
+                "access.admin_read_token": "/etc/hostname",
+            },
+            "access.admin_read_token: would pass in clear at 10.0.0.1:5058",
+        ),
+        (
+            {"observer.sources": "a:5058", "observer.token": "/etc/hostname"},
+            "observer.token: would pass in clear to a:5058",
+        ),
+        ({"observer.tls_cert": "/etc/hostname"}, "observer.tls_ca: is missing"),
+        ({"observer.tls_ca": "/etc/hostname"}, "observer.tls_ca: holds no certificate"),
+        ({"observer.sources": "a"}, "must be host:port"),
+    ],
+)
+def test_no_follower_is_served_in_clear_by_mistake(options, said):
+    flags = [Flag("--set", key, text) for key, text in options.items()]
+    with pytest.raises(ConfigError) as refused:
+        load(None, {}, flags)
+    assert said in str(refused.value)
+
+
+def test_the_configuration_of_another_machine_is_read_without_its_files(tmp_path):
+    for name in ("cert", "plugin.py", "journal"):
+        (tmp_path / name).write_text("POLICIES = {}")
+    flags = [
+        Flag("--set", "access.session_token", str(tmp_path / "cert")),
+        Flag("--set", "policy.plugins", str(tmp_path / "plugin.py")),
+        Flag("--set", "journal.path", str(tmp_path / "journal")),
+    ]
+    written = write_loaded(load_all(None, {}, flags))
+    for each in tmp_path.iterdir():
+        each.unlink()
+    (tmp_path / "journal").mkdir()
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_loaded(written)
+    read = read_loaded(written, elsewhere=True)
+    assert read.config.access.session_token == str(tmp_path / "cert")
+    assert write_loaded(read) == written

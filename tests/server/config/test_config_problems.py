@@ -223,7 +223,7 @@ def documents(draw) -> tuple[str, dict[tuple, int]]:
     lines: list[str] = []
     expected: dict[tuple, int] = {}
     for section in draw(st.lists(names, max_size=4, unique=True)):
-        count = draw(st.integers(0, 2))  # 0: a table, else so many elements of an array of tables
+        count = draw(st.integers(0, 2))  # 0: a table; else elements of an array of tables
         for index in range(max(count, 1)):
             path = (section, index) if count else (section,)
             lines.append(f"[[{section}]]" if count else f"[{section}]  # [http]")

@@ -1,4 +1,4 @@
-"""While the core is in the middle of a long cycle, whoever asks for health is answered."""
+"""While the core is in the middle of a long cycle, health checks are answered."""
 
 import queue
 import threading

@@ -128,7 +128,7 @@ def test_the_lock_of_a_process_that_died_is_free(tmp_path):
 
 @pytest.mark.parametrize("name", ["journal", "journal.new", "journal.spool"])
 def test_no_link_is_followed(tmp_path, name):
-    """Whoever may write into the directory has the sidecar write into no other file."""
+    """A user with write access to the directory cannot make the sidecar write to another file."""
     (tmp_path / "elsewhere").mkdir()
     other = tmp_path / "elsewhere" / "other"
     other.write_text("somebody else's")

@@ -54,7 +54,7 @@ def journaled(path: Path) -> CoreLoop:
 
 
 def play(loop: CoreLoop) -> list[tuple[int, bytes]]:
-    """Two sessions, operators in between, mistakes; gives all decisions that were heard."""
+    """Two sessions, operators in between, mistakes; returns all decisions that were heard."""
     Heard.kept = []
     first = Heard(loop).begin()
     first.batch(10)
@@ -105,7 +105,7 @@ def test_the_journal_gives_the_bytes_that_were_sent(tmp_path):
 
 
 def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
-    """Two sessions into files as small as they can be, operators in between; gives what was heard.
+    """Two sessions into minimal files, with operators in between; returns the answers.
 
     All that was offered is declined, so that filters come, and is learned of.
     """
@@ -248,7 +248,7 @@ def test_files_of_bounded_size_are_kept(tmp_path, count):
 
 
 class Slow:
-    """The beginning of a file, made by another thread when it is told to."""
+    """The beginning of a file, made by another thread on request."""
 
     def __init__(self) -> None:
         self.go = threading.Event()

@@ -16,7 +16,7 @@ from allocator.server.engine.planning import Planning
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.planning import Planner
 from allocator.server.grpc.plans import PlanServicer
-from allocator.server.grpc.records import OBSERVER_PART, RecordServicer
+from allocator.server.grpc.records import deciders_records
 from allocator.server.process.observing import PlanReports, follow
 from tests.server.in_process import Build, decider_of, running
 from tests.server.sidecar_process import await_true
@@ -74,7 +74,7 @@ def planned(
         planning = Planning(loop, budget_s=budget_s, first_wait_s=first_wait_s)
         loop.after_message, loop.first_plan = planning.note_late, planning.first
         PlanServicer(planning).add_to(server)
-        RecordServicer(decider_of(loop), OBSERVER_PART, planning.left).add_to(server)
+        deciders_records(decider_of(loop), left=planning.left).add_to(server)
         server.start()
         books = FollowedBooks(
             lambda: follow(target),

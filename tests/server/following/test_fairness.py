@@ -42,7 +42,7 @@ DRF = PolicySpec("drf", mode="characterised", selection="listed")
 
 
 class Failing:
-    """A policy that decides as another one, until it is told to fail."""
+    """A policy that decides as another one until it fails on request."""
 
     def __init__(self) -> None:
         self.fails = False
@@ -134,7 +134,7 @@ def test_of_many_roles_those_that_have_or_should_have_most_are_shown(books):
     watch.sample()
     shown = series(scrape(watch, roles_max=3), "role_shortfall")
     assert {dict(labels)["role"] for labels in shown} == {"eng", "eng/ads", "ops"}
-    # Whoever has no series counts in the numbers of all.
+    # Frameworks without a series count in the totals.
     everybody = series(scrape(watch), "role_shortfall")
     assert len(everybody) == 4
 

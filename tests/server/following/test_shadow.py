@@ -1,4 +1,4 @@
-"""The thread that asks a policy that looks on: what it adds up, and what it passes over."""
+"""The thread of the shadow policy: what it sums up, and what it skips."""
 
 import threading
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Whatever operators say is answered: done, or refused with the field, the value and the mend."""
+"""Every text of operators is accepted, or rejected with the field, the value and the fix."""
 
 import subprocess
 import sys

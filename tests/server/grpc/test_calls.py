@@ -1,4 +1,4 @@
-"""Strangers who call and then do nothing: there is room for masters, operators and probes."""
+"""Callers that then do nothing: there is still room for masters, operators and probes."""
 
 import threading
 import time
@@ -190,7 +190,7 @@ class Crowded:
 
 
 def test_operators_have_room_again_when_silent_ones_are_ended(monkeypatch):
-    """Nobody has to be told who means no harm: a request that does not come ends its call."""
+    """Intent makes no difference: a call without its request ends."""
     monkeypatch.setattr(calls, "REQUEST_S", 1.0)
     crowded = Crowded()
     channel = grpc.insecure_channel(crowded.target, OWN_CONNECTION)

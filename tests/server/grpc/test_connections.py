@@ -1,4 +1,4 @@
-"""Strangers who open hundreds of connections: sessions and scrapes go on, descriptors are left."""
+"""Clients that open hundreds of connections: sessions and scrapes continue, descriptors remain."""
 
 import socket
 import urllib.request
@@ -59,7 +59,7 @@ def test_hundreds_of_connections_keep_no_session_and_no_scrape_away(tmp_path):
             open_now = len(list(Path(f"/proc/{sidecar.process.pid}/fd").iterdir()))
             over_http = SILENT_MAX + PROBES_MAX + SCRAPES_MAX + OTHERS_MAX
             assert open_now <= CONNECTIONS_MAX + over_http + SPARE
-            # Whoever comes later has a place when those who say nothing have lost theirs.
+            # A later client gets a place when silent ones have lost theirs.
             await_true(lambda: newcomer(sidecar.targets[0]))
             module.batch()
 

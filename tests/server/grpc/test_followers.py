@@ -1,4 +1,4 @@
-"""Followers of the record stream: how many, how often; our observer has a place beside them."""
+"""Followers of the record stream: how many, how often; what decides serves its observer alone."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.feed import Follower
 from allocator.server.grpc.calls import BOUNDS
-from allocator.server.grpc.records import RecordServicer
+from allocator.server.grpc.records import deciders_records
 from allocator.v1 import admin_pb2, admin_pb2_grpc, records_pb2, records_pb2_grpc
 from tests.server.grpc.test_admin import CLUSTER
 from tests.server.in_process import decider_of, running, tell
@@ -23,7 +23,7 @@ from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
 
 def follow(channel: grpc.Channel, timeout_s: float = 60.0):
-    """Begin to follow; gives the stream once its first message is there."""
+    """Begin to follow; returns the stream once its first message is there."""
     stream = records_pb2_grpc.RecordServiceStub(channel).Follow(
         records_pb2.FollowRequest(), timeout=timeout_s
     )
@@ -31,16 +31,24 @@ def follow(channel: grpc.Channel, timeout_s: float = 60.0):
     return stream
 
 
-def test_the_observer_is_started_anew_while_every_place_for_followers_is_taken():
-    with SidecarProcess() as sidecar, sidecar.channel() as channel, ExitStack() as until_end:
+def test_followers_have_places_and_the_observer_has_another():
+    with SidecarProcess("observer.listen=127.0.0.1:0") as sidecar, ExitStack() as until_end:
+        (target,) = sidecar.await_said("serving followers")["targets"]
+        channel, followed = map(until_end.enter_context, map(sidecar.channel, (None, target)))
         module = GrpcModule(channel).begin()
         module.batch(cycle=True)
-        for _ in range(BOUNDS["follower"].places):
-            until_end.callback(follow(channel).cancel)
+        sidecar.catch_up()
+        streams = [follow(followed) for _ in range(BOUNDS["follower"].places)]
+        with pytest.raises(grpc.RpcError) as refused:
+            follow(followed)
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         with pytest.raises(grpc.RpcError) as refused:
             follow(channel)
-        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
         os.kill(sidecar.observer_pid, signal.SIGKILL)
+        for each in streams:
+            with pytest.raises(grpc.RpcError):
+                list(each)
         sidecar.await_said("the observer ended and is restarted")
         module.batch(cycle=True)
         status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(
@@ -64,12 +72,12 @@ class SlowLoop(CoreLoop):
 
 @contextmanager
 def served(part: float) -> Iterator[tuple[grpc.Channel, list[float]]]:
-    """Serve the stream of such a core; gives when its checkpoints began, too."""
+    """Serve the stream of such a core; returns when its checkpoints began, too."""
     loop = SlowLoop()
     with running(loop):
         tell(loop, *CLUSTER)
         server = grpc.server(ThreadPoolExecutor(8))
-        RecordServicer(decider_of(loop), part).add_to(server)
+        deciders_records(decider_of(loop), part).add_to(server)
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -27,7 +27,7 @@ def config(*targets: str, http: int = 0) -> Config:
 
 @pytest.fixture
 def taken():
-    """A port on which somebody listens."""
+    """A port with a listener."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         yield server.getsockname()[1]
 
@@ -35,7 +35,7 @@ def taken():
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
 def test_a_port_that_is_taken_is_noticed(host, taken):
     with pytest.raises(ListenError, match=f"{host}:{taken} cannot be listened on: .*listen"):
-        claim_addresses(config("127.0.0.1:0", f"{host}:{taken}"))
+        claim_addresses(config("127.0.0.1:0", f"{host}:{taken}").listen.targets)
 
 
 def test_the_port_of_the_metrics_is_claimed_too(taken, monkeypatch):
@@ -59,13 +59,13 @@ def test_that_a_port_needs_rights_is_not_taken_for_a_taken_one(monkeypatch):
 
     monkeypatch.setattr(socket.socket, "bind", bind)
     with pytest.raises(ListenError, match="Permission denied; privileged ports need root"):
-        claim_addresses(config("127.0.0.1:80"))
+        claim_addresses(config("127.0.0.1:80").listen.targets)
 
 
 @pytest.mark.parametrize(("host", "why"), [("no.such.host.invalid", ""), ("192.0.2.1", "assign")])
 def test_an_address_that_is_not_ours_is_noticed(host, why):
     with pytest.raises(ListenError, match=f"{host}:5056 cannot be listened on: .*{why}"):
-        claim_addresses(config(f"{host}:5056"))
+        claim_addresses(config(f"{host}:5056").listen.targets)
 
 
 def test_what_is_free_stays_free(tmp_path, taken):
@@ -73,8 +73,8 @@ def test_what_is_free_stays_free(tmp_path, taken):
         free = server.getsockname()[1]
     path = tmp_path / "a.sock"
     wanted = config(f"127.0.0.1:{free}", f"unix:{path}", "localhost:0")
-    claim_addresses(wanted)
-    claim_addresses(wanted)
+    claim_addresses(wanted.listen.targets)
+    claim_addresses(wanted.listen.targets)
     assert not path.exists()
     socket.create_server(("127.0.0.1", free)).close()
 
@@ -85,7 +85,7 @@ def test_a_socket_file_on_which_somebody_listens_is_noticed(tmp_path):
         server.bind(str(path))
         server.listen()
         with pytest.raises(ListenError, match="another process listens there"):
-            claim_addresses(config(f"unix:{path}"))
+            claim_addresses(config(f"unix:{path}").listen.targets)
     assert path.exists()
 
 
@@ -110,7 +110,7 @@ print([name for name in sys.modules if name.endswith(("filling.by_agent", "filli
 
 @contextmanager
 def listening(path: Path, **options: object) -> Iterator[os.stat_result]:
-    """Listen on a socket file; gives its status."""
+    """Listen on a socket file; returns its status."""
     section = Config.model_validate({"listen": {"targets": (f"unix:{path}",), **options}}).listen
     server = grpc.server(ThreadPoolExecutor(1))
     try:

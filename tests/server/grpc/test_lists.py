@@ -47,7 +47,7 @@ def named(amounts: Quantities) -> dict[str, int]:
 OTHER = AddAgent(
     2, AgentInfo("a2", hostname="h10", attributes={"zone": "b"}, zone="z"), {0: 4000, 1: 8 * GIB}
 )
-"""Beside the agent of `CLUSTER`: nobody holds anything on it."""
+"""An agent in addition to that of `CLUSTER`, on which nothing is held."""
 
 
 def agents(stub, **fields) -> list[str]:

@@ -1,4 +1,4 @@
-"""Questions that are long: how many are worked out at a time, and who waits for whom."""
+"""Long questions: how many are answered at a time, and which wait for others."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ from tests.server.in_process import asking, running, tell
 
 
 class Counted:
-    """Explanations that take as long as they are told to."""
+    """Explanations that take a given time."""
 
     def __init__(self) -> None:
         self.now = self.most = 0

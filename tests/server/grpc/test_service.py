@@ -75,7 +75,7 @@ def test_a_socket_file_that_nobody_listens_on_is_replaced(tmp_path):
 
 
 def start_fails(*flags: str, listen: list[str]) -> str:
-    """Start a sidecar that cannot run; gives what it says."""
+    """Start a sidecar that must fail; returns its error."""
     process = SidecarProcess(*flags, listen=listen)
     with pytest.raises(AssertionError):
         process.__enter__()

@@ -150,7 +150,7 @@ def test_an_emulated_master_sends_its_token(token, monkeypatch):
 
 
 def test_a_clock_that_was_wrong_locks_no_master_out():
-    """Whoever began in the future gives way to one that did not, and takes nothing from it."""
+    """An instance that claims to have begun in the future yields to one that does not."""
     with SidecarProcess() as sidecar, sidecar.channel() as channel:
         ahead = GrpcModule(channel, "ahead", NOW_US + YEAR_US).begin()
         assert len(ahead.batch(cycle=True)) == 2

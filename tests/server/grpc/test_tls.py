@@ -107,7 +107,7 @@ def test_what_is_no_file_of_some_size_is_neither_waited_for_nor_read(pems, tmp_p
 
 @pytest.mark.parametrize("name", NO_FILES)
 def test_certificates_that_become_no_files_leave_those_from_before(pems, tmp_path, name, cap_log):
-    """Whoever may write there can put anything in their place; each handshake asks."""
+    """A user with write access can replace the files by anything; each handshake reads them."""
     for each in ("a.pem", "a.key"):
         shutil.copy(pems / each, tmp_path / each)
     section = ListenSection(tls_cert=f"{tmp_path}/a.pem", tls_key=f"{tmp_path}/a.key")

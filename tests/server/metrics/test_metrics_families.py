@@ -65,7 +65,7 @@ def test_shares_are_those_of_the_paper():
     for framework in ("id-A", "id-B"):
         share = value(found, "framework_dominant_share", framework=framework)
         assert share == pytest.approx(2 / 3)
-    # Flat: everybody competes with the weight of his role; eng/ads has 4.
+    # Flat: every client competes with the weight of its role; eng/ads has 4.
     assert value(found, "framework_weighted_share", framework="id-A") == pytest.approx(1 / 6)
     assert value(found, "framework_weighted_share", framework="id-B") == pytest.approx(2 / 3)
     hierarchical = scrape(nsdi(flat=False))
@@ -90,7 +90,7 @@ def test_fairness_in_one_number():
     assert value(found, "jain_index", among="frameworks") == pytest.approx(25 / 34)
     # Of the roles below the root, eng has 2/3 over weight 2, ops 2/3: 1 / (2 * (1/9 + 4/9)).
     assert value(found, "jain_index", among="roles") == pytest.approx(9 / 10)
-    # Nobody's demand is known.
+    # No demand is known.
     assert value(found, "envy_max_tasks") == 0
 
 

@@ -65,7 +65,7 @@ def server(loop) -> Iterator[MetricsServer]:
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Nobody waits long in a test; what is waited for is the same."""
+    """Shorter timeouts than usual, for the same events."""
     monkeypatch.setattr(scraping, "ANSWER_S", 0.05)
 
 
@@ -258,7 +258,7 @@ BIG = 50_000_000
 
 @contextlib.contextmanager
 def read_by_nobody(loop: FollowedBooks, readers: int) -> Iterator[tuple[MetricsServer, list]]:
-    """Give a listener, and those who asked it for a large answer and do not read on."""
+    """Yield a listener, and clients that requested a large answer and do not read it."""
     big = Route("/big", lambda _request: plain_text(200, "x" * BIG))
     server = start_http(CONFIG, loop, pages=[big])
     crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(readers)]
@@ -316,7 +316,7 @@ def test_silence_is_cut_off(server, monkeypatch):
 
 
 def test_a_slow_answer_is_a_503_and_no_cut_connection(loop, monkeypatch):
-    """The work goes on, and keeps its place: more of it would keep everybody waiting."""
+    """The work continues, and keeps its place: more of it would make all others wait."""
     monkeypatch.setattr(listener, "ANSWER_TIMEOUT_S", 0.2)
     monkeypatch.setattr(listener, "OTHERS_MAX", 1)
     go_on = threading.Event()
@@ -435,7 +435,7 @@ def test_no_answer_goes_to_a_page_of_somebody_elses(loop, server, host):
 
 
 def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
-    """Neither the rest of the scrape, nor a session, which is told nothing of it."""
+    """Neither the rest of the scrape nor a session, which does not notice it."""
     for event in CLUSTER:
         loop.ask(partial(loop.allocator.step, event)).result(60)
     given = state_families._roles

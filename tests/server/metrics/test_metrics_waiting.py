@@ -1,4 +1,4 @@
-"""What one scrape says of quotas, of offers that lie, and of whoever waits."""
+"""Metrics of one scrape: quotas, unanswered offers, and waiting frameworks."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_offers_that_lie_are_as_old_as_the_oldest():
 
 
 VIP = SetQuota("vip", {"cpus": 13_000, "mem": 22 * GIB}, {})
-"""Everything is guaranteed to a role that nobody is in: so what is free is kept from everybody."""
+"""Everything is guaranteed to a role without frameworks, so that nothing free is offered."""
 
 
 def kept_by(found: Samples) -> dict[str, float]:

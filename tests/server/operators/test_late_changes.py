@@ -104,7 +104,7 @@ def test_what_is_told_as_failed_is_never_done(loop, stub, lines, monkeypatch):
 
 
 class Calling:
-    """A call with so much time left."""
+    """A call with this much time left."""
 
     def __init__(self, left_s: float | None) -> None:
         self._left_s = left_s

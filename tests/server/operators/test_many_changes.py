@@ -20,7 +20,7 @@ def stub():
 
 
 def limits(count: int) -> pb.ApplySettingsRequest:
-    """Ask for a limit of each of so many roles."""
+    """Request a limit for each of several roles."""
     request = pb.ApplySettingsRequest()
     for number in range(count):
         limit = request.changes.add().limit.limit

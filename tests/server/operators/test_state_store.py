@@ -1,4 +1,4 @@
-"""What is kept goes on being kept after any error, and what cannot be read now is left alone."""
+"""Saving continues after any error, and a file that cannot be read now is left unchanged."""
 
 import errno
 import json
@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_read_now_is_left_alone(tmp_path, monkeypatch, num
     monkeypatch.undo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", SETTINGS]
     assert (tmp_path / SETTINGS).read_text() == "whole"
-    StateDirectory(tmp_path).close()  # nobody has it
+    StateDirectory(tmp_path).close()  # it is not in use
 
 
 def put_link(path: Path) -> None:

@@ -64,7 +64,7 @@ def registry():
 
 @pytest.fixture
 def plugin(tmp_path):
-    """Write a file with a policy of one body; gives its path."""
+    """Write a file with a policy of one body; returns its path."""
 
     def write(body: str, name: str = "mine") -> str:
         path = tmp_path / f"{name}.py"
@@ -243,7 +243,7 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
     path = plugin(f"if Mine.calls > 1: Mine.gate.wait()\n{FILL}")
     load_file(path)
     mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
-    mine.gate = threading.Event()  # opened when nobody may be waiting any more
+    mine.gate = threading.Event()  # opened when nothing may be waiting any more
     registry = GuardedRegistry(0.2)
     registry.try_out(PolicySpec("mine"))
     made = session(registry.build)
@@ -257,11 +257,11 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
     mine.gate.set()
     registry.renew(PolicySpec("mine"))
     session(registry.build).allocate(3000)
-    assert mine.calls == 3  # asked anew
+    assert mine.calls == 3  # called again
 
 
 def test_a_policy_that_was_kept_and_fails_now_leaves_cycles_to_the_substitute(plugin):
-    """It was set long ago, and its file is another one now: the sidecar starts all the same."""
+    """It was set long ago, and its file is another one now: the sidecar starts nevertheless."""
     load_file(plugin("raise KeyError('x')"))
     registry = GuardedRegistry(PATIENCE_S)
     registry.begin_with(PolicySpec("mine"))
@@ -395,7 +395,7 @@ def test_no_start_waits_for_ever_for_a_policy(tmp_path, command, text, said):
 
 
 def test_an_operator_is_told_of_a_policy_that_is_never_made(tmp_path, monkeypatch):
-    """The core goes on meanwhile, and its policy is the one from before."""
+    """The core continues meanwhile with the previous policy."""
     path = tmp_path / "mine.py"
     head = f"{HEAD}import threading\nbegun, gate = threading.Event(), threading.Event()\n"
     path.write_text(head + NEVER["build"].format(never="begun.set(); gate.wait()"))
@@ -425,7 +425,7 @@ main()
 
 
 def test_no_command_ends_its_interpreter_under_a_thread(plugin):
-    """A policy that was given up on goes on, and may compile."""
+    """An abandoned policy continues to run, and may compile."""
     path = plugin("while True: time.sleep(0.01)")
     words = ["check-config", "--set", f"policy.plugins={path}", "--set", "policy.name=mine"]
     command = [sys.executable, "-c", ENDS, *words]

@@ -1,4 +1,4 @@
-"""A sidecar that has no descriptor left goes on, says so in a line, and takes callers again."""
+"""A sidecar without free descriptors continues, logs it in one line, and accepts callers again."""
 
 import resource
 import signal
@@ -104,7 +104,7 @@ def test_the_first_request_by_http_needs_no_import():
 
 @pytest.mark.long
 def test_the_first_cycle_needs_no_descriptor():
-    """Nothing is imported in the middle of a session, which would end with the failure."""
+    """No module is imported during a session: without a descriptor that would fail and end it."""
     with SidecarProcess(compiled=True) as fresh, fresh.channel() as channel:
         module = GrpcModule(channel).begin()
         module.batch()

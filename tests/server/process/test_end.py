@@ -1,4 +1,4 @@
-"""The end of a process waits for nobody for ever, and what fails beside the core ends none."""
+"""A process never waits forever at its end, and errors outside the core do not end it."""
 
 import errno
 import gc
@@ -37,7 +37,7 @@ POLICIES = {{"stuck": Entry(lambda spec: Stuck())}}
 
 @pytest.mark.long
 def test_the_end_waits_for_no_long_cycle(tmp_path):
-    """Here the core waits an hour for somebody's policy."""
+    """Here the core waits an hour for a user's policy."""
     go, begun = tmp_path / "go", tmp_path / "begun"
     plugin = tmp_path / "stuck.py"
     plugin.write_text(STUCK.format(go=str(go), begun=str(begun)))

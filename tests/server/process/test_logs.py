@@ -68,7 +68,7 @@ def test_a_level_leaves_out_what_is_less():
     assert events == ["failed"]
     events = [json.loads(line)["event"] for line in run("debug", "json")]
     assert "too small" in events
-    assert "chatter" not in events  # of libraries nobody wants that
+    assert "chatter" not in events  # debug lines of libraries are suppressed
 
 
 def test_auto_means_json_where_there_is_no_terminal():

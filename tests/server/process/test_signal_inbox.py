@@ -10,7 +10,7 @@ from allocator.server.process.main import SignalInbox
 
 
 class Interrupted(SignalInbox):
-    """A second SIGHUP comes right after somebody has looked whether there was one."""
+    """A second SIGHUP arrives right after the check for one."""
 
     looked = 0
 

@@ -97,7 +97,7 @@ def test_a_child_that_hangs_is_given_up(monkeypatch, child):
 
 
 def test_a_child_ends_with_whoever_reads(child):
-    """It would wait for ever to write on."""
+    """It would wait forever to write more."""
     pieces = frozen(lambda: iter([bytes(1 << 20)]))
     assert next(pieces)
     del pieces

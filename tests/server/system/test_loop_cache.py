@@ -35,7 +35,7 @@ class Copy:
         self.home.mkdir()
 
     def python(self, *words: str, **more: str) -> list[str]:
-        """Run Python with the copy; gives the lines that it printed."""
+        """Run Python with the copy; returns the lines that it printed."""
         ours = {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPATH"}
         environment = {name: value for name, value in os.environ.items() if name not in ours}
         environment |= {"HOME": str(self.home), "PYTHONPATH": str(self.place), **more}
@@ -66,7 +66,7 @@ def checkout(tmp_path) -> Copy:
 
 
 def _closed(directory: Path) -> None:
-    """Keep everybody, even root, from making anything in a directory: a file stands there."""
+    """Prevent even root from creating anything in a directory: a file has its name."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     directory.touch()
 

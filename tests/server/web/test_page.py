@@ -1,4 +1,4 @@
-"""The status page as text: what it shows, to whom, and what it never contains."""
+"""The status page as text: what it shows, to which clients, and what it never contains."""
 
 import base64
 import hashlib
@@ -32,6 +32,7 @@ from allocator.core import (
 from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.settings import FollowedSettings
+from allocator.server.following.usage import UsageKeeper
 from allocator.server.metrics.scraping import MetricsServer
 from allocator.server.reports import agent_rows
 from allocator.server.reports.agent_rows import AgentRows
@@ -68,7 +69,8 @@ def loop() -> Iterator[FollowedBooks]:
 
 @pytest.fixture
 def views(loop) -> Views:
-    return Views(loop, FollowedSettings(loop, Loaded(Config(), {})))
+    settings = FollowedSettings(loop, Loaded(Config(), {}))
+    return Views(loop, settings, UsageKeeper(loop, lambda: ""))
 
 
 @pytest.fixture
@@ -190,7 +192,7 @@ def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
 def test_what_is_wrong_is_told(loop, server):
     tell(loop, Options(), *state(3), SetPaused(True))
     shown = "".join(Elements(page(server, "/")).text)
-    assert "the master holds all offers back" in shown
+    assert "the master makes no offers yet" in shown
 
 
 def test_an_explanation_is_found_by_name_and_by_id(loop, server):
@@ -302,7 +304,7 @@ def request_from(host: str | None) -> Request:
     ],
 )
 def test_it_is_shown_to_nobody_elses_page(loop, views, host, status):
-    """A browser here may be led here by a name of somebody's own, and says that name."""
+    """A foreign name may resolve to this address; the browser sends that name as the host."""
     server = start_http(CONFIG, loop, pages=page_routes(views, "local"))
     try:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
@@ -488,7 +490,7 @@ def test_of_a_rule_is_said_how_many_it_is_about():
 
 @pytest.mark.parametrize("path", PAGES)
 def test_headings_are_in_order(loop, server, path):
-    """Whoever hears a page jumps from one to the next: none is left out."""
+    """Users of screen readers jump from one heading to the next: no level is skipped."""
     tell(loop, Options(), *state(60))
     found = [int(tag[1]) for tag, _ in Elements(page(server, path)).found if tag in HEADINGS]
     assert found[0] == 1

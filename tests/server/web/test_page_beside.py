@@ -1,4 +1,4 @@
-"""Sections of the status page that are there when they are of use: drains, and who looks on."""
+"""Optional sections of the status page: drains, and the shadow policy."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Whatever bytes come in, the sidecar answers with a well-formed error or goes on."""
+"""For any input bytes, the sidecar answers with a well-formed error or continues."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -84,12 +84,12 @@ class Host:
         return answers
 
     def batch(self, *events: Event, cycle: bool = False) -> str:
-        """Send events; gives the error, or nothing."""
+        """Send events; returns the error, or nothing."""
         (answer,) = self._told(self.module.batch(self.clock_ms, events, cycle=cycle))
         return f"{answer.error.field}: {answer.error.message}" if answer.HasField("error") else ""
 
     def cycle(self) -> bytes:
-        """Run a cycle, all of which is offered; gives what was decided."""
+        """Run a cycle, all of which is offered; returns what was decided."""
         self.clock_ms += 700
         assert not self.batch(cycle=True)
         made = self.decisions
@@ -124,7 +124,7 @@ def rows_of(event: Hold | Moves | Release | Transition) -> Iterator[Event]:
 
 
 def is_possible(host: Host, event: Release | Transition) -> bool:
-    """Whether kinds are known, and all rows together give back no more than is held."""
+    """Whether kinds are known, and all rows together release no more than is held."""
     state = host.allocator.state
     back = event.released if isinstance(event, Release) else event.used
     if max(back.kind, default=0) >= len(KINDS):
@@ -160,7 +160,7 @@ class Draw:
         return draw[0]()
 
     def _place(self, *, offered: bool) -> tuple[int, int, int, list[int]] | None:
-        """Somebody's holding."""
+        """A holding of a framework."""
         books, clients = self.state.ledger.books, self.state.clients
         rows = self.state.ledger.rows()
         table = books.offered if offered else books.held
@@ -207,7 +207,7 @@ class Draw:
 
     def hold(self) -> Event:
         kinds, chance = (0, 1), self.chance
-        # Some of a framework that nobody knows.
+        # Some of an unknown framework.
         framework = chance.choice([*range(1, FRAMEWORKS + 1), FRAMEWORKS + 1])
         where = chance.randint(1, ROLES), chance.randint(1, AGENTS)
         times = chance.choice([0, 1, 1, 2])

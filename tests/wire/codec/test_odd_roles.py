@@ -1,4 +1,4 @@
-"""Roles that are too deep or too long: any framework may have one, and nobody else must suffer."""
+"""Roles that are too deep or too long: any framework may have one, without harm to others."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ DEPTH_MAX = 4
 
 
 def chain(depth: int, first: int = 3, name: str = "r") -> dict[int, str]:
-    """A role and all above it, as a module binds them: each before those below it."""
+    """A role and all above it, as a module binds them: each before its descendants."""
     return {first + level: "/".join([name] * (level + 1)) for level in range(depth)}
 
 

@@ -126,10 +126,10 @@ class Flaky:
 
 
 class Followed:
-    """A sidecar with followers, in the place of a `Sidecar`: all are told and compared.
+    """A sidecar with followers, instead of a `Sidecar`: all get the same input and are compared.
 
     `followers`: the first from the beginning; others join later, each at a checkpoint.
-    `records`: all that were written.
+    `records`: all written records.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class Meddled(Followed):
         yield settings
 
     def _adopt(self) -> None:
-        """A plan that was worked out beside the cycles is taken over."""
+        """A plan that was computed beside the cycles is taken over."""
         plan = self.a_plan(self.allocator)
         if plan is not None:
             self.step(plan)

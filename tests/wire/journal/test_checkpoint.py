@@ -35,7 +35,7 @@ def read(records: list[journal_pb2.JournalRecord]) -> Column:
 
 
 def resumed(sidecar: Sidecar) -> Sidecar:
-    """Another sidecar that goes on from a checkpoint, which went through bytes."""
+    """Another sidecar that continues from a checkpoint, which was serialised."""
     other = Sidecar(lambda kept: Allocator(build, kept), Settings(), sidecar.welcome)
     other.resume(read(list(write_checkpoint(to_columns(Detached(sidecar.kept()).value)))))
     return other
@@ -107,7 +107,7 @@ def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cu
 
 
 def test_sessions_in_every_state_go_on():
-    """One that has the allocator, one within its snapshot, strangers, one that was refused."""
+    """One with the allocator, one within its snapshot, unknown clients, one that was refused."""
     sidecar = fresh()
     sidecar.step(SetConstraint("", "nobody", "ssd"))
     bearer = Module(sidecar, "bearer", 2).begin()
@@ -138,7 +138,7 @@ def test_sessions_in_every_state_go_on():
 
 
 def test_all_of_a_sidecar_and_a_session_is_kept_or_given():
-    """Whoever gives them something else has to say which; later answers may depend on it."""
+    """A new attribute must be listed here; later answers may depend on it."""
     sidecar = fresh()
     module = Module(sidecar).begin()
     kept = {"allocator", "_active", "_last", "sessions"}

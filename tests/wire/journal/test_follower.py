@@ -1,4 +1,4 @@
-"""Whoever follows a sidecar's records knows what the sidecar knows, to the byte."""
+"""A follower of a sidecar's records has the same state as the sidecar, to the byte."""
 
 import re
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def random_life(
 
 @pytest.mark.parametrize("spec", specs())
 def test_a_follower_knows_the_same_after_each_record(spec):
-    """And so do those that begin in the middle, whatever operators, plans and strangers do."""
+    """So do followers that begin in the middle, with any operators, plans and unknown clients."""
     followed = random_life(spec, seed=3)
     planned = any(record.answered.HasField("first_plan") for record in followed.records)
     assert planned == isinstance(build(spec), PlanningPolicy)
@@ -105,7 +105,7 @@ def test_requests_to_leave_agents_are_followed():
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_a_long_life_is_followed(seed):
-    """Of any policy, with demands that are told, and with those that are learnt."""
+    """For any policy, with stated and with learnt demands."""
     name = list(POLICIES)[seed % len(POLICIES)]
     spec = PolicySpec(name, mode=MODES[seed % 3 > 0], flat=seed % 4 == 0)
     random_life(spec, seed, duration_ms=20_000)
@@ -282,7 +282,7 @@ def test_a_checkpoint_in_the_middle_is_compared():
         assert follower.take(record) == ()
     module.batch(cycle=True)
     followed.compare()
-    # A state that is not the one which the records lead to: the follower goes on from it.
+    # A state other than the one that the records lead to: the follower continues from it.
     other = small()
     go_on(other)
     said = follow(beginning(other.sidecar, len(followed.records), file=3), follower)
@@ -293,7 +293,7 @@ def test_a_checkpoint_in_the_middle_is_compared():
 
 
 def test_a_session_that_a_defect_ends_ends_the_same_way():
-    """Where the substitute fails, too, nobody knows what was decided: nothing was."""
+    """If the substitute fails, too, nothing was decided."""
 
     class Broken:
         def allocate(self, snapshot, seed) -> Grants:

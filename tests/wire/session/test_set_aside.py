@@ -1,4 +1,4 @@
-"""Whatever strangers say, the session lives: what cannot be taken is set aside, and told of."""
+"""With any untrusted input, the session lives: invalid input is set aside and reported."""
 
 import pytest
 from google.protobuf import text_format
@@ -156,7 +156,7 @@ def test_who_is_not_welcome_is_told_so_before_its_options_are_read():
     request.hello.options.minimum_any_of.add(name=["a", "a"], amount=[1, 1])
     (answer,) = second.say(request)
     assert answer.error.code == pb.ERROR_CODE_SUPERSEDED
-    # And who would be, but says nonsense, takes the sidecar from nobody.
+    # A newer instance that sends nonsense does not take the sidecar over.
     third = Module(sidecar, instance="newer", started_us=6)
     request = third.client.hello()
     request.hello.options.minimum_any_of.add(name=["a", "a"], amount=[1, 1])

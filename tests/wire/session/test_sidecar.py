@@ -130,7 +130,7 @@ def test_what_operators_set_outlives_sessions():
 
 
 def test_a_setting_takes_effect_between_two_batches():
-    """Nobody may use an agent without the attribute, from the next cycle on."""
+    """From the next cycle on, no framework may use an agent without the attribute."""
     sidecar = new_sidecar()
     module = Module(sidecar).begin()
     sidecar.step(SetConstraint("", "", "ssd"))

@@ -95,7 +95,7 @@ def _sojourns(which: tuple[int, float, str, int]) -> list[float]:
 
 
 def _begin(policy: str, there: list[_Job], free: list[int]) -> list[_Job]:
-    """Start tasks of the most deprived jobs while they fit; gives the job of each."""
+    """Start tasks of the most deprived jobs while they fit; returns the job of each."""
     began: list[_Job] = []
     price = (1.0, 1.0)  # the dominant need of both classes is the same
     if policy == "pf" and there:

@@ -31,7 +31,7 @@ def random_cluster(rng: np.random.Generator) -> tuple[Ints, Ints]:
 
 
 def shortfall(demand: Ints, capacity: Ints, selection: str, seed: int, policy: str = "pf") -> float:
-    """By how many percent the geometric mean of the tasks falls short of the optimum."""
+    """How far the geometric mean of the tasks is below the optimum, in percent."""
     best = solve(demand.astype(float), capacity.astype(float)).tasks.sum(axis=1)
     cluster = static_snapshot(capacity=capacity.tolist(), demand=demand.tolist())
     tasks = fill(cluster, policy, selection, seed, flat=False).sum(axis=1)

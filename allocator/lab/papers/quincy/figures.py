@@ -199,7 +199,7 @@ class Claim:
     published: float | None = None
 
     def row(self, found: ByScheduler) -> Row:
-        """By how many percent it is more, in pairs of the same seed."""
+        """The excess in percent, in pairs of the same seed."""
         percent = [
             100 * (getattr(one, self.measure) / getattr(other, self.measure) - 1)
             for one, other in zip(found[self.more], found[self.less], strict=True)
@@ -209,7 +209,7 @@ class Claim:
 
 
 def worst_slowdown(scheduler: str, found: ByScheduler, *, above: bool) -> Row:
-    """By how much the largest slowdown is above `WELL_BELOW`, or below it."""
+    """How far the largest slowdown is above `WELL_BELOW`, or below it."""
     values = [
         each.worst - WELL_BELOW if above else WELL_BELOW - each.worst for each in found[scheduler]
     ]

@@ -27,7 +27,7 @@ UPLINKS = 6
 """Number of gigabit links; one in the constrained network."""
 
 DISK_GB_S = 0.24
-"""Of four disks that the data is striped over; their speed is not published."""
+"""Four disks over which the data is striped; their speed is not published."""
 
 APART_S = 3.0
 """Time between the starts of the first jobs in Figures 5 to 7: for `Case.apart_s`.

@@ -37,7 +37,7 @@ STATES: Mapping[str, Callable[[State], Bools]] = {
     "drained": lambda state: state.agents.drained,
     "maintenance": lambda state: state.agents.unavailable_from_ms >= 0,
 }
-"""By name, which agents are in a state, (A,)."""
+"""The agents in each state, (A,), by the state's name."""
 
 
 class Candidates(NamedTuple):

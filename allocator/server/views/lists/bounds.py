@@ -33,7 +33,7 @@ def most_of(limit: int) -> int:
 
 
 def check_state(state: str, known: Collection[str]) -> None:
-    """Refuse a state that there is not."""
+    """Refuse a state that does not exist."""
     if state and state not in known:
         mend = f"choose from {', '.join(known)}{suggestion(state, known)}"
         raise UnknownWordError(f"state = {state!r}: there is no such state; {mend}")

@@ -110,7 +110,7 @@ class AgentMap(NamedTuple):
 def draw(rows: AgentRows, resource: str = "") -> AgentMap:
     """Put the agents in order, and say how full each is; on any thread.
 
-    Raises LookupError where no agent has such a resource.
+    Raises LookupError if no agent has such a resource.
     """
     if resource and resource not in rows.resources:
         known = ", ".join(rows.resources)

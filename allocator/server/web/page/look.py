@@ -63,7 +63,7 @@ class Latest(Generic[_T]):
     def __init__(self, find: Callable[[], _T], fresh_s: float) -> None:
         """Prepare.
 
-        `find`: raises a TimeoutError where the books are busy.
+        `find`: raises a TimeoutError if the books are busy.
         `fresh_s`: how long a result stays valid.
         """
         self._find = find
@@ -105,7 +105,7 @@ def asking(books: FollowedBooks, within_s: float, work: Callable[[], _T]) -> _T:
 
 
 def take(views: Views) -> Look:
-    """Look at the sidecar now. Raises TimeoutError where the books are busy."""
+    """Look at the sidecar now. Raises TimeoutError if the books are busy."""
     books = views.books
 
     def ask(work: Callable[[], _T]) -> _T:

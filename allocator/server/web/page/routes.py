@@ -16,7 +16,7 @@ from starlette.routing import Route
 from allocator.server.views.drains import drain_of
 from allocator.server.views.views import RejectedError, Views
 from allocator.server.web.http import busy, is_from_here, plain_text
-from allocator.server.web.page import agent_map, look, tables
+from allocator.server.web.page import agent_map, look, tables, usage
 from allocator.server.web.page.look import (
     FAIR_FRESH_S,
     FRESH_S,
@@ -26,6 +26,7 @@ from allocator.server.web.page.look import (
     asking,
     take,
 )
+from allocator.usage.buckets import BY
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2
 
@@ -39,6 +40,8 @@ decisions each time."""
 
 REFRESH_S = 5
 REFRESH_MAX_S = 3600
+
+USAGE_FRESH_S = 10.0
 
 KINDS = ("framework", "role", "agent")
 SORTS = ("waiting", "share", "name")
@@ -66,6 +69,7 @@ def page_routes(views: Views, allowed: Literal["local", "all", "off"]) -> list[R
         Route("/shares", partial(pages.answer, pages.shares)),
         Route("/agents", partial(pages.answer, pages.agents)),
         Route("/explain", partial(pages.answer, pages.explain)),
+        Route("/usage", partial(pages.answer, pages.usage)),
     ]
 
 
@@ -82,6 +86,7 @@ class Pages:
         self._places = threading.BoundedSemaphore(PAGES_MAX)
         self._looks = Latest(partial(take, views), FRESH_S)
         self._fair = Latest(self._take_fair, FAIR_FRESH_S)
+        self._usage = {by: Latest(partial(self._take_usage, by), USAGE_FRESH_S) for by in BY}
 
     def answer(self, page: Callable[[Request], Response], request: Request) -> Response:
         """Make a page, if the client may see it and not too many are being made."""
@@ -183,6 +188,32 @@ class Pages:
             answer=answer,
             problem=problem,
         )
+
+    def usage(self, request: Request) -> Response:
+        """Show what was used in the last days, and by whom."""
+        by = _choice(request, "by", BY)
+        found = self._usage[by].get()
+        if found is None:
+            raise TimeoutError
+        try:
+            drawn = usage.draw(*found, request.query_params.get("resource", ""))
+        except LookupError as error:
+            raise RejectedError(str(error.args[0])) from None
+        return _render(
+            "usage.html",
+            refresh_s=_refresh_s(request, 0),
+            usage=drawn,
+            by=by,
+            choices=BY,
+            days=usage.DAYS,
+        )
+
+    def _take_usage(self, by: str) -> tuple[pb.GetUsageResponse, pb.GetUsageResponse]:
+        answers = (
+            self._views.usage(self._ask, usage.request(by, daily=daily)) for daily in (True, False)
+        )
+        daily, whole = answers
+        return daily, whole
 
     def _explained(self, kind: str, name: str) -> tuple[explain_pb2.ExplainResponse | None, str]:
         """Explain, or say why that is not possible."""

@@ -58,7 +58,7 @@ def amounts(quantities: Quantities) -> str:
 
 
 def percent(part: float) -> str:
-    """A part of 1 in percent; empty where there is none.
+    """A part of 1 in percent; empty if there is none.
 
     >>> percent(0.6666), percent(math.nan)
     ('66.7 %', '')
@@ -67,7 +67,7 @@ def percent(part: float) -> str:
 
 
 def share(part: float) -> str:
-    """A share of the cluster, 0 to 1, as the command line writes it; empty where there is none.
+    """A share of the cluster, 0 to 1, as the command line writes it; empty if there is none.
 
     >>> share(0.6666), share(math.nan)
     ('0.6666', '')
@@ -195,7 +195,7 @@ FRAMEWORKS_MAX = 25
 OFFERS_MAX = 15
 COMPARED_MAX = 12
 LISTED_MAX = 500
-"""Of the page that lists frameworks."""
+"""Maximum number of rows on the page that lists frameworks."""
 
 
 class Shown(NamedTuple):

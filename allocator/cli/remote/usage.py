@@ -1,0 +1,151 @@
+"""`usage show` and `usage reset`: what was used, offered and idle over time."""
+
+import re
+import time
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allocator.cli.local.plugins import Plugins
+from allocator.cli.remote.connection import Sidecar, group, remote
+from allocator.cli.tree import Exit, check_there, fail
+from allocator.plain import json_text, printable, yaml_text
+
+if TYPE_CHECKING:
+    from allocator.v1 import admin_pb2
+
+
+class By(StrEnum):
+    """What usage is added up by."""
+
+    ROLE = "role"
+    FRAMEWORK = "framework"
+    PRINCIPAL = "principal"
+
+
+class UsageForm(StrEnum):
+    """How usage is printed."""
+
+    CSV = "csv"
+    JSON = "json"
+    YAML = "yaml"
+
+
+_SPAN = re.compile(r"([0-9]{1,5})([dhw])")
+_HOURS = {"h": 1, "d": 24, "w": 7 * 24}
+HOUR_MS = 3_600_000
+_FORM = "write it as 7d, 12h, 2w, 2026-11-01, or 2026-11-01T06:00 (UTC)"
+
+
+def register(app: typer.Typer) -> None:
+    usage = group(app, "usage", "What was used, offered and idle over time.")
+    remote(usage, "show", None)(usage_show)
+    remote(usage, "reset", None)(usage_reset)
+
+
+def usage_show(
+    sidecar: Sidecar,
+    since: Annotated[
+        str,
+        typer.Option(
+            help="Start: a time in UTC, or how long ago, as 7d, 12h or 2w. Hours are kept for 8"
+            " days, days for 400; none: all that is kept."
+        ),
+    ] = "",
+    until: Annotated[str, typer.Option(help="End, likewise; none: now.")] = "",
+    by: Annotated[By, typer.Option(help="Add up by these names.")] = By.ROLE,
+    daily: Annotated[bool, typer.Option("--daily", help="Each day (UTC) by itself.")] = False,
+    output: Annotated[
+        UsageForm | None,
+        typer.Option("--output", "-o", help="csv, json or yaml; none: a table."),
+    ] = None,
+    journal: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE|DIR",
+            help="Compute it from journals, the older first, or their directory; may be repeated."
+            " No sidecar is queried. Times count from the end of the journals.",
+        ),
+    ] = None,
+    plugin: Plugins = None,
+) -> None:
+    """Show resource-hours by name: used, and held by offers; of the cluster also what was idle.
+
+    Time in which no master had a session is unknown, so that used, offered, idle and unknown are
+    the capacity times the time.
+    """
+    if sidecar.form is not None:
+        output = UsageForm(sidecar.form)
+    for path in journal or ():
+        check_there(path)
+    if journal:
+        from allocator.cli.local.usage_of_journals import usage_of
+
+        response = usage_of(journal, plugin, lambda now: _request(since, until, by, now, daily))
+    else:
+        now_ms = int(time.time() * 1000)
+        request = _request(since, until, by, now_ms, daily)
+        response = sidecar.stub.GetUsage(request, timeout=sidecar.connection.timeout)
+    _print(response, by, output)
+    if response.problem:
+        typer.echo(f"warning: usage is not saved: {printable(response.problem)}", err=True)
+
+
+def usage_reset(
+    sidecar: Sidecar,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+) -> None:
+    """Forget all usage so far; it starts again at this moment."""
+    if not yes:
+        typer.confirm("Forget all usage so far?", abort=True, err=True)
+    sidecar.ask("ResetUsage")
+
+
+def _request(
+    since: str, until: str, by: By, now_ms: int, daily: bool
+) -> "admin_pb2.GetUsageRequest":
+    from allocator.v1 import admin_pb2
+
+    begin_ms, end_ms = moment_ms("--since", since, now_ms), moment_ms("--until", until, now_ms)
+    if begin_ms and end_ms and begin_ms >= end_ms:
+        fail(Exit.USAGE, f"--until {until}: is not after --since {since}; swap them")
+    return admin_pb2.GetUsageRequest(by=by, since_ms=begin_ms, until_ms=end_ms, daily=daily)
+
+
+def moment_ms(option: str, text: str, now_ms: int) -> int:
+    """Read a time, or how long ago it was; in milliseconds since 1970, 0 where none is given.
+
+    Examples
+    --------
+    >>> moment_ms("--since", "2h", 10_000_000), moment_ms("--since", "1970-01-02", 0)
+    (2800000, 86400000)
+    """
+    if not text:
+        return 0
+    if found := _SPAN.fullmatch(text):
+        return max(now_ms - int(found[1]) * _HOURS[found[2]] * HOUR_MS, 1)
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        fail(Exit.USAGE, f"{option} {text!r}: is no time; {_FORM}")
+    if given.tzinfo is None:
+        given = given.replace(tzinfo=UTC)
+    if given.timestamp() <= 0:
+        fail(Exit.USAGE, f"{option} {text!r}: is before 1970; {_FORM}")
+    return int(given.timestamp() * 1000)
+
+
+def _print(response: "admin_pb2.GetUsageResponse", by: By, output: UsageForm | None) -> None:
+    from allocator.cli.remote.output import plain
+    from allocator.cli.render import usage_tables
+
+    if output is None:
+        usage_tables.show(response, by)
+    elif output is UsageForm.CSV:
+        typer.echo(usage_tables.csv_text(response, by), nl=False)
+    else:
+        data = plain(response)
+        typer.echo(json_text(data, indent=2) if output is UsageForm.JSON else yaml_text(data))

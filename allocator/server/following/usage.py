@@ -1,0 +1,190 @@
+"""The account of what was used over time: follows the books, and is saved now and then."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from allocator.server.following.books import FollowedBooks
+from allocator.server.following.usage_store import NAME, UsageError, UsageStore
+from allocator.server.system.disk import reason
+from allocator.server.system.lasting import LastingThread
+from allocator.usage.account import Account, Closed, Moment
+from allocator.usage.buckets import Bucket, BucketError, Part
+from allocator.usage.report import report
+from allocator.v1 import admin_pb2 as pb
+
+SAMPLE_S = 15.0
+"""Metrics are as old at most."""
+
+SAVE_S = 60.0
+"""What a crash loses at most; it is unknown afterwards."""
+
+BEGIN_S = 0.1
+"""How often it is asked whether the deciding process said where its state is."""
+
+ANSWER_S = 30.0
+"""How long the books may take for a copy."""
+
+_log = structlog.get_logger()
+
+
+class Totals(NamedTuple):
+    """Integrals since this process began to follow, and before it in the same hour.
+
+    `parts`: by resource and part.
+    `roles`: by role, resource and part.
+    """
+
+    parts: Counter[tuple[str, Part]]
+    roles: Counter[tuple[str, str, Part]]
+
+
+class UsageKeeper:
+    """The account, where it is kept, and what is asked of it.
+
+    `problem`: why it is not saved; empty where it is.
+    `totals`: for metrics; None before the first session.
+    """
+
+    def __init__(self, books: FollowedBooks, directory: Callable[[], str | None]) -> None:
+        """Prepare.
+
+        `directory`: where it is kept; empty: nowhere, so that it ends with the process; None: that
+            is not known yet.
+        """
+        self.problem = ""
+        self.totals: Totals | None = None
+        self._books = books
+        self._directory = directory
+        self._store = UsageStore()
+        # What the account closed and the store has not got yet; of the books' thread.
+        self._closed: list[Closed] = []
+        self._saving = threading.Lock()
+        self._ending = threading.Event()
+        self._thread = LastingThread("usage", self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, within_s: float) -> None:
+        """Save, and end; the books must still answer."""
+        self._ending.set()
+        self._thread.end()
+        self._thread.join(within_s)
+
+    # Any thread.
+
+    def answer(self, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
+        """Report. Raises ValueError where the request asks for what there is not.
+
+        Raises OSError or UsageError where what is kept cannot be read.
+        """
+        response = report(self._store, self._save(), request)
+        response.problem = self.problem
+        return response
+
+    def reset(self) -> None:
+        """Forget everything so far. Raises OSError or UsageError where that cannot be done."""
+        with self._saving:
+            self._store.clear()
+            self._books.ask(self._forget).result(ANSWER_S)
+        self._save()
+
+    # Its own thread.
+
+    def _run(self) -> None:
+        while (directory := self._directory()) is None:
+            if self._ending.wait(BEGIN_S):
+                return
+        if self._books.account is None:
+            self._begin(directory)
+        saved_s = time.monotonic()
+        while not self._ending.wait(SAMPLE_S):
+            self.totals = self._books.ask(self._sum).result(ANSWER_S)
+            if time.monotonic() - saved_s >= SAVE_S:
+                self._save()
+                saved_s = time.monotonic()
+        self._save()
+
+    def _begin(self, directory: str) -> None:
+        """Open what was kept, and go on from there."""
+        account = Account(self._closed.append)
+        if directory:
+            path = Path(directory) / NAME
+            try:
+                self._store, kept = _open(path)
+                if kept is not None:
+                    account.resume(kept)
+            except (OSError, UsageError) as error:
+                self._tell(f"{path} cannot be used: {reason(error)}")
+        self._books.ask(lambda: self._books.account_by(account)).result(ANSWER_S)
+
+    def _save(self) -> Moment:
+        """Write what is new; give the account as it is now."""
+        with self._saving:
+            now, closed = self._books.ask(self._take).result(ANSWER_S)
+            try:
+                self._store.write(closed, now.to_bytes() if now.now_ms >= 0 else {})
+            except (OSError, UsageError) as error:
+                self._tell(f"{self._store.path} cannot be written: {reason(error)}")
+            else:
+                written = len(closed)
+                self._books.ask(lambda: self._closed.__delitem__(slice(written))).result(ANSWER_S)
+                if self._store.path is not None:
+                    self._tell("")
+            return now
+
+    def _tell(self, problem: str) -> None:
+        if problem and problem != self.problem:
+            _log.error("usage is not saved", error=problem, retry_s=SAVE_S)
+        elif self.problem and not problem:
+            _log.info("usage is saved again")
+        self.problem = problem
+
+    # The books' thread.
+
+    def _take(self) -> tuple[Moment, list[Closed]]:
+        account = self._books.account
+        if account is None:
+            return Moment(-1, {}, Bucket(), Bucket()), []
+        return account.moment(), list(self._closed)
+
+    def _forget(self) -> None:
+        self._closed.clear()
+        if self._books.account is not None:
+            self._books.account.reset()
+
+    def _sum(self) -> Totals | None:
+        account = self._books.account
+        if account is None or account.now_ms < 0:
+            return None
+        account.settle()
+        parts = account.total.parts + account.hour.parts
+        return Totals(parts, account.total.held["role"] + account.hour.held["role"])
+
+
+def _open(path: Path) -> tuple[UsageStore, Moment | None]:
+    """Open what was kept; what is broken is set aside, and says so in one line.
+
+    Raises OSError where it cannot be used now.
+    """
+    try:
+        store = UsageStore(path)
+        kept = store.rest()
+        return store, Moment.from_bytes(kept) if kept else None
+    except (UsageError, BucketError) as error:
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        aside = path.with_name(f"{path.name}.broken-{stamp}")
+        path.replace(aside)
+        _log.error(
+            "usage that was kept cannot be used, and was set aside",
+            file=str(path),
+            error=str(error),
+            set_aside=str(aside),
+        )
+        return UsageStore(path), None

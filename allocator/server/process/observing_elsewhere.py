@@ -1,0 +1,86 @@
+"""An observer as a program of its own: it follows the observer of a sidecar on another machine."""
+
+import os
+import time
+
+import structlog
+
+from allocator.server.config import Loaded
+from allocator.server.grpc.listeners import ListenError, claim_addresses
+from allocator.server.process import logs
+from allocator.server.process.link import call_process
+from allocator.server.process.main import (
+    EXIT_FAILURE,
+    EXIT_OK,
+    LOOK_S,
+    SignalInbox,
+    closing_children,
+    taking_signals,
+)
+from allocator.server.process.observing import Observer
+from allocator.server.process.systemd import READY, STOPPING, notify, watched
+from allocator.server.system import loop_cache
+from allocator.server.system.compilation import Compilation
+from allocator.server.system.http_socket import http_socket
+from allocator.server.system.lasting import log_what_threads_raise
+
+_log = structlog.get_logger()
+
+
+def run(loaded: Loaded, note: str = "") -> int:
+    """Observe until SIGTERM or SIGINT; gives the exit code.
+
+    `note`: something that the operator should know, for the log.
+    """
+    begun_s = time.monotonic()
+    config = loaded.config
+    logs.configure(config.log.level, config.log.format)
+    log_what_threads_raise()
+    call_process("observer")
+    if note:
+        _log.warning(note)
+    meanwhile = "the observer follows no session until they are"
+    with (
+        taking_signals() as inbox,
+        closing_children(Compilation(meanwhile=meanwhile)) as compilation,
+    ):
+        try:
+            claim_addresses(config.listen.targets)
+            http = http_socket(config.http.host, config.http.port)
+            observer = Observer(loaded, http)
+            observer.readers.start()
+        except (ListenError, OSError, ValueError) as error:
+            _log.error("cannot start", error=str(error))
+            return EXIT_FAILURE
+        observer.start()
+        where = f"{config.http.host}:{http.getsockname()[1]}"
+        _log.info(
+            "ready",
+            targets=observer.readers.targets,
+            http=where,
+            sources=config.observer.sources,
+            start_s=round(time.monotonic() - begun_s, 3),
+        )
+        notify(READY)
+        compilation.start()
+        with watched(observer.is_alive):
+            _observe_until_signalled(inbox, compilation, observer)
+        compilation.stop()
+        _log.info("shutting down")
+        notify(STOPPING)
+        observer.stop()
+    _log.info("done")
+    if compilation.loads:  # the compiler's library must not be torn down under its thread
+        loop_cache.remove_private()
+        os._exit(EXIT_OK)
+    return EXIT_OK
+
+
+def _observe_until_signalled(
+    inbox: SignalInbox, compilation: Compilation, observer: Observer
+) -> None:
+    while not inbox.to_end:
+        compilation.look()
+        observer.look(compilation)
+        if inbox.wait(LOOK_S if compilation.ready else 0.05):
+            _log.warning("an observer reads its configuration at its start only: restart it")

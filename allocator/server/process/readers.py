@@ -1,0 +1,75 @@
+"""The listener of an observer for clients and followers on other machines."""
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+from grpc_reflection.v1alpha import reflection
+
+from allocator.server.config import Config
+from allocator.server.engine.core_loop import GRACE_S
+from allocator.server.following.books import FollowedBooks
+from allocator.server.grpc.access import Access
+from allocator.server.grpc.calls import CALLS_MAX, Calls
+from allocator.server.grpc.listeners import OPTIONS, listen
+from allocator.server.grpc.questions import QuestionServicer
+from allocator.server.grpc.records import FOLLOWERS_PART, RECORDS, RecordServicer
+from allocator.server.grpc.requests import SERVICE as ADMIN
+from allocator.server.grpc.service import Health
+from allocator.v1 import admin_pb2_grpc
+
+
+class ReadersListener:
+    """Serves questions, and the record stream.
+
+    `targets`: where, once it listens.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        targets: Sequence[str],
+        questions: QuestionServicer,
+        books: FollowedBooks,
+    ) -> None:
+        """Prepare; `targets` are listened on from `start` on, as `config.listen` says."""
+        self.targets: list[str] = []
+        self._config = config
+        self._section = config.listen.model_copy(update={"targets": tuple(targets)})
+        self._questions = questions
+        self._records = RecordServicer(books.branch, books.ask, FOLLOWERS_PART)
+        self._calls = Calls(Access(config.access, changes=False))
+        self._server: grpc.Server | None = None
+
+    @property
+    def refused(self) -> Counter[tuple[str, str]]:
+        """Calls that were refused, by kind and reason."""
+        return self._calls.refused
+
+    def start(self) -> None:
+        """Listen. Raises ListenError."""
+        server = grpc.server(
+            ThreadPoolExecutor(CALLS_MAX, "grpc"),
+            options=[
+                *OPTIONS,
+                ("grpc.max_receive_message_length", self._config.limits.message_bytes_max),
+            ],
+            interceptors=[self._calls],
+            maximum_concurrent_rpcs=CALLS_MAX,
+        )
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(self._questions, server)
+        self._records.add_to(server)
+        health = Health((ADMIN.full_name, RECORDS))
+        health.add_to(server)
+        health.serving()
+        names = (ADMIN.full_name, RECORDS, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
+        self.targets = listen(server, self._section)
+        server.start()
+        self._server = server
+
+    def stop(self) -> None:
+        """End all calls."""
+        if self._server is not None:
+            self._server.stop(GRACE_S)

@@ -1,0 +1,172 @@
+"""What was used within an hour or a day: whole numbers, of a bounded number of names.
+
+All amounts are integrals: thousandths of a resource times milliseconds.
+"""
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+class Part(IntEnum):
+    """Where the amounts of a resource went; the sum of all is the capacity."""
+
+    USED = 0
+    OFFERED = 1
+    IDLE = 2
+    UNKNOWN = 3
+
+
+HELD = (Part.USED, Part.OFFERED)
+"""The parts that clients hold, in the order of their columns."""
+
+BY = ("role", "framework", "principal")
+"""What usage is added up by."""
+
+OTHERS = "\n"
+"""The name of what is not kept by name: no role and no framework can have it."""
+
+NOT_KNOWN = ""
+"""The name of a framework that holds something and has not subscribed yet, and of its principal."""
+
+NAMES_MAX = 1000
+"""Names that are kept of an hour or a day that is over, of each kind: those that held most."""
+
+OPEN_NAMES_MAX = 16_384
+"""Names in an hour that is not over, of each kind: later ones count as others."""
+
+NAME_LENGTH_MAX = 256
+"""Characters of a name; what follows is cut off."""
+
+Amounts = Counter[tuple[str, str, Part]]
+"""Integrals by name, resource and part."""
+
+
+class BucketError(ValueError):
+    """What is kept of a bucket cannot be read."""
+
+
+@dataclass
+class Bucket:
+    """What one hour, or one day, came to.
+
+    `span_ms`: time that is accounted for.
+    `parts`: integrals of the cluster by resource and part; the sum of all parts is capacity times
+        time.
+    `held` (dict of one of `BY` to `Amounts`): of what is used and offered, by name.
+    `names`: names that have a place here; what another one holds counts as others'.
+    `titles`: names of frameworks by id.
+    """
+
+    span_ms: int = 0
+    parts: Counter[tuple[str, Part]] = field(default_factory=Counter)
+    held: dict[str, Amounts] = field(default_factory=lambda: {by: Counter() for by in BY})
+    names: dict[str, dict[str, None]] = field(default_factory=lambda: {by: {} for by in BY})
+    titles: dict[str, str] = field(default_factory=dict)
+
+    def place(self, by: str, name: str) -> str:
+        """Give the name under which to account for a name."""
+        name, known = name[:NAME_LENGTH_MAX], self.names[by]
+        if name not in known:
+            if len(known) >= OPEN_NAMES_MAX:
+                return OTHERS
+            known[name] = None
+        return name
+
+    def add(self, other: "Bucket") -> None:
+        """Add what another one came to."""
+        self.span_ms += other.span_ms
+        self.parts.update(other.parts)
+        for by in BY:
+            self.held[by].update(other.held[by])
+            self.names[by].update(other.names[by])
+        self.titles.update(other.titles)
+
+    def add_roles(self, other: "Bucket") -> None:
+        """Add what another one came to, by name only of roles."""
+        self.span_ms += other.span_ms
+        self.parts.update(other.parts)
+        for (name, resource, part), amount in other.held["role"].items():
+            self.held["role"][self.place("role", name), resource, part] += amount
+
+    def close(self) -> None:
+        """Merge the names that held least into `OTHERS`; sums stay the same."""
+        for by, amounts in self.held.items():
+            kept = self._largest(by)
+            found = Amounts()
+            for (name, resource, part), amount in amounts.items():
+                found[name if name in kept else OTHERS, resource, part] += amount
+            self.held[by], self.names[by] = found, dict.fromkeys(sorted(kept))
+        frameworks = self.names["framework"]
+        self.titles = {each: name for each, name in self.titles.items() if each in frameworks}
+
+    def shares(self, by: str) -> dict[str, int]:
+        """Work out the dominant share of each name, times 2**64."""
+        held = Counter[tuple[str, str]]()
+        for (name, resource, _), amount in self.held[by].items():
+            held[name, resource] += amount
+        share = dict[str, int]()
+        for (name, resource), amount in held.items():
+            capacity = max(sum(self.parts[resource, part] for part in Part), 1)
+            share[name] = max(share.get(name, 0), (amount << 64) // capacity)
+        return share
+
+    def _largest(self, by: str) -> set[str]:
+        """Find the names with the largest dominant shares; of equals the first by name."""
+        share = self.shares(by)
+        share.pop(OTHERS, None)
+        return set(sorted(share, key=lambda name: (-share[name], name))[:NAMES_MAX])
+
+    def resources(self) -> list[str]:
+        return sorted({resource for resource, _ in self.parts})
+
+    def copied(self) -> "Bucket":
+        """Copy it, for another thread."""
+        held = {by: amounts.copy() for by, amounts in self.held.items()}
+        names = {by: names.copy() for by, names in self.names.items()}
+        return Bucket(self.span_ms, self.parts.copy(), held, names, self.titles.copy())
+
+    # How buckets are kept.
+
+    def to_bytes(self) -> bytes:
+        """Write it; equal buckets give equal bytes on one machine."""
+        content: dict[str, Any] = {"span_ms": self.span_ms, "titles": self.titles}
+        content["parts"] = _rows((resource, int(part), value) for (resource, part), value in
+                                 self.parts.items())  # fmt: skip
+        for by in BY:
+            rows = ((*name[:2], int(name[2]), value) for name, value in self.held[by].items())
+            content[by] = _rows(rows)
+            content[f"{by}_names"] = list(self.names[by])
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return zlib.compress(text.encode())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Bucket":
+        """Read it. Raises BucketError where it is broken."""
+        try:
+            return cls._read(json.loads(zlib.decompress(data)))
+        except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BucketError(f"{type(error).__name__}: {error}") from None
+
+    @classmethod
+    def _read(cls, content: Mapping[str, Any]) -> "Bucket":
+        bucket = cls(span_ms=content["span_ms"], titles=content["titles"])
+        for resource, part, value in content["parts"]:
+            bucket.parts[resource, Part(part)] = value
+        for by in BY:
+            bucket.names[by] = dict.fromkeys(content[f"{by}_names"])
+            for name, resource, part, value in content[by]:
+                bucket.held[by][name, resource, Part(part)] = value
+        return bucket
+
+
+def _rows(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Put rows in order, without zeros."""
+    return sorted(row for row in rows if row[-1])
