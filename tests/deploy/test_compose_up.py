@@ -22,9 +22,10 @@ STARTED = ("sidecar", "master", "prometheus")
 def composer(program: str) -> list[str]:
     """What reads files of compose for an engine; skips the test where there is none."""
     command = ["podman-compose"] if program == "podman" else [program, "compose"]
-    known = shutil.which(command[0]) is not None
-    if known and subprocess.run([*command, "version"], check=False).returncode == 0:
-        return command
+    if shutil.which(command[0]) is not None:
+        asked = [*command, "version"]
+        if subprocess.run(asked, check=False).returncode == 0:
+            return command
     return pytest.skip(f"{' '.join(command)} does not work here")
 
 

@@ -53,13 +53,13 @@ def test_a_release_has_the_notes_of_its_version():
     assert notes == ours.strip() != ""
 
 
-def test_the_workflow_builds_as_everyone_does_for_the_tag_of_the_version():
+def test_the_workflow_builds_as_everyone_does_for_the_tag_of_the_version(tool):
     scripts = "\n".join(step.get("run", "") for step in STEPS)
     assert "make release" in scripts
     assert run("make", "--silent", "version") == __version__
     check = 'test "$GITHUB_REF_NAME" = "v$version"'
     assert check in scripts
-    guard = ["bash", "-ec", f"version=$(make --silent version)\n{check}"]
+    guard = [tool("bash"), "-ec", f"version=$(make --silent version)\n{check}"]
     for tag, code in ((f"v{__version__}", 0), (f"v{__version__}.1", 1)):
         environment = {"GITHUB_REF_NAME": tag, "PATH": "/usr/bin:/bin"}
         assert subprocess.run(guard, cwd=ROOT, env=environment, check=False).returncode == code
