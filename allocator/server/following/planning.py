@@ -1,11 +1,11 @@
 """Plans, made from the observer's books beside the cycles.
 
-After a cycle the problem is copied between two records. If the last plan does not fit it, the policy
-computes another one in a separate thread, and the deciding process is asked to adopt it
+After a cycle the problem is copied between two records. If the last plan does not fit it, the
+policy computes another one in a separate thread, and the deciding process is asked to adopt it
 (`engine/planning.py`). The books learn of the adoption from the record stream, like any follower.
 
-If a cycle of the deciding process may wait for its first plan, the events of its message are applied
-before its answer arrives, so that the plan is for the state that the cycle sees.
+If a cycle of the deciding process may wait for its first plan, the events of its message are
+applied before its answer arrives, so that the plan is for the state that the cycle sees.
 
 A thread cannot be ended from outside. One that does not finish is abandoned after some time, and
 continues beside the next one; with `GIVEN_UP_MAX` of them no plan is begun.
