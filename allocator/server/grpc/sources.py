@@ -43,7 +43,7 @@ class Sources:
         self.current = section.sources[0]
 
     def messages(self) -> Iterator[records_pb2.FollowResponse]:
-        """Follow. Raises ConnectionError if the stream fails or ends, or the source does not lead."""
+        """Follow. Raises ConnectionError if the stream ends, or its source no longer leads."""
         self.current = self._leading() or self.current
         looked_s = time.monotonic()
         with self._open(self.current) as channel:
