@@ -45,7 +45,7 @@ USER mesos-allocator
 WORKDIR /var/lib/mesos-allocator
 # HTTP for /metrics, /healthz and /readyz.
 EXPOSE 5057
-HEALTHCHECK --interval=10s --timeout=5s --start-period=10s \
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:5057/healthz', timeout=4)"]
 ENTRYPOINT ["mesos-allocator"]
 CMD ["serve"]

@@ -1,11 +1,10 @@
 """The sidecar's image, built and run by a container engine: locked down, and its state lasts."""
 
 import json
-import re
 
 import pytest
 
-from tests.deploy.containers import ROOT, Container, run, until
+from tests.deploy.containers import Container, until
 
 STRANGER = "12345"
 """A user that the image does not know."""
@@ -13,15 +12,6 @@ STOPPED_WITHIN_S = "20"
 SOCKET = "/run/mesos-allocator/allocator.sock"
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture(scope="module")
-def image(engine) -> str:
-    """Build it as users do."""
-    for base in set(re.findall(r"(?m)^FROM (\S+)", (ROOT / "Dockerfile").read_text())):
-        engine.need(base)
-    run("make", "image", f"ENGINE={engine.program}")
-    return "mesos-allocator"
 
 
 @pytest.mark.parametrize("user", ["mesos-allocator", STRANGER])

@@ -235,12 +235,14 @@ class FollowedBooks:
     def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
         """Copy all that is known, and say how a journal of this moment begins.
 
-        `records_before`: as the journal is to say.
-        Raises LookupError before the first checkpoint.
+        `records_before`: as the journal should state.
+        Raises LookupError before the first checkpoint, and while a request is half applied.
         """
         sidecar = self._sidecar
-        if sidecar is None:
+        if self._shown is None or sidecar is None:
             raise LookupError("there are no books yet; ask again")
+        if self._shown.is_between:
+            raise LookupError("a cycle waits for its first plan; ask again")
         start = start_record(
             sidecar.allocator.settings,
             self.session_limits,

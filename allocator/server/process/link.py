@@ -81,9 +81,11 @@ def call_process(name: str) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
-def end_with_parent() -> None:
-    """Let the kernel kill this process when the thread that started it ends."""
-    parent = os.getppid()
+def end_with_parent(parent: int) -> None:
+    """Let the kernel kill this process when the thread that started it ends.
+
+    `parent`: the process of that thread; it may have ended before the kernel was asked.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -105,9 +107,8 @@ class ObserverChild:
             return
         code = 1
         try:
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() == parent:
-                code = observe()
+            end_with_parent(parent)
+            code = observe()
         except BaseException:  # noqa: BLE001 - it must not return into the parent's code.
             _log.exception("the observer failed")
         finally:
@@ -143,7 +144,7 @@ class ObserverChild:
             link.configuration.write_text(write_loaded(loaded), "utf-8")
             module = "allocator.server.process.observing"
             self._pid = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, "-m", module, str(link.directory), str(link.http)],
+                [sys.executable, "-m", module, *map(str, (link.directory, link.http, os.getpid()))],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(link.http,),
                 env=os.environ | {"NUMBA_CACHE_DIR": loop_cache.directory()},

@@ -260,7 +260,7 @@ def _listen_for_readers(readers: ReadersListener, told: str) -> str:
 
 def main() -> None:
     """Observe as a program of its own; its arguments say where the link is."""
-    end_with_parent()
+    end_with_parent(int(sys.argv[3]))
     link = Link(Path(sys.argv[1]), int(sys.argv[2]))
     text = link.configuration.read_text("utf-8")
     load_entry_points()

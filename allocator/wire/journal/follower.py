@@ -117,11 +117,15 @@ class Follower:
             differences.append(Difference(*self._place, "another state"))
         return tuple(differences)
 
+    @property
+    def is_between(self) -> bool:
+        """Whether the state is between two records; see `begin_waiting`."""
+        return self._player.has_begun_waiting
+
     def begin_waiting(self) -> bool:
         """Apply the events of the request that waits, if one does, without its cycle.
 
-        Returns whether a cycle is to decide then. From here until its answer has come, the state is
-        between two records, and must not be kept as a checkpoint.
+        Returns whether a cycle is to decide then.
         """
         return self._player.begin_waiting()
 

@@ -164,6 +164,11 @@ class Replay:
             answered += self._replay(self._sidecar, record)
         return answered
 
+    @property
+    def has_begun_waiting(self) -> bool:
+        """Whether the events of the waiting request are applied, and its cycle is not."""
+        return self._begun is not None
+
     def begin_waiting(self) -> bool:
         """Apply the events of the waiting request; says whether a cycle is to decide then."""
         record, sidecar = self._request, self._sidecar

@@ -82,6 +82,26 @@ def test_it_ends_with_the_process_that_decides_however_that_ends(sidecar):
     await_true(is_gone)
 
 
+def test_one_that_is_only_starting_ends_with_it_too(sidecar):
+    """It would keep the port of the next sidecar."""
+    decider = sidecar.process.pid
+    children = Path(f"/proc/{decider}/task/{decider}/children")
+    killed = sidecar.observer_pid
+    os.kill(killed, signal.SIGKILL)
+    await_true(lambda: bool(set(children.read_text().split()) - {str(killed)}))
+    (starting,) = set(children.read_text().split()) - {str(killed)}
+    sidecar.process.kill()  # long before it has read its modules
+    sidecar.process.wait()
+
+    def is_gone() -> bool:
+        try:
+            return "observing" not in Path(f"/proc/{starting}/cmdline").read_text()
+        except OSError:
+            return True
+
+    await_true(is_gone)
+
+
 @pytest.fixture
 def place(monkeypatch):
     """Where the next sidecar makes its link; the path of a socket is short."""

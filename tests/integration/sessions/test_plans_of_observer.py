@@ -26,7 +26,7 @@ def test_the_first_offers_wait_for_the_observers_plan_and_another_observer_plans
         killed = sidecar.observer_pid
         os.kill(killed, signal.SIGKILL)
         module.batch(AddAgent(8, AgentInfo("agent-8"), {0: 64_000}), cycle=True)
-        sidecar.await_said("the observer ended and is started anew")
+        sidecar.await_said("the observer ended and is restarted")
         before = adopted(sidecar)
 
         def is_planned_again() -> bool:

@@ -87,8 +87,11 @@ def test_books_that_follow_books_are_the_cores_to_the_byte(loop):
             assert late.settings.configuration == views.books.settings.configuration != ""
 
 
-def test_one_that_comes_between_a_request_and_its_answer_is_given_both(loop):
-    """Each record comes alone, and the stream waits after a request for a cycle."""
+@contextmanager
+def between_a_request_and_its_answer(
+    loop: CoreLoop,
+) -> Iterator[tuple[FollowedBooks, threading.Event]]:
+    """Have books follow that know a request for a cycle, but not its answer until the event."""
     tell(loop, *CLUSTER)
     asked, go_on = threading.Event(), threading.Event()
     follower = loop.call(loop.follow).result(WAIT_S)
@@ -111,13 +114,30 @@ def test_one_that_comes_between_a_request_and_its_answer_is_given_both(loop):
     books.start()
     cycle(loop, 1000)
     assert asked.wait(WAIT_S)
-    with following(books) as second:
+    yield books, go_on
+    loop.feed.remove(follower)
+    books.stop()
+
+
+def test_one_that_comes_between_a_request_and_its_answer_is_given_both(loop):
+    with between_a_request_and_its_answer(loop) as (books, go_on), following(books) as second:
         await_true(lambda: second.position >= 0)
         assert second.position == books.position == loop.feed.position - 1
         go_on.set()
         assert len(marks(loop, books, second)) == 1
-    loop.feed.remove(follower)
-    books.stop()
+
+
+def test_one_that_comes_while_a_request_is_half_applied_waits_for_its_answer(loop):
+    """As where a first plan is made for a cycle that waits for it."""
+    with between_a_request_and_its_answer(loop) as (books, go_on):
+        follower = books._following
+        assert follower is not None
+        assert books.ask(follower.begin_waiting).result(WAIT_S)
+        with pytest.raises(LookupError, match="waits for its first plan; ask again"):
+            books.ask(books.branch).result(WAIT_S)
+        go_on.set()
+        with following(books) as second:
+            assert len(marks(loop, books, second)) == 1
 
 
 def test_books_that_begin_anew_have_their_followers_begin_anew(loop, monkeypatch):

@@ -464,4 +464,4 @@ def test_every_call_of_the_service_is_answered():
     """Those of rules are made of rows, which types do not see."""
     methods = pb.DESCRIPTOR.services_by_name["AdminService"].methods_by_name
     answered = {name for each in QuestionServicer.__mro__[:2] for name in vars(each)}
-    assert set(methods) - answered == {"ResetSettings", "RevertSettings"}
+    assert set(methods) <= answered
