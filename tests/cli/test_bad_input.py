@@ -94,7 +94,7 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("demo", "--workers 9999", 2, "--workers"),
     ("demo soak", "--size 99999999", 2, "--size"),
     ("demo claims", "--seeds 1", 2, "--seeds"),
-    ("demo claims", "--cores 0", 2, "--cores: 0 processes"),
+    ("demo claims", "--cores 0", 2, "--cores: must not be 0"),
     ("demo claims", "--backend nonsense", 2, "'nonsense'; choose from loky, dask"),
     ("demo demands", "--mode none", 2, "'none'; choose from coarse"),
     ("demo demands", "--policy dfr", 2, "'dfr'; choose from drf"),

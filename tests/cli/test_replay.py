@@ -105,7 +105,7 @@ def test_another_policy_is_played_beside_the_one_in_force(worked, tmp_path):
     assert done.exit_code == 0, done.output
     for name in ("as recorded", "in force", "ps-dsf characterised", "drf characterised"):
         assert name in done.stdout
-    assert "no journal tells" in done.stdout
+    assert "A journal does not say" in done.stdout
     kept = json.loads((tmp_path / "out" / "what-if.json").read_text())
     assert [each["name"] for each in kept][2:] == ["ps-dsf characterised", "drf characterised"]
     recorded, *played = (each["tasks"] for each in kept)
@@ -149,7 +149,7 @@ def test_where_nothing_ran_nothing_can_be_played(directory):
             ["--policy", "drf", "--mode", "some"],
             "'some' is not one of 'oblivious', 'characterised'",
         ),
-        (["--mode", "oblivious"], "belong to --policy"),
+        (["--mode", "oblivious"], "need --policy"),
     ],
 )
 def test_what_cannot_be_asked_is_named(directory, options, said):

@@ -118,7 +118,7 @@ def cycle(loop: CoreLoop, now_ms: int) -> Decisions:
 def books_of(
     build_policy: Build = policies.build, build_apart: Build | None = None
 ) -> FollowedBooks:
-    """Make books that follow nobody: tests tell their allocator what they like, by `ask`."""
+    """Make books that follow no process: tests send events to their allocator by `ask`."""
     config = Config()
     return FollowedBooks(
         lambda: iter(()),

@@ -59,7 +59,7 @@ class Kept:
         }
 
     def restarted(self) -> "Kept":
-        """Another process goes on from what this one wrote."""
+        """Another process continues from what this one wrote."""
         other = Kept()
         other.closed = self.closed
         other.account = Account(other.closed.append)
@@ -85,7 +85,7 @@ class Life(Followed):
     """A sidecar whose account is compared with the twin's, and with one that is kept otherwise.
 
     `settled_often`: how often the first account is brought up to now, as for a question.
-    `restarted_often`: how often another process goes on with the second one.
+    `restarted_often`: how often another process continues the second one.
     """
 
     settled_often = 0.05
@@ -257,7 +257,7 @@ def test_time_without_a_session_is_unknown_at_the_last_capacity():
 
 
 def test_a_step_of_more_than_an_hour_is_unknown():
-    """Nobody ran meanwhile, or the clock was set; up to an hour is time that passed."""
+    """No process ran meanwhile, or the clock was set; up to an hour is time that passed."""
     session = Session(NOON_MS)
     session.at(NOON_MS, Hold(holding(1, 1, 1, cpus=4000)))
     session.at(NOON_MS + GAP_MS)
@@ -266,7 +266,7 @@ def test_a_step_of_more_than_an_hour_is_unknown():
     found = session.cpus()
     assert found["used"] == 4.0
     assert found["unknown"] == pytest.approx(6.0, abs=1e-5)
-    # What is held goes on.
+    # Holdings continue.
     session.at(NOON_MS + 2 * GAP_MS + 1 + HOUR_MS // 2)
     assert session.cpus()["used"] == 6.0
 

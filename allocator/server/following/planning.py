@@ -1,14 +1,14 @@
 """Plans, made from the observer's books beside the cycles.
 
-After a cycle the problem is copied between two records. Where the last plan is not good for it, the
-policy works out another one on a thread of its own, and the process that decides is asked to adopt
-it (`engine/planning.py`). The books learn of the adoption from the record stream, as any follower.
+After a cycle the problem is copied between two records. If the last plan does not fit it, the
+policy computes another one in a separate thread, and the deciding process is asked to adopt it
+(`engine/planning.py`). The books learn of the adoption from the record stream, like any follower.
 
-Where a cycle of the process that decides may wait for its first plan, the events of its message are
-applied before its answer is there, so that the plan is about what the cycle sees.
+If a cycle of the deciding process may wait for its first plan, the events of its message are
+applied before its answer arrives, so that the plan is for the state that the cycle sees.
 
-A thread cannot be ended from outside. One that does not finish is given up after some time, and
-keeps running beside the next one; with `GIVEN_UP_MAX` of them no plan is begun.
+A thread cannot be ended from outside. One that does not finish is abandoned after some time, and
+continues beside the next one; with `GIVEN_UP_MAX` of them no plan is begun.
 """
 
 import threading
@@ -36,7 +36,7 @@ GIVEN_UP_MAX = 2
 _log = structlog.get_logger()
 
 Report = Callable[[pb.PlanReport], pb.PlanVerdict]
-"""Tells the process that decides. Raises ConnectionError where it cannot be reached."""
+"""Reports to the deciding process. Raises ConnectionError if that fails."""
 
 
 @dataclass(slots=True, eq=False)
@@ -94,11 +94,11 @@ class Planner:
         self._cycle = 0
         self._next_s = 0.0
         self._after = 0
-        # Session and policy that a first plan was begun for.
+        # The allocator and policy for which a first plan was begun.
         self._first: tuple[Allocator, PlanningPolicy] | None = None
 
     def renew(self) -> None:
-        """Forget the last plan: the books come from a new stream."""
+        """Reset: the books come from a new stream."""
         self._greeted, self._last, self._after = False, None, 0
 
     def look(self, follower: Follower, position: int) -> None:
@@ -176,9 +176,9 @@ class Planner:
         self._begin_thread(partial(self._tell_given_up, run, failure, took_s))
 
     def _take(self, run: _Run, verdict: pb.PlanVerdict | None) -> None:
-        """Take over what came of a run, unless it was given up.
+        """Take over the result of a run, unless it was given up.
 
-        `verdict`: None where the process that decides could not be reached.
+        `verdict`: None if the report to the deciding process failed.
         """
         if self._run is not run:
             return

@@ -68,11 +68,11 @@ class Relay:
             self._branches = tuple(each for each in self._branches if each is not branch)
 
     def end(self) -> None:
-        """End all streams: these books begin anew, and so do those of followers."""
+        """End all streams: these books are rebuilt, and so are those of followers."""
         for branch in self._branches:
             branch.end()
 
     @property
     def size(self) -> int:
-        """How many follow."""
+        """Number of followers."""
         return len(self._branches)

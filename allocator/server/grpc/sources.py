@@ -43,7 +43,7 @@ class Sources:
         self.current = section.sources[0]
 
     def messages(self) -> Iterator[records_pb2.FollowResponse]:
-        """Follow. Raises ConnectionError where the stream cannot be had, ends, or leads no more."""
+        """Follow. Raises ConnectionError if the stream ends, or its source no longer leads."""
         self.current = self._leading() or self.current
         looked_s = time.monotonic()
         with self._open(self.current) as channel:
@@ -96,7 +96,7 @@ class Sources:
 
     @contextmanager
     def _open(self, source: str) -> Iterator[grpc.Channel]:
-        """Make a channel; files are read anew each time, so that they can be replaced."""
+        """Make a channel; files are read each time, so that they can be replaced."""
         section = self._section
         if not section.tls_ca or source.startswith("unix:"):
             with grpc.insecure_channel(source, _OPTIONS) as channel:

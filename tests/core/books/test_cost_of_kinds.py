@@ -1,4 +1,4 @@
-"""What one agent has of kinds that no other agent has costs little memory for all other agents."""
+"""Kinds that only one agent has cost little memory for all other agents."""
 
 import math
 import mmap
@@ -55,7 +55,7 @@ def _apart(shape: tuple[int, ...], dtype: type) -> np.ndarray:
 
 
 def _cycle(allocator: Allocator, refusing: int = 0) -> None:
-    """All is offered and given back; `refusing`: agents of CPUs alone on which it is refused."""
+    """All is offered and released; on `refusing` agents that have only CPUs it is refused."""
     made = allocator.allocate(allocator.state.now_ms + 1000)
     assert len(made) == AGENTS
     allocator.step(settled(made))

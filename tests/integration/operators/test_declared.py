@@ -116,7 +116,7 @@ def test_what_the_file_does_not_name_stays_unless_it_is_pruned(session, write):
     [
         ('[[drain]]\nagent = "nope"\n', 4, "drain agent nope: no agent has the id or host name"),
         ('[[limit]]\nrole = "eng/ "\nresources = "x"\n', 78, "settings.toml:6: limit"),
-        ("[http]\nport = 1\n", 2, "settings.toml:5: http.port: operators cannot set it; leave"),
+        ("[http]\nport = 1\n", 2, "settings.toml:5: http.port: operators cannot set it; move"),
         ("[policy]\nseed = 1\n", 2, "settings.toml:5: policy.seed: operators cannot set it"),
         ('[policy]\nname = "dfr"\n', 78, "did you mean 'drf'?"),
     ],

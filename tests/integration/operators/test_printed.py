@@ -163,7 +163,9 @@ def test_what_has_no_names_says_so(target, command):
 def test_two_forms_at_once_are_wrong_usage(target):
     done = called(target, "shares --json -o wide")
     assert done.exit_code == 2
-    assert json.loads(done.stderr)["error"]["message"].startswith("Invalid value: --json is")
+    assert json.loads(done.stderr)["error"]["message"].startswith(
+        "Invalid value: --json contradicts"
+    )
 
 
 @pytest.mark.parametrize("command", LISTS + OTHERS)

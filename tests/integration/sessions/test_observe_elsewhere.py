@@ -1,4 +1,4 @@
-"""An observer as on another machine: real processes over TCP and TLS, killed and started anew."""
+"""An observer as on another machine: real processes over TCP and TLS, killed and restarted."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress

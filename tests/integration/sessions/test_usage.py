@@ -83,7 +83,7 @@ def test_usage_outlives_the_process_and_is_what_the_journal_says(story, tmp_path
     assert story.usage("--by", "framework") == story.of_journals("--by", "framework")
     story.end()
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
-    # Two hours later another process goes on.
+    # Two hours later another process continues.
     again = Story(tmp_path)
     again.begin(NOON_MS + 3 * HOUR_MS)
     again.at(NOON_MS + 3 * HOUR_MS + HOUR_MS // 2)
@@ -94,7 +94,7 @@ def test_usage_outlives_the_process_and_is_what_the_journal_says(story, tmp_path
     assert code == 200
     assert "2028-02-28" in page
     assert "spark" in page
-    # Forgetting needs a yes, and begins anew at once.
+    # A reset needs a confirmation, and takes effect at once.
     assert command(again.process, "usage", "reset").returncode == 1
     assert command(again.process, "usage", "reset", "--yes").returncode == 0
     assert cpus(again.usage()) == {"used": 0.0, "offered": 0.0, "idle": 0.0, "unknown": 0.0}

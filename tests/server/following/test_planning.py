@@ -38,7 +38,7 @@ from tests.wire.dialogue import declined
 
 
 class Slow:
-    """A policy whose plans wait until they are let go, and fail where they are told to."""
+    """A policy whose plans wait until they are released, and fail on request."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
