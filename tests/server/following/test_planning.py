@@ -274,7 +274,7 @@ def test_an_observer_that_dies_over_the_first_plan_ends_the_wait(slow):
         module = Heard(made.loop).begin()
         module.say(module.client.batch(10, (), cycle=True))
         assert slow.begun.acquire(timeout=WAIT_S)
-        with pytest.raises(LookupError, match="no complete books"):
+        with pytest.raises(LookupError, match="waits for its first plan"):
             made.books.ask(made.books.whole).result(WAIT_S)
         made.leave()
         assert next(module.answers).HasField("decisions")
