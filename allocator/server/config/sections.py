@@ -321,8 +321,7 @@ def check_tls_files(cert: str, key: str, ca: str, ca_key: str) -> None:
     """Refuse files for TLS that do not do, unless they are those of another machine."""
     problem = None if ELSEWHERE.get() else find_problem(cert, key, ca)
     if problem:
-        keys = {"cert": "tls_cert", "key": "tls_key", "ca": ca_key}
-        reject_at(keys[problem.part], problem.message)
+        reject_at(ca_key if problem.part == "ca" else f"tls_{problem.part}", problem.message)
 
 
 class ListenSection(Section):

@@ -242,7 +242,7 @@ class FollowedBooks:
         if self._shown is None or sidecar is None:
             raise LookupError("there are no books yet; ask again")
         if self._shown.is_between:
-            raise LookupError("a cycle waits for its first plan; ask again")
+            raise LookupError("no complete books: a cycle waits for its first plan; ask again")
         start = start_record(
             sidecar.allocator.settings,
             self.session_limits,
