@@ -21,12 +21,11 @@ STARTED = ("sidecar", "master", "prometheus")
 
 def composer(program: str) -> list[str]:
     """What reads files of compose for an engine; skips the test where there is none."""
-    command = ["podman-compose"] if program == "podman" else [program, "compose"]
-    if shutil.which(command[0]) is not None:
-        asked = [*command, "version"]
-        if subprocess.run(asked, check=False).returncode == 0:
-            return command
-    return pytest.skip(f"{' '.join(command)} does not work here")
+    name = "podman-compose" if program == "podman" else f"{program} compose"
+    asked = f"{name} version".split()
+    if shutil.which(asked[0]) is None or subprocess.run(asked, check=False).returncode != 0:
+        pytest.skip(f"{name} does not work here")
+    return name.split()
 
 
 @pytest.fixture
