@@ -59,8 +59,8 @@ There are {agents:,} agents with 20 attributes each. In each cycle an honest fra
 all of them, and returns them. The table has the core's processor time without that of such cycles,
 the longest time between two offers to the honest framework (in processor time of the core), and
 growth of the peak memory. The observer has the same tables again. Each cell has the figure of the
-commit before the last changes, and the present one. Both were measured in one run, one process
-each.
+commit before the last changes, and the present one. Both were measured within two hours on two busy
+cores, one process each.
 
 `python -m tests.hostile.at_scale` measures it.
 """

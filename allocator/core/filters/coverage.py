@@ -143,6 +143,9 @@ def refresh(
     """
     for place in range(len(agents)):
         agent = agents[place]
+        # Without filters there are no bits, whatever is free.
+        if filters.of_agent[agent] < 0 and not filters.stale[agent]:
+            touched[agent] = False
         # An agent that nothing happened to keeps its bits.
         if filters.stale[agent] or touched[agent]:
             plain = offerable.start[place] == offerable.start[place + 1]
