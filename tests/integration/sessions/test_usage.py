@@ -110,7 +110,7 @@ def test_what_a_killed_observer_did_not_save_is_unknown(story):
     story.at(NOON_MS + HOUR_MS)
     killed = story.process.observer_pid
     os.kill(killed, signal.SIGKILL)
-    story.process.await_said("the observer ended and is started anew")
+    story.process.await_said("the observer ended and is restarted")
     story.await_account(NOON_MS + HOUR_MS)
     story.at(NOON_MS + 2 * HOUR_MS)
     assert cpus(story.usage()) == {"used": 6.0, "offered": 0.0, "idle": 3.0, "unknown": 3.0}
