@@ -1,5 +1,6 @@
 #include "adapter/process.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <mesos/attributes.hpp>
@@ -8,6 +9,7 @@
 #include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 
+#include "brain/user_input/bounds.hpp"
 #include "brain/user_input/text.hpp"
 
 using std::string;
@@ -21,17 +23,31 @@ namespace adapter {
 
 namespace {
 
-// Treats agents with too many attributes as changed, because Mesos's comparison
-// is quadratic.
+// As text, in any order.
+vector<string> sortedAttributes(const AgentInfo& info)
+{
+  vector<string> result;
+  for (const mesos::Attribute& attribute : info.attributes()) {
+    result.push_back(attribute.SerializePartialAsString());
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+
+// Mesos's comparison is quadratic, so many attributes are compared as text,
+// which may call equal values different (such as ranges in another order).
 bool attributesDiffer(const AgentInfo& before, const AgentInfo& now)
 {
-  const auto isLarge = [](const AgentInfo& info) {
-    return size_t(info.attributes_size()) > brain::ATTRIBUTES_MAX;
-  };
+  const size_t size = size_t(before.attributes_size());
+  if (size != size_t(now.attributes_size())) {
+    return true;
+  }
 
-  return isLarge(before) || isLarge(now) ||
-      mesos::Attributes(before.attributes()) !=
-      mesos::Attributes(now.attributes());
+  return size > brain::ATTRIBUTES_MAX
+      ? sortedAttributes(before) != sortedAttributes(now)
+      : mesos::Attributes(before.attributes()) !=
+          mesos::Attributes(now.attributes());
 }
 
 

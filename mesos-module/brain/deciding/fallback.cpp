@@ -25,16 +25,25 @@ bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
 }
 
 
-// Leaves out shared volumes that have been offered already.
-Parts without(Parts parts, const std::unordered_set<uint32_t>& classes)
+uint64_t volumeKey(uint32_t agent, uint32_t resourceClass)
 {
-  if (classes.empty()) {
+  return (uint64_t(agent) << 32) | resourceClass;
+}
+
+
+// Leaves out shared volumes of the agent that have been offered already.
+Parts without(
+    Parts parts,
+    uint32_t agent,
+    const std::unordered_set<uint64_t>& offered)
+{
+  if (offered.empty()) {
     return parts;
   }
 
   Parts result;
   for (const Part& part : parts) {
-    if (classes.count(part.resourceClass) == 0) {
+    if (offered.count(volumeKey(agent, part.resourceClass)) == 0) {
       result.push_back(part);
     }
   }
@@ -92,7 +101,8 @@ void Fallback::start(const Cluster& cluster)
   guarantees = cluster.sums.hasQuotas();
   asOfMs = wantedMs;
   next = 0;
-  turn = Turn();
+  askedBefore.clear();
+  sharedOffered.clear();
 }
 
 
@@ -122,7 +132,7 @@ void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
     work += 1 + (admitted ? record->resources.size() / AMOUNTS_AS_ONE : 0);
     agentsLeft -= any ? 1 : 0;
     ++next;
-    turn = Turn();
+    askedBefore.clear();
   }
 
   endRound(*cluster);
@@ -134,7 +144,7 @@ void Fallback::endRound(const Cluster& cluster)
   running = guarantees;
   guarantees = false;
   next = 0;
-  turn = Turn();
+  askedBefore.clear();
 
   if (!running && wanted) {
     start(cluster);
@@ -161,7 +171,7 @@ bool Fallback::offerAgent(
     const uint64_t key = clientKey(node->framework, node->role);
 
     // Ask at least one client per slice.
-    if (!turn.asked.empty() && turn.asked.count(key) > 0) {
+    if (!askedBefore.empty() && askedBefore.count(key) > 0) {
       return true;
     }
     if (*work >= most && !asked.empty()) {
@@ -181,7 +191,7 @@ bool Fallback::offerAgent(
   });
 
   if (!whole) {
-    turn.asked.insert(asked.begin(), asked.end());
+    askedBefore.insert(asked.begin(), asked.end());
   }
 
   for (Competition::Node* node : winners) {
@@ -207,7 +217,7 @@ bool Fallback::offerTo(
     return false;
   }
 
-  Parts mine = without(pool(*cluster, pair), turn.sharedOffered);
+  Parts mine = without(pool(*cluster, pair), agent, sharedOffered);
   if (guarantees && !isNeeded(*cluster, node.role, mine)) {
     return false;
   }
@@ -221,7 +231,7 @@ bool Fallback::offerTo(
 
   for (const Part& part : admission.given) {
     if (cluster->classes.traits(part.resourceClass).shared) {
-      turn.sharedOffered.insert(part.resourceClass);
+      sharedOffered.insert(volumeKey(agent, part.resourceClass));
     }
   }
 

@@ -52,16 +52,6 @@ public:
   void forgetRoles(const std::vector<uint32_t>& roles);
 
 private:
-  // Progress with the current agent, kept across slices.
-  struct Turn
-  {
-    // Clients asked, by `clientKey`: the order may change between slices.
-    std::unordered_set<uint64_t> asked;
-
-    // Shared volumes already offered; each is offered once per agent.
-    std::unordered_set<uint32_t> sharedOffered;
-  };
-
   void start(const Cluster& cluster);
   void endRound(const Cluster& cluster);
   bool offerAgent(
@@ -85,7 +75,14 @@ private:
   int64_t asOfMs = 0;
   std::vector<uint32_t> agents;
   size_t next = 0;
-  Turn turn;
+
+  // Clients asked in earlier slices about the current agent, by `clientKey`:
+  // the order may change between slices.
+  std::unordered_set<uint64_t> askedBefore;
+
+  // Shared volumes offered in this cycle, in either round; each is offered once
+  // per cycle. By `volumeKey`.
+  std::unordered_set<uint64_t> sharedOffered;
 
   // The following cycle.
   bool wanted = false;

@@ -11,6 +11,8 @@
 
 #include "adapter/process.hpp"
 
+#include "brain/words/bounds.hpp"
+
 #include "tests/adapter/world.hpp"
 
 // What the actor tells the master, without a sidecar: everything by which an
@@ -579,34 +581,43 @@ TEST_F(ConstraintsTest, OfWhomHasNoneAreHardlyEvaluated)
 }
 
 
-// A guarantee met in two rounds may offer two copies at once.
-TEST_F(OffersTest, EachCopyOfASharedVolumeIsAnOfferOfItsOwn)
+// Updates without a change of attributes, however many, keep the filters.
+TEST_F(OffersTest, ManyAttributesAreComparedInAnyOrder)
 {
-  FrameworkInfo sharing = info("eng", true);
-  sharing.add_capabilities()->set_type(
-      FrameworkInfo::Capability::SHARED_RESOURCES);
-  roles["one"] = "eng";
-  mesos::Quota quota;
-  quota.guarantees = mesos::ResourceQuantities::fromString("cpus:2").get();
+  AgentInfo before;
+  for (size_t i = 0; i <= brain::ATTRIBUTES_MAX; ++i) {
+    mesos::Attribute* attribute = before.add_attributes();
+    attribute->set_name("attribute-" + std::to_string(i));
+    attribute->set_type(mesos::Value::TEXT);
+    attribute->mutable_text()->set_value("value");
+  }
+
+  const auto update = [&](const AgentInfo& now) {
+    call([&](AllocatorProcess* allocator) {
+      allocator->updateSlave(AGENT, now, None(), None());
+    });
+    settle();
+  };
+
+  addFramework(ONE, "eng");
+  addAgent(parse("cpus:4"));
+  update(before);
+  mesos::Filters filters;
+  filters.set_refuse_seconds(1e6);
+  const Resources all = take(ONE);
   call([&](AllocatorProcess* allocator) {
-    allocator->updateQuota("eng", quota);
-    allocator->addFramework(ONE, sharing, true, {});
+    allocator->recoverResources(ONE, AGENT, all, filters, false);
   });
 
-  Resource volume = *reserved("disk:100", "eng").begin();
-  volume.mutable_disk()->mutable_persistence()->set_id("volume");
-  volume.mutable_disk()->mutable_volume()->set_container_path("path");
-  volume.mutable_disk()->mutable_volume()->set_mode(mesos::Volume::RW);
-  volume.mutable_shared();
-  addAgent(parse("cpus:4;mem:1024") + volume);
+  AgentInfo other = before;
+  other.set_hostname("other");
+  other.mutable_attributes()->SwapElements(0, brain::ATTRIBUTES_MAX);
+  update(other);
+  EXPECT_TRUE(take(ONE).empty());
 
-  // The master converts offers to messages, which do not count copies.
-  Resources back;
-  for (const Resources& each : made) {
-    const google::protobuf::RepeatedPtrField<Resource> message = each;
-    back += message;
-  }
-  EXPECT_EQ(take(ONE), back);
+  other.mutable_attributes(0)->mutable_text()->set_value("another");
+  update(other);
+  EXPECT_EQ(all, take(ONE));
 }
 
 

@@ -61,13 +61,14 @@ protected:
       info.set_name("name");
       info.add_roles("eng");
       info.add_capabilities()->set_type(FrameworkInfo::Capability::MULTI_ROLE);
+      info.add_capabilities()->set_type(
+          FrameworkInfo::Capability::SHARED_RESOURCES);
       allocator->addFramework(ONE, info, true, {});
 
       std::vector<AgentInfo::Capability> capabilities(2);
       capabilities[0].set_type(AgentInfo::Capability::MULTI_ROLE);
       capabilities[1].set_type(AgentInfo::Capability::HIERARCHICAL_ROLE);
-      allocator->addSlave(
-          AGENT, AgentInfo(), capabilities, None(), parse("cpus:4;mem:4"), {});
+      allocator->addSlave(AGENT, AgentInfo(), capabilities, None(), total, {});
       allocator->recover(0, {});
     });
 
@@ -115,6 +116,7 @@ protected:
   }
 
   session::Parameters parameters;
+  Resources total = parse("cpus:4;mem:4");
   std::atomic<int> offers{0};
   std::atomic<int> inverseOffers{0};
   std::unique_ptr<AllocatorProcess> actor;
@@ -128,6 +130,42 @@ TEST_F(ProcessTest, ADecisionBecomesAnOffer)
   call([](AllocatorProcess* allocator) { allocator->reviveOffers(ONE, {}); });
   await("outcomes/offered", 1);
   EXPECT_EQ(1, offers);
+}
+
+
+// The master converts an offer to a message, which does not count copies.
+TEST_F(ProcessTest, EachCopyOfASharedVolumeIsAnOfferOfItsOwn)
+{
+  Resource volume = *parse("disk(eng):100").begin();
+  volume.mutable_disk()->mutable_persistence()->set_id("volume");
+  volume.mutable_disk()->mutable_volume()->set_container_path("path");
+  volume.mutable_disk()->mutable_volume()->set_mode(mesos::Volume::RW);
+  volume.mutable_shared();
+  total = volume;
+
+  // Grants it twice in the first answer.
+  std::atomic<bool> first{true};
+  session::FakeSidecar sidecar;
+  sidecar.spoil = [&](const wire::SessionRequest& request,
+                      std::vector<wire::SessionResponse>* answers) {
+    if (!request.events().cycle()) {
+      return;
+    }
+    wire::DecisionBatch* decisions = answers->at(0).mutable_decisions();
+    if (!first.exchange(false)) {
+      decisions->clear_grants();
+    }
+    for (wire::Holdings& group : *decisions->mutable_grants()) {
+      group.set_kind(0, 0);
+      group.set_agent(0, 1);
+      group.set_amount(0, 100 * 1000);
+    }
+  };
+
+  start(sidecar.target());
+  call([](AllocatorProcess* allocator) { allocator->reviveOffers(ONE, {}); });
+  await("outcomes/offered", 2);
+  EXPECT_EQ(2, offers);
 }
 
 
