@@ -4,7 +4,7 @@
 
 #include <process/metrics/metrics.hpp>
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 
 using std::string;
 using std::vector;

@@ -11,7 +11,7 @@
 
 #include "adapter/process.hpp"
 
-#include "brain/words/bounds.hpp"
+#include "brain/user_input/bounds.hpp"
 
 #include "tests/adapter/world.hpp"
 
