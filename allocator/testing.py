@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.table import FilterTable
 from allocator.core.numba.array_structures import distinct_rows
-from allocator.core.plans.problems import PlanningPolicy, Problem, weight_of_leaves
+from allocator.core.plans.problems import PlanningPolicy, PlanProblem, weight_of_leaves
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
     UNBOUNDED,
     AgentClasses,
+    BitWords,
     Bools,
     Bounds,
     Filters,
@@ -27,7 +28,6 @@ from allocator.core.snapshot import (
     Snapshot,
     Specials,
     Tree,
-    Words,
 )
 
 Numbers: TypeAlias = ArrayLike
@@ -166,10 +166,10 @@ def no_filters(agents: int, clients: int, resources: int) -> Filters:
     )
 
 
-def problem_of(snapshot: Snapshot) -> Problem:
+def problem_of(snapshot: Snapshot) -> PlanProblem:
     """Derive the planning problem from a snapshot of all agents."""
     tree, nobody = snapshot.tree, (None,)
-    return Problem(
+    return PlanProblem(
         now_ms=0,
         resources=snapshot.resources,
         counted=snapshot.counted,
@@ -305,7 +305,7 @@ def make_tree(
     }
 
 
-def excluded_words(barred: Bools) -> Words:
+def excluded_words(barred: Bools) -> BitWords:
     """Pack excluded pairs, (C, A) bool, into words for agent rows 0 to A."""
     clients, agents = barred.shape
     result = np.zeros((agents + 1, clients // 64 + 1), np.uint64)

@@ -34,6 +34,10 @@ from allocator.core.demand.own_words import (
     clauses_of_label,
     read_words,
 )
+from allocator.core.diagnostics.reallocation import Newcomer
+from allocator.core.diagnostics.second_opinion import DecisionRow, Dissent, second_opinion
+from allocator.core.diagnostics.shadow_comparison import Comparison, compare_beside
+from allocator.core.diagnostics.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.events import (
     REASONS,
     UNKNOWN,
@@ -83,15 +87,11 @@ from allocator.core.events import (
     UpdateFramework,
     bounded,
 )
-from allocator.core.hindsight.reallocation import Newcomer
-from allocator.core.hindsight.second_opinion import DecisionRow, Dissent, second_opinion
-from allocator.core.hindsight.shadow_comparison import Comparison, compare_beside
-from allocator.core.hindsight.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.numba.array_structures import DistinctRows, distinct_rows
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import AdoptPlan
 from allocator.core.plans.plan_source import FirstPlan
-from allocator.core.plans.problems import PlanningPolicy, PlanRows, Problem, has_free
+from allocator.core.plans.problems import PlanningPolicy, PlanProblem, PlanRows, has_free
 from allocator.core.plans.reclaims import RECLAIMS_MAX, AskedRow, Reclaims, asked_rows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.raised import CALLS, UserCodeError, describe
@@ -114,6 +114,7 @@ from allocator.core.settings import (
 from allocator.core.snapshot import (
     UNBOUNDED,
     AgentClasses,
+    BitWords,
     Bools,
     Filters,
     Floats,
@@ -121,7 +122,6 @@ from allocator.core.snapshot import (
     Ints,
     Snapshot,
     Tree,
-    Words,
 )
 from allocator.core.task_counts import whole_above, whole_below
 from allocator.core.warm import GiveAll, warm
@@ -157,6 +157,7 @@ __all__ = [
     "Allocator",
     "Aside",
     "AskedRow",
+    "BitWords",
     "Bools",
     "Clause",
     "Comparison",
@@ -196,11 +197,11 @@ __all__ = [
     "Options",
     "Outcomes",
     "Plan",
+    "PlanProblem",
     "PlanRows",
     "PlanningPolicy",
     "Policy",
     "PolicySpec",
-    "Problem",
     "Question",
     "QuotaUse",
     "Reason",
@@ -242,7 +243,6 @@ __all__ = [
     "UpdateAllocation",
     "UpdateFramework",
     "UserCodeError",
-    "Words",
     "asked_rows",
     "attributes_of",
     "bits",

@@ -22,13 +22,13 @@ from allocator.core.cycle.decisions import Decisions, explained
 from allocator.core.cycle.demand_probing import note_hunger, probed
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
+from allocator.core.diagnostics.reallocation import Newcomer, add_newcomer, forget_holdings
+from allocator.core.diagnostics.trail import Trail
 from allocator.core.events import EventError
-from allocator.core.hindsight.reallocation import Newcomer, add_newcomer, forget_holdings
-from allocator.core.hindsight.trail import Trail
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import AdoptPlan, adopt, check, still_true
 from allocator.core.plans.plan_source import FirstPlan, PlanSource
-from allocator.core.plans.problems import PlanningPolicy, PlanRows, Problem
+from allocator.core.plans.problems import PlanningPolicy, PlanProblem, PlanRows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.settings import Settings
 from allocator.core.snapshot import Floats, Ints, Snapshot
@@ -224,14 +224,14 @@ class Allocator:
         )
         return decisions
 
-    def problem(self) -> Problem | None:
+    def problem(self) -> PlanProblem | None:
         """Copy the problem of a plan; None without a client to serve. Changes nothing."""
         if not self.state.live_clients().any():
             return None
         about_holders = self.planning_policy is not None and self.planning_policy.about_holders
         return self._snapshots.problem(self.state, about_holders=about_holders)
 
-    def plan_for(self, problem: Problem) -> AdoptPlan:
+    def plan_for(self, problem: PlanProblem) -> AdoptPlan:
         """Work out a plan; any thread may, while the books go on.
 
         Raises Exception where the policy finds none.
@@ -299,7 +299,7 @@ class Allocator:
     ) -> int:
         """Load a copy of another allocator's state, and allocate the whole cluster from scratch.
 
-        Only for questions, see `allocator.core.hindsight.reallocation`.
+        Only for questions, see `allocator.core.diagnostics.reallocation`.
 
         `newcomer`: a further framework that takes part.
         `policy`: as for `suppose`.

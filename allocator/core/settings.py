@@ -1,7 +1,7 @@
 """What operators set: the events that say it, and what is in force.
 
 Operators' events outlive a session: they name things by text, not by handle. Each bears the kind
-that it is of, see `allocator.settable`, so that what is alike for all kinds is written once.
+that it is of, see `allocator.rule_kinds`, so that what is alike for all kinds is written once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, get_args
 
-from allocator import settable
+from allocator import rule_kinds
 from allocator.core.policy import PolicySpec
-from allocator.settable import SettingKind
+from allocator.rule_kinds import SettingKind
 
 Key: TypeAlias = tuple[str, ...]
 """What a change is about: the name of its kind, and its patterns, role or agent."""
@@ -23,7 +23,7 @@ class _Change:
 
     __slots__ = ()
 
-    kind = settable.POLICY  # Each class has its own.
+    kind = rule_kinds.POLICY  # Each class has its own.
 
     @property
     def key(self) -> Key:
@@ -41,7 +41,7 @@ class _Change:
 class SetPolicy(_Change):
     """Decide by this policy from the next cycle on."""
 
-    kind = settable.POLICY
+    kind = rule_kinds.POLICY
     spec: PolicySpec
 
 
@@ -53,7 +53,7 @@ class SetDemand(_Change):
     before what frameworks state themselves where it overrides that, else after it.
     """
 
-    kind = settable.DEMAND
+    kind = rule_kinds.DEMAND
     role: str
     framework_name: str
     demand: Mapping[str, int] | None
@@ -64,7 +64,7 @@ class SetDemand(_Change):
 class SetConstraint(_Change):
     """Which agents the frameworks that match may use; None takes the rule back."""
 
-    kind = settable.CONSTRAINT
+    kind = rule_kinds.CONSTRAINT
     role: str
     framework_name: str
     expression: str | None
@@ -74,7 +74,7 @@ class SetConstraint(_Change):
 class SetLimit(_Change):
     """What is granted in a role and below it at most; None takes that back."""
 
-    kind = settable.LIMIT
+    kind = rule_kinds.LIMIT
     role: str
     limit: Mapping[str, int] | None
 
@@ -83,7 +83,7 @@ class SetLimit(_Change):
 class SetDrain(_Change):
     """Offer nothing of an agent, by its id or host name; or offer it again."""
 
-    kind = settable.DRAIN
+    kind = rule_kinds.DRAIN
     agent: str
     drained: bool = True
 
@@ -92,7 +92,7 @@ class SetDrain(_Change):
 class SetWeight(_Change):
     """The weight of frameworks by shell patterns, beside those of their roles; None: none."""
 
-    kind = settable.WEIGHT
+    kind = rule_kinds.WEIGHT
     role: str
     framework_name: str
     weight: float | None
@@ -102,7 +102,7 @@ class SetWeight(_Change):
 class SetShadow(_Change):
     """Set the shadow policy, which decides the same cycles without effect. None: stop it."""
 
-    kind = settable.SHADOW
+    kind = rule_kinds.SHADOW
     spec: PolicySpec | None
 
 
@@ -114,7 +114,7 @@ OperatorChange: TypeAlias = (
 
 def taken_back(change: OperatorChange) -> OperatorChange:
     """Make the change that removes what this one sets; not for a policy, which is always set."""
-    nothing: Any = None if change.kind.value is not settable.Value.NOTHING else False
+    nothing: Any = None if change.kind.value is not rule_kinds.Value.NOTHING else False
     made: OperatorChange = replace(change, **{change.kind.field: nothing})
     return made
 
@@ -124,7 +124,7 @@ EVENT_OF_KIND: Mapping[str, Any] = MappingProxyType(
 )
 """The events by the names of their kinds."""
 
-assert EVENT_OF_KIND.keys() == settable.KINDS.keys(), "a kind without an event"
+assert EVENT_OF_KIND.keys() == rule_kinds.KINDS.keys(), "a kind without an event"
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class Settings:
     drains: frozenset[str] = frozenset()
     """Ids or host names of agents that are not offered."""
     shadow: PolicySpec | None = None
-    """The shadow policy, see `allocator.core.hindsight.shadow_comparison`."""
+    """The shadow policy, see `allocator.core.diagnostics.shadow_comparison`."""
 
     def copied(self) -> "Settings":
         """Copy them, so that the copy stays when these change."""
@@ -203,19 +203,19 @@ class Settings:
 
     def standing(self, kind: SettingKind) -> list[OperatorChange]:
         """Give what is set of a kind, each as what sets it, in their order."""
-        if kind is settable.POLICY:
+        if kind is rule_kinds.POLICY:
             return [SetPolicy(self.policy)]
-        if kind is settable.SHADOW:
+        if kind is rule_kinds.SHADOW:
             return [SetShadow(self.shadow)] if self.shadow else []
-        if kind is settable.LIMIT:
+        if kind is rule_kinds.LIMIT:
             return [SetLimit(role, limit) for role, limit in self.limits.items()]
-        if kind is settable.DRAIN:
+        if kind is rule_kinds.DRAIN:
             return [SetDrain(agent) for agent in sorted(self.drains)]
         return list(getattr(self, kind.plural).values())
 
     def rules(self) -> Iterator[OperatorChange]:
         """Give all rules, kind by kind."""
-        for kind in settable.RULES:
+        for kind in rule_kinds.RULES:
             yield from self.standing(kind)
 
     def before(self, change: OperatorChange) -> OperatorChange | None:
@@ -224,10 +224,10 @@ class Settings:
         if not kind.is_rule:
             return next(iter(self.standing(kind)), None)
         # By its key: to go through thousands of rules for each change would be quadratic.
-        if kind is settable.LIMIT:
+        if kind is rule_kinds.LIMIT:
             limit = self.limits.get(parts[0])
             return None if limit is None else SetLimit(parts[0], limit)
-        if kind is settable.DRAIN:
+        if kind is rule_kinds.DRAIN:
             return SetDrain(parts[0]) if parts[0] in self.drains else None
         found: OperatorChange | None = getattr(self, kind.plural).get(tuple(parts))
         return found

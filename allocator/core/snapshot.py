@@ -34,7 +34,7 @@ from allocator.core.task_counts import has_demand, tasks_held
 Ints = array_types.Ints
 Floats = array_types.Floats
 Bools = array_types.Bools
-Words = array_types.Words
+BitWords = array_types.BitWords
 Indices = array_types.Indices
 
 UNBOUNDED = 2**62
@@ -87,7 +87,7 @@ class Filters(NamedTuple):
     amount: Ints
     plain_kind: Ints
     largest: Ints
-    covered: Words
+    covered: BitWords
 
 
 class Specials(NamedTuple):
@@ -115,7 +115,7 @@ class Specials(NamedTuple):
     tier: Ints
     bounded: Bools
     whole: Bools
-    reach: Words
+    reach: BitWords
 
     @staticmethod
     def none(agents: int, words: int) -> "Specials":
@@ -260,7 +260,7 @@ class Snapshot:
     demand: Ints
     characterised: Bools
     overdue: Bools
-    excluded: Words
+    excluded: BitWords
     excluding: Bools
     filters: Filters
     holder: Ints

@@ -8,6 +8,7 @@ import numpy as np
 from allocator.core.allocator import Allocator
 from allocator.core.cycle import within_gates
 from allocator.core.cycle.servable import servable
+from allocator.core.diagnostics.trail import Trail
 from allocator.core.events import (
     AddAgent,
     AddFramework,
@@ -25,7 +26,6 @@ from allocator.core.events import (
     Revive,
     Transition,
 )
-from allocator.core.hindsight.trail import Trail
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.resources import Kind
 from allocator.core.settings import Settings

@@ -12,6 +12,7 @@ import numpy as np
 from allocator.core import (
     CONSTRAINT_LABEL,
     UNBOUNDED,
+    BitWords,
     Bools,
     Clause,
     Ints,
@@ -19,7 +20,6 @@ from allocator.core import (
     Settings,
     Snapshot,
     SortedRule,
-    Words,
     bits,
     harmless,
     parse_constraint,
@@ -183,7 +183,7 @@ class PairChecker:
         self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
         # Arrays with a bit per client and agent are built once, for all subjects.
         self._found: dict[tuple[bool, bool, bool], Scene] = {}
-        self._none: dict[int, Words] = {}
+        self._none: dict[int, BitWords] = {}
         self._unbarred = self._lifted(minimum=False)
         self._enough = self._lifted()
 
@@ -283,7 +283,7 @@ class PairChecker:
             rule=rule._replace(bounded=rule.bounded and bounds),
         )
 
-    def _none_barred(self, count: int) -> Words:
+    def _none_barred(self, count: int) -> BitWords:
         """No bits for this many agents; read only."""
         if count not in self._none:
             words = self.scene.agents.barred.shape[1]

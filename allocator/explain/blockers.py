@@ -62,7 +62,7 @@ _RESUME = "wait: the master recovers from a failover, and then resumes by itself
 
 
 @dataclass
-class Findings:
+class BlockerFindings:
     """The findings about a client.
 
     `blockers`: the most important first.
@@ -114,7 +114,7 @@ class _Work:
         return where
 
 
-def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> Findings:
+def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> BlockerFindings:
     """Find what blocks a client, agent by agent.
 
     `checker`: of the picture's snapshot, if there is one.
@@ -132,7 +132,7 @@ def find(picture: Picture, subject: Subject, checker: PairChecker | None) -> Fin
         largest, agent = _largest_free(work, checker, barring)
     elif picture.clients.live[subject.client]:
         _of_busy_agents(work, picture.agents.ready)
-    return Findings(*_ranked(work), largest, agent, work.declined_whole)
+    return BlockerFindings(*_ranked(work), largest, agent, work.declined_whole)
 
 
 def _of_the_client(work: _Work) -> None:

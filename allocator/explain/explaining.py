@@ -201,7 +201,9 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
     return found
 
 
-def _verdict(picture: Picture, client: int, ranked: list[Blocker], found: blockers.Findings) -> str:
+def _verdict(
+    picture: Picture, client: int, ranked: list[Blocker], found: blockers.BlockerFindings
+) -> str:
     """Sum up the answer in a sentence."""
     count, is_open = int(picture.agents.bound.sum()), found.open
     last_ms = int(picture.clients.offered_ms[client])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 from allocator import near
-from allocator.core import PlanningPolicy, Policy, PolicySpec, Problem, Subtree
+from allocator.core import PlanningPolicy, PlanProblem, Policy, PolicySpec, Subtree
 from allocator.policies.asset_fairness import asset_fairness
 from allocator.policies.choosy import UNITS, choosy
 from allocator.policies.cmmf import STEER, as_it_stands, cmmf, machines
@@ -84,7 +84,7 @@ def planned_by(
     progress: CriterionFunction,
     criterion: CriterionFunction,
     parameters: Mapping[str, tuple[str, ...]] | None = None,
-    stands: Callable[[Problem, Problem], bool] = same_question,
+    stands: Callable[[PlanProblem, PlanProblem], bool] = same_question,
     *,
     about_holders: bool = False,
 ) -> Entry:

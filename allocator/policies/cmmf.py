@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from allocator.core import UNBOUNDED, Bools, Floats, Ints, Plan, Problem, Snapshot
+from allocator.core import UNBOUNDED, Bools, Floats, Ints, Plan, PlanProblem, Snapshot
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
 from allocator.policies.plan_guided import (
     Groups,
@@ -44,7 +44,7 @@ from allocator.policies.plan_guided import (
 from allocator.policies.plan_guided.groups import any_of_groups, sorts_of
 
 if TYPE_CHECKING:
-    from allocator.solvers.max_min.max_min import Solution
+    from allocator.solvers.max_min.max_min import MaxMinSolution
 
 STEER = ("flow", "machines")
 
@@ -65,7 +65,7 @@ def cmmf(steer: str = "flow") -> PlanFunction:
     return {"flow": plan_by_flow, "machines": plan_by_machines}[steer]
 
 
-def as_it_stands(before: Problem, now: Problem) -> bool:
+def as_it_stands(before: PlanProblem, now: PlanProblem) -> bool:
     """Whether a plan still holds: the question is the same, and no holdings have changed."""
     same = np.array_equal(before.holder, now.holder)
     return same and np.array_equal(before.holding, now.holding) and now.asks_the_same(before)
@@ -93,7 +93,7 @@ class _Rooms:
     whole: bool
 
 
-def plan_by_flow(problem: Problem) -> Plan:
+def plan_by_flow(problem: PlanProblem) -> Plan:
     """Plan for the nearest optimum; targets are machines.
 
     Raises NotOptimal if the solver found no optimum that it can prove.
@@ -123,7 +123,7 @@ def plan_by_flow(problem: Problem) -> Plan:
     return plan_of(problem, groups, part.sum(axis=1), given > 0, part=part)
 
 
-def _together(found: "Solution") -> Bools:
+def _together(found: "MaxMinSolution") -> Bools:
     """Which clients and groups belong to the same cut, (n, G)."""
     graph = found.classes.graph
     of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count), -2)
@@ -151,7 +151,7 @@ class _Held:
     there: Bools
 
 
-def _rooms(problem: Problem) -> _Rooms:
+def _rooms(problem: PlanProblem) -> _Rooms:
     """Choose the unit, and count the capacity to divide."""
     groups = _by_clients(problem)
     held, clients = _held(problem, groups), problem.client
@@ -164,7 +164,7 @@ def _rooms(problem: Problem) -> _Rooms:
     return _of_parts(problem, groups, held, known)
 
 
-def _by_clients(problem: Problem) -> Groups:
+def _by_clients(problem: PlanProblem) -> Groups:
     """Group agents that the same clients may use, regardless of capacity."""
     usable = np.flatnonzero(problem.capacity.any(axis=1))
     allowed = ~bits_of(problem.excluded[usable], problem.client)
@@ -181,7 +181,7 @@ def _by_clients(problem: Problem) -> Groups:
     )
 
 
-def _held(problem: Problem, groups: Groups) -> _Held:
+def _held(problem: PlanProblem, groups: Groups) -> _Held:
     """Sum up holdings by client and group."""
     row = np.full(len(problem.demand), -1)
     row[groups.clients] = np.arange(len(groups.clients))
@@ -207,7 +207,7 @@ def _sum_of_groups(groups: Groups, units: Ints) -> Ints:
     return result
 
 
-def _of_agents(problem: Problem, groups: Groups, held: _Held) -> _Rooms:
+def _of_agents(problem: PlanProblem, groups: Groups, held: _Held) -> _Rooms:
     """Count agents, as whole ones are offered; agents with nothing left belong to others."""
     ours = held.there | (held.left[:, problem.counted] > 0).any(axis=1)
     room = _sum_of_groups(groups, ours.astype(np.int64))
@@ -215,7 +215,7 @@ def _of_agents(problem: Problem, groups: Groups, held: _Held) -> _Rooms:
     return _Rooms(groups, room, held.agents, one, one, None, whole=True)
 
 
-def _of_tasks(problem: Problem, groups: Groups, held: _Held, demand: Ints) -> _Rooms:
+def _of_tasks(problem: PlanProblem, groups: Groups, held: _Held, demand: Ints) -> _Rooms:
     """Count tasks, all of the same demand."""
     room = _sum_of_groups(groups, _tasks(held.left, demand))
     worth = dominant_shares(problem, groups) * groups.count.sum()
@@ -223,7 +223,7 @@ def _of_tasks(problem: Problem, groups: Groups, held: _Held, demand: Ints) -> _R
     return _Rooms(groups, room, _tasks(held.amount, demand), one, worth, limit, whole=True)
 
 
-def _of_parts(problem: Problem, groups: Groups, held: _Held, known: Bools) -> _Rooms:
+def _of_parts(problem: PlanProblem, groups: Groups, held: _Held, known: Bools) -> _Rooms:
     """Count parts of agents; for clients without a demand, whole agents of the average size.
 
     The value of an agent weighs each resource by the clients, by weight, that need most of it.
@@ -246,7 +246,7 @@ def _of_parts(problem: Problem, groups: Groups, held: _Held, known: Bools) -> _R
     )
 
 
-def _limit(problem: Problem, size: Floats) -> Floats | None:
+def _limit(problem: PlanProblem, size: Floats) -> Floats | None:
     """Units that limits allow each client, (n,), infinite without one; None if there are no limits.
 
     Only clients with a known demand are limited: an offer to others may be of any size.
@@ -293,7 +293,7 @@ def _in_tasks(given: Ints, rooms: _Rooms) -> Ints:
     return np.floor(tasks * size[:, None]).astype(np.int64)
 
 
-def _before(problem: Problem, rooms: _Rooms) -> Ints | None:
+def _before(problem: PlanProblem, rooms: _Rooms) -> Ints | None:
     """What the current plan gives, (n, G); None if its groups differ or it does not fit."""
     plan, groups = problem.plan, rooms.groups
     if plan is None or plan.part.shape[0] != len(groups.count):
@@ -323,7 +323,7 @@ def _is_as_near(before: Ints, given: Ints, share: Floats, rooms: _Rooms) -> bool
     return bool(moved <= would_move / _NEARER)
 
 
-def plan_by_machines(problem: Problem) -> Plan:
+def plan_by_machines(problem: PlanProblem) -> Plan:
     """Choose each agent's owner, in one optimum of whole machines; targets are machines.
 
     Raises NotOptimal as `plan_by_flow`.
@@ -353,7 +353,7 @@ def _check_enough(share: Floats, machines: Ints, agents: int) -> None:
         )
 
 
-def _owners(problem: Problem, groups: Groups, given: Ints) -> Ints:
+def _owners(problem: PlanProblem, groups: Groups, given: Ints) -> Ints:
     """Each agent's owner, (A,), as a row of the groups' clients; -1 if none.
 
     Agents on which a client already runs are assigned to it first, so that few change hands.

@@ -13,7 +13,7 @@ References
 
 import numpy as np
 
-from allocator.core import Plan, Problem, Snapshot
+from allocator.core import Plan, PlanProblem, Snapshot
 from allocator.core.numba.memo import fixed
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 from allocator.policies.plan_guided import affordable, dominant_shares, merged, plan_of
@@ -22,7 +22,7 @@ _SOME = 1e-4  # less than this part of a client's tasks on a group counts as non
 _PART = 0.2  # part of the permitted work that the first of several methods may take
 
 
-def plan_proportional_fairness(problem: Problem) -> Plan:
+def plan_proportional_fairness(problem: PlanProblem) -> Plan:
     """Compute the optimum; targets are dominant shares, with prices.
 
     Raises NotOptimal if the solver found no optimum that it can prove.

@@ -14,7 +14,7 @@ References
 
 import numpy as np
 
-from allocator.core import Plan, Problem
+from allocator.core import Plan, PlanProblem
 from allocator.policies.plan_guided import affordable, dominant_shares, merged, plan_of
 
 _NEAR = 1e-3  # tolerance of the definition: enough for whole tasks, and better than no plan
@@ -22,7 +22,7 @@ _SOME = 1e-6  # less than this part of a client's tasks on a group counts as non
 _PART = 0.2  # part of the permitted work that the usual number of sweeps may take
 
 
-def plan_per_server_fairness(problem: Problem) -> Plan:
+def plan_per_server_fairness(problem: PlanProblem) -> Plan:
     """Compute the allocation; targets are dominant shares.
 
     Raises NotOptimal if none was found that meets the definition.

@@ -42,7 +42,7 @@ from allocator.core import (
     FrameworkInfo,
     Ints,
     Plan,
-    Problem,
+    PlanProblem,
     attributes_of,
     clauses_of_label,
     conditions,
@@ -106,24 +106,24 @@ def quincy(
     """Choose bounds and costs, each as text; see `Costs`."""
     costs = Costs(float(most), float(least), float(transfer), float(wait), preempt == "on")
 
-    def plan_places(problem: Problem) -> Plan:
+    def plan_places(problem: PlanProblem) -> Plan:
         return plan_by_flow(problem, costs)
 
     return plan_places
 
 
-def same_places(before: Problem, now: Problem) -> bool:
+def same_places(before: PlanProblem, now: PlanProblem) -> bool:
     """Whether a plan still holds: no client came, went, runs elsewhere, or refused to leave."""
     same = np.array_equal(_at_home(before), _at_home(now))
     return same and np.array_equal(before.refused, now.refused) and now.asks_the_same(before)
 
 
-def _at_home(problem: Problem) -> Ints:
+def _at_home(problem: PlanProblem) -> Ints:
     """Keys of the clients and agents where a client uses something."""
     return problem.holder[~np.isin(problem.holder, problem.on_offer)]
 
 
-def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
+def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
     """Assign places to clients; targets are dominant shares.
 
     Raises NotOptimal if the flow is not proved optimal.
@@ -170,7 +170,7 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     return replace(plan, leave=leave, seen_ms=problem.now_ms)
 
 
-def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tuple[Ints, Ints]:
+def _bounds(problem: PlanProblem, groups: Groups, costs: Costs, places: int) -> tuple[Ints, Ints]:
     """The most and the least places for each client, (n,) each: E and F."""
     task = _tasks(problem, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -190,14 +190,14 @@ def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tupl
     return most, np.minimum(least, most).astype(np.int64)
 
 
-def _tasks(problem: Problem, groups: Groups) -> Floats:
+def _tasks(problem: PlanProblem, groups: Groups) -> Floats:
     """What a task of each client takes, (n, R); a whole average agent if the demand is unknown."""
     known = (problem.demand[groups.clients] > 0).max(axis=1, initial=0)
     agent = groups.capacity.T @ groups.count / max(int(groups.count.sum()), 1)
     return np.where(known[:, None], groups.direction, agent)
 
 
-def _places(problem: Problem, groups: Groups) -> Ints:
+def _places(problem: PlanProblem, groups: Groups) -> Ints:
     """How many tasks of the average size fit on each agent, (A,); at least one if usable at all."""
     weight = groups.weight / groups.weight.sum()
     size = weight @ _tasks(problem, groups)
@@ -209,7 +209,7 @@ def _places(problem: Problem, groups: Groups) -> Ints:
     return np.append(of_group, 0)[groups.group]
 
 
-def _near(problem: Problem, groups: Groups) -> tuple[Bools, Bools]:
+def _near(problem: PlanProblem, groups: Groups) -> tuple[Bools, Bools]:
     """Agents that each client prefers, and those in their racks, (n, A) each."""
     count = len(groups.clients), len(problem.capacity)
     near, in_rack = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
@@ -250,7 +250,7 @@ def _suits(info: AgentInfo, asked: Mapping[str, Condition]) -> bool:
     return all(each.holds(attributes.get(name)) for name, each in asked.items())
 
 
-def _there(problem: Problem, groups: Groups, keys: Ints) -> Bools:
+def _there(problem: PlanProblem, groups: Groups, keys: Ints) -> Bools:
     """Turn keys into a mask of clients and agents, (n, A)."""
     there = np.zeros((len(groups.clients), len(problem.capacity)), np.bool_)
     row_of = np.full(len(problem.demand), -1)
@@ -260,7 +260,7 @@ def _there(problem: Problem, groups: Groups, keys: Ints) -> Bools:
     return there & groups.eligible[:, groups.group] & (groups.group >= 0)
 
 
-def _entered(problem: Problem, groups: Groups, home: Bools) -> Ints:
+def _entered(problem: PlanProblem, groups: Groups, home: Bools) -> Ints:
     """Tie-breaking cost of a newcomer's place by agent, (A,).
 
     First agents that are no client's home, then those where a client has been asked to leave, then

@@ -114,7 +114,7 @@ def _write_given(graph: "nx.Graph[Any]", machines: Floats, given: Floats) -> Non
             graph.edges[name, kind]["given"] = given[row, column_of[kind]].item()
 
 
-def _cuts(found: max_min.Solution) -> tuple[Ints, Ints]:
+def _cuts(found: max_min.MaxMinSolution) -> tuple[Ints, Ints]:
     """The cut of each user and of each type; -1 for none."""
     graph = found.classes.graph
     of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count) + 1, -1)

@@ -21,7 +21,12 @@ from allocator.wire.session.session_start import (
     read_snapshot,
 )
 from allocator.wire.session.sidecar import Answer, Sidecar
-from allocator.wire.session.sidecar_session import Counts, SessionState, SidecarSession, supersedes
+from allocator.wire.session.sidecar_session import (
+    SessionCounts,
+    SessionState,
+    SidecarSession,
+    supersedes,
+)
 from allocator.wire.settings.operator_settings import OperatorEvent
 
 __all__ = [
@@ -29,7 +34,6 @@ __all__ = [
     "NUMBER_MAX",
     "PROTOCOL_VERSION",
     "Answer",
-    "Counts",
     "Difference",
     "Follower",
     "Greeting",
@@ -38,6 +42,7 @@ __all__ = [
     "OperatorEvent",
     "Recorder",
     "Replayed",
+    "SessionCounts",
     "SessionState",
     "Sidecar",
     "SidecarSession",

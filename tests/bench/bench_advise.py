@@ -22,7 +22,7 @@ from allocator.core import PolicySpec, Settings
 from allocator.lab.frameworks.base import REFUSE_DEFAULT_MS, Identity
 from allocator.lab.frameworks.batch import RecordedFramework, Wanted
 from allocator.lab.resources import AgentSpec
-from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.scenario import JobStage
 from tests.bench.cluster import GIB, SHAPES, TASKS
 from tests.lab.advise.made import written
 
@@ -55,7 +55,7 @@ class BusyDay:
         self._tasks = tasks
         self._span_s = hours * HOUR_S
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         """Submit all frameworks in the first minutes."""
         stage.master.set_weights(WEIGHTS)
         for number in range(self.jobs):

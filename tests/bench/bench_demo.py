@@ -10,7 +10,7 @@ from pathlib import Path
 
 from allocator.core import PolicySpec
 from allocator.lab.experiments import demo_runs as catalogue
-from allocator.lab.experiments.runs import Run, play_on
+from allocator.lab.experiments.runs import ExperimentRun, play_on
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.reports.run_report import figures
 from allocator.lab.workloads.scenario import Scenario
@@ -42,7 +42,7 @@ def main() -> None:
         with SidecarProcess(Path(directory), settings) as sidecar:
             for name, scenario in scenarios(arguments.scale).items():
                 for mode in catalogue.MODES:
-                    run = Run(name, PolicySpec("drf", mode=mode), 0, scenario)
+                    run = ExperimentRun(name, PolicySpec("drf", mode=mode), 0, scenario)
                     begin_s = time.perf_counter()
                     played = play_on(run, sidecar.target)
                     wall_s = time.perf_counter() - begin_s

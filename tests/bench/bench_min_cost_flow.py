@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from allocator.lab.papers.quincy.solver_times import World
+from allocator.lab.papers.quincy.solver_times import SolverWorld
 from allocator.solvers.flow.min_cost_flow import Network, solve
 from allocator.solvers.flow.quincy_network import build
 from tests.bench.yardstick import clock_ms
@@ -35,7 +35,7 @@ def baseline(network: Network) -> int:
 
 
 def measure(computers: int, jobs: int, load: float, steps: int) -> list[float]:
-    world = World(computers, jobs, load, seed=0)
+    world = SolverWorld(computers, jobs, load, seed=0)
     quincy = build(world.tasks(), world.cluster())
     solution, cold = clock_ms(solve, quincy.network)
     times, plain, changed = [], [], []

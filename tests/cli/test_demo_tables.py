@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from allocator.cli.render import demo_tables, terminal
-from allocator.lab.experiments.claims import CLAIMS, Verdict
+from allocator.lab.experiments.claims import CLAIMS, ClaimVerdict
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def printed(monkeypatch) -> io.StringIO:
 
 def test_a_claim_keeps_its_numbers_whole_and_wraps_between_words(printed):
     verdicts = [
-        Verdict(claim, (), -12.345, -1234.5, 1111.25, outcome)
+        ClaimVerdict(claim, (), -12.345, -1234.5, 1111.25, outcome)
         for claim in CLAIMS
         for outcome in ("holds", "not shown", "contrary")
     ]
@@ -40,7 +40,7 @@ def test_a_claim_keeps_its_numbers_whole_and_wraps_between_words(printed):
 
 def test_a_claim_that_does_not_hold_is_explained(printed):
     explained = next(claim for claim in CLAIMS if claim.reason)
-    verdict = Verdict(explained, (), -1.0, -2.0, -0.5, "contrary")
+    verdict = ClaimVerdict(explained, (), -1.0, -2.0, -0.5, "contrary")
     demo_tables.print_claims([verdict], 3)
     text = " ".join(printed.getvalue().split())
     assert " ".join(explained.reason.split()) in text

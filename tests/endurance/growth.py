@@ -20,7 +20,7 @@ from allocator.lab.event_heap import Priority
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.random_cluster.checks import differences, of_ledger
-from allocator.lab.workloads.scenario import Progress, Stage
+from allocator.lab.workloads.scenario import JobProgress, JobStage
 from tests.lab.master.books import of_state
 from tests.lab.master.masters import wire_link
 from tests.lab.torture.wire_link import WireLink
@@ -72,7 +72,7 @@ class Load:
         self._link = link
         for register_ms, spec in scenario.agents:
             self.master.event_heap.at(register_ms, partial(self.master.add_agent, spec))
-        scenario.begin(Stage(self.master, Progress(scenario.jobs), tell_demand=True))
+        scenario.begin(JobStage(self.master, JobProgress(scenario.jobs), tell_demand=True))
         self.master.event_heap.at(CUT_EVERY_MS, self._cut)
         self.master.event_heap.at(CHECK_EVERY_MS, self._check, Priority.OBSERVE)
         self.master.open()

@@ -20,7 +20,7 @@ def test_taking_the_agent_first_exceeds_it() -> None:
 
 def test_shares_are_followed_grant_by_grant() -> None:
     """A needs (1, 1), B (2, 1): on agents of (3, 9) one task of each fills the CPUs."""
-    cluster = paper.Cluster(np.array([[1, 1], [2, 1]]), np.array([[3, 9], [3, 9]]))
+    cluster = paper.DiscreteCluster(np.array([[1, 1], [2, 1]]), np.array([[3, 9], [3, 9]]))
     order = [(0, 0), (1, 0), (0, 1), (1, 1)]
     found = paper.follow(cluster, order)
     # Of 6 CPUs in all A ends with 2, and B with 4; the maximal task has 2. Both fit until the end.
@@ -30,7 +30,7 @@ def test_shares_are_followed_grant_by_grant() -> None:
 
 def test_too_much_would_be_seen() -> None:
     """An allocation of everything to one user is far from the bound."""
-    cluster = paper.Cluster(np.array([[1, 1], [1, 1]]), np.array([[6, 6]]))
+    cluster = paper.DiscreteCluster(np.array([[1, 1], [1, 1]]), np.array([[6, 6]]))
     assert paper.follow(cluster, [(0, 0)] * 6).while_all_can == pytest.approx(6)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allocator.lab.papers.kesidis import corollary as paper
-from allocator.lab.papers.kesidis.fluid import Cluster, draw, optimum
+from allocator.lab.papers.kesidis.fluid import FluidCluster, draw, optimum
 
 
 @pytest.mark.parametrize("name", paper.CRITERIA)
@@ -29,7 +29,7 @@ def test_a_criterion_of_the_framework_alone_is_proposition_2() -> None:
 
 def test_where_tasks_lie_matters_where_the_criterion_differs() -> None:
     """Two equal agents and frameworks; each task counts four times as much on its own agent."""
-    cluster = Cluster(
+    cluster = FluidCluster(
         np.ones((2, 1)), np.array([[10.0], [10.0]]), np.ones((2, 2), np.bool_), np.ones(2)
     )
     given = paper.problem(cluster, np.array([[4.0, 1.0], [1.0, 4.0]]))

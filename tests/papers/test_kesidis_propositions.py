@@ -39,7 +39,7 @@ def test_drawn_allocations_are_feasible():
 
 def test_priorities_matter():
     """Proportional fairness on one agent: shares of the only resource as the weights."""
-    cluster = paper.Cluster(
+    cluster = paper.FluidCluster(
         np.array([[1.0, 0.1], [1.0, 0.1]]),
         np.array([[30.0, 30.0]]),
         np.ones((2, 1), np.bool_),

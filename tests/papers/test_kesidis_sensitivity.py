@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from allocator.lab.experiments.claims import Case, run_case
+from allocator.lab.experiments.claims import ClaimCase, run_case
 from allocator.lab.frameworks.spark_of_paper import Habits, Job, executors_of
 from allocator.lab.papers.kesidis import sensitivity as paper
-from allocator.lab.papers.report import Cell, Row
+from allocator.lab.papers.report import Row, TableCell
 from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.play import play
 from allocator.lab.workloads.spark_experiment import (
@@ -120,7 +120,7 @@ def test_every_variation_changes_one_thing_and_plays_to_its_end(variation):
     assert len(changed) == (variation is not paper.VARIATIONS[0])
     assert wide.cluster is HETEROGENEOUS
     assert len(staged.cluster) == 3
-    assert run_case((Case("ps-dsf", "oblivious", wide), 0), 0.1).makespan_s > 0
+    assert run_case((ClaimCase("ps-dsf", "oblivious", wide), 0), 0.1).makespan_s > 0
 
 
 @pytest.mark.long
@@ -137,7 +137,7 @@ def test_the_report_judges_every_claim_under_every_choice(monkeypatch):
 
 def test_the_summary_names_the_choices_under_which_it_is_otherwise():
     def row(name, *outcomes):
-        return Row(name, tuple(Cell(1.0, half=0.1, outcome=each) for each in outcomes))
+        return Row(name, tuple(TableCell(1.0, half=0.1, outcome=each) for each in outcomes))
 
     rows = [
         row("one", "holds", "holds", "not shown"),

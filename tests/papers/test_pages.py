@@ -8,22 +8,22 @@ from typer.testing import CliRunner
 from allocator.cli.app import app
 from allocator.cli.lab import reproduce
 from allocator.lab.papers import pages
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row
+from allocator.lab.papers.report import Panel, PaperReport, PlotLine, Row, TableCell
 
 DOCS = Path(__file__).parents[2] / "docs" / "papers"
 QUICK = ("drf-example", "pf-examples", "pf-fig-4")
 
 
 def made_up(name="drf-made-up"):
-    line = Line("a line", (0.0, 1.0), (1.0, 2.0), (0.1, 0.2))
-    return Report(
+    line = PlotLine("a line", (0.0, 1.0), (1.0, 2.0), (0.1, 0.2))
+    return PaperReport(
         name,
         "A title",
         "Somebody, sec. 1",
         ("a", "b"),
         (
-            Row("agrees", (Cell(1.0, 1.0), Cell(2.0, half=0.5))),
-            Row("differs", (Cell(1.0, 2.0, 0.25),), departure="The paper divides by zero."),
+            Row("agrees", (TableCell(1.0, 1.0), TableCell(2.0, half=0.5))),
+            Row("differs", (TableCell(1.0, 2.0, 0.25),), departure="The paper divides by zero."),
         ),
         ("A note.",),
         (Panel("picture", "x", "y", (line,)),),

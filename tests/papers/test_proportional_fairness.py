@@ -8,11 +8,11 @@ from hypothesis.extra.numpy import arrays
 
 from allocator.lab.papers.bonald import examples as paper
 from allocator.solvers.fluid import proportional_fairness, water_filling
-from allocator.solvers.fluid.proportional_fairness import Solution
+from allocator.solvers.fluid.proportional_fairness import ProportionalSolution
 from tests.tiers import examples
 
 
-def optimum(*demand) -> Solution:
+def optimum(*demand) -> ProportionalSolution:
     """Proportionally fair allocation of jobs on resources of capacity 1."""
     need = np.array(demand, float)
     return proportional_fairness.solve(need, np.ones(need.shape[1]), np.ones(len(need)))

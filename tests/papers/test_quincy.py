@@ -10,7 +10,7 @@ from allocator.lab.papers.quincy.figures import (
     CHOICES,
     TABLE_2,
     Claim,
-    Setting,
+    FigureSetting,
     compare,
     departures,
     figure_8,
@@ -18,7 +18,13 @@ from allocator.lab.papers.quincy.figures import (
     starts,
     worst_slowdown,
 )
-from allocator.lab.papers.quincy.runs import Case, Run, make_scheduler, measure, play_all
+from allocator.lab.papers.quincy.runs import (
+    QuincyCase,
+    QuincyRun,
+    make_scheduler,
+    measure,
+    play_all,
+)
 from allocator.lab.papers.report import judged
 
 SHRINK = 8
@@ -85,7 +91,7 @@ def run_of(times, bound=(True, False)):
     outcome = Outcome(
         np.array(times), 9.0, np.array([1000.0, 500.0, 500.0]), 0, np.zeros((1, len(times)))
     )
-    return Run(outcome, ("a", "b"), np.array(bound))
+    return QuincyRun(outcome, ("a", "b"), np.array(bound))
 
 
 def test_measures_are_those_of_section_5_2():
@@ -122,7 +128,7 @@ def mean(found, scheduler, name):
 @pytest.mark.long
 def test_alone_preemption_moves_less_across_the_core_and_costs_no_time():
     """Table 2."""
-    cases = {name: Case(name, 0, alone=True, shrink=SHRINK) for name in ("G", "QP")}
+    cases = {name: QuincyCase(name, 0, alone=True, shrink=SHRINK) for name in ("G", "QP")}
     runs = play_all(cases.values(), processes=1)
     greedy, quincy = (runs[cases[name]].outcome for name in ("G", "QP"))
     assert quincy.moved_gb[2] < greedy.moved_gb[2]
@@ -133,7 +139,7 @@ def test_alone_preemption_moves_less_across_the_core_and_costs_no_time():
 @pytest.fixture(scope="module")
 def narrow():
     """Three seeds on the constrained network."""
-    setting = Setting(range(3), 1, "QFPX", shrink=SHRINK, processes=1)
+    setting = FigureSetting(range(3), 1, "QFPX", shrink=SHRINK, processes=1)
     return compare(("GFP", "QFP", "QFPX"), setting)[1]
 
 
@@ -156,7 +162,7 @@ def test_quincy_ends_sooner_and_serves_network_bound_jobs_better(narrow):
 @pytest.fixture(scope="module")
 def wide():
     """A seed on the unconstrained network."""
-    setting = Setting(range(1), 6, "QP", shrink=SHRINK, processes=1)
+    setting = FigureSetting(range(1), 6, "QP", shrink=SHRINK, processes=1)
     return compare(("G", "GFP", "Q", "QF", "QFP"), setting)
 
 
@@ -261,7 +267,7 @@ def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
     """Figure 7: under QF almost no other job makes progress until PrimeLarge's tasks end."""
 
     def held(apart_s):
-        run = play_all([Case("QF", 0, shrink=SHRINK, apart_s=apart_s)], processes=1)
+        run = play_all([QuincyCase("QF", 0, shrink=SHRINK, apart_s=apart_s)], processes=1)
         (found,) = run.values()
         after_100_s = found.outcome.use[5]
         return after_100_s[found.names.index(runs.PRIME_LARGE)] / after_100_s.sum()

@@ -10,7 +10,7 @@ from allocator.cli.lab import reproduce
 from allocator.cli.render.paper_tables import print_report
 from allocator.lab.papers import report
 from allocator.lab.papers.choosy import macro
-from allocator.lab.papers.report import Cell, Report, Row
+from allocator.lab.papers.report import PaperReport, Row, TableCell
 
 QUICK = ("kesidis-table-1", "kesidis-table-2", "drf-example", "pf-examples")
 
@@ -20,9 +20,9 @@ def call(*arguments: str):
     return CliRunner().invoke(app, ["reproduce", *arguments])
 
 
-def made_up(*rows: Row) -> Report:
+def made_up(*rows: Row) -> PaperReport:
     """A report about nothing."""
-    return Report("made-up", "Title", "Somebody, sec. 1", ("a", "b"), rows, ("A note.",))
+    return PaperReport("made-up", "Title", "Somebody, sec. 1", ("a", "b"), rows, ("A note.",))
 
 
 def test_list_names_every_experiment() -> None:
@@ -57,7 +57,7 @@ def test_the_seed_decides_the_numbers() -> None:
 
 
 def test_an_unexplained_difference_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = made_up(Row("row", (Cell(1.0, 2.0, 0.5), Cell(1.0))))
+    wrong = made_up(Row("row", (TableCell(1.0, 2.0, 0.5), TableCell(1.0))))
     monkeypatch.setattr(reproduce, "run", lambda *_, **__: wrong)
     result = call("drf-example")
     assert result.exit_code == 1
@@ -66,7 +66,9 @@ def test_an_unexplained_difference_fails(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_explained_difference_is_shown_with_its_reason(monkeypatch) -> None:
-    explained = made_up(Row("row", (Cell(1.0, 2.0, 0.5),), departure="The paper divides by zero."))
+    explained = made_up(
+        Row("row", (TableCell(1.0, 2.0, 0.5),), departure="The paper divides by zero.")
+    )
     monkeypatch.setattr(reproduce, "run", lambda *_, **__: explained)
     result = call("drf-example")
     assert result.exit_code == 0
@@ -82,17 +84,17 @@ def test_wrong_usage_is_refused() -> None:
 @pytest.mark.parametrize(
     ("cell", "agrees"),
     [
-        (Cell(1.04, 1.0, 0.05), True),
-        (Cell(1.06, 1.0, 0.05), False),
-        (Cell(0.94, 1.0, 0.05), False),
-        (Cell(0.5, 1.0, at_most=True), True),
-        (Cell(1.5, 1.0, at_most=True), False),
-        (Cell(float("nan"), 1.0, 5.0), False),
-        (Cell(7.0), True),
-        (Cell(0.1 + 0.2, 0.3), True),
+        (TableCell(1.04, 1.0, 0.05), True),
+        (TableCell(1.06, 1.0, 0.05), False),
+        (TableCell(0.94, 1.0, 0.05), False),
+        (TableCell(0.5, 1.0, at_most=True), True),
+        (TableCell(1.5, 1.0, at_most=True), False),
+        (TableCell(float("nan"), 1.0, 5.0), False),
+        (TableCell(7.0), True),
+        (TableCell(0.1 + 0.2, 0.3), True),
     ],
 )
-def test_a_cell_agrees_within_its_tolerance(cell: Cell, agrees: bool) -> None:
+def test_a_cell_agrees_within_its_tolerance(cell: TableCell, agrees: bool) -> None:
     assert cell.agrees is agrees
 
 
@@ -101,12 +103,12 @@ def test_a_cell_agrees_within_its_tolerance(cell: Cell, agrees: bool) -> None:
 )
 def test_an_interval_that_is_wider_than_the_effect_shows_nothing(half, verdict) -> None:
     """However near the mean is: few seeds never agree by their noise."""
-    assert Cell(1.02, 1.0, 0.05, half=half).verdict == verdict
-    assert Cell(0.9, 1.0, at_most=True, half=half).verdict == verdict
+    assert TableCell(1.02, 1.0, 0.05, half=half).verdict == verdict
+    assert TableCell(0.9, 1.0, at_most=True, half=half).verdict == verdict
 
 
 def test_a_mean_far_from_what_is_published_differs() -> None:
-    assert Cell(1.5, 1.0, 0.05, half=0.1).verdict == "differs"
+    assert TableCell(1.5, 1.0, 0.05, half=0.1).verdict == "differs"
     assert report.averaged([1.0], 1.0, 0.1).verdict == "not shown"
     assert report.averaged([1.0, 2.0], 1.5, 0.1).verdict == "not shown"
 
@@ -119,19 +121,19 @@ def test_two_trials_of_the_macrobenchmark_show_nothing_of_short_jobs() -> None:
 
 
 def test_a_report_holds_when_every_row_agrees_or_is_explained() -> None:
-    good, bad = Row("good", report.beside([1.0], [1.0])), Row("bad", (Cell(1.0, 2.0),))
+    good, bad = Row("good", report.beside([1.0], [1.0])), Row("bad", (TableCell(1.0, 2.0),))
     assert made_up(good).holds
     assert not made_up(good, bad).holds
-    assert made_up(good, Row("bad", (Cell(1.0, 2.0),), departure="Because.")).holds
+    assert made_up(good, Row("bad", (TableCell(1.0, 2.0),), departure="Because.")).holds
     assert made_up(good, bad).row("bad") is bad
 
 
 def test_a_wide_table_comes_in_parts_and_loses_nothing(capsys) -> None:
     columns = tuple(f"column-{at}" for at in range(12))
-    cells = tuple(Cell(1234.5 + at, half=200.0) for at in range(12))
+    cells = tuple(TableCell(1234.5 + at, half=200.0) for at in range(12))
     name = "the name of a row that has more words than fit beside numbers"
     rows = Row(name, cells), Row("only the first", cells[:1], departure="It is one.")
-    print_report(Report("made-up", "Title", "Somebody, sec. 1", columns, rows))
+    print_report(PaperReport("made-up", "Title", "Somebody, sec. 1", columns, rows))
     words = capsys.readouterr().out.split()
     assert all(cell.computed_text().split()[0] in words for cell in cells)
     assert all(words.count(column) == 1 for column in columns)
@@ -141,8 +143,8 @@ def test_a_wide_table_comes_in_parts_and_loses_nothing(capsys) -> None:
 
 
 def test_numbers_are_written_without_powers_of_ten() -> None:
-    assert Cell(2345.6, half=234.5).computed_text() == "2346 ± 234"
-    assert Cell(2.5, half=1e-15).computed_text() == "2.5 ± 0"
-    assert Cell(1.0, 5239.0, 785.85).published_text() == "5239 ± 786"
-    assert Cell(1.0, 7.64, at_most=True).published_text() == "<7.64"
-    assert Cell(0.5, half=0.0123).computed_text() == "0.5 ± 0.012"
+    assert TableCell(2345.6, half=234.5).computed_text() == "2346 ± 234"
+    assert TableCell(2.5, half=1e-15).computed_text() == "2.5 ± 0"
+    assert TableCell(1.0, 5239.0, 785.85).published_text() == "5239 ± 786"
+    assert TableCell(1.0, 7.64, at_most=True).published_text() == "<7.64"
+    assert TableCell(0.5, half=0.0123).computed_text() == "0.5 ± 0.012"

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from allocator.core import Options
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.scenarios.drawing import draw
-from allocator.lab.scenarios.running import World
+from allocator.lab.scenarios.running import ScenarioWorld
 from allocator.lab.scenarios.schema import read
 from allocator.lab.workloads.play import Played, play
-from allocator.lab.workloads.scenario import Progress
+from allocator.lab.workloads.scenario import JobProgress
 from tests.server.sidecar_process import SidecarProcess
 
 SCENE = Path(__file__).with_name("scene.toml")
@@ -74,7 +74,7 @@ class _Player(threading.Thread):
 
     def run(self) -> None:
         scenario = read(SCENE)
-        world = World(scenario, draw(scenario, SEED))
+        world = ScenarioWorld(scenario, draw(scenario, SEED))
         try:
             self.played = play(
                 world,
@@ -89,7 +89,7 @@ class _Player(threading.Thread):
         finally:
             self._ready.set()
 
-    def _watch(self, _progress: Progress) -> None:
+    def _watch(self, _progress: JobProgress) -> None:
         """Every ten seconds of the scene: after its moment wait as long by the wall."""
         self._looked += 1
         if self._looked * WATCH_S >= AT_S:

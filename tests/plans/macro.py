@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocator.core import PolicySpec, Problem, Suppress
+from allocator.core import PlanProblem, PolicySpec, Suppress
 from allocator.lab.papers.choosy.ideals import History
 from allocator.lab.papers.choosy.macro import SAMPLE_S, SPAN_S, Hour, draw_hour, rmse_percent
 from allocator.lab.papers.choosy.macro import play as play_ideal
@@ -36,7 +36,7 @@ class Played:
     ends: list[tuple[int, int, int]] = field(default_factory=list)
     left: dict[int, list[float]] = field(default_factory=dict)
     running: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    planned: Problem | None = None
+    planned: PlanProblem | None = None
 
     def __post_init__(self) -> None:
         agent = 0

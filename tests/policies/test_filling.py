@@ -21,7 +21,7 @@ from allocator.core import (
     Options,
     SetQuota,
     Settings,
-    wants,
+    needs,
 )
 from allocator.core.numba import compiled
 from allocator.core.policy import PolicySpec
@@ -77,9 +77,9 @@ def test_coarse_ladders_change_nothing(snapshot, seed):
     """On a step stand some who want a little more: they are asked, and turned down."""
     at_once = replace(policy("drf", "", "random"), effort=Effort(tries=1, ladders_from=0))
     expected = at_once.allocate(snapshot, seed)
-    # Other arrays of the same values, so that the ladders are made again.
+    # Other arrays of the same values, so that the scales are made again.
     same = replace(snapshot, minimum=snapshot.minimum.copy())
-    with mock.patch.object(wants, "_STEPS_MAX", 2):
+    with mock.patch.object(needs, "_STEPS_MAX", 2):
         assert rows(at_once.allocate(same, seed)) == rows(expected)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import Plan, PlanningPolicy, PolicySpec, Problem
+from allocator.core import Plan, PlanningPolicy, PlanProblem, PolicySpec
 from allocator.policies import build
 from allocator.policies.drf import drf
 from allocator.policies.filling import Filling
@@ -37,7 +37,7 @@ def shattered(tenants: int = TENANTS):
     )
 
 
-def plan_of(problem: Problem, name: str) -> Plan:
+def plan_of(problem: PlanProblem, name: str) -> Plan:
     policy = build(PolicySpec(name))
     assert isinstance(policy, PlanningPolicy)
     return policy.plan(problem)

@@ -14,8 +14,8 @@ from allocator.core import (
     FrameworkInfo,
     Plan,
     PlanningPolicy,
+    PlanProblem,
     PolicySpec,
-    Problem,
 )
 from allocator.core.books.quota import QuotaTree, parts_of_clients
 from allocator.policies import build
@@ -32,7 +32,7 @@ AGENTS = tuple(
 
 def problem(
     prefers: Mapping[int, str] | None = None, clients: int = 4, agents: int = 4, **more
-) -> Problem:
+) -> PlanProblem:
     snapshot = static_snapshot([[4, 4]] * agents, [[4, 4]] * clients, **more)
     labels = [{PREFERENCE_LABEL: text} if text else {} for text in
               ((prefers or {}).get(client, "") for client in range(clients))]  # fmt: skip
@@ -42,13 +42,13 @@ def problem(
     return replace(problem_of(snapshot), agents=AGENTS[: agents + 1], frameworks=frameworks)
 
 
-def plan(asked: Problem, **parameters: str) -> Plan:
+def plan(asked: PlanProblem, **parameters: str) -> Plan:
     policy = build(PolicySpec("quincy", parameters=parameters))
     assert isinstance(policy, PlanningPolicy)
     return policy.plan(asked)
 
 
-def places(asked: Problem, **parameters: str) -> list[list[int]]:
+def places(asked: PlanProblem, **parameters: str) -> list[list[int]]:
     """The clients of each agent."""
     made, clients = plan(asked, **parameters), np.arange(len(asked.client))
     there = bits_of(np.vstack([made.allowed, 0 * asked.excluded[:1]]), clients)
@@ -119,7 +119,7 @@ def test_unknown_demands_take_an_agent() -> None:
     np.testing.assert_allclose(plan(asked).target, [2.0, 2.0])
 
 
-def bounded(asked: Problem, limit: dict[int, int], guarantee: dict[int, int]) -> Problem:
+def bounded(asked: PlanProblem, limit: dict[int, int], guarantee: dict[int, int]) -> PlanProblem:
     """Bound some clients, by what they may have, and what they are owed, of each resource."""
     made = replace(asked, limit=asked.limit.copy(), guarantee=asked.guarantee.copy())
     for row, amount in limit.items():
@@ -129,7 +129,7 @@ def bounded(asked: Problem, limit: dict[int, int], guarantee: dict[int, int]) ->
     return made
 
 
-def counts(asked: Problem, **parameters: str) -> list[int]:
+def counts(asked: PlanProblem, **parameters: str) -> list[int]:
     there = [client for agent in places(asked, **parameters) for client in agent]
     return [there.count(client) for client in range(len(asked.client))]
 

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 
 from allocator.solvers.flow.flow_repair import UNKNOWN
-from allocator.solvers.flow.min_cost_flow import Infeasible, Network, Solution, solve, violation
+from allocator.solvers.flow.min_cost_flow import FlowSolution, Infeasible, Network, solve, violation
 from tests.solvers.oracles import simplex_cost
 
 COSTS = st.integers(-3, 9) | st.integers(-(10**9), 10**9)
@@ -47,7 +47,7 @@ def cheapest(network: Network) -> float | None:
     return scale * float(result.fun or 0.0) if result.status == 0 else None
 
 
-def assert_optimal(network: Network, solution: Solution) -> None:
+def assert_optimal(network: Network, solution: FlowSolution) -> None:
     assert violation(network, solution.flow, solution.potential) == 0
     assert solution.cost == sum(
         int(f) * int(c) for f, c in zip(solution.flow, network.cost, strict=True)

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from allocator.lab.papers.quincy.solver_times import SIZES, Size, World, solver_times
+from allocator.lab.papers.quincy.solver_times import SIZES, Size, SolverWorld, solver_times
 from allocator.solvers.flow.flow_repair import UNKNOWN
 from allocator.solvers.flow.min_cost_flow import solve
-from allocator.solvers.flow.quincy_network import Cluster, QuincyNetwork, Tasks, build
+from allocator.solvers.flow.quincy_network import QuincyCluster, QuincyNetwork, Tasks, build
 
 
 def cost_of(network: QuincyNetwork, place: np.ndarray) -> int:
@@ -30,7 +30,7 @@ def cost_of(network: QuincyNetwork, place: np.ndarray) -> int:
 
 @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 3), st.floats(0.3, 2.5))
 def test_placements_are_the_cheapest_within_bounds_step_after_step(seed, computers, jobs, load):
-    world = World(computers, jobs, load, seed)
+    world = SolverWorld(computers, jobs, load, seed)
     network = build(world.tasks(), world.cluster())
     solution = solve(network.network)
     for _ in range(4):
@@ -51,10 +51,10 @@ def test_placements_are_the_cheapest_within_bounds_step_after_step(seed, compute
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.floats(0.3, 2.5))
 def test_without_bounds_it_is_an_assignment(seed, computers, load) -> None:
-    world = World(computers, 1, load, seed)
+    world = SolverWorld(computers, 1, load, seed)
     tasks, cluster = world.tasks(), world.cluster()
     free = np.zeros(1, np.int64), np.full(1, 10**6)
-    network = build(tasks, Cluster(cluster.rack_of, cluster.slots, *free))
+    network = build(tasks, QuincyCluster(cluster.rack_of, cluster.slots, *free))
     cost = np.repeat(tasks.anywhere[:, None], computers, axis=1)
     for row, rack, price in zip(tasks.rack_task, tasks.rack, tasks.in_rack, strict=True):
         there = cluster.rack_of == rack
@@ -67,7 +67,7 @@ def test_without_bounds_it_is_an_assignment(seed, computers, load) -> None:
 
 
 def test_another_cluster_begins_from_nothing() -> None:
-    world, other = World(5, 2, 1.0, 0), World(6, 2, 1.0, 0)
+    world, other = SolverWorld(5, 2, 1.0, 0), SolverWorld(6, 2, 1.0, 0)
     network, wider = (build(each.tasks(), each.cluster()) for each in (world, other))
     flow, potential = wider.begin_with(network, solve(network.network))
     assert not flow.any()
@@ -79,7 +79,7 @@ def test_bounds_that_contradict_each_other_are_named() -> None:
     none = np.zeros(0, np.int64)
     one = np.zeros(2, np.int64)
     tasks = Tasks(np.arange(2), one, one, one, none, none, none, none, none, none)
-    cluster = Cluster(one, one + 1, np.array([2]), np.array([1]))
+    cluster = QuincyCluster(one, one + 1, np.array([2]), np.array([1]))
     with pytest.raises(ValueError, match="job 0 must run at least 2 tasks, but at most 1"):
         build(tasks, cluster)
 

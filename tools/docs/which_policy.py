@@ -164,7 +164,7 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> str:
 def compute(kind: Kind, jobs: int = -1) -> None:
     """Play a scenario, and keep what came out."""
     from allocator.lab.experiments.spread import spread
-    from allocator.lab.scenarios.running import Cell, run
+    from allocator.lab.scenarios.running import ScenarioCell, run
     from allocator.lab.scenarios.schema import read
     from allocator.lab.scenarios.sweep_report import by_policy
     from allocator.server.system import loop_cache
@@ -172,7 +172,7 @@ def compute(kind: Kind, jobs: int = -1) -> None:
     loop_cache.prepare()
     scenario = read(SCENARIOS / f"{kind.scenario}.toml")
     cells = [
-        Cell(policy, mode, seed)
+        ScenarioCell(policy, mode, seed)
         for policy in POLICIES
         for mode in MODES
         for seed in range(kind.seeds)

@@ -13,7 +13,7 @@ from allocator.cli.local.warm import compile_ahead
 from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
 
 if TYPE_CHECKING:
-    from allocator.lab.advise.advising import Report, Spread
+    from allocator.lab.advise.advising import AdviceReport, Spread
     from allocator.lab.advise.reading import ReadDay
 
 PAGE = "advice.html"
@@ -95,7 +95,7 @@ def _read(journals: Sequence[Path], hours: float) -> list["ReadDay"]:
     return days
 
 
-def _play(days: list["ReadDay"], seeds: int, over: "Spread") -> "Report":
+def _play(days: list["ReadDay"], seeds: int, over: "Spread") -> "AdviceReport":
     from allocator.cli.render.terminal import progress
     from allocator.lab.advise.advising import advise as advise_on
 
@@ -103,7 +103,7 @@ def _play(days: list["ReadDay"], seeds: int, over: "Spread") -> "Report":
         return advise_on(days, seeds, over, lambda done, total: tell(done, total=total))
 
 
-def _show(report: "Report", out: Path) -> None:
+def _show(report: "AdviceReport", out: Path) -> None:
     from allocator.cli.render.advice import print_advice
     from allocator.lab.advise import page
 

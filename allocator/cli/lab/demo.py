@@ -31,8 +31,8 @@ from allocator.cli.tree import PLAIN, Exit, PlayingGroup, directory, expect, fai
 from allocator.plain import json_text
 
 if TYPE_CHECKING:
-    from allocator.lab.experiments.claims import Verdict
-    from allocator.lab.experiments.runs import Result, Run
+    from allocator.lab.experiments.claims import ClaimVerdict
+    from allocator.lab.experiments.runs import ExperimentRun, Result
     from allocator.lab.experiments.soak import Soak
 
 WORKERS_MAX = 2
@@ -125,7 +125,7 @@ def _runs(
     scale: float,
     agents: int | None,
     hour: int,
-) -> tuple[list["Run"], str]:
+) -> tuple[list["ExperimentRun"], str]:
     from allocator.lab.experiments import demo_runs as catalogue
 
     if trace == "section-v":
@@ -141,7 +141,11 @@ def _runs(
 
 
 def _play(
-    runs: list["Run"], target: str | None, workers: int, started_us: int, plugins: tuple[str, ...]
+    runs: list["ExperimentRun"],
+    target: str | None,
+    workers: int,
+    started_us: int,
+    plugins: tuple[str, ...],
 ) -> list["Result"]:
     """Play with a progress bar; returns results in the order of the runs."""
     from allocator.cli.render.terminal import progress
@@ -238,7 +242,7 @@ def claims(
     print_claims(verdicts, seeds)
 
 
-def _plain(verdict: "Verdict") -> dict[str, object]:
+def _plain(verdict: "ClaimVerdict") -> dict[str, object]:
     claim = verdict.claim
     return {
         "claim": claim.text,

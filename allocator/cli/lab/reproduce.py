@@ -14,7 +14,7 @@ from allocator.cli.tree import PLAIN, Exit, PlayingGroup, choose, directory, fai
 from allocator.plain import json_text
 
 if TYPE_CHECKING:
-    from allocator.lab.papers.report import Report
+    from allocator.lab.papers.report import PaperReport
 
 
 class Experiment(NamedTuple):
@@ -167,7 +167,7 @@ Plot = Annotated[
 ]
 
 
-def run(name: str, **options: int) -> "Report":
+def run(name: str, **options: int) -> "PaperReport":
     """Compute one of the experiments.
 
     name: A key of `EXPERIMENTS`.
@@ -176,7 +176,7 @@ def run(name: str, **options: int) -> "Report":
     compile_ahead()
     experiment = EXPERIMENTS[name]
     taken = {key: value for key, value in options.items() if key in experiment.parameters}
-    report: Report = getattr(import_module(experiment.module), experiment.function)(**taken)
+    report: PaperReport = getattr(import_module(experiment.module), experiment.function)(**taken)
     return report
 
 
@@ -252,7 +252,7 @@ def _register(group: typer.Typer, name: str, experiment: Experiment) -> None:
     group.command(name, help=help_text)(command)
 
 
-def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> None:
+def _show(reports: list["PaperReport"], as_json: bool, plot: Path | None = None) -> None:
     """Print and draw reports; fail if a number differs from the paper without an explanation."""
     drawn = [report for report in reports if report.panels]
     if plot is not None and drawn:
@@ -274,7 +274,7 @@ def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> N
         fail(Exit.FAILURE, f"unexplained difference from the paper: {', '.join(wrong)}")
 
 
-def as_dict(report: "Report") -> dict[str, Any]:
+def as_dict(report: "PaperReport") -> dict[str, Any]:
     """Turn a report into plain data, with the verdicts."""
     result = asdict(report)
     result["holds"] = report.holds

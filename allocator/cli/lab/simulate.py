@@ -40,7 +40,7 @@ def simulate(
     confidence intervals.
     """
     from allocator.cli.render.terminal import console
-    from allocator.lab.scenarios.running import Cell, run
+    from allocator.lab.scenarios.running import ScenarioCell, run
     from allocator.lab.scenarios.schema import ScenarioError, read
     from allocator.policies import MODES, POLICIES
 
@@ -53,7 +53,12 @@ def simulate(
         read_scenario = read(scenario)
     except ScenarioError as error:
         fail(Exit.CONFIG, *str(error).splitlines())
-    cells = [Cell(name, each, seed) for name in policies for each in modes for seed in range(seeds)]
+    cells = [
+        ScenarioCell(name, each, seed)
+        for name in policies
+        for each in modes
+        for seed in range(seeds)
+    ]
     try_out(policies, modes)
     console().print(read_scenario.about, markup=False)
     if backend == "loky":

@@ -10,7 +10,7 @@ import typer
 from allocator.cli.tree import Exit, Playing, directory, fail, shown_example
 
 if TYPE_CHECKING:
-    from allocator.lab.torture.report import Findings
+    from allocator.lab.torture.report import TortureFindings
 
 HOUR_S = 3_600.0
 
@@ -68,7 +68,7 @@ def torture(
         fail(Exit.FAILURE, f"{report.violations} violations; the first with --seed {first}")
 
 
-def _tell(findings: "Findings") -> None:
+def _tell(findings: "TortureFindings") -> None:
     """Print one line of progress per world."""
     broken = sum(findings.broken.values())
     typer.echo(

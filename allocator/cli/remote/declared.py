@@ -11,7 +11,7 @@ from allocator.cli.local.plugins import Plugins, load_policies
 from allocator.cli.remote.connection import Sidecar, printed_by, remote
 from allocator.cli.remote.options import ForceAll, ShowOnly
 from allocator.cli.tree import Exit, check_there, fail
-from allocator.settable import RULES, SettingKind, Value
+from allocator.rule_kinds import RULES, SettingKind, Value
 
 if TYPE_CHECKING:
     from allocator.core import OperatorChange

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from allocator.settable import RULES
+from allocator.rule_kinds import RULES
 
 EXAMPLES: Mapping[str, str] = {
     "policy_set": "policy set ps-dsf --mode characterised --dry-run",

@@ -1,4 +1,4 @@
-"""Commands about rules: each kind (`allocator.settable`) has `list`, `set` and `remove`.
+"""Commands about rules: each kind (`allocator.rule_kinds`) has `list`, `set` and `remove`.
 
 The options and arguments of a command follow from the scope and the value of its kind.
 """
@@ -23,7 +23,7 @@ from allocator.cli.remote.connection import (
     remote,
 )
 from allocator.cli.remote.options import DryRun
-from allocator.settable import DRAIN, RULES, Scope, SettingKind, Value
+from allocator.rule_kinds import DRAIN, RULES, Scope, SettingKind, Value
 
 RolePattern = Annotated[
     str,

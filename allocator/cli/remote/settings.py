@@ -11,7 +11,7 @@ from allocator.cli.remote import completing, declared, history
 from allocator.cli.remote.completing import Mode
 from allocator.cli.remote.connection import Sidecar, group, named_by, printed_by, remote
 from allocator.cli.remote.options import DryRun
-from allocator.settable import KINDS
+from allocator.rule_kinds import KINDS
 
 PolicyName = Annotated[
     str,

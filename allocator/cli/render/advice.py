@@ -8,10 +8,10 @@ from allocator.cli.render.terminal import as_text, console, table_of
 from allocator.plain import printable
 
 if TYPE_CHECKING:
-    from allocator.lab.advise.advising import Report
+    from allocator.lab.advise.advising import AdviceReport
 
 
-def print_advice(report: "Report") -> None:
+def print_advice(report: "AdviceReport") -> None:
     from allocator.lab.advise import words
 
     for title, paragraphs in words.sentences(report):

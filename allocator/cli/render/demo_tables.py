@@ -9,10 +9,10 @@ from allocator.cli.render.terminal import Columns, cells, console, print_rows, t
 from allocator.lab.resources import NAMES
 
 if TYPE_CHECKING:
-    from allocator.lab.experiments.claims import Case, Claim, Measures, Verdict
+    from allocator.lab.experiments.claims import Claim, ClaimCase, ClaimVerdict, Measures
     from allocator.lab.experiments.demand_sources import Average
     from allocator.lab.experiments.runs import Result
-    from allocator.lab.reports.run_report import Fairness, RoleLevel
+    from allocator.lab.reports.run_report import RoleLevel, RunFairness
 
 
 ROLES_MAX = 3
@@ -49,7 +49,7 @@ def fairness_table(results: Sequence["Result"]) -> Table:
     return table_of(["share", *heads, ">Jain", ">least"], rows)
 
 
-def _ends(fairness: "Fairness") -> list["RoleLevel | None"]:
+def _ends(fairness: "RunFairness") -> list["RoleLevel | None"]:
     ordered = sorted(fairness.roles.values(), key=lambda level: level.mean)
     return [ordered[0], ordered[-1]] if ordered else [None, None]
 
@@ -69,11 +69,11 @@ def claims_table(results: Sequence["Result"]) -> Table:
     return table_of(["holds", ">measured", "claim of [1], section V"], rows)
 
 
-def _measured(results: Sequence["Result"]) -> dict["Case", "Measures"]:
-    from allocator.lab.experiments.claims import HETERO, STAGED, Case, measures_of
+def _measured(results: Sequence["Result"]) -> dict["ClaimCase", "Measures"]:
+    from allocator.lab.experiments.claims import HETERO, STAGED, ClaimCase, measures_of
 
     return {
-        Case(
+        ClaimCase(
             result.figures.policy,
             result.figures.mode,
             STAGED if result.name.endswith(" staged") else HETERO,
@@ -125,7 +125,7 @@ _SOURCES: Columns = {
 }
 
 
-def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
+def print_claims(verdicts: Sequence["ClaimVerdict"], seeds: int) -> None:
     """Print claims and measured values, in at most 80 columns."""
     columns: Columns = {
         "": lambda each: each.outcome,

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from allocator.cli.render.terminal import Printer
-from allocator.lab.papers.report import AGREES, DIFFERS, NOT_SHOWN, Cell, Report
+from allocator.lab.papers.report import AGREES, DIFFERS, NOT_SHOWN, PaperReport, TableCell
 
 _WIDTH_IN_FILES = 100
 _NAME_WIDTH = 24  # minimum width of the names of rows; longer ones wrap
@@ -20,7 +20,7 @@ _SIGNS = {
 _EXPLANATION = "computed number, below it the published one with its tolerance; < marks a bound"
 
 
-def print_report(report: Report) -> None:
+def print_report(report: PaperReport) -> None:
     """Print a report: its table, split if it is wider than the terminal, and its notes."""
     console = Printer()
     wide = console if console.is_terminal else Printer(width=_WIDTH_IN_FILES)
@@ -35,7 +35,7 @@ def print_report(report: Report) -> None:
     wide.print()
 
 
-def _parts(report: Report, width: int) -> Iterator[range]:
+def _parts(report: PaperReport, width: int) -> Iterator[range]:
     """Split the columns into ranges that fit into `width` characters, of at least one column."""
     begin, used = 0, _NAME_WIDTH
     for column in range(len(report.columns)):
@@ -47,14 +47,14 @@ def _parts(report: Report, width: int) -> Iterator[range]:
     yield range(begin, len(report.columns))
 
 
-def _width(report: Report, column: int) -> int:
+def _width(report: PaperReport, column: int) -> int:
     """The minimum width of a column: that of its numbers, and of the longest word of its title."""
     texts = [_text(row.cells[column]) for row in report.rows if column < len(row.cells)]
     lines = [len(line) for text in texts for line in Text.from_markup(text).plain.split("\n")]
     return max([*lines, *map(len, report.columns[column].split())], default=1)
 
 
-def _table(report: Report, columns: range, title: str) -> Table:
+def _table(report: PaperReport, columns: range, title: str) -> Table:
     table = Table(
         title=title,
         caption=report.source,
@@ -76,7 +76,7 @@ def _table(report: Report, columns: range, title: str) -> Table:
     return table
 
 
-def _text(cell: Cell) -> str:
+def _text(cell: TableCell) -> str:
     """Format the computed number with its verdict, and below it the published number."""
     computed = cell.computed_text()
     if cell.published is None:

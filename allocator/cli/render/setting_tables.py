@@ -6,7 +6,7 @@ from pathlib import PurePath
 from types import SimpleNamespace
 from typing import Any, assert_never
 
-from allocator import settable
+from allocator import rule_kinds
 from allocator.cli.render.terminal import (
     Columns,
     as_text,
@@ -17,11 +17,11 @@ from allocator.cli.render.terminal import (
     print_rows,
     print_table,
 )
-from allocator.settable import KINDS, RULES, SettingKind, Value
+from allocator.rule_kinds import KINDS, RULES, SettingKind, Value
 
 
 def policy_in_words(policy: dict[str, Any]) -> str:
-    return settable.policy_in_words(SimpleNamespace(**policy))
+    return rule_kinds.policy_in_words(SimpleNamespace(**policy))
 
 
 def policy(data: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from allocator.cli.render.terminal import (
 )
 from allocator.cli.tree import Check
 from allocator.plain import printable
-from allocator.settable import KINDS, Scope
+from allocator.rule_kinds import KINDS, Scope
 
 
 def frameworks(data: dict[str, Any]) -> Iterator[str]:

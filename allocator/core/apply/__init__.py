@@ -14,7 +14,7 @@ from allocator.core.apply import agents, frameworks, holdings, settings
 from allocator.core.apply.within_limits import note_beyond, within_limits
 from allocator.core.books.state import State
 from allocator.core.settings import EVENT_OF_KIND
-from allocator.settable import RULES
+from allocator.rule_kinds import RULES
 
 _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
     {

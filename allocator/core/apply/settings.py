@@ -6,7 +6,7 @@ from typing import assert_never
 
 import numpy as np
 
-from allocator import settable
+from allocator import rule_kinds
 from allocator.core.apply.agents import refresh_drained
 from allocator.core.apply.clients import refresh_demands, refresh_rules, refresh_weights
 from allocator.core.books.roles import check_depth
@@ -24,11 +24,11 @@ from allocator.core.events import (
 from allocator.core.plans.problems import PlanningPolicy
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.settings import Settings, matches
-from allocator.settable import Scope, SettingKind, Value
+from allocator.rule_kinds import Scope, SettingKind, Value
 
 BuildPolicy = Callable[[PolicySpec], Policy]
 
-WEIGHT_MIN, WEIGHT_MAX = settable.WEIGHT.bounds
+WEIGHT_MIN, WEIGHT_MAX = rule_kinds.WEIGHT.bounds
 
 
 def set_options(state: State, event: Options) -> None:
@@ -217,9 +217,9 @@ def _refresh_agents(state: State, _change: OperatorChange | None) -> None:
 
 _OF_FRAMEWORKS: Mapping[str, Callable[[State, Sequence[int]], None]] = MappingProxyType(
     {
-        settable.DEMAND.name: refresh_demands,
-        settable.CONSTRAINT.name: refresh_rules,
-        settable.WEIGHT.name: refresh_weights,
+        rule_kinds.DEMAND.name: refresh_demands,
+        rule_kinds.CONSTRAINT.name: refresh_rules,
+        rule_kinds.WEIGHT.name: refresh_weights,
     }
 )
 """What to recompute for frameworks after a change of a rule, by its kind."""
@@ -236,5 +236,5 @@ _REFRESH: Mapping[Scope, Callable[[State, OperatorChange | None], None]] = Mappi
 
 assert _REFRESH.keys() == set(Scope), "a scope that derives nothing"
 assert _OF_FRAMEWORKS.keys() == {
-    kind.name for kind in settable.RULES if kind.scope is Scope.FRAMEWORKS
+    kind.name for kind in rule_kinds.RULES if kind.scope is Scope.FRAMEWORKS
 }, "a kind that derives nothing"

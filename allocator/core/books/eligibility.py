@@ -19,7 +19,7 @@ from allocator.core.books.agent_rules import AgentTraits, Rule
 from allocator.core.books.rule_index import BITS, RuleClass, RuleIndex, clients_in, to_words
 from allocator.core.numba.array_structures import grow
 from allocator.core.numba.wide_tables import untouched, write
-from allocator.core.snapshot import Bools, Ints, Words
+from allocator.core.snapshot import BitWords, Bools, Ints
 
 _FEW = 64
 """Up to this many agents are evaluated one by one."""
@@ -40,7 +40,7 @@ class _Painted:
     """
 
     index: RuleIndex
-    excluded: Words
+    excluded: BitWords
     excluding: Bools
     some: int = 0
     agents: set[int] = field(default_factory=set)
@@ -48,13 +48,13 @@ class _Painted:
     clients: int = 0
 
 
-def _column(words: Words, client: int) -> Bools:
+def _column(words: BitWords, client: int) -> Bools:
     """One client's bits."""
     word = words[:, client // BITS] >> np.uint64(client % BITS)
     return (word & np.uint64(1)).astype(np.bool_)
 
 
-def bits(words: Words, row: Ints, client: Ints) -> Bools:
+def bits(words: BitWords, row: Ints, client: Ints) -> Bools:
     """Look up bits of pairs in words (A, W), such as `Eligibility.excluded`."""
     word = words[row, client // BITS]
     return ((word >> (client % BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
@@ -66,7 +66,7 @@ class Eligibility:
     DERIVED: ClassVar[tuple[str, ...]] = ("_painted",)
 
     def __init__(self) -> None:
-        self._told: Words = np.zeros((0, 0), np.uint64)
+        self._told: BitWords = np.zeros((0, 0), np.uint64)
         self._traits: list[AgentTraits | None] = []
         self._marked: set[int] = set()  # clients that the host may have told us of
         self._rule: dict[int, Rule] = {}
@@ -156,7 +156,7 @@ class Eligibility:
     # What follows.
 
     @property
-    def excluded(self) -> Words:
+    def excluded(self) -> BitWords:
         """Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent, (A, W)."""
         return self._now().excluded
 
@@ -294,7 +294,7 @@ def _set_of(clients: Iterable[int]) -> int:
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
-def _blocks(mask: Words) -> Iterable[range]:
+def _blocks(mask: BitWords) -> Iterable[range]:
     """Runs of words that have some bit, none longer than `_BLOCK`."""
     some = np.flatnonzero(mask)
     for run in np.split(some, np.flatnonzero(np.diff(some) > 1) + 1):

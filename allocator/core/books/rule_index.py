@@ -18,7 +18,7 @@ import numpy as np
 
 from allocator.core.books.agent_rules import RARE, AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.constraints import Condition
-from allocator.core.snapshot import Ints, Words
+from allocator.core.snapshot import BitWords, Ints
 
 BITS = 64
 NAMING_BYTES = 256
@@ -41,7 +41,7 @@ class RuleClass:
     lost: bool = False
 
 
-class Change(NamedTuple):
+class RuleChange(NamedTuple):
     """Who has another rule than before.
 
     `clients`: all of them; those that are gone, too.
@@ -188,7 +188,7 @@ def union(classes: Iterable[RuleClass]) -> int:
     return clients
 
 
-def to_words(rows: Sequence[int], words: int) -> Words:
+def to_words(rows: Sequence[int], words: int) -> BitWords:
     """Integers as rows of this many words, (n, words); the result is read-only."""
     text = b"".join(row.to_bytes(8 * words, "little") for row in rows)
     return np.frombuffer(text, np.uint64).reshape(len(rows), words)
@@ -223,7 +223,7 @@ class RuleIndex:
 
     # Rules.
 
-    def set_rules(self, rules: Mapping[int, Rule | None]) -> Change:
+    def set_rules(self, rules: Mapping[int, Rule | None]) -> RuleChange:
         """Give clients their rules; None: a client is gone."""
         gone: dict[RuleClass, int] = {}
         came: dict[RuleClass, int] = {}
@@ -254,7 +254,7 @@ class RuleIndex:
         for entry in [*gone, *met.values()]:
             if not entry.clients and self._classes.get(entry.rule.rule) is entry:
                 self._remove(entry)
-        return Change(changed, list(came))
+        return RuleChange(changed, list(came))
 
     def _class(self, rule: Rule) -> RuleClass:
         entry = self._classes.get(rule)
@@ -364,7 +364,7 @@ class RuleIndex:
 
     def barred_on(
         self, rows: Ints | None, words: range, entries: Sequence[RuleClass] | None
-    ) -> Words:
+    ) -> BitWords:
         """As `barred`, for many agents and the clients in some words at once, (n, words).
 
         `rows` (n,): the agents; None: all.
@@ -374,7 +374,7 @@ class RuleIndex:
         there = _at(columns.there, rows)
         bad = np.zeros((len(there), len(words)), np.uint64)
 
-        def row(clients: int) -> Words:
+        def row(clients: int) -> BitWords:
             return to_words([clients >> shift & mask], len(words))[0]
 
         bad |= row(self._lost)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.numba.compiled import loop, loop_view
-from allocator.core.snapshot import Grants, Ints, Snapshot, Words
+from allocator.core.snapshot import BitWords, Grants, Ints, Snapshot
 
 
 class SparseRows(NamedTuple):
@@ -126,7 +126,7 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
     return order, end
 
 
-def _marks(rows: SparseRows) -> Words:
+def _marks(rows: SparseRows) -> BitWords:
     """A number for each row's set of kinds; different sets almost surely have different numbers."""
     if not len(rows.kind):
         return np.zeros(len(rows.start) - 1, np.uint64)
@@ -136,7 +136,7 @@ def _marks(rows: SparseRows) -> Words:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)
     total = np.append(np.uint64(0), np.cumsum(mixed))
-    marks: Words = total[rows.start[1:]] - total[rows.start[:-1]]
+    marks: BitWords = total[rows.start[1:]] - total[rows.start[:-1]]
     return marks
 
 

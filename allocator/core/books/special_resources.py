@@ -10,7 +10,7 @@ from allocator.core.filters.rest_kind_filters import RestKindFilters
 from allocator.core.numba.array_structures import pack
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.resources import Kind
-from allocator.core.snapshot import Bools, Ints, Specials, Tier, Words
+from allocator.core.snapshot import BitWords, Bools, Ints, Specials, Tier
 
 _CAPABILITIES = {
     REVOCABLE: "REVOCABLE_RESOURCES",
@@ -31,7 +31,7 @@ class Reach:
     tier: Ints
     bounded: Bools
     whole: Bools
-    reach: Words
+    reach: BitWords
 
 
 def reach_of(state: State) -> Reach:
@@ -53,7 +53,7 @@ def reach_of(state: State) -> Reach:
     words = state.eligibility.excluded.shape[1]
     reach = np.zeros((len(kinds), words), np.uint64)
     # Many kinds have the same takers: these are found once.
-    takers: dict[tuple[str, int], Words] = {}
+    takers: dict[tuple[str, int], BitWords] = {}
     for row, kind in enumerate(kinds):
         key = (kind.reserved_role, _needs(kind))
         if key not in takers:
@@ -115,7 +115,7 @@ def without_refusers(specials: Specials, handle: Ints, refusals: RestKindFilters
     """
     row, words = specials.row.copy(), specials.reach.shape[1]
     rows: list[int] = []
-    reach: list[Words] = []
+    reach: list[BitWords] = []
     places = np.flatnonzero(np.isin(handle, list(refusals))) if len(refusals) else handle[:0]
     for place in places.tolist():
         agent = int(handle[place])

@@ -17,7 +17,7 @@ from allocator.core.events import Holdings
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.plans.reclaims import reclaims
 from allocator.core.policy import Policy
-from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Words
+from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
 
 _INT64 = np.dtype(np.int64)
 
@@ -41,7 +41,7 @@ class CycleReport:
     policy_error: str = ""
 
 
-def check_grants(excluded: Words, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
+def check_grants(excluded: BitWords, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
     """Raise `BadGrantError` where the policy gave what it must not.
 
     `excluded` (A, W): which pairs may not meet, as in the snapshot.
@@ -88,7 +88,7 @@ def _wrong_grant(
     leaf_of_client: Ints,
     candidates: Ints,
     handle: Ints,
-    excluded: Words,
+    excluded: BitWords,
     free: Ints,
 ) -> int:
     """What is wrong, as an index of `_WRONG_GRANTS`."""

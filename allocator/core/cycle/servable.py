@@ -6,10 +6,7 @@ ignored here, so a client that a limit keeps back counts as waiting, too.
 
 import numpy as np
 
-from allocator.core.numba.compiled import loop, loop_view, part
-from allocator.core.openings import OPENING_MAX
-from allocator.core.snapshot import Bools, Ints, Snapshot, Specials, Tier, Words
-from allocator.core.wants import (
+from allocator.core.needs import (
     ALL,
     BESIDE,
     OPEN,
@@ -18,16 +15,19 @@ from allocator.core.wants import (
     ROWS,
     SHARED,
     TASKS,
-    Ladders,
-    Wants,
-    climb,
+    Needs,
+    ThresholdIndex,
     could_do,
-    ladders_of,
     lowest_bit,
+    needs_of,
     opens,
+    steps_reached,
     suffices,
-    wants_of,
+    threshold_index,
 )
+from allocator.core.numba.compiled import loop, loop_view, part
+from allocator.core.openings import OPENING_MAX
+from allocator.core.snapshot import BitWords, Bools, Ints, Snapshot, Specials, Tier
 
 _RESERVED, _REVOCABLE, _SHARED = int(Tier.RESERVED), int(Tier.REVOCABLE), int(Tier.SHARED)
 
@@ -52,15 +52,15 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     agents, specials = loop_view(snapshot.agents), Specials(*map(loop_view, snapshot.specials))
     whole = snapshot.free_by_column
     known = snapshot.characterised & snapshot.has_demand
-    wants = Wants(
-        *map(loop_view, wants_of(known, snapshot.demand, snapshot.minimum, snapshot.minimum_rows))
+    needs = Needs(
+        *map(loop_view, needs_of(known, snapshot.demand, snapshot.minimum, snapshot.minimum_rows))
     )
     bars = loop_view(snapshot.excluded), loop_view(snapshot.filters.covered)
     # The most that any agent has of each resource: enough to turn most hopeless clients down.
     most = loop_view(whole[snapshot.agents].max(axis=0))
     free, nearby = loop_view(snapshot.free), min(nearby, len(agents))
     able, open_ = _look_nearby(
-        loop_view(clients), nearby, agents, free, most, *bars, wants, specials
+        loop_view(clients), nearby, agents, free, most, *bars, needs, specials
     )
     rest = np.flatnonzero(open_)
     if not len(rest) or nearby == len(agents):
@@ -68,17 +68,17 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     # Whom no agent suits would be looked for on every agent: so all of them go there together.
     left = clients[rest]
     words = np.unique(left >> 6)
-    ladders = Ladders(*map(loop_view, ladders_of(wants, left, words)))
-    lost = ladders.members[0].copy()  # every client has a first row
+    thresholds = ThresholdIndex(*map(loop_view, threshold_index(needs, left, words)))
+    lost = thresholds.members[0].copy()  # every client has a first row
     whole, words = loop_view(whole), loop_view(words)
-    _look_everywhere(lost, words, agents, free, whole, *bars, wants, specials, ladders)
+    _look_everywhere(lost, words, agents, free, whole, *bars, needs, specials, thresholds)
     at = np.searchsorted(words, left >> 6)
     able[rest] = lost[at] >> (left & 63).astype(np.uint64) & np.uint64(1) == 0
     return able
 
 
 @part()
-def _bit(words: Words, row: int, client: int) -> bool:
+def _bit(words: BitWords, row: int, client: int) -> bool:
     return (words[row, client >> 6] >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
 
 
@@ -110,12 +110,12 @@ def _gather(free: Ints, specials: Specials, agent: int, client: int, amount: Int
 
 @part()
 def _does(
-    wants: Wants, free: Ints, specials: Specials, agent: int, client: int, amount: Ints
+    needs: Needs, free: Ints, specials: Specials, agent: int, client: int, amount: Ints
 ) -> bool:
     """Whether an agent could serve a client, given what it may have there by `_gather`."""
-    if not suffices(wants, client, amount):
+    if not suffices(needs, client, amount):
         return False
-    if not wants.several[client]:
+    if not needs.several[client]:
         return True
     # Its offer begins with several tasks: then it matters what each of them may be made of.
     for r in range(free.shape[1]):
@@ -136,7 +136,7 @@ def _does(
                 amount[RESERVED, r] += more
             if specials.whole[special] or not specials.bounded[special]:
                 amount[BESIDE, r] += more
-    return opens(wants, client, amount, OPENING_MAX)
+    return opens(needs, client, amount, OPENING_MAX)
 
 
 @loop
@@ -146,9 +146,9 @@ def _look_nearby(
     agents: Ints,
     free: Ints,
     most: Ints,
-    excluded: Words,
-    covered: Words,
-    wants: Wants,
+    excluded: BitWords,
+    covered: BitWords,
+    needs: Needs,
     specials: Specials,
 ) -> tuple[Bools, Bools]:
     """Look for an agent for each client, beginning with the previous client's agent.
@@ -162,7 +162,7 @@ def _look_nearby(
         client = clients[i]
         # No agent has more of anything than `most`: that spares the look at every agent.
         amount[TASKS], amount[ALL] = most, most
-        open_[i] = suffices(wants, client, amount)
+        open_[i] = suffices(needs, client, amount)
         if not open_[i]:
             continue
         # Go on round the agents. `at` stays where the last client was served, for the next
@@ -171,7 +171,7 @@ def _look_nearby(
             agent = agents[at]
             if not _bit(excluded, agent, client) and not _bit(covered, agent, client):
                 _gather(free, specials, agent, client, amount)
-                able[i] = _does(wants, free, specials, agent, client, amount)
+                able[i] = _does(needs, free, specials, agent, client, amount)
                 if able[i]:
                     open_[i] = False
                     break
@@ -199,7 +199,7 @@ def _note_has(specials: Specials, agent: int, client: int, has: Bools) -> None:
 
 @part()
 def _without_served(
-    wants: Wants,
+    needs: Needs,
     free: Ints,
     specials: Specials,
     agent: int,
@@ -213,23 +213,23 @@ def _without_served(
         place = lowest_bit(bits)
         bit = np.uint64(1) << np.uint64(place)
         bits &= ~bit
-        if _does(wants, free, specials, agent, (word << 6) + place, amount):
+        if _does(needs, free, specials, agent, (word << 6) + place, amount):
             lost &= ~bit
     return lost
 
 
 @loop
 def _look_everywhere(
-    lost: Words,
+    lost: BitWords,
     words: Ints,
     agents: Ints,
     free: Ints,
     whole: Ints,
-    excluded: Words,
-    covered: Words,
-    wants: Wants,
+    excluded: BitWords,
+    covered: BitWords,
+    needs: Needs,
     specials: Specials,
-    ladders: Ladders,
+    thresholds: ThresholdIndex,
 ) -> None:
     """Find the clients that each agent could serve, many at once.
 
@@ -242,11 +242,11 @@ def _look_everywhere(
         specials_max = max(specials_max, specials.start[agent + 1] - specials.start[agent])
     has = np.zeros(specials_max, np.bool_)
     amount = np.zeros((ROWS, free.shape[1]), np.int64)
-    at = np.zeros((2, len(ladders.column)), np.int64)
+    at = np.zeros((2, len(thresholds.column)), np.int64)
     left = len(words)
     for agent in agents:
         amount[TASKS], amount[ALL] = whole[agent], whole[agent]
-        if not climb(ladders, amount, at):
+        if not steps_reached(thresholds, amount, at):
             continue  # too little for any client
         begun = False
         for i in range(len(words)):
@@ -261,13 +261,13 @@ def _look_everywhere(
                     client = (word << 6) + lowest_bit(bits)
                     _note_has(specials, agent, client, has)
                     _gather(free, specials, agent, client, amount)
-                    climb(ladders, amount, at)
+                    steps_reached(thresholds, amount, at)
                     begun = True
                     same = _alike(specials, agent, word, has, bits)
                 bits &= ~same
-                those = could_do(ladders, at, i, same)
+                those = could_do(thresholds, at, i, same)
                 lost[i] = _without_served(
-                    wants, free, specials, agent, word, those, amount, lost[i]
+                    needs, free, specials, agent, word, those, amount, lost[i]
                 )
                 if those != np.uint64(0) and lost[i] == np.uint64(0):
                     left -= 1

@@ -22,7 +22,7 @@ from allocator.core.numba.wide_tables import rows_of
 from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import held_by_group, shown
-from allocator.core.plans.problems import Problem, problem_of
+from allocator.core.plans.problems import PlanProblem, problem_of
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials, Tree
 
 _PARTS = tuple(each.name for each in fields(Snapshot))
@@ -106,7 +106,7 @@ class SnapshotBuilder:
         )
         return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
 
-    def problem(self, state: State, *, about_holders: bool) -> Problem:
+    def problem(self, state: State, *, about_holders: bool) -> PlanProblem:
         """Copy what a plan is about: who may be served, and where wanted who holds anything."""
         tree_shape, capacity = self._tree_shape(state), self._capacity(state)
         demand = self._demand(state, capacity)

@@ -13,7 +13,7 @@ import numpy as np
 from allocator.core.filters.filter_arrays import FilterArrays, bit_of, maybe_word
 from allocator.core.numba.array_structures import some
 from allocator.core.numba.compiled import loop, part
-from allocator.core.snapshot import Bools, Ints, Words
+from allocator.core.snapshot import BitWords, Bools, Ints
 
 
 class Offerable(NamedTuple):
@@ -31,7 +31,7 @@ class Offerable(NamedTuple):
     row: Ints
     special_free: Ints
     kind: Ints
-    reach: Words
+    reach: BitWords
     plain_kind: Ints
     demand: Ints
     known: Bools
@@ -132,7 +132,7 @@ def refresh(
     agents: Ints,
     touched: Bools,
     seen: Ints,
-    known: Words,
+    known: BitWords,
 ) -> None:
     """Bring the bits of some agents up to date.
 

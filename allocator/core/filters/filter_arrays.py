@@ -7,7 +7,7 @@ import numpy as np
 from allocator.core.numba.array_structures import push, unlink
 from allocator.core.numba.columns import Column
 from allocator.core.numba.compiled import loop, loop_view, part
-from allocator.core.snapshot import Bools, Filters, Indices, Ints, Words
+from allocator.core.snapshot import BitWords, Bools, Filters, Indices, Ints
 
 
 def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
@@ -96,8 +96,8 @@ class FilterArrays(NamedTuple):
     previous_of_page: Indices
     spare: Indices
     per_client: Ints
-    maybe: Words
-    covered: Words
+    maybe: BitWords
+    covered: BitWords
     stale: Bools
     fresh: Indices
     largest: Ints

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.numba.array_types import Bools, Indices, Ints, Words
+from allocator.core.numba.array_types import BitWords, Bools, Indices, Ints
 from allocator.core.numba.compiled import loop, part
 from allocator.core.numba.wide_tables import STRETCH, is_wide, untouched, write
 
@@ -129,11 +129,11 @@ def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
     return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
 
 
-def pack(flags: Bools, words: int) -> Words:
+def pack(flags: Bools, words: int) -> BitWords:
     """Pack flags into words, lowest bit first."""
     padded = np.zeros(words * 64, np.bool_)
     padded[: len(flags)] = flags
-    packed: Words = np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
+    packed: BitWords = np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
     return packed
 
 

@@ -6,5 +6,5 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Words = NDArray[np.uint64]
+BitWords = NDArray[np.uint64]
 Indices = NDArray[np.int32]

@@ -137,50 +137,50 @@ def _generate_code_once() -> None:
 _generate_code_once()
 
 
-class Lent(types.Type):
+class TuplePointer(types.Type):
     """Type of a pointer to a named tuple."""
 
     def __init__(self, fields: types.BaseNamedTuple) -> None:
         self.fields = fields
         # Numba tells types apart by their names.
-        super().__init__(f"Lent({fields})")
+        super().__init__(f"TuplePointer({fields})")
 
 
-@register_model(Lent)
+@register_model(TuplePointer)
 class _LentModel(models.PrimitiveModel):
-    def __init__(self, dmm: Any, fe_type: Lent) -> None:  # noqa: ANN401
+    def __init__(self, dmm: Any, fe_type: TuplePointer) -> None:  # noqa: ANN401
         super().__init__(dmm, fe_type, _ADDRESS)
 
 
 @infer_getattr
 class _LentAttributes(AttributeTemplate):
-    key = Lent
+    key = TuplePointer
 
     def generic_resolve(  # type: ignore[override]
         self,
-        lent: Any,  # noqa: ANN401
+        of_type: Any,  # noqa: ANN401
         name: str,
     ) -> Any:  # noqa: ANN401
         """Find the type of a field; a tuple in the tuple is lent, too."""
-        if name not in lent.fields.fields:
+        if name not in of_type.fields.fields:
             return None
-        field = lent.fields[lent.fields.fields.index(name)]
-        return Lent(field) if isinstance(field, types.BaseNamedTuple) else field
+        field = of_type.fields[of_type.fields.fields.index(name)]
+        return TuplePointer(field) if isinstance(field, types.BaseNamedTuple) else field
 
 
-@lower_getattr_generic(Lent)
+@lower_getattr_generic(TuplePointer)
 def _read_field(
     context: Any,  # noqa: ANN401
     builder: Any,  # noqa: ANN401
-    lent: Any,  # noqa: ANN401
+    of_type: Any,  # noqa: ANN401
     pointer: Any,  # noqa: ANN401
     name: str,
 ) -> Any:  # noqa: ANN401
     """Make the code that reads a field of a lent tuple."""
-    index = lent.fields.fields.index(name)
-    field = lent.fields[index]
+    index = of_type.fields.fields.index(name)
+    field = of_type.fields[index]
     # The pointer has no type: give it that of the tuple, and go to the field.
-    layout = context.data_model_manager[lent.fields].get_data_type().as_pointer()
+    layout = context.data_model_manager[of_type.fields].get_data_type().as_pointer()
     place = cgutils.gep_inbounds(builder, builder.bitcast(pointer, layout), 0, index)
     # A tuple in the tuple is not copied: its place is its pointer.
     if isinstance(field, types.BaseNamedTuple):
@@ -211,7 +211,7 @@ def _load(builder: Any, place: Any) -> Any:  # noqa: ANN401
 class _AsPointerTemplate(AbstractTemplate):
     def generic(self, arguments: Any, _keywords: Any) -> Any:  # noqa: ANN401
         (fields,) = arguments
-        return signature(Lent(fields), fields)
+        return signature(TuplePointer(fields), fields)
 
 
 @lower_builtin(as_pointer, types.BaseNamedTuple)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.numba.array_types import Bools, Ints, Words
+from allocator.core.numba.array_types import BitWords, Bools, Ints
 from allocator.core.numba.compiled import loop, loop_view
 
 _Item = TypeVar("_Item", bound=np.generic)
@@ -63,7 +63,7 @@ def copied(table: NDArray[_Item]) -> NDArray[_Item]:
     return copy
 
 
-def rows_of(table: Words, rows: Ints) -> Words:
+def rows_of(table: BitWords, rows: Ints) -> BitWords:
     """Copy some rows (n,) of a table that is mostly zero."""
     found = untouched((len(rows), table.shape[1]), np.uint64)
     _gather(loop_view(table), loop_view(rows), found)
@@ -71,7 +71,7 @@ def rows_of(table: Words, rows: Ints) -> Words:
 
 
 @loop
-def _gather(table: Words, rows: Ints, found: Words) -> None:
+def _gather(table: BitWords, rows: Ints, found: BitWords) -> None:
     for place in range(len(rows)):
         for word in range(table.shape[1]):
             bits = table[rows[place], word]
@@ -79,7 +79,7 @@ def _gather(table: Words, rows: Ints, found: Words) -> None:
                 found[place, word] = bits
 
 
-def either(one: Words, other: Words, rows: Bools) -> Words:
+def either(one: BitWords, other: BitWords, rows: Bools) -> BitWords:
     """Join the bits of two tables in some rows; the others stay zeros."""
     joined = untouched(one.shape, np.uint64)
     _join(loop_view(one), loop_view(other), loop_view(rows), joined)
@@ -87,7 +87,7 @@ def either(one: Words, other: Words, rows: Bools) -> Words:
 
 
 @loop
-def _join(one: Words, other: Words, rows: Bools, joined: Words) -> None:
+def _join(one: BitWords, other: BitWords, rows: Bools, joined: BitWords) -> None:
     for row in range(len(rows)):
         if rows[row]:
             for word in range(one.shape[1]):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from allocator.core.plans.adopted import AdoptPlan
-from allocator.core.plans.problems import PlanningPolicy, Problem
+from allocator.core.plans.problems import PlanningPolicy, PlanProblem
 from allocator.core.snapshot import Ints
 
 FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
@@ -29,7 +29,7 @@ class PlanSource:
         self._first_plan = first_plan
         self.plans_here = plans_here
         self._foretold: AdoptPlan | None = None
-        self._planned: Problem | None = None
+        self._planned: PlanProblem | None = None
 
     def renew(self) -> None:
         """Forget what the plan before was about: there is another policy, or another state."""
@@ -55,7 +55,7 @@ class PlanSource:
         self,
         planning_policy: PlanningPolicy | None,
         agents: Ints | None,
-        problem_now: Callable[[], Problem | None],
+        problem_now: Callable[[], PlanProblem | None],
     ) -> AdoptPlan | None:
         """Plan before a cycle over all agents, where the last plan does not stand any more.
 

@@ -21,11 +21,11 @@ from allocator.core.numba.wide_tables import copied
 from allocator.core.plan import Plan
 from allocator.core.plans.reclaims import asked_to_leave
 from allocator.core.policy import Policy
-from allocator.core.snapshot import Bools, Floats, Ints, Tree, Words
+from allocator.core.snapshot import BitWords, Bools, Floats, Ints, Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PlanProblem:
     """The input of a plan: an immutable copy of the whole cluster at one moment.
 
     `now_ms`: by the master's clock.
@@ -62,7 +62,7 @@ class Problem:
     capacity: Ints
     free: Ints
     total: Ints
-    excluded: Words
+    excluded: BitWords
     holder: Ints
     holding: Ints
     on_offer: Ints
@@ -89,7 +89,7 @@ class Problem:
         ids = ("" if each is None else each.framework_id for each in self.frameworks)
         return PlanRows(agents, list(zip(ids, self.roles, strict=True)))
 
-    def asks_the_same(self, other: "Problem") -> bool:
+    def asks_the_same(self, other: "PlanProblem") -> bool:
         """Whether only what is held and free differs: then a plan for shares stands."""
         of_cluster = ("capacity", "total", "excluded")
         of_clients = ("demand", "characterised", "client", "wants", "weight", "limit", "guarantee")
@@ -121,14 +121,14 @@ class PlanningPolicy(Policy, Protocol):
         """Whether plans are about those, too, who hold something and want no more."""
         ...
 
-    def plan(self, problem: Problem) -> Plan:
+    def plan(self, problem: PlanProblem) -> Plan:
         """Work a plan out; any thread may.
 
         Raises Exception where there is none; then the last plan stands.
         """
         ...
 
-    def stands(self, before: Problem, now: Problem) -> bool:
+    def stands(self, before: PlanProblem, now: PlanProblem) -> bool:
         """Say whether the plan for the problem before is good for the one that there is now."""
         ...
 
@@ -154,7 +154,7 @@ def problem_of(
     total: Ints,
     demand: Ints,
     characterised: Bools,
-) -> Problem:
+) -> PlanProblem:
     """Copy what a plan is about.
 
     `shape`, `tree`: of a cycle over all agents.
@@ -168,7 +168,7 @@ def problem_of(
     weight = weight_of_leaves(tree.parent, tree.weight, len(tree.client))
     of_client = quotas.of_role[clients.role[shape.client]]
     limit, guarantee = parts_of_clients(quotas, of_client, weight)
-    return Problem(
+    return PlanProblem(
         now_ms=state.now_ms,
         resources=tuple(state.space.names),
         counted=fixed(state.space.counted.copy()),

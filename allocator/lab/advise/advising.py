@@ -11,9 +11,9 @@ from allocator.lab.advise.comparing import Comparison, compare
 from allocator.lab.advise.limits import Bound, bounds_of, cut_down
 from allocator.lab.advise.measuring import DayFigures
 from allocator.lab.advise.playing import (
+    AdviceCell,
+    AdviceRun,
     Candidate,
-    Cell,
-    Run,
     as_it_was,
     changes,
     every_policy,
@@ -25,7 +25,7 @@ from allocator.lab.advise.reading import ReadDay
 from allocator.lab.advise.recommending import Advice, recommend
 from allocator.lab.workloads.recorded_day import Day
 
-Spread = Callable[[Callable[[Cell], Run], Sequence[Cell]], Iterable[Run]]
+Spread = Callable[[Callable[[AdviceCell], AdviceRun], Sequence[AdviceCell]], Iterable[AdviceRun]]
 """Plays cells, perhaps in several processes; returns the runs in order."""
 
 Told = Callable[[int, int], None]
@@ -42,7 +42,7 @@ NEARLY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AdviceReport:
     """The whole report.
 
     recorded: figures of the played part of each day, as recorded.
@@ -54,8 +54,8 @@ class Report:
     days: tuple[ReadDay, ...]
     now: PolicySpec
     recorded: tuple[DayFigures, ...]
-    base: tuple[Run, ...]
-    runs: Mapping[str, tuple[Run, ...]]
+    base: tuple[AdviceRun, ...]
+    runs: Mapping[str, tuple[AdviceRun, ...]]
     compared: tuple[Comparison, ...]
     quotas: Comparison | None
     bounds: tuple[Bound, ...]
@@ -70,7 +70,7 @@ def policy_of(days: Sequence[ReadDay]) -> PolicySpec:
     return plain(settings.policy)
 
 
-def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> Report:
+def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> AdviceReport:
     """Play days under every policy, then the best ones again, and recommend.
 
     First every policy is played once on each recorded day, then other settings of the best
@@ -100,7 +100,7 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> R
     of_quotas = player.compared(cut[0], base) if cut else None
     bottlenecks = bottlenecks_of(whole_days)
     final = [each for each in order if each.name in {other.name for other in finalists}]
-    return Report(
+    return AdviceReport(
         days=tuple(days),
         now=now,
         recorded=tuple(as_it_was(each.played) for each in days),
@@ -121,7 +121,7 @@ class _Player:
     """
 
     def __init__(self, days: Sequence[Day], spread: Spread, tell: Told) -> None:
-        self.runs: defaultdict[str, list[Run]] = defaultdict(list)
+        self.runs: defaultdict[str, list[AdviceRun]] = defaultdict(list)
         self._days = days
         self._spread = spread
         self._tell = tell
@@ -130,7 +130,7 @@ class _Player:
     def play(self, candidates: Sequence[Candidate], seeds: Iterable[int], *, to_come: int) -> None:
         """Play candidates on all days with some seeds; `to_come` more runs per day may follow."""
         cells = [
-            Cell(candidate, day, seed)
+            AdviceCell(candidate, day, seed)
             for seed in seeds
             for day in range(len(self._days))
             for candidate in candidates

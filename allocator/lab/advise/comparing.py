@@ -14,7 +14,7 @@ from operator import attrgetter
 import numpy as np
 
 from allocator.lab.advise.measuring import RoleFigures
-from allocator.lab.advise.playing import Run
+from allocator.lab.advise.playing import AdviceRun
 from allocator.lab.reports.run_report import Interval, interval
 
 CLOSE = 0.02
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MeasureChange:
     """The difference of a figure from that under the policy in force.
 
     by: as a fraction of the figure (0.1: a tenth more), or in the figure's own unit.
@@ -60,9 +60,9 @@ class RoleChanges:
     before, after: means under the policy in force, and under the candidate.
     """
 
-    wait: Change
-    stay: Change
-    short: Change
+    wait: MeasureChange
+    stay: MeasureChange
+    short: MeasureChange
     before: RoleFigures
     after: RoleFigures
 
@@ -81,9 +81,9 @@ class Comparison:
     name: str
     runs: int
     stays: tuple[float, ...]
-    stay: Change
-    wait: Change
-    packed: Change
+    stay: MeasureChange
+    wait: MeasureChange
+    packed: MeasureChange
     roles: Mapping[str, RoleChanges]
     stay_before_s: float
     stay_s: float
@@ -101,27 +101,27 @@ class Comparison:
         return [role for role, each in self.roles.items() if each.stay.verdict is Verdict.MORE]
 
 
-Measure = Callable[[Run], float]
+Measure = Callable[[AdviceRun], float]
 
 
-def judge(differences: Sequence[float]) -> Change:
+def judge(differences: Sequence[float]) -> MeasureChange:
     """Classify differences, one for each observation."""
     there = [each for each in differences if not np.isnan(each)]
     by = interval(there)
     if not there or all(abs(each) < 1e-9 for each in there):
-        return Change(Interval(0.0, 0.0 if len(there) > 1 else np.nan), Verdict.SAME)
+        return MeasureChange(Interval(0.0, 0.0 if len(there) > 1 else np.nan), Verdict.SAME)
     if len(there) == 1:
-        return Change(by, Verdict.ONCE)
+        return MeasureChange(by, Verdict.ONCE)
     if by.low <= 0 <= by.high:
         # An interval of small differences around zero shows that there is none.
         small = max(abs(by.low), abs(by.high)) < CLOSE
-        return Change(by, Verdict.SAME if small else Verdict.NOISE)
+        return MeasureChange(by, Verdict.SAME if small else Verdict.NOISE)
     if abs(by.mean) < CLOSE:
-        return Change(by, Verdict.SAME)
-    return Change(by, Verdict.LESS if by.mean < 0 else Verdict.MORE)
+        return MeasureChange(by, Verdict.SAME)
+    return MeasureChange(by, Verdict.LESS if by.mean < 0 else Verdict.MORE)
 
 
-def compare(runs: Sequence[Run], before: Sequence[Run]) -> Comparison:
+def compare(runs: Sequence[AdviceRun], before: Sequence[AdviceRun]) -> Comparison:
     """Compare runs of a candidate with the paired runs of the policy in force."""
     base = {(run.day, run.seed): run for run in before}
     pairs = [(run, base[run.day, run.seed]) for run in runs if (run.day, run.seed) in base]
@@ -147,16 +147,16 @@ def compare(runs: Sequence[Run], before: Sequence[Run]) -> Comparison:
     )
 
 
-def relative(measure: Measure, floor: float = 0.0) -> Callable[[Run, Run], float]:
+def relative(measure: Measure, floor: float = 0.0) -> Callable[[AdviceRun, AdviceRun], float]:
     """Relative difference of two times, each increased by `floor` seconds first."""
 
-    def part(one: Run, other: Run) -> float:
+    def part(one: AdviceRun, other: AdviceRun) -> float:
         return (measure(one) + floor) / max(measure(other) + floor, 1e-9) - 1
 
     return part
 
 
-def _of_role(role: str, pairs: Sequence[tuple[Run, Run]]) -> RoleChanges:
+def _of_role(role: str, pairs: Sequence[tuple[AdviceRun, AdviceRun]]) -> RoleChanges:
     there = [pair for pair in pairs if all(role in run.figures.roles for run in pair)]
 
     def of(name: str) -> Measure:
@@ -178,12 +178,13 @@ def _means(figures: Sequence[RoleFigures]) -> RoleFigures:
     return RoleFigures(*(float(np.mean(column)) for column in columns))
 
 
-def _mean(runs: Sequence[Run], measure: Measure) -> float:
+def _mean(runs: Sequence[AdviceRun], measure: Measure) -> float:
     return float(np.mean([measure(run) for run in runs]))
 
 
 def _by_day(
-    pairs: Sequence[tuple[Run, Run]], difference: Callable[[Run, Run], float]
+    pairs: Sequence[tuple[AdviceRun, AdviceRun]],
+    difference: Callable[[AdviceRun, AdviceRun], float],
 ) -> list[float]:
     """The observations: one for each day, or for each pair if there are few days."""
     days: defaultdict[int, list[float]] = defaultdict(list)

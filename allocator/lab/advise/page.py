@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from allocator.lab.advise import words
-from allocator.lab.advise.advising import Report
+from allocator.lab.advise.advising import AdviceReport
 from allocator.lab.advise.comparing import Comparison
 from allocator.lab.reports.plots import SETTINGS, line_of
 from allocator.plain import printable
@@ -18,7 +18,7 @@ SHOWN = 16
 """Number of candidates drawn, the best ones."""
 
 
-def write(path: Path, report: Report) -> None:
+def write(path: Path, report: AdviceReport) -> None:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )

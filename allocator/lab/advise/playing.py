@@ -111,7 +111,7 @@ TAIL, TAIL_MS = 0.25, 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class AdviceCell:
     """What to play: a candidate, on which of the days, with which seed."""
 
     candidate: Candidate
@@ -120,7 +120,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class AdviceRun:
     """The result of a cell.
 
     offers, declines, decisions, cycles: their numbers.
@@ -150,7 +150,7 @@ class Run:
         return self.busy_s / max(self.span_s, 1e-9)
 
 
-def play_cell(days: Sequence[Day], cell: Cell) -> Run:
+def play_cell(days: Sequence[Day], cell: AdviceCell) -> AdviceRun:
     day = shaken(with_quotas(days[cell.day], cell.candidate.quotas), cell.seed)
     spec: PolicySpec = cell.candidate.spec
     settings = replace(settings_for(day, spec), seed=cell.seed)
@@ -172,7 +172,7 @@ def play_cell(days: Sequence[Day], cell: Cell) -> Run:
     now_ms = played.master.event_heap.now_ms
     table = table_of([*scenario.ran, *scenario.left(max(now_ms, span_ms))], day.kinds)
     record = played.record
-    return Run(
+    return AdviceRun(
         name=cell.candidate.name,
         day=cell.day,
         seed=cell.seed,

@@ -12,7 +12,7 @@ import numpy as np
 
 from allocator.core import PolicySpec
 from allocator.lab.advise.bottlenecks import Bottleneck
-from allocator.lab.advise.comparing import CLOSE, Change, Comparison, Verdict, judge
+from allocator.lab.advise.comparing import CLOSE, Comparison, MeasureChange, Verdict, judge
 from allocator.lab.advise.limits import Bound, Finding, Sort
 from allocator.lab.advise.playing import changes, in_words
 
@@ -136,7 +136,7 @@ def _why(chosen: Comparison) -> list[str]:
     return found
 
 
-def _may_lose(change: Change) -> bool:
+def _may_lose(change: MeasureChange) -> bool:
     """Whether a loss is likely but may be chance."""
     return change.verdict is Verdict.NOISE and change.by.mean > WORTH
 
@@ -240,7 +240,7 @@ def amount(thousandths: float, resource: str) -> str:
     return f"{resource}:{thousandths / 1000:g}"
 
 
-def percent(change: Change) -> str:
+def percent(change: MeasureChange) -> str:
     """Write the magnitude of a difference, with its interval."""
     if np.isnan(change.by.half):
         return f"{abs(change.by.mean):.0%}"

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import PolicySpec
-from allocator.lab.advise.advising import Report
+from allocator.lab.advise.advising import AdviceReport
 from allocator.lab.advise.bottlenecks import Bottleneck
-from allocator.lab.advise.comparing import Change, Comparison, Verdict
+from allocator.lab.advise.comparing import Comparison, MeasureChange, Verdict
 from allocator.lab.advise.limits import Bound, Finding, Sort, cut_down
-from allocator.lab.advise.playing import Run, in_words
+from allocator.lab.advise.playing import AdviceRun, in_words
 from allocator.lab.advise.recommending import amount, few
 
 GUESSED = (
@@ -49,7 +49,7 @@ class Table(NamedTuple):
         return list(zip(self.heads, row, strict=True))
 
 
-def in_hundredths(change: Change, unit: str = "") -> str:
+def in_hundredths(change: MeasureChange, unit: str = "") -> str:
     """A difference in percent, or in hundredths of the whole, with its interval.
 
     >>> from allocator.lab.reports.run_report import Interval
@@ -69,7 +69,7 @@ def in_hundredths(change: Change, unit: str = "") -> str:
     return f"noise {ends}" if change.verdict is Verdict.NOISE else f"{mean:+.0f}{unit} {ends}"
 
 
-def about(report: Report) -> list[str]:
+def about(report: AdviceReport) -> list[str]:
     """Describe the days that were read, and problems with their journals."""
     lines = []
     for read, was in zip(report.days, report.recorded, strict=True):
@@ -99,7 +99,7 @@ def about(report: Report) -> list[str]:
     return lines
 
 
-def model(report: Report) -> str:
+def model(report: AdviceReport) -> str:
     """Compare the model with the recorded day."""
     played = [run.figures for run in report.base if run.seed == 0]
     pairs = list(zip(report.recorded, played, strict=True))
@@ -111,7 +111,7 @@ def model(report: Report) -> str:
     )
 
 
-def candidates(report: Report) -> Table:
+def candidates(report: AdviceReport) -> Table:
     """All candidates and the policy in force, the best first."""
     heads = ["policy", ">tasks done", ">wait", ">mean wait s", ">95 % wait s", ">last ends s"]
     heads += [">fullest used %", ">fuller by", ">never began", ">decisions/s at most"]
@@ -125,7 +125,7 @@ def candidates(report: Report) -> Table:
     return Table("Every policy that was played", heads, rows)
 
 
-def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[str]:
+def _candidate(name: str, each: Comparison | None, runs: Sequence[AdviceRun]) -> list[str]:
     runs = [run for run in runs if run.seed] or runs
     changes = ["", ""] if each is None else [in_hundredths(c, " %") for c in (each.stay, each.wait)]
     cells = [name, *changes]
@@ -141,7 +141,7 @@ def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[
     return [*cells, str(len(runs))]
 
 
-def roles(report: Report, each: Comparison) -> Table:
+def roles(report: AdviceReport, each: Comparison) -> Table:
     heads = ["role", ">tasks done", ">mean wait s", ">share %", ">fair share %"]
     heads += [">shortfall %", ">shortfall change"]
     rows = []
@@ -155,7 +155,7 @@ def roles(report: Report, each: Comparison) -> Table:
     return Table(title, heads, rows)
 
 
-def told(report: Report) -> list[Comparison]:
+def told(report: AdviceReport) -> list[Comparison]:
     """The candidates that get a table of gains and losses: the advised one, and the best."""
     best = [each for each in report.compared if each.runs > 1][:3] or list(report.compared[:1])
     if report.advice.spec is None:
@@ -201,14 +201,14 @@ def cuts(found: Sequence[Bottleneck]) -> Table:
     return Table("Bottlenecks of constraints", heads, rows)
 
 
-def tables(report: Report) -> Iterator[Table]:
+def tables(report: AdviceReport) -> Iterator[Table]:
     """All tables that have rows, in order."""
     every = [candidates(report), *(roles(report, each) for each in told(report))]
     every += [bounds(report.bounds), cuts(report.bottlenecks)]
     yield from (table for table in every if table.rows)
 
 
-def sentences(report: Report) -> Iterator[tuple[str, list[str]]]:
+def sentences(report: AdviceReport) -> Iterator[tuple[str, list[str]]]:
     """The advice: titles with their paragraphs."""
     advice = report.advice
     yield advice.headline, list(advice.reasons)
@@ -241,14 +241,14 @@ def toml_of(spec: PolicySpec) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_paste(report: Report) -> str:
+def to_paste(report: AdviceReport) -> str:
     """Write the configuration of the advised policy, or of the current one."""
     spec = report.advice.spec or report.now
     note = "in force" if report.advice.spec is None else "as advised"
     return f"# The policy {note}: for config.toml, then SIGHUP.\n{toml_of(spec)}"
 
 
-def quota_calls(report: Report) -> str:
+def quota_calls(report: AdviceReport) -> str:
     """Write the call to the master that reduces guarantees; empty: none is advised."""
     changed = cut_down(report.days[-1].day, report.bounds) if report.quotas is not None else {}
     if not changed:

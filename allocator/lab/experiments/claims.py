@@ -48,7 +48,7 @@ LATE_S = (60, 360)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class ClaimSetting:
     """An experiment without its seed, compared by identity.
 
     jobs: of each queue.
@@ -75,19 +75,21 @@ class Setting:
         )
 
 
-HETERO = Setting("three types", HETEROGENEOUS)
-AT_ONCE = Setting("three types, executors start at once", HETEROGENEOUS, drivers=Drivers(start=0.0))
-EQUAL = Setting("equal agents", HOMOGENEOUS)
-STAGED = Setting("one by one", ONE_OF_EACH, STAGED_JOBS, STAGED_APART_MS)
+HETERO = ClaimSetting("three types", HETEROGENEOUS)
+AT_ONCE = ClaimSetting(
+    "three types, executors start at once", HETEROGENEOUS, drivers=Drivers(start=0.0)
+)
+EQUAL = ClaimSetting("equal agents", HOMOGENEOUS)
+STAGED = ClaimSetting("one by one", ONE_OF_EACH, STAGED_JOBS, STAGED_APART_MS)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ClaimCase:
     """A policy in a mode in a setting."""
 
     policy: str
     mode: str
-    setting: Setting
+    setting: ClaimSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class Claim:
 
     text: str
     about: str
-    cases: tuple[Case, ...]
+    cases: tuple[ClaimCase, ...]
     measure: Callable[..., float]
     unit: str = "%"
     margin: float = 0.0
@@ -125,7 +127,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClaimVerdict:
     """The result for a claim.
 
     mean, low, high: of the measure over all seeds: mean and ends of the confidence interval.
@@ -177,8 +179,10 @@ COINCIDENCE = (
 TEXTS = {"drf": "DRF", "tsf": "TSF", "ps-dsf": "PS-DSF", "bf-drf": "BF-DRF", "rps-dsf": "rPS-DSF"}
 
 
-def _pair(one: tuple[str, str], other: tuple[str, str], setting: Setting) -> tuple[Case, Case]:
-    return Case(*one, setting), Case(*other, setting)
+def _pair(
+    one: tuple[str, str], other: tuple[str, str], setting: ClaimSetting
+) -> tuple[ClaimCase, ClaimCase]:
+    return ClaimCase(*one, setting), ClaimCase(*other, setting)
 
 
 def _by_policy() -> Iterator[Claim]:
@@ -227,12 +231,12 @@ def _one_by_one() -> Iterator[Claim]:
 CLAIMS = (*_by_policy(), *_by_mode(), *_one_by_one())
 
 
-def run_case(which: tuple[Case, int], scale: float = 1.0) -> Measures:
+def run_case(which: tuple[ClaimCase, int], scale: float = 1.0) -> Measures:
     """Play a case with a seed and a fraction of its jobs."""
     return watch_case(which, scale)[0]
 
 
-def watch_case(which: tuple[Case, int], scale: float = 1.0) -> tuple[Measures, Floats]:
+def watch_case(which: tuple[ClaimCase, int], scale: float = 1.0) -> tuple[Measures, Floats]:
     """Play a case; also gives the allocated CPU and memory each second, (T, 2)."""
     case, seed = which
     setting = case.setting
@@ -271,7 +275,7 @@ def check_claims(
     *,
     spread: Callable[[Callable[[Any], Measures], Sequence[Any]], Iterable[Measures]] = map,
     watch: Callable[[int, int], None] = lambda _done, _total: None,
-) -> list[Verdict]:
+) -> list[ClaimVerdict]:
     """Play all runs that the claims need, and judge the claims.
 
     seeds: at least two.
@@ -281,7 +285,7 @@ def check_claims(
     """
     cases = list(dict.fromkeys(case for claim in claims for case in claim.cases))
     wanted = [(case, seed) for seed in seeds for case in cases]
-    measured: dict[tuple[Case, int], Measures] = {}
+    measured: dict[tuple[ClaimCase, int], Measures] = {}
     for key, measures in zip(wanted, spread(partial(run_case, scale=scale), wanted), strict=True):
         measured[key] = measures
         watch(len(measured), len(wanted))
@@ -289,12 +293,12 @@ def check_claims(
 
 
 def judge_claim(
-    claim: Claim, seeds: Sequence[int], measured: Mapping[tuple[Case, int], Measures]
-) -> Verdict:
+    claim: Claim, seeds: Sequence[int], measured: Mapping[tuple[ClaimCase, int], Measures]
+) -> ClaimVerdict:
     """Take the differences seed by seed, and judge the claim."""
     values = [claim.measure(*(measured[case, seed] for case in claim.cases)) for seed in seeds]
     by = interval(values)
-    return Verdict(claim, tuple(values), by.mean, by.low, by.high, by.outcome(claim.margin))
+    return ClaimVerdict(claim, tuple(values), by.mean, by.low, by.high, by.outcome(claim.margin))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +313,9 @@ class Seen:
     agrees: bool
 
 
-def look_once(measured: Mapping[Case, Measures], claims: Sequence[Claim] = CLAIMS) -> list[Seen]:
+def look_once(
+    measured: Mapping[ClaimCase, Measures], claims: Sequence[Claim] = CLAIMS
+) -> list[Seen]:
     """Compare claims with one run of each case; skip claims with cases that were not played.
 
     Examples

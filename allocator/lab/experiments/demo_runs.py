@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allocator.core import PolicySpec
-from allocator.lab.experiments.runs import CHARACTERISED, Run
+from allocator.lab.experiments.runs import CHARACTERISED, ExperimentRun
 from allocator.lab.workloads import traces
 from allocator.lab.workloads.scenario import Scenario
 from allocator.lab.workloads.spark_experiment import ONE_OF_EACH, experiment
@@ -83,7 +83,9 @@ def pictures(trace: str, source: str, played: Sequence[str]) -> list[Picture]:
     ]
 
 
-def section_v(policies: Sequence[str], modes: Sequence[str], seed: int, scale: float) -> list[Run]:
+def section_v(
+    policies: Sequence[str], modes: Sequence[str], seed: int, scale: float
+) -> list[ExperimentRun]:
     """List the runs of the Spark-on-Mesos experiment.
 
     scale: fraction of the fifty jobs of each queue (twenty if agents register one by one).
@@ -98,10 +100,10 @@ def section_v(policies: Sequence[str], modes: Sequence[str], seed: int, scale: f
 
 def on_trace(
     scenario: Scenario, policies: Sequence[str], modes: Sequence[str], seed: int, what: str = ""
-) -> list[Run]:
+) -> list[ExperimentRun]:
     """List the runs of a scenario under each policy in each mode."""
     return [
-        Run(f"{name} {mode}{what}", PolicySpec(name, mode=mode), seed, scenario)
+        ExperimentRun(f"{name} {mode}{what}", PolicySpec(name, mode=mode), seed, scenario)
         for mode in modes
         for name in policies
     ]

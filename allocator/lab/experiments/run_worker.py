@@ -11,19 +11,21 @@ import threading
 import traceback
 from multiprocessing.connection import Connection
 
-from allocator.lab.experiments.runs import Note, Run, play_on, result_of
-from allocator.lab.workloads.scenario import Progress
+from allocator.lab.experiments.runs import ExperimentRun, Note, play_on, result_of
+from allocator.lab.workloads.scenario import JobProgress
 
 
 def main() -> None:
-    connection: Connection[Note, Run] = Connection(int(sys.argv[1]))
-    runs: queue.SimpleQueue[Run] = queue.SimpleQueue()
+    connection: Connection[Note, ExperimentRun] = Connection(int(sys.argv[1]))
+    runs: queue.SimpleQueue[ExperimentRun] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(connection, runs), daemon=True).start()
     while True:
         connection.send(_play(connection, runs.get(), sys.argv[2]))
 
 
-def _read(connection: "Connection[Note, Run]", runs: "queue.SimpleQueue[Run]") -> None:
+def _read(
+    connection: "Connection[Note, ExperimentRun]", runs: "queue.SimpleQueue[ExperimentRun]"
+) -> None:
     """Take runs; when the parent is gone, exit at once, even in the middle of a run."""
     try:
         while True:
@@ -32,8 +34,8 @@ def _read(connection: "Connection[Note, Run]", runs: "queue.SimpleQueue[Run]") -
         os._exit(0)
 
 
-def _play(connection: "Connection[Note, Run]", run: Run, target: str) -> Note:
-    def watch(progress: Progress) -> None:
+def _play(connection: "Connection[Note, ExperimentRun]", run: ExperimentRun, target: str) -> Note:
+    def watch(progress: JobProgress) -> None:
         connection.send(len(progress.ended_ms))
 
     try:

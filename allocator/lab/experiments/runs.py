@@ -24,7 +24,7 @@ from allocator.lab.links.sidecar_process import (
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.reports.run_report import Figures, figures, sampled
 from allocator.lab.workloads.play import Played, play
-from allocator.lab.workloads.scenario import Progress, Scenario
+from allocator.lab.workloads.scenario import JobProgress, Scenario
 
 CHARACTERISED = "characterised"
 
@@ -33,7 +33,7 @@ WORKER = "allocator.lab.experiments.run_worker"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ExperimentRun:
     """What to play, under which policy."""
 
     name: str
@@ -59,9 +59,9 @@ class Result:
 
 
 def play_on(
-    run: Run,
+    run: ExperimentRun,
     target: str,
-    watch: Callable[[Progress], None] | None = None,
+    watch: Callable[[JobProgress], None] | None = None,
     *,
     started_us: int = 1,
 ) -> Played:
@@ -75,7 +75,7 @@ def play_on(
     return play(run.scenario, link, tell_demand=tell_demand, watch=watch)
 
 
-def result_of(run: Run, played: Played) -> Result:
+def result_of(run: ExperimentRun, played: Played) -> Result:
     """Reduce a run to its result."""
     numbers = figures(played, run.policy.name, run.policy.mode, run.seed)
     kinds = played.master.ledger.names
@@ -101,7 +101,7 @@ class WorkerFailedError(RuntimeError):
 
 
 def play_all(
-    runs: Sequence[Run],
+    runs: Sequence[ExperimentRun],
     *,
     target: str | None = None,
     workers: int = 1,
@@ -133,7 +133,7 @@ def play_all(
         yield from _play_in(team, runs, watch)
 
 
-def _tell(watch: Watch, name: str, progress: Progress) -> None:
+def _tell(watch: Watch, name: str, progress: JobProgress) -> None:
     watch(name, len(progress.ended_ms))
 
 
@@ -147,7 +147,7 @@ class _Worker:
         directory.mkdir()
         self._until_end = ExitStack()
         self._sidecar = SidecarProcess(directory, {"log.level": "warning", **settings})
-        self.run: Run | None = None
+        self.run: ExperimentRun | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
@@ -172,7 +172,7 @@ class _Worker:
     def __exit__(self, *_error: object) -> None:
         self._until_end.close()
 
-    def play(self, run: Run) -> None:
+    def play(self, run: ExperimentRun) -> None:
         """Start a run; notes arrive over the connection."""
         self.run = run
         self._sidecar.forget_peak()
@@ -192,7 +192,9 @@ class _Worker:
         return note
 
 
-def _play_in(team: Sequence[_Worker], runs: Sequence[Run], watch: Watch) -> Iterator[Result]:
+def _play_in(
+    team: Sequence[_Worker], runs: Sequence[ExperimentRun], watch: Watch
+) -> Iterator[Result]:
     """Give every worker a run, and another when it is done, until none is left."""
     waiting = deque(runs)
     busy = {worker.connection: worker for worker in team}

@@ -13,7 +13,7 @@ from allocator.lab.master.session import Record
 from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.random_cluster.checks import differences, of_ledger, of_sidecar
 from allocator.lab.workloads.play import play
-from allocator.lab.workloads.scenario import Progress, Stage
+from allocator.lab.workloads.scenario import JobProgress, JobStage
 
 EVERY_MS = 5_000
 
@@ -54,7 +54,7 @@ class Soak:
         policy: PolicySpec | None,
         *,
         started_us: int = 1,
-        watch: Callable[[Progress], None] | None = None,
+        watch: Callable[[JobProgress], None] | None = None,
     ) -> None:
         """Play it to its end.
 
@@ -68,12 +68,12 @@ class Soak:
         link = StreamLink(self._target, started_us, read_token(SESSION_TOKEN_FILE))
         play(self._scenario, link, tell_demand=True, options=self._scenario.options, watch=watch)
 
-    def _begin(self, stage: Stage) -> None:
+    def _begin(self, stage: JobStage) -> None:
         self._master = stage.master
         for when_ms in range(EVERY_MS, self._scenario.duration_ms, EVERY_MS):
             stage.master.event_heap.at(when_ms, partial(self._compare, stage), Priority.OBSERVE)
 
-    def _compare(self, stage: Stage) -> None:
+    def _compare(self, stage: JobStage) -> None:
         master = stage.master
         master.settle()
         ours, theirs = of_ledger(master.ledger, master.event_heap.now_ms), of_sidecar(self._target)

@@ -26,7 +26,7 @@ from allocator.lab.links.base import DirectLink
 from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.play import UnfinishedError, play
 from allocator.lab.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
-from allocator.lab.workloads.scenario import Progress, Stage
+from allocator.lab.workloads.scenario import JobProgress, JobStage
 
 OWN_AGENT = "recorded-agent"
 """An attribute of each agent: its id."""
@@ -93,7 +93,7 @@ class WhatIf:
             ]
         return found
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         day = self._day
         for when_ms, weights in day.weights:
             stage.at(self._when(when_ms), partial(stage.master.set_weights, weights))
@@ -112,7 +112,7 @@ class WhatIf:
         return max(time_ms - self._day.begin_ms, 0)
 
     def _submit(
-        self, stage: Stage, framework_id: str, role: str, framework: DayFramework | None
+        self, stage: JobStage, framework_id: str, role: str, framework: DayFramework | None
     ) -> None:
         allowed = framework.allowed.get(role) if framework else None
         identity = Identity(
@@ -189,7 +189,7 @@ def _refuse_ms(framework: DayFramework | None) -> int:
     return framework.refuse_ms if framework and framework.refuse_ms >= 0 else REFUSE_DEFAULT_MS
 
 
-def _remove(stage: Stage, agent: DayAgent) -> None:
+def _remove(stage: JobStage, agent: DayAgent) -> None:
     """Remove an agent that left, if it is still there."""
     for handle, row in stage.master.ledger.agents.items():
         if row.info.attributes.get(OWN_AGENT) == agent.agent_id:
@@ -238,7 +238,7 @@ def as_recorded(day: Day) -> Outcome:
 
 
 def play_day(
-    day: Day, policy: PolicySpec, name: str, watch: Callable[[Progress], None] | None = None
+    day: Day, policy: PolicySpec, name: str, watch: Callable[[JobProgress], None] | None = None
 ) -> Outcome:
     """Play a day under a policy.
 

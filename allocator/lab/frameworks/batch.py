@@ -63,7 +63,7 @@ class Manner:
     cancelled_after_ms: int | None = None
 
 
-class Run(NamedTuple):
+class StageRun(NamedTuple):
     """A running task of the job; numbers follow the order in which tasks were wanted."""
 
     number: int
@@ -81,7 +81,7 @@ class Place:
 
     size: Amount
     lanes: int
-    running: list[Run]
+    running: list[StageRun]
 
 
 Launch = tuple[Amount, Amount, int]
@@ -243,13 +243,13 @@ class BatchJob:
     def _begin(self, task: Task, place: Place) -> None:
         """Start the next task of a place's size."""
         queue, heap = self._waiting[place.size], self._master.event_heap
-        run = Run(*queue.popleft(), heap.now_ms)
+        run = StageRun(*queue.popleft(), heap.now_ms)
         if not queue:
             del self._waiting[place.size]
         place.running.append(run)
         heap.after(run.task.lasts_ms, partial(self._finish, task, run))
 
-    def _finish(self, task: Task, run: Run) -> None:
+    def _finish(self, task: Task, run: StageRun) -> None:
         if not task.live:
             return
         place = self.running[task]
@@ -265,7 +265,7 @@ class BatchJob:
         if not self._unfinished:
             self._leave(cancelled=False)
 
-    def _finished(self, task: Task, place: Place, run: Run) -> None:
+    def _finished(self, task: Task, place: Place, run: StageRun) -> None:
         """Hook: a task of the job, part of a Mesos task, has ended."""
 
     def _leave(self, *, cancelled: bool) -> None:
@@ -359,7 +359,7 @@ class RecordedFramework(BatchJob):
         if had_none:
             self._master.revive(self)
 
-    def _finished(self, task: Task, place: Place, run: Run) -> None:
+    def _finished(self, task: Task, place: Place, run: StageRun) -> None:
         """Report what it held: an equal part of an offer taken whole."""
         held = run.task.need
         if self.manner.greedy:

@@ -153,7 +153,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """The outcome of a decision.
 
     amount: to be offered, by resource; empty if nothing is.
@@ -169,7 +169,7 @@ def judge(
     sequence: int,
     now_ms: int,
     quotas: QuotaBook | None = None,
-) -> Verdict:
+) -> GateVerdict:
     """Pass a decision through the gates; the books are not changed.
 
     sequence: the batch that the decision answers: handles bound since then are stale.
@@ -183,27 +183,27 @@ def judge(
     # May the framework get offers of the agent at all?
     reason = reason or _who(ledger, decision) or _where(ledger, decision)
     if reason is not None:
-        return Verdict(reason)
+        return GateVerdict(reason)
     # How much of it is free and may be given to this framework? Never more than was decided.
     wanted = _wanted(ledger, decision)
     if wanted is None:
-        return Verdict(Reason.MALFORMED)
+        return GateVerdict(Reason.MALFORMED)
     taken = ledger.kinds.chop(_pool(ledger, decision), wanted)
     if not any(taken):
-        return Verdict(Reason.NOTHING_AVAILABLE)
+        return GateVerdict(Reason.NOTHING_AVAILABLE)
     # Quotas may reduce it; the rest must reach the minimum.
     bounded = (quotas or QuotaBook(ledger)).bounded(_path(ledger, decision), taken)
     given = bounded.amount
     if not offerable(ledger, decision, given):
         if bounded.by_limit:
-            return Verdict(Reason.LIMIT)
-        return Verdict(Reason.HEADROOM if bounded.by_headroom else Reason.BELOW_MINIMUM)
+            return GateVerdict(Reason.LIMIT)
+        return GateVerdict(Reason.HEADROOM if bounded.by_headroom else Reason.BELOW_MINIMUM)
     # The framework may have refused as much since.
     filters = ledger.filters[decision.framework].get((decision.role, decision.agent), ())
     if any(f.expires_ms >= now_ms and f.covers(given) for f in filters):
-        return Verdict(Reason.FILTERED)
+        return GateVerdict(Reason.FILTERED)
     exactly = same(ledger.kinds.by_kind(given), wanted)
-    return Verdict(Reason.OFFERED if exactly else Reason.PARTIAL, given)
+    return GateVerdict(Reason.OFFERED if exactly else Reason.PARTIAL, given)
 
 
 def allows(framework: FrameworkRow, agent: AgentRow) -> bool:

@@ -30,7 +30,7 @@ from allocator.core import (
 )
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.links.base import Batch, Link, LinkDownError, Opening
-from allocator.lab.master.gates import Verdict
+from allocator.lab.master.gates import GateVerdict
 from allocator.lab.master.ledger import AgentRow, FrameworkRow, Ledger
 from allocator.lab.resources import Amount, KindTable, lineage, minus, padded
 from allocator.wire import ModuleFigures
@@ -113,7 +113,7 @@ class Outbox:
             self._close()
         self._transitions.append(by_kind)
 
-    def outcome(self, decision: int, verdict: Verdict) -> None:
+    def outcome(self, decision: int, verdict: GateVerdict) -> None:
         by_kind = self.by_kind(verdict.amount) if verdict.reason == Reason.PARTIAL else ()
         following = self._first_decision + len(self._verdicts)
         # One event holds consecutive decisions, with nothing in between.

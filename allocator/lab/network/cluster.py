@@ -15,7 +15,7 @@ import numpy as np
 
 from allocator.core import Floats, Ints
 from allocator.lab.network.topology import Topology, Transfers
-from allocator.lab.network.workflow import JobPlan, Progress, Task, TaskState
+from allocator.lab.network.workflow import JobPlan, TaskState, WorkflowProgress, WorkflowTask
 
 # How many computers each job may use.
 
@@ -70,9 +70,9 @@ class Slots:
     """
 
     topology: Topology
-    on: list[Task | None]
+    on: list[WorkflowTask | None]
     root: list[int]
-    running: list[dict[Task, None]]
+    running: list[dict[WorkflowTask, None]]
     waiting: Ints
 
     @property
@@ -96,7 +96,7 @@ class Slots:
 
 def empty_slots(topology: Topology, jobs: int) -> Slots:
     count = topology.computers
-    nothing: list[dict[Task, None]] = [{} for _ in range(jobs)]
+    nothing: list[dict[WorkflowTask, None]] = [{} for _ in range(jobs)]
     return Slots(topology, [None] * count, [-1] * count, nothing, np.zeros(jobs, np.int64))
 
 
@@ -108,8 +108,8 @@ class Decision:
     start (Task, int): tasks to start then, also killed ones, and their computers.
     """
 
-    kill: list[Task] = field(default_factory=list)
-    start: list[tuple[Task, int]] = field(default_factory=list)
+    kill: list[WorkflowTask] = field(default_factory=list)
+    start: list[tuple[WorkflowTask, int]] = field(default_factory=list)
 
 
 class Scheduler(Protocol):
@@ -119,10 +119,10 @@ class Scheduler(Protocol):
     def looks_again_s(self) -> float:
         """Interval at which to decide even without events; infinite: never."""
 
-    def ready(self, tasks: Sequence[Task]) -> None:
+    def ready(self, tasks: Sequence[WorkflowTask]) -> None:
         """Note tasks that are new, or that wait again because they were killed."""
 
-    def begun(self, task: Task) -> None:
+    def begun(self, task: WorkflowTask) -> None:
         """Note that a task was started."""
 
     def place_root(self, slots: Slots, now_s: float) -> int:
@@ -186,7 +186,7 @@ class ClusterRun:
         self.slots = empty_slots(topology, len(jobs))
         self.transfers = Transfers(topology.capacity())
         self.killed = 0
-        self._jobs = [Progress(plan, topology) for plan in jobs]
+        self._jobs = [WorkflowProgress(plan, topology) for plan in jobs]
         self._scheduler = scheduler
         self._decide_s = decide_s
         self._to_come = list(range(len(jobs)))[::-1]
@@ -194,7 +194,7 @@ class ClusterRun:
         self._ended = np.full(len(jobs), np.nan)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._counter = count()
-        self._tasks: list[Task] = []
+        self._tasks: list[WorkflowTask] = []
         self._decides_at = np.inf
         self._decided_at = -np.inf
         self._use: list[list[int]] = []
@@ -258,18 +258,20 @@ class ClusterRun:
 
     def _submit(self, job: int) -> None:
         """Queue tasks that have become ready."""
-        progress, new = self._jobs[job], list[Task]()
+        progress, new = self._jobs[job], list[WorkflowTask]()
         for stage, part, read in progress.newly_ready():
             compute_s = float(progress.plan.compute_s[stage][part])
             new.append(
-                Task(len(self._tasks) + len(new), job, stage, part, read, compute_s, self.now_s)
+                WorkflowTask(
+                    len(self._tasks) + len(new), job, stage, part, read, compute_s, self.now_s
+                )
             )
         self._tasks += new
         self.slots.waiting[job] += len(new)
         self._scheduler.ready(new)
         self._wake()
 
-    def _begin(self, task: Task, computer: int) -> None:
+    def _begin(self, task: WorkflowTask, computer: int) -> None:
         slots = self.slots
         if slots.on[computer] is not None or slots.root[computer] >= 0:
             raise RuntimeError(f"computer {computer} is not free for task {task.number}")
@@ -283,7 +285,7 @@ class ClusterRun:
         attempt = task.attempt
         self._at(self.now_s + START_S, lambda: self._read(task, attempt))
 
-    def _read(self, task: Task, attempt: int) -> None:
+    def _read(self, task: WorkflowTask, attempt: int) -> None:
         """Let an attempt start reading, unless it was killed."""
         if task.attempt != attempt or task.state is not TaskState.RUNNING:
             return
@@ -293,12 +295,12 @@ class ClusterRun:
             task.reads_left += 1
         self._compute_if_read(task)
 
-    def _compute_if_read(self, task: Task) -> None:
+    def _compute_if_read(self, task: WorkflowTask) -> None:
         if not task.reads_left:
             attempt = task.attempt
             self._at(self.now_s + task.compute_s, lambda: self._end(task, attempt))
 
-    def _end(self, task: Task, attempt: int) -> None:
+    def _end(self, task: WorkflowTask, attempt: int) -> None:
         """End an attempt, unless it was killed."""
         if task.attempt != attempt or task.state is not TaskState.RUNNING:
             return
@@ -311,7 +313,7 @@ class ClusterRun:
             self._next_job()
         self._submit(task.job)
 
-    def _kill(self, task: Task) -> None:
+    def _kill(self, task: WorkflowTask) -> None:
         self._leave(task, TaskState.WAITING)
         self.killed += 1
         self.transfers.cancel(task.number)
@@ -319,7 +321,7 @@ class ClusterRun:
         self._scheduler.ready([task])
         self._wake()
 
-    def _leave(self, task: Task, state: TaskState) -> None:
+    def _leave(self, task: WorkflowTask, state: TaskState) -> None:
         task.ran_s += self.now_s - task.since_s
         task.state, task.since_s = state, self.now_s
         self.slots.on[task.computer] = None

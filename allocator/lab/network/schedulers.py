@@ -18,9 +18,9 @@ import numpy as np
 
 from allocator.core import Ints
 from allocator.lab.network.cluster import Decision, Slots, fair_shares
-from allocator.lab.network.workflow import Crossing, Task, TaskState
-from allocator.solvers.flow.min_cost_flow import Solution, solve
-from allocator.solvers.flow.quincy_network import Cluster, QuincyNetwork, Tasks, build
+from allocator.lab.network.workflow import Crossing, TaskState, WorkflowTask
+from allocator.solvers.flow.min_cost_flow import FlowSolution, solve
+from allocator.solvers.flow.quincy_network import QuincyCluster, QuincyNetwork, Tasks, build
 
 MARGIN = 5
 """Hysteresis: a job this many tasks below its share is unblocked at once; not published."""
@@ -35,13 +35,13 @@ class Queue:
     """Tasks in the order of arrival, separately for each job."""
 
     def __init__(self) -> None:
-        self._by_job: dict[int, deque[tuple[int, Task]]] = {}
+        self._by_job: dict[int, deque[tuple[int, WorkflowTask]]] = {}
 
-    def add(self, ticket: int, task: Task) -> None:
+    def add(self, ticket: int, task: WorkflowTask) -> None:
         """Append a task; tickets must increase."""
         self._by_job.setdefault(task.job, deque()).append((ticket, task))
 
-    def first(self, blocked: set[int], tickets: dict[Task, int]) -> Task | None:
+    def first(self, blocked: set[int], tickets: dict[WorkflowTask, int]) -> WorkflowTask | None:
         """Find the first task whose job is not blocked.
 
         tickets: the valid ticket of each waiting task; entries with other tickets are dropped.
@@ -73,7 +73,7 @@ class QueueScheduler:
         self.fair, self.preempts, self.sticky = fair, preempts, sticky
         self._rng = np.random.default_rng(seed)
         self._counter = count()
-        self._tickets: dict[Task, int] = {}
+        self._tickets: dict[WorkflowTask, int] = {}
         self._of_computer: dict[int, Queue] = {}
         self._of_rack: dict[int, Queue] = {}
         self._of_all = Queue()
@@ -86,7 +86,7 @@ class QueueScheduler:
         """With hysteresis jobs are unblocked as time passes."""
         return _STICKY_LOOKS_AGAIN_S if self.sticky else np.inf
 
-    def ready(self, tasks: Sequence[Task]) -> None:
+    def ready(self, tasks: Sequence[WorkflowTask]) -> None:
         for task in tasks:
             ticket = self._tickets[task] = next(self._counter)
             for computer in task.input.preferred_computers().tolist():
@@ -95,7 +95,7 @@ class QueueScheduler:
                 self._of_rack.setdefault(rack, Queue()).add(ticket, task)
             self._of_all.add(ticket, task)
 
-    def begun(self, task: Task) -> None:
+    def begun(self, task: WorkflowTask) -> None:
         self._tickets.pop(task, None)
 
     def place_root(self, slots: Slots, now_s: float) -> int:
@@ -132,7 +132,7 @@ class QueueScheduler:
             free = left
         return decision
 
-    def _first(self, slots: Slots, computer: int, level: int) -> Task | None:
+    def _first(self, slots: Slots, computer: int, level: int) -> WorkflowTask | None:
         """The first ready task for a computer: of its own queue, its rack's, or the cluster's."""
         if level == 0:
             queue = self._of_computer.get(computer)
@@ -197,7 +197,7 @@ class TaskTable:
 
     waits (N,)
     job, computer (N,): the computer is -1 for tasks that do not run.
-    since_s, waited_s, ran_s (N,): as in `Task`.
+    since_s, waited_s, ran_s (N,): as in `WorkflowTask`.
     anywhere, here (N,): cost of the data that crosses switches, at worst and where the task runs.
     computers, racks: preferred ones, and the cost there: for a rack that of its worst computer.
     """
@@ -205,14 +205,14 @@ class TaskTable:
     def __init__(self, cost: Callable[[Crossing], int]) -> None:
         """Begin without tasks; the function gives the cost of moving data."""
         self._cost = cost
-        self.tasks: list[Task] = []
+        self.tasks: list[WorkflowTask] = []
         self.computers, self.racks = Triples(), Triples()
         self.waits = np.zeros(_FIRST, np.bool_)
         self.job, self.anywhere, self.here = (np.zeros(_FIRST, np.int64) for _ in range(3))
         self.computer = np.full(_FIRST, -1)
         self.since_s, self.waited_s, self.ran_s = (np.zeros(_FIRST) for _ in range(3))
 
-    def wait(self, tasks: Sequence[Task]) -> None:
+    def wait(self, tasks: Sequence[WorkflowTask]) -> None:
         """Note waiting tasks: new ones, in the order of their numbers, or killed ones."""
         for task in tasks:
             if task.number == len(self.tasks):
@@ -220,12 +220,12 @@ class TaskTable:
             self.waits[task.number], self.computer[task.number] = True, -1
             self._times(task)
 
-    def run(self, task: Task) -> None:
+    def run(self, task: WorkflowTask) -> None:
         self.waits[task.number], self.computer[task.number] = False, task.computer
         self.here[task.number] = self._cost(task.input.crossing(task.computer))
         self._times(task)
 
-    def _times(self, task: Task) -> None:
+    def _times(self, task: WorkflowTask) -> None:
         at = task.number
         self.since_s[at], self.waited_s[at], self.ran_s[at] = (
             task.since_s,
@@ -233,7 +233,7 @@ class TaskTable:
             task.ran_s,
         )
 
-    def _add(self, task: Task) -> None:
+    def _add(self, task: WorkflowTask) -> None:
         if task.number == len(self.waits):
             self._grow()
         self.tasks.append(task)
@@ -282,12 +282,12 @@ class FlowScheduler:
         """Begin without tasks."""
         self.fair, self.preempts, self.core_cost = fair, preempts, core_cost
         self._table = TaskTable(self._data_cost)
-        self._before: tuple[QuincyNetwork, Solution] | None = None
+        self._before: tuple[QuincyNetwork, FlowSolution] | None = None
 
-    def ready(self, tasks: Sequence[Task]) -> None:
+    def ready(self, tasks: Sequence[WorkflowTask]) -> None:
         self._table.wait(tasks)
 
-    def begun(self, task: Task) -> None:
+    def begun(self, task: WorkflowTask) -> None:
         self._table.run(task)
 
     def place_root(self, slots: Slots, now_s: float) -> int:
@@ -328,7 +328,7 @@ class FlowScheduler:
         cost = RACK_COST * crossing.rack_gb + self.core_cost * crossing.core_gb
         return round(_FINE * cost)
 
-    def _tasks(self, runs: Sequence[Task], now_s: float) -> Tasks:
+    def _tasks(self, runs: Sequence[WorkflowTask], now_s: float) -> Tasks:
         """The tasks to decide on: the waiting ones, and `runs`."""
         table = self._table
         numbers = np.flatnonzero(table.waits)
@@ -359,7 +359,7 @@ class FlowScheduler:
             racks[2],
         )
 
-    def _cluster(self, slots: Slots) -> Cluster:
+    def _cluster(self, slots: Slots) -> QuincyCluster:
         """The usable computers, and how many of them each job gets."""
         usable = np.array(slots.root) < 0
         held, fixed = slots.held, np.zeros(len(slots.waiting), np.int64)
@@ -376,4 +376,6 @@ class FlowScheduler:
             lacking = np.minimum(wanted, 1) > fixed
             lacking &= np.cumsum(lacking) <= usable.sum()
             least, most = fixed + lacking, wanted
-        return Cluster(slots.topology.rack_of, usable.astype(np.int64), least - fixed, most - fixed)
+        return QuincyCluster(
+            slots.topology.rack_of, usable.astype(np.int64), least - fixed, most - fixed
+        )

@@ -133,7 +133,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class WorkflowStage:
     """Tasks that do the same.
 
     compute_s: mean time that a task takes once it has read its input.
@@ -159,7 +159,7 @@ class JobKind:
     """
 
     name: str
-    stages: tuple[Stage, ...]
+    stages: tuple[WorkflowStage, ...]
     partitions: int
     holders: int = 0
     one_rack: bool = False
@@ -202,7 +202,7 @@ class TaskState(Enum):
 
 
 @dataclass(eq=False, slots=True)
-class Task:
+class WorkflowTask:
     """A task that is ready, running or done.
 
     number: in the order in which tasks became ready.
@@ -230,7 +230,7 @@ class Task:
 
 
 @dataclass(eq=False, slots=True)
-class Progress:
+class WorkflowProgress:
     """The progress of a job.
 
     wrote_at (N,): for each stage, where each finished task ran; -1 for others.
@@ -277,7 +277,7 @@ class Progress:
             result += [(number, part, self._input(stage, part)) for part in parts]
         return result
 
-    def _input(self, stage: Stage, part: int) -> Input:
+    def _input(self, stage: WorkflowStage, part: int) -> Input:
         at: list[Ints] = [np.zeros(0, np.int64)]
         gb: list[Floats] = [np.zeros(0)]
         for need in stage.needs:

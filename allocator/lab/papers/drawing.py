@@ -6,7 +6,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from allocator.lab.papers.report import Line, Panel, Report
+from allocator.lab.papers.report import Panel, PaperReport, PlotLine
 from allocator.lab.reports.plots import COLOURS, SETTINGS
 
 COLUMNS = 3
@@ -16,7 +16,7 @@ _WIDTH = 4.4  # inches per plot
 _ENTRY_HEIGHT = 0.17  # inches per line of its legend
 
 
-def draw_report(path: Path, report: Report) -> None:
+def draw_report(path: Path, report: PaperReport) -> None:
     """Draw all panels of a report into one SVG or PNG; it must have some."""
     panels = report.panels
     columns = 2 if len(panels) == 4 else min(COLUMNS, len(panels))
@@ -55,7 +55,7 @@ def _entries_beside(panel: Panel) -> int:
     return max(1, min(3, int(_WIDTH / (0.5 + 0.06 * longest))))
 
 
-def _line(axes: Axes, line: Line, colour: str, *, stepped: bool) -> None:
+def _line(axes: Axes, line: PlotLine, colour: str, *, stepped: bool) -> None:
     style = "--" if line.dashed else "-"
     if line.points:
         bars = line.half or None

@@ -17,7 +17,14 @@ import numpy as np
 from allocator import measures
 from allocator.core import Floats
 from allocator.lab.papers.online import fill
-from allocator.lab.papers.report import Cell, Report, Row, beside, counter_examples, paragraphs
+from allocator.lab.papers.report import (
+    PaperReport,
+    Row,
+    TableCell,
+    beside,
+    counter_examples,
+    paragraphs,
+)
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import static_snapshot
 
@@ -38,7 +45,7 @@ def filled(policy: str, scale: int = 1) -> list[int]:
     return [int(n) for n in fill(snapshot, policy).sum(axis=1)]
 
 
-def example() -> Report:
+def example() -> PaperReport:
     """DRF's own example, and asset fairness and CEEI on the same cluster."""
     rows = [
         Row("DRF, whole tasks", beside(filled("drf"), (3, 2))),
@@ -50,7 +57,7 @@ def example() -> Report:
     for policy, expected in (("drf", (3, 2)), ("asset", ASSET), ("ceei", CEEI)):
         cells = beside(np.array(filled(policy, SCALE)) / SCALE, expected, 1 / SCALE)
         rows.append(Row(f"{policy}, whole tasks, {SCALE} clusters in one", cells))
-    return Report(
+    return PaperReport(
         name="drf-example",
         title="9 CPUs and 18 GB; A needs <1, 4>, B needs <3, 1>: tasks",
         source=SOURCE,
@@ -107,7 +114,7 @@ POLICIES: Mapping[str, Policy] = {"asset": asset, "CEEI": ceei, "DRF": drf}
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DrfCase:
     """A random cluster with its users."""
 
     demand: Floats
@@ -115,23 +122,23 @@ class Case:
     rng: np.random.Generator
 
 
-def draw(rng: np.random.Generator) -> Case:
+def draw(rng: np.random.Generator) -> DrfCase:
     """Draw two to four users of two or three resources."""
     users, resources = rng.integers(2, 5), rng.integers(2, 4)
     demand = rng.integers(1, 11, (users, resources)).astype(np.float64)
-    return Case(demand, rng.integers(20, 101, resources).astype(np.float64), rng)
+    return DrfCase(demand, rng.integers(20, 101, resources).astype(np.float64), rng)
 
 
 # Each returns by how much a property fails, relative to the allocation; it holds if 0 or less.
 
 
-def sharing_incentive(policy: Policy, case: Case) -> float:
+def sharing_incentive(policy: Policy, case: DrfCase) -> float:
     """A user would run more tasks on an equal part of the cluster."""
     alone = (case.capacity / case.demand).min(axis=1) / len(case.demand)
     return float((alone / policy(case.demand, case.capacity) - 1).max())
 
 
-def strategy_proofness(policy: Policy, case: Case) -> float:
+def strategy_proofness(policy: Policy, case: DrfCase) -> float:
     """A user runs more tasks if it claims larger needs than its own."""
     honest, most = policy(case.demand, case.capacity), 0.0
     for _ in range(LIES):
@@ -143,7 +150,7 @@ def strategy_proofness(policy: Policy, case: Case) -> float:
     return most
 
 
-def envy_freeness(policy: Policy, case: Case) -> float:
+def envy_freeness(policy: Policy, case: DrfCase) -> float:
     """A user could run more tasks with another one's allocation."""
     tasks = policy(case.demand, case.capacity)
     has = tasks[:, None] * case.demand
@@ -151,19 +158,19 @@ def envy_freeness(policy: Policy, case: Case) -> float:
     return float((could / tasks[:, None] - 1).max())
 
 
-def pareto_efficiency(policy: Policy, case: Case) -> float:
+def pareto_efficiency(policy: Policy, case: DrfCase) -> float:
     """Some of every resource is left, so a user could run more."""
     used = policy(case.demand, case.capacity) @ case.demand
     return float((1 - used / case.capacity).min())
 
 
-def single_resource_fairness(policy: Policy, case: Case) -> float:
+def single_resource_fairness(policy: Policy, case: DrfCase) -> float:
     """Users get different amounts of a single resource."""
     demand, capacity = case.demand[:, :1], case.capacity[:1]
     return _spread(policy(demand, capacity) * demand[:, 0])
 
 
-def bottleneck_fairness(policy: Policy, case: Case) -> float:
+def bottleneck_fairness(policy: Policy, case: DrfCase) -> float:
     """All users have the same dominant resource, and get different amounts of it."""
     demand = case.demand.copy()
     share = (demand / case.capacity).max(axis=1)
@@ -171,14 +178,14 @@ def bottleneck_fairness(policy: Policy, case: Case) -> float:
     return _spread(policy(demand, case.capacity) * demand[:, 0])
 
 
-def population_monotonicity(policy: Policy, case: Case) -> float:
+def population_monotonicity(policy: Policy, case: DrfCase) -> float:
     """When a user leaves, another one runs fewer tasks."""
     before = policy(case.demand, case.capacity)[1:]
     after = policy(case.demand[1:], case.capacity)
     return float((1 - after / before).max())
 
 
-def resource_monotonicity(policy: Policy, case: Case) -> float:
+def resource_monotonicity(policy: Policy, case: DrfCase) -> float:
     """When there is more of a resource, a user runs fewer tasks."""
     more = case.capacity.copy()
     more[0] *= 1.5
@@ -190,7 +197,7 @@ def _spread(amounts: Floats) -> float:
     return float(amounts.max() / amounts.min() - 1)
 
 
-Properties = Mapping[str, tuple[Callable[[Policy, Case], float], frozenset[str]]]
+Properties = Mapping[str, tuple[Callable[[Policy, DrfCase], float], frozenset[str]]]
 """The test of each property, which returns by how much it fails, and the policies said to lack
 it."""
 
@@ -225,14 +232,16 @@ def property_rows(
             rng = np.random.default_rng(seed)
             failed = [test(allocate, draw(rng)) > slack for _ in range(trials)]
             percent = 100 * float(np.mean(failed))
-            cells.append(counter_examples(percent) if policy in refused else Cell(percent, 0.0))
+            cells.append(
+                counter_examples(percent) if policy in refused else TableCell(percent, 0.0)
+            )
         rows.append(Row(name, tuple(cells)))
     return tuple(rows)
 
 
-def properties(seed: int = 0, trials: int = 200) -> Report:
+def properties(seed: int = 0, trials: int = 200) -> PaperReport:
     """Table 2: in how many percent of the clusters each property fails."""
-    return Report(
+    return PaperReport(
         name="drf-properties",
         title="Properties: in how many percent of random clusters each fails",
         source="Ghodsi et al., NSDI 2011, sec. 3 and 5, Table 2",

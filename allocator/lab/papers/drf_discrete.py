@@ -18,7 +18,7 @@ import numpy as np
 
 from allocator.core import Bools, Floats, Ints, PolicySpec
 from allocator.lab.papers.drf import drf
-from allocator.lab.papers.report import Cell, Report, Row, paragraphs
+from allocator.lab.papers.report import PaperReport, Row, TableCell, paragraphs
 from allocator.policies import build
 from allocator.testing import static_snapshot
 
@@ -29,7 +29,7 @@ MAXIMAL_TASKS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class DiscreteCluster:
     """Users and agents: demands (U, R), each above 0, and capacities (A, R)."""
 
     demand: Ints
@@ -60,15 +60,15 @@ class Found:
     from_fluid: float
 
 
-def draw(rng: np.random.Generator, agents: int) -> Cluster:
+def draw(rng: np.random.Generator, agents: int) -> DiscreteCluster:
     """Draw two to five users of two or three resources, and agents of different sizes."""
     users, resources = rng.integers(2, 6), rng.integers(2, 4)
     demand = rng.integers(1, 11, (users, resources))
     room = rng.uniform(1, MAXIMAL_TASKS, (agents, resources))
-    return Cluster(demand, np.floor(demand.max(axis=0) * room).astype(np.int64))
+    return DiscreteCluster(demand, np.floor(demand.max(axis=0) * room).astype(np.int64))
 
 
-def grants(cluster: Cluster, selection: str = "joint") -> list[tuple[int, int]]:
+def grants(cluster: DiscreteCluster, selection: str = "joint") -> list[tuple[int, int]]:
     """User and agent of each task, in DRF's order."""
     snapshot = static_snapshot(capacity=cluster.capacity, demand=cluster.demand)
     policy = build(PolicySpec("drf", selection, mode="characterised", flat=True))
@@ -78,7 +78,7 @@ def grants(cluster: Cluster, selection: str = "joint") -> list[tuple[int, int]]:
     return [(user, agent) for user, agent, tasks in rows for _ in range(tasks)]
 
 
-def follow(cluster: Cluster, given: list[tuple[int, int]]) -> Found:
+def follow(cluster: DiscreteCluster, given: list[tuple[int, int]]) -> Found:
     """Replay grants, and measure how far shares diverge."""
     task_share = (cluster.demand / cluster.total).max(axis=1)
     share, free = np.zeros(len(cluster.demand)), cluster.capacity.copy()
@@ -133,7 +133,7 @@ def found(selection: str, agents: int, seed: int, trials: int) -> list[Found]:
     return [follow(each, grants(each, selection)) for each in clusters]
 
 
-def whole_tasks(seed: int = 0, trials: int = 200) -> Report:
+def whole_tasks(seed: int = 0, trials: int = 200) -> PaperReport:
     """Section 5: the bound of one maximal task."""
     by_selection = {
         selection: [found(selection, agents, seed, trials) for agents in AGENTS]
@@ -142,9 +142,9 @@ def whole_tasks(seed: int = 0, trials: int = 200) -> Report:
     rows = []
     for selection, what, name, departure in ROWS:
         worst = [max(getattr(each, what) for each in of) for of in by_selection[selection]]
-        cells = tuple(Cell(each, 1.0, at_most=True) for each in worst)
+        cells = tuple(TableCell(each, 1.0, at_most=True) for each in worst)
         rows.append(Row(name, cells, departure))
-    return Report(
+    return PaperReport(
         name="drf-whole-tasks",
         title="Whole tasks: how far dominant shares are apart, in those of the maximal task",
         source="Ghodsi et al., NSDI 2011, sec. 5",

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from allocator.lab.papers.report import AGREES, DIFFERS, NOT_SHOWN, Cell, Report
+from allocator.lab.papers.report import AGREES, DIFFERS, NOT_SHOWN, PaperReport, TableCell
 
 RESULTS = "results"
 SIGNS = {AGREES: "✓", DIFFERS: "✗", NOT_SHOWN: NOT_SHOWN}
@@ -39,9 +39,9 @@ PAPERS: Mapping[str, tuple[str, str]] = {
 }
 """Pages by the first word of the experiments' names: title and source."""
 
-_REPORT = TypeAdapter(Report)
+_REPORT = TypeAdapter(PaperReport)
 
-Kept = tuple[Report, Mapping[str, int]]
+Kept = tuple[PaperReport, Mapping[str, int]]
 """A report, and the options that it was computed with."""
 
 
@@ -50,7 +50,7 @@ def page_of(name: str) -> str:
     return "kesidis" if name.startswith("ps-dsf-") else name.split("-", maxsplit=1)[0]
 
 
-def keep(directory: Path, report: Report, options: Mapping[str, int]) -> None:
+def keep(directory: Path, report: PaperReport, options: Mapping[str, int]) -> None:
     from allocator.lab.papers.drawing import draw_report as draw
 
     results = directory / RESULTS
@@ -82,7 +82,7 @@ def load(directory: Path, name: str) -> Kept | None:
     return _REPORT.validate_python(data["report"]), data["options"]
 
 
-def form(report: Report) -> tuple[Any, ...]:
+def form(report: PaperReport) -> tuple[Any, ...]:
     """The structure of a report, without its numbers; a kept one that differs in it is stale."""
     lines = [(panel.title, [line.name for line in panel.lines]) for panel in report.panels]
     shape = [(row.name, len(row.cells)) for row in report.rows]
@@ -146,7 +146,7 @@ def _section(name: str, kept: Kept | None) -> str:
     return "\n".join(lines)
 
 
-def cell_text(cell: Cell) -> str:
+def cell_text(cell: TableCell) -> str:
     """A cell on a page.
 
     Examples

@@ -28,7 +28,7 @@ def in_digits(value: float, digits: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One number.
 
     published: None if the paper gives no number to compare with.
@@ -106,7 +106,7 @@ class Row:
     """
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     departure: str = ""
 
     @property
@@ -119,7 +119,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlotLine:
     """One curve of a figure.
 
     half: half the width of the confidence interval of each y; empty: none.
@@ -141,12 +141,12 @@ class Panel:
     title: str
     xlabel: str
     ylabel: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     stepped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PaperReport:
     """A table of the paper, computed.
 
     name: as in ``mesos-allocator reproduce NAME``.
@@ -184,22 +184,22 @@ def averaged(
     tolerance: float = 0.0,
     *,
     at_most: bool = False,
-) -> Cell:
+) -> TableCell:
     """A mean over seeds with its confidence interval."""
     found = interval(values)
     half: float | None = found.half
     if isnan(found.half):  # the spread of one value is unknown
         half = None if published is None else inf
-    return Cell(found.mean, published, tolerance, at_most, half)
+    return TableCell(found.mean, published, tolerance, at_most, half)
 
 
-def judged(values: Sequence[float]) -> Cell:
+def judged(values: Sequence[float]) -> TableCell:
     """Whether a mean is above zero, by its confidence interval."""
     found = interval(values)
-    return Cell(found.mean, half=found.half, outcome=found.outcome())
+    return TableCell(found.mean, half=found.half, outcome=found.outcome())
 
 
-def counter_examples(percent: float) -> Cell:
+def counter_examples(percent: float) -> TableCell:
     """In how many percent of the cases a property fails that the paper says does not hold.
 
     Examples
@@ -207,25 +207,27 @@ def counter_examples(percent: float) -> Cell:
     >>> counter_examples(0.0).verdict
     'not shown'
     """
-    return Cell(percent, outcome=REFUSED if percent else NONE_FOUND)
+    return TableCell(percent, outcome=REFUSED if percent else NONE_FOUND)
 
 
 def beside(
     computed: Iterable[float],
     published: Iterable[float | None] = (),
     tolerance: float | Iterable[float] = 0.0,
-) -> tuple[Cell, ...]:
+) -> tuple[TableCell, ...]:
     """Numbers beside published ones, if any; one tolerance for all, or one for each."""
     found = [float(each) for each in computed]
     wanted = list(published) or [None] * len(found)
     within = [tolerance] * len(found) if isinstance(tolerance, float) else map(float, tolerance)
-    return tuple(Cell(*each) for each in zip(found, wanted, within, strict=True))
+    return tuple(TableCell(*each) for each in zip(found, wanted, within, strict=True))
 
 
-def through(name: str, x: Sequence[float], means: Sequence[Cell], *, points: bool = False) -> Line:
+def through(
+    name: str, x: Sequence[float], means: Sequence[TableCell], *, points: bool = False
+) -> PlotLine:
     """A curve through means over seeds, with their intervals."""
     y, half = ([each.computed for each in means], [each.half or 0.0 for each in means])
-    return Line(name, tuple(x), tuple(y), tuple(half), points)
+    return PlotLine(name, tuple(x), tuple(y), tuple(half), points)
 
 
 def paragraphs(text: str) -> tuple[str, ...]:

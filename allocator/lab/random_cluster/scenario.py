@@ -22,7 +22,7 @@ from allocator.lab.random_cluster.tenants import (
     one_of,
 )
 from allocator.lab.resources import AgentSpec, Resource, reserved, unreserved
-from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.scenario import JobStage
 
 RECOVERY = Recovery(timeout_ms=5_000)
 OPTIONS = Options(region=REGION, fairness_excluded=frozenset({"gpus"}))
@@ -58,7 +58,7 @@ class RandomScenario:
     silent: bool = False
     happened: Counter[str] = field(default_factory=Counter)
     inspector: Inspector = field(init=False)
-    also: Callable[[Stage], None] = lambda _stage: None
+    also: Callable[[JobStage], None] = lambda _stage: None
 
     @property
     def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
@@ -71,7 +71,7 @@ class RandomScenario:
         """One: the end of the run is all that the player waits for."""
         return 1
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         """Schedule frameworks, events and the end."""
         stage.master.recovery = RECOVERY
         self.inspector = Inspector(stage.master)
@@ -109,7 +109,7 @@ class _Life:
     hosts: how many agents there were so far.
     """
 
-    def __init__(self, scenario: RandomScenario, stage: Stage) -> None:
+    def __init__(self, scenario: RandomScenario, stage: JobStage) -> None:
         self._scenario, self._stage = scenario, stage
         self._master = stage.master
         self._chance = np.random.default_rng((scenario.seed, 2))

@@ -83,7 +83,7 @@ class RoleLevel:
 
 
 @dataclass(frozen=True, slots=True)
-class Fairness:
+class RunFairness:
     """How even the dominant shares of roles were.
 
     jain, jain_least: Jain's index over the shares of the roles present: mean and minimum over
@@ -95,7 +95,7 @@ class Fairness:
     jain_least: float
 
 
-def fairness(samples: RoleShares, from_ms: int, to_ms: int) -> Fairness:
+def fairness(samples: RoleShares, from_ms: int, to_ms: int) -> RunFairness:
     """Measure how even shares were between two moments.
 
     from_ms, to_ms: samples from this time count; if there are none, all samples up to `to_ms`.
@@ -114,7 +114,7 @@ def fairness(samples: RoleShares, from_ms: int, to_ms: int) -> Fairness:
     }
     several: list[int] = np.flatnonzero(there.sum(axis=0) >= 2).tolist() if roles else []
     jain = [jain_index(share[there[:, column], column]) for column in several]
-    return Fairness(levels, float(np.mean(jain or [1.0])), min(jain, default=1.0))
+    return RunFairness(levels, float(np.mean(jain or [1.0])), min(jain, default=1.0))
 
 
 # From a run to figures that describe it.
@@ -158,7 +158,7 @@ class Figures:
     events: int
     resyncs: int
     job_s: dict[str, float]
-    fairness: Fairness
+    fairness: RunFairness
 
 
 def figures(played: Played, policy: str, mode: str, seed: int) -> Figures:

@@ -16,7 +16,7 @@ from allocator.lab.resources import AgentSpec
 from allocator.lab.scenarios.drawing import Drawn, Job, draw
 from allocator.lab.scenarios.schema import ScenarioFile
 from allocator.lab.workloads.play import Played, play
-from allocator.lab.workloads.scenario import InTurn, Stage
+from allocator.lab.workloads.scenario import InTurn, JobStage
 from allocator.measures import jain_index
 from allocator.policies import build
 
@@ -24,7 +24,7 @@ WAIT_PERCENTILE = 95
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ScenarioCell:
     """Parameters of a run: a policy in a mode, and a seed."""
 
     policy: str
@@ -66,7 +66,7 @@ class RunResult:
     time_s, part (T,) (T, R): part of each resource in use over time.
     """
 
-    cell: Cell
+    cell: ScenarioCell
     end_s: float
     finished: bool
     jobs: int
@@ -83,9 +83,9 @@ class RunResult:
     part: Floats
 
 
-def run(scenario: ScenarioFile, cell: Cell) -> RunResult:
+def run(scenario: ScenarioFile, cell: ScenarioCell) -> RunResult:
     """Draw the workload of a seed, and play it with an in-process allocator."""
-    world = World(scenario, draw(scenario, cell.seed))
+    world = ScenarioWorld(scenario, draw(scenario, cell.seed))
     settings = Settings(policy=PolicySpec(cell.policy, mode=cell.mode), seed=cell.seed)
     played = play(
         world,
@@ -100,7 +100,7 @@ def run(scenario: ScenarioFile, cell: Cell) -> RunResult:
     return _measure(world, played, cell)
 
 
-class World:
+class ScenarioWorld:
     """A drawn workload as a playable scenario, with a record of its jobs."""
 
     def __init__(self, scenario: ScenarioFile, drawn: Drawn) -> None:
@@ -113,7 +113,7 @@ class World:
         self.weights = {role.path: role.weight for role in scenario.roles}
         self.roles = sorted({job.role for job in self.all_jobs})
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         """Schedule the actions of agents, operators and jobs."""
         master = stage.master
         if self.weights:
@@ -129,13 +129,13 @@ class World:
             in_turn = InTurn(stage, queue.jobs[0].role, jobs, iter(queue.gaps_ms))
             stage.at(queue.arrives_ms, in_turn.submit)
 
-    def _come(self, stage: Stage, spec: AgentSpec, leaves_ms: int | None) -> None:
+    def _come(self, stage: JobStage, spec: AgentSpec, leaves_ms: int | None) -> None:
         agent = stage.master.add_agent(spec)
         if leaves_ms is not None:
             stage.at(leaves_ms, partial(stage.master.remove_agent, agent))
 
 
-def _framework(stage: Stage, job: Job, left: Callable[[], None]) -> Framework:
+def _framework(stage: JobStage, job: Job, left: Callable[[], None]) -> Framework:
     """Make a job's framework, which records the job's times."""
     heap = stage.master.event_heap
 
@@ -154,7 +154,7 @@ def _read(amounts: str | None) -> dict[str, int]:
     return parse_quantities(amounts) if amounts else {}
 
 
-def _measure(world: World, played: Played, cell: Cell) -> RunResult:
+def _measure(world: ScenarioWorld, played: Played, cell: ScenarioCell) -> RunResult:
     progress, record = played.progress, played.record
     now_ms = played.master.event_heap.now_ms
     end_ms = max((at for _, at in progress.ended_ms), default=0) if progress.done else now_ms

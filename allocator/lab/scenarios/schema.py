@@ -143,7 +143,7 @@ class Frameworks(_Queues):
         return any(GPUS in parse_quantities(need) for _, need in self.needs)
 
 
-class Stage(_Section):
+class StageSection(_Section):
     """One stage of a Spark job."""
 
     tasks: Count
@@ -154,7 +154,7 @@ class Stage(_Section):
 class Spark(_Queues):
     """Queues of Spark jobs in coarse-grained mode."""
 
-    stages: Annotated[list[Stage], Field(min_length=1)]
+    stages: Annotated[list[StageSection], Field(min_length=1)]
     executor_cores: Annotated[int, Field(ge=1, le=1024)] | None = None
     executor_memory_mib: Annotated[int, Field(ge=1, le=10_000_000)] = 1024
     cores_max: Annotated[int, Field(ge=1, le=1_000_000)] | None = None

@@ -12,7 +12,7 @@ One seed fixes the worlds, and which fault strikes at which moment of their time
 process takes to come back is the machine's, so two runs are alike and not the same.
 """
 
-from allocator.lab.torture.report import Report as Report
+from allocator.lab.torture.report import TortureReport as TortureReport
 from allocator.lab.torture.report import text as text
 from allocator.lab.torture.report import write as write
 from allocator.lab.torture.run import Plan as Plan

@@ -20,7 +20,7 @@ from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.random_cluster.checks import Inspector, differences, of_ledger, of_sidecar
 from allocator.lab.resources import Amount, Resource
 from allocator.lab.torture.faults import Scene
-from allocator.lab.torture.report import Findings
+from allocator.lab.torture.report import TortureFindings
 from allocator.lab.torture.rig import ANSWER_S, PATIENCE_CYCLES, Rig
 from allocator.v1 import admin_pb2 as pb
 
@@ -32,7 +32,7 @@ STEADY = "no decision that the books forbid"
 FACTS_MAX = 10
 
 
-def conservation(master: EmulatedMaster, findings: Findings) -> None:
+def conservation(master: EmulatedMaster, findings: TortureFindings) -> None:
     """Recount all resources: free and held amounts must add up to the capacity."""
     wrong = []
     try:
@@ -64,7 +64,7 @@ def _offered(master: EmulatedMaster, agent: int, resource: object) -> int:
     )
 
 
-def steady(master: EmulatedMaster, findings: Findings) -> None:
+def steady(master: EmulatedMaster, findings: TortureFindings) -> None:
     """Look at decisions for which nothing that happened meanwhile is an excuse.
 
     What the gates only made smaller is counted and is no violation.
@@ -116,7 +116,7 @@ class OfferRules(Inspector):
 
     name = "offers only to who may have them"
 
-    def __init__(self, master: EmulatedMaster, findings: Findings) -> None:
+    def __init__(self, master: EmulatedMaster, findings: TortureFindings) -> None:
         super().__init__(master)
         self._findings = findings
 

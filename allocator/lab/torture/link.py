@@ -11,7 +11,7 @@ from allocator.core import Decisions
 from allocator.lab.links.base import Batch, LinkDownError, Opening
 from allocator.lab.links.stream import STREAM_OPTIONS, StreamLink
 from allocator.lab.module_protocol import SessionEndedError
-from allocator.lab.torture.report import Findings
+from allocator.lab.torture.report import TortureFindings
 from allocator.v1 import session_pb2 as pb
 
 # Time that passes only while this process runs.
@@ -120,7 +120,7 @@ class TorturedLink:
     def __init__(
         self,
         streams: Callable[[], StreamLink],
-        findings: Findings,
+        findings: TortureFindings,
         alone: Callable[[], None] = lambda: None,
     ) -> None:
         self.up = False

@@ -52,7 +52,7 @@ class Sample:
 
 
 @dataclass
-class Findings:
+class TortureFindings:
     """A run so far.
 
     seed: of the world that is played.
@@ -159,7 +159,7 @@ NAME = "torture.json"
 
 
 @dataclass(frozen=True)
-class Report:
+class TortureReport:
     """A run that is over.
 
     said: what the log says most often.
@@ -167,7 +167,7 @@ class Report:
 
     seed: int
     size: int
-    findings: Findings
+    findings: TortureFindings
     said: Mapping[str, int]
 
     @property
@@ -175,7 +175,7 @@ class Report:
         return sum(self.findings.broken.values())
 
 
-def write(report: Report, out: Path) -> Path:
+def write(report: TortureReport, out: Path) -> Path:
     """Write the report as JSON; returns the file."""
     content = {
         "version": __version__,
@@ -189,7 +189,7 @@ def write(report: Report, out: Path) -> Path:
     return path
 
 
-def text(report: Report) -> str:
+def text(report: TortureReport) -> str:
     findings = report.findings
     counts = findings.counts
     latency = sorted(findings.latency_ms)

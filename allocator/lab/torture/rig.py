@@ -22,7 +22,7 @@ from allocator.lab.links.sidecar_process import ProcessFigures, channel, figures
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
 from allocator.lab.torture.link import PatientLink, RunningClock
-from allocator.lab.torture.report import Findings
+from allocator.lab.torture.report import TortureFindings
 from allocator.lab.torture.wires import Authority, Cable, Proxy, dial_tcp, dial_unix
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
@@ -303,7 +303,7 @@ class Rig:
     """
 
     def __init__(
-        self, directory: Path, out: Path, findings: Findings, seed: int, stack: ExitStack
+        self, directory: Path, out: Path, findings: TortureFindings, seed: int, stack: ExitStack
     ) -> None:
         self.directory = directory
         self.out = out

@@ -26,7 +26,7 @@ from allocator.lab.torture.invariants import (
     steady,
 )
 from allocator.lab.torture.link import TorturedLink
-from allocator.lab.torture.report import Findings, Report
+from allocator.lab.torture.report import TortureFindings, TortureReport
 from allocator.lab.torture.rig import Rig
 from allocator.lab.workloads.scenario import set_stage
 
@@ -48,7 +48,7 @@ DECISION_MS = (0, 0, 150)
 """How long decisions take to arrive: in one world of three they may be outdated by then."""
 
 
-class World:
+class TortureWorld:
     """A master with its cluster, from its election to the end of its time.
 
     size: agents, and frameworks at a time.
@@ -195,15 +195,15 @@ class Plan:
     size: int = SIZE
     cycles_min: int = 0
     faults: Sequence[Fault] = tuple(FAULTS)
-    tamper: Callable[[World], None] = lambda _world: None
+    tamper: Callable[[TortureWorld], None] = lambda _world: None
 
 
 def torture(
     plan: Plan,
     *,
     stopped: Callable[[], bool] = lambda: False,
-    tell: Callable[[Findings], None] = lambda _findings: None,
-) -> Report:
+    tell: Callable[[TortureFindings], None] = lambda _findings: None,
+) -> TortureReport:
     """Torture a sidecar of our own.
 
     stopped: whether to end before the time is over.
@@ -211,7 +211,7 @@ def torture(
     Raises SidecarGoneError if the first one does not start at all.
     """
     plan.out.mkdir(parents=True, exist_ok=True)
-    findings = Findings(seed=plan.seed)
+    findings = TortureFindings(seed=plan.seed)
     end_s = time.monotonic() + plan.duration_s
 
     def over() -> bool:
@@ -222,7 +222,7 @@ def torture(
         rig = Rig(directory, plan.out, findings, plan.seed, stack)
         with Watch(rig):
             while not over():
-                _play(World(rig, findings.seed, plan.size, plan.faults), plan, rig, over)
+                _play(TortureWorld(rig, findings.seed, plan.size, plan.faults), plan, rig, over)
                 tell(findings)
                 findings.seed += 1
         rig.await_threads()
@@ -236,10 +236,10 @@ def torture(
             meter.bytes,
             meter.lines,
         )
-        return Report(plan.seed, plan.size, findings, dict(meter.said.most_common(20)))
+        return TortureReport(plan.seed, plan.size, findings, dict(meter.said.most_common(20)))
 
 
-def _play(world: World, plan: Plan, rig: Rig, over: Callable[[], bool]) -> None:
+def _play(world: TortureWorld, plan: Plan, rig: Rig, over: Callable[[], bool]) -> None:
     """Play one world; an exception is a finding."""
     plan.tamper(world)
     try:

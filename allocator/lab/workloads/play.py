@@ -12,7 +12,7 @@ from allocator.lab.links.base import Link
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.master.session import Record
-from allocator.lab.workloads.scenario import Progress, Scenario, set_stage
+from allocator.lab.workloads.scenario import JobProgress, Scenario, set_stage
 from allocator.measures import resource_share
 
 WATCH_MS = 10_000
@@ -72,7 +72,7 @@ class Played:
     """A finished run."""
 
     master: EmulatedMaster
-    progress: Progress
+    progress: JobProgress
     role_shares: RoleShares
 
     @property
@@ -97,7 +97,7 @@ def play(
     tell_demand: bool,
     options: Options | None = None,
     timing: Timing | None = None,
-    watch: Callable[[Progress], None] | None = None,
+    watch: Callable[[JobProgress], None] | None = None,
     until_ms: int | None = None,
     to_end: bool = True,
     sample_ms: int = SAMPLE_MS,

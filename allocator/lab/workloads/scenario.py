@@ -11,7 +11,7 @@ from allocator.lab.resources import AgentSpec
 
 
 @dataclass(slots=True)
-class Progress:
+class JobProgress:
     """The progress of a workload.
 
     jobs: number of all jobs.
@@ -31,14 +31,14 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class JobStage:
     """The environment that a workload is played in.
 
     tell_demand: whether frameworks state what a task needs.
     """
 
     master: EmulatedMaster
-    progress: Progress
+    progress: JobProgress
     tell_demand: bool
 
     def identity(self, name: str, role: str, need: Quantities) -> Identity:
@@ -70,7 +70,7 @@ class InTurn:
 
     def __init__(
         self,
-        stage: Stage,
+        stage: JobStage,
         role: str,
         jobs: Sequence[Callable[[Callable[[], None]], Framework]],
         gaps_ms: Iterator[int],
@@ -106,14 +106,14 @@ class Scenario(Protocol):
     def jobs(self) -> int:
         """Number of all jobs."""
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         """Schedule all submissions."""
 
 
-def set_stage(scenario: Scenario, master: EmulatedMaster, *, tell_demand: bool) -> Progress:
+def set_stage(scenario: Scenario, master: EmulatedMaster, *, tell_demand: bool) -> JobProgress:
     """Schedule registrations of agents and submissions of jobs; returns the progress."""
-    progress = Progress(scenario.jobs)
+    progress = JobProgress(scenario.jobs)
     for register_ms, spec in scenario.agents:
         master.event_heap.at(register_ms, partial(master.add_agent, spec))
-    scenario.begin(Stage(master, progress, tell_demand))
+    scenario.begin(JobStage(master, progress, tell_demand))
     return progress

@@ -34,7 +34,7 @@ from allocator.lab.frameworks.base import Framework, Identity, Quantities
 from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, FineSpark, SparkSettings
 from allocator.lab.frameworks.spark_of_paper import Habits, Job
 from allocator.lab.resources import AgentSpec
-from allocator.lab.workloads.scenario import InTurn, Stage
+from allocator.lab.workloads.scenario import InTurn, JobStage
 
 # Queues of Spark jobs: each is submitted when the previous one has left.
 
@@ -76,14 +76,16 @@ class Experiment:
     def jobs(self) -> int:
         return sum(len(queue.jobs) for queue in self.queues)
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         gaps = cycle(self.gap_ms)
         for queue in self.queues:
             jobs = [partial(_submitted, stage, queue, number) for number in range(len(queue.jobs))]
             stage.at(0, InTurn(stage, queue.role, jobs, gaps).submit)
 
 
-def _submitted(stage: Stage, queue: JobQueue, number: int, left: Callable[[], None]) -> Framework:
+def _submitted(
+    stage: JobStage, queue: JobQueue, number: int, left: Callable[[], None]
+) -> Framework:
     job = queue.jobs[number]
     identity = stage.identity(f"{queue.name}-{number + 1}", queue.role, job.executor)
     return job.framework(identity, left)

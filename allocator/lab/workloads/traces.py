@@ -18,7 +18,7 @@ from allocator.lab.frameworks.base import Quantities
 from allocator.lab.frameworks.batch import TaskQueue
 from allocator.lab.master.gates import GPU_CAPABILITY
 from allocator.lab.resources import AgentSpec
-from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.scenario import JobStage
 from allocator.lab.workloads.spark_experiment import TYPE_1, TYPE_2, TYPE_3, lognormal_ms
 
 
@@ -27,7 +27,7 @@ class TraceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TraceLine:
     """One line of a trace, by field name."""
 
     path: Path
@@ -54,7 +54,7 @@ class Line:
 
 def read_lines(
     path: Path, fields: Sequence[str], separator: str, *, header: bool
-) -> Iterator[Line]:
+) -> Iterator[TraceLine]:
     """Read a table.
 
     fields: names of all columns, in order.
@@ -73,7 +73,7 @@ def read_lines(
         if len(parts) != len(fields):
             message = f"{path}:{number}: has {len(parts)} fields ({line!r}), not {len(fields)}"
             raise TraceError(message)
-        yield Line(path, number, dict(zip(fields, parts, strict=True)))
+        yield TraceLine(path, number, dict(zip(fields, parts, strict=True)))
 
 
 # Alibaba's openb cluster: GPU nodes of several models, and pods that may require certain models.
@@ -153,7 +153,7 @@ def read_pods(path: Path) -> list[Pod]:
     return sorted(pods, key=lambda pod: pod.create_s)
 
 
-def _pod(line: Line) -> Pod:
+def _pod(line: TraceLine) -> Pod:
     create_s = line.integer("creation_time")
     delete_s = line.integer("deletion_time")
     if delete_s < create_s:
@@ -393,13 +393,13 @@ class Replay:
     def jobs(self) -> int:
         return len(self.arrivals)
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         for arrival in self.arrivals:
             stage.at(arrival.time_ms, partial(_submit, stage, arrival))
         stage.at(max(arrival.time_ms for arrival in self.arrivals), stage.exhausted)
 
 
-def _submit(stage: Stage, arrival: Arrival) -> None:
+def _submit(stage: JobStage, arrival: Arrival) -> None:
     plain = stage.identity(arrival.name, arrival.role, arrival.need)
     identity = replace(plain, allowed=arrival.allowed, capabilities=arrival.capabilities)
     left = partial(stage.ended, arrival.role)

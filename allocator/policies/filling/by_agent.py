@@ -9,17 +9,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from allocator.core import wants
+from allocator.core import needs
 from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
-from allocator.core.snapshot import Words
+from allocator.core.snapshot import BitWords
 from allocator.policies.filling.rules import charging, offers, quota_precheck, quotas
 from allocator.policies.filling.scene import loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import compiled, fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
 from allocator.policies.filling.scene.scoring import OVERDUE
-from allocator.policies.filling.search import hopeful, visits
+from allocator.policies.filling.search import prefilter, visits
 from allocator.policies.filling.search.visits import NOBODY, Visit
 
 RANDOM, ROUND_ROBIN, LISTED = range(3)
@@ -159,22 +159,24 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     """
 
     @entry(error_model="numpy")
-    def fill(scene: Scene, effort: Effort, log: Log, order: int, state: Words) -> tuple[Log, int]:
+    def fill(
+        scene: Scene, effort: Effort, log: Log, order: int, state: BitWords
+    ) -> tuple[Log, int]:
         # `as_pointer` turns the tuples into pointers; `keep_alive` at the end keeps the arrays
         # alive while the pointers are in use.
-        lent = as_pointer(scene)
-        own = visits.begin(lent)
-        visit, book = as_pointer(own), as_pointer(log)
+        scene_ptr = as_pointer(scene)
+        own = visits.begin(scene_ptr)
+        visit, log_ptr = as_pointer(own), as_pointer(log)
         # Agents that may still serve a client are ``live[:count]``.
         live = scene.agents.row.copy()
         count = len(live)
         kept = 0  # this many agents of the round, the first ones, go on to the next
         at = 0
-        while count > 0 and charging.may_go_on(book):
+        while count > 0 and charging.may_go_on(log_ptr):
             # The log doubles when full; the pointer must follow.
-            if not charging.has_room(book, lent.offer):
+            if not charging.has_room(log_ptr, scene_ptr.offer):
                 log = charging.doubled(log, scene.offer)
-                book = as_pointer(log)
+                log_ptr = as_pointer(log)
             # Choose the next agent. A round of round_robin starts with a shuffle (Fisher-Yates).
             if order == RANDOM:
                 at = scoring.draw(state, count)
@@ -182,7 +184,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                 for i in range(count - 1, 0, -1):
                     j = scoring.draw(state, i + 1)
                     live[i], live[j] = live[j], live[i]
-            more = _serve(lent, effort, visit, book, live[at])
+            more = _serve(scene_ptr, effort, visit, log_ptr, live[at])
             # Drop an agent that can serve no client.
             if order == RANDOM:
                 if not more:
@@ -219,8 +221,8 @@ fill = _compile(
         quotas,
         quota_precheck,
         charging,
-        hopeful,
+        prefilter,
         visits,
-        wants,
+        needs,
     )
 )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core import wants
+from allocator.core import needs
 from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
 from allocator.core.numba.pointers import as_pointer, keep_alive
@@ -22,12 +22,12 @@ from allocator.policies.filling.scene import loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled, fingerprint, hot
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
 from allocator.policies.filling.scene.scoring import GUARANTEED, OVERDUE
-from allocator.policies.filling.search import agent_index, fit_index, hopeful
+from allocator.policies.filling.search import agent_index, fit_index, prefilter
 from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
 from allocator.policies.filling.search.fit_index import FitIndex
 
 
-class Findings(NamedTuple):
+class SearchFindings(NamedTuple):
     """What is known about each place, and since when; a time is the number of grants before it.
 
     `slot` (P,): where its score is smallest.
@@ -43,7 +43,7 @@ class Findings(NamedTuple):
 
 
 @allocating
-def _begin(scene: Scene, field: AgentIndex) -> Findings:
+def _begin(scene: Scene, index: AgentIndex) -> SearchFindings:
     """Give every place its score on an imaginary agent with the most of everything."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
@@ -56,10 +56,10 @@ def _begin(scene: Scene, field: AgentIndex) -> Findings:
     # Nothing is known yet: every place starts with its lower bound.
     for place in range(count):
         standing.spent[place] = False
-        standing.out[place] = not field.alive[place]
+        standing.out[place] = not index.alive[place]
         standing.score[place] = scoring.score(places, standing, place, most, 0)
     tournament.begin(places, standing)
-    return Findings(
+    return SearchFindings(
         np.zeros(count, np.int64),
         np.full(count, -1),
         np.zeros(count, np.int64),
@@ -68,7 +68,7 @@ def _begin(scene: Scene, field: AgentIndex) -> Findings:
 
 
 @hot
-def _is_current(scene: Scene, field: AgentIndex, findings: Findings, place: int) -> bool:
+def _is_current(scene: Scene, index: AgentIndex, findings: SearchFindings, place: int) -> bool:
     """Whether what was found about a place still holds.
 
     Grants to others on other agents can only have increased its score there, or, if quotas bound
@@ -79,14 +79,16 @@ def _is_current(scene: Scene, field: AgentIndex, findings: Findings, place: int)
     if findings.grown[place] > found or findings.changed[slot] > found:
         return False
     # Without quotas, grants elsewhere do not affect whether the agent can serve it.
-    return not scene.rule.bounded or can_serve(scene, field, place, slot)
+    return not scene.rule.bounded or can_serve(scene, index, place, slot)
 
 
 @compiled
-def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, place: int) -> None:
+def _examine(
+    scene: Scene, index: AgentIndex, findings: SearchFindings, log: Log, place: int
+) -> None:
     """Find a place's smallest score again, and its agent; without one it is out."""
     standing = scene.standing
-    slot, score = agent_index.smallest(scene, field, place)
+    slot, score = agent_index.smallest(scene, index, place)
     if slot < 0:
         # No agent can serve a client below it, now or later in this cycle.
         standing.out[place] = True
@@ -99,7 +101,7 @@ def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, plac
 
 
 @hot
-def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> int:
+def _choose(scene: Scene, index: AgentIndex, findings: SearchFindings, log: Log) -> int:
     """Return the leaf that is served next; -1 if none can be."""
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
@@ -116,15 +118,17 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
             standing.out[place] = True
             tournament.rematch(places, standing, place)
             place = places.parent[place]
-        elif _is_current(scene, field, findings, child):
+        elif _is_current(scene, index, findings, child):
             place = child
         else:
-            _examine(scene, field, findings, log, child)
+            _examine(scene, index, findings, log, child)
     return place
 
 
 @compiled
-def _readmit(scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, slot: int) -> None:
+def _readmit(
+    scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, slot: int
+) -> None:
     """After a grant, readmit clients that it may have made servable.
 
     Their filters may not cover what is left, or what is left brings them nearer to a guarantee.
@@ -132,20 +136,20 @@ def _readmit(scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings,
     agents = scene.agents
     agent = agents.row[slot]
     # With plain resources alone, a filter that covered a task covers it for the whole cycle.
-    if field.empty[slot] or agents.start[agent] == agents.start[agent + 1]:
+    if index.empty[slot] or agents.start[agent] == agents.start[agent + 1]:
         return
     refusal = agents.head[agent]
     while refusal >= 0:
         leaf = scene.places.of_client[agents.client[refusal]]
-        _readmit_leaf(scene, field, fit, findings, leaf, slot)
+        _readmit_leaf(scene, index, fit, findings, leaf, slot)
         refusal = agents.next[refusal]
     if scene.rule.stage == GUARANTEED or scene.rule.several:
-        _readmit_reserved(scene, field, fit, findings, slot)
+        _readmit_reserved(scene, index, fit, findings, slot)
 
 
 @compiled
 def _readmit_reserved(
-    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, slot: int
+    scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, slot: int
 ) -> None:
     """Readmit clients that may use the reserved resources that the latest grant took.
 
@@ -160,25 +164,25 @@ def _readmit_reserved(
             continue
         for word in range(kinds.reach.shape[1]):
             bits = kinds.reach[special, word]
-            while bits != hopeful.NO_BITS:
-                leaf = places.of_client[(word << 6) + wants.lowest_bit(bits)]
+            while bits != prefilter.NO_BITS:
+                leaf = places.of_client[(word << 6) + needs.lowest_bit(bits)]
                 bits &= bits - np.uint64(1)
                 if leaf < 0 or not places.known[leaf]:
                     continue
                 if scene.rule.stage == GUARANTEED or places.opening[leaf] != 1:
-                    _readmit_leaf(scene, field, fit, findings, leaf, slot)
+                    _readmit_leaf(scene, index, fit, findings, leaf, slot)
 
 
 @compiled
 def _readmit_leaf(
-    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, leaf: int, slot: int
+    scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, leaf: int, slot: int
 ) -> None:
     """Let a leaf and its ancestors be examined again on an agent."""
     places, standing = scene.places, scene.standing
     row = 0 if scene.rule.shared else scene.agents.row[slot]
     place = leaf
-    while place >= 0 and field.alive[place]:
-        agent_index.look_again(field, place, slot)
+    while place >= 0 and index.alive[place]:
+        agent_index.look_again(index, place, slot)
         fit_index.look_again(fit, place, slot)
         # The minimum of its score here and its previous score is a lower bound.
         here = scoring.score(places, standing, place, standing.denominator, row)
@@ -191,7 +195,7 @@ def _readmit_leaf(
 
 @compiled
 def _heed_quotas(
-    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, recheck: QuotaRecheck
+    scene: Scene, index: AgentIndex, fit: FitIndex, findings: SearchFindings, recheck: QuotaRecheck
 ) -> None:
     """Look again at leaves for which a grant used up quota: a filter may no longer bar them.
 
@@ -201,16 +205,16 @@ def _heed_quotas(
         if quota_recheck.has_less(scene, recheck, i):
             for n in range(recheck.start[i], recheck.start[i + 1]):
                 slot = recheck.slot[n]
-                if not field.empty[slot]:
-                    _readmit_leaf(scene, field, fit, findings, recheck.leaf[i], slot)
+                if not index.empty[slot]:
+                    _readmit_leaf(scene, index, fit, findings, recheck.leaf[i], slot)
 
 
 @hot
 def _serve(
     scene: Scene,
-    field: AgentIndex,
+    index: AgentIndex,
     fit: FitIndex,
-    findings: Findings,
+    findings: SearchFindings,
     recheck: QuotaRecheck,
     log: Log,
     leaf: int,
@@ -219,8 +223,8 @@ def _serve(
     """Make one grant and note what it changed."""
     # First the cycle's books, then what the search remembers about the agent.
     more = charging.grant(scene, log, leaf, scene.agents.row[slot])
-    agent_index.note_grant(scene, field, leaf, slot, more)
-    fit_index.note_grant(scene, field, fit, slot)
+    agent_index.note_grant(scene, index, leaf, slot, more)
+    fit_index.note_grant(scene, index, fit, slot)
     now = log.length[0]
     findings.changed[slot] = now
     # The leaf and its ancestors hold more, so what was found about them is out of date. Their old
@@ -230,11 +234,11 @@ def _serve(
         findings.grown[place] = now
         tournament.rematch(scene.places, scene.standing, place)
         place = scene.places.parent[place]
-    _readmit(scene, field, fit, findings, slot)
-    _heed_quotas(scene, field, fit, findings, recheck)
+    _readmit(scene, index, fit, findings, slot)
+    _heed_quotas(scene, index, fit, findings, recheck)
     if scene.rule.stage == OVERDUE:
         # An overdue client gets one grant before the others, and no more in this stage.
-        field.alive[leaf] = False
+        index.alive[leaf] = False
         scene.standing.out[leaf] = True
         tournament.rematch(scene.places, scene.standing, leaf)
 
@@ -249,34 +253,34 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     def fill(scene: Scene, effort: Effort, log: Log, held: Ints, best_fit: bool) -> tuple[Log, int]:
         # `as_pointer` turns the tuples into pointers; `keep_alive` at the end keeps the arrays
         # alive while the pointers are in use.
-        lent, book = as_pointer(scene), as_pointer(log)
-        own_field = agent_index.begin(lent, held, effort)
-        field = as_pointer(own_field)
-        own_fit = fit_index.begin(lent, effort.block, best_fit)
+        scene_ptr, log_ptr = as_pointer(scene), as_pointer(log)
+        own_index = agent_index.begin(scene_ptr, held, effort)
+        index = as_pointer(own_index)
+        own_fit = fit_index.begin(scene_ptr, effort.block, best_fit)
         fit = as_pointer(own_fit)
-        own_findings = _begin(lent, field)
-        own_recheck = quota_recheck.begin_recheck(lent, field.alive)
+        own_findings = _begin(scene_ptr, index)
+        own_recheck = quota_recheck.begin_recheck(scene_ptr, index.alive)
         recheck = as_pointer(own_recheck)
         findings = as_pointer(own_findings)
-        while charging.may_go_on(book):
+        while charging.may_go_on(log_ptr):
             # The log doubles when full; the pointer must follow.
-            if not charging.has_room(book, lent.offer):
+            if not charging.has_room(log_ptr, scene_ptr.offer):
                 log = charging.doubled(log, scene.offer)
-                book = as_pointer(log)
-            leaf = _choose(lent, field, findings, book)
+                log_ptr = as_pointer(log)
+            leaf = _choose(scene_ptr, index, findings, log_ptr)
             if leaf < 0:
                 break
             # The agent where its score is smallest (joint), or that fits it best (best_fit).
             slot = findings.slot[leaf]
             if best_fit:
                 # A client that needs nothing yet may go by any unit.
-                unit = fit_index.first_needed(field, leaf) % len(fit.changes)
+                unit = fit_index.first_needed(index, leaf) % len(fit.changes)
                 if fit_index.is_out_of_order(fit, unit):
-                    fit_index.sort_anew(lent, field, fit, unit)
-                slot = fit_index.nearest(lent, field, fit, unit, leaf)
-            _serve(lent, field, fit, findings, recheck, book, leaf, slot)
+                    fit_index.sort_anew(scene_ptr, index, fit, unit)
+                slot = fit_index.nearest(scene_ptr, index, fit, unit, leaf)
+            _serve(scene_ptr, index, fit, findings, recheck, log_ptr, leaf, slot)
         keep_alive(scene)
-        keep_alive(own_field)
+        keep_alive(own_index)
         keep_alive(own_fit)
         keep_alive(own_findings)
         keep_alive(own_recheck)
@@ -298,7 +302,7 @@ fill = _compile(
         charging,
         agent_index,
         fit_index,
-        hopeful,
-        wants,
+        prefilter,
+        needs,
     )
 )

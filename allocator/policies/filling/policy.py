@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from allocator.core.snapshot import Floats, Grants, Ints, Snapshot, Words
+from allocator.core.snapshot import BitWords, Floats, Grants, Ints, Snapshot
 from allocator.policies.filling.criterion import Criterion, CriterionFunction, leaf_scores
 from allocator.policies.filling.scene import blocks, scene_builder
 from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
@@ -98,7 +98,7 @@ class Filling:
         found[snapshot.tree.client] = leaf_scores(criterion, weight)
         return found
 
-    def _fill(self, scene: Scene, log: Log, held: Ints, state: Words) -> Log:
+    def _fill(self, scene: Scene, log: Log, held: Ints, state: BitWords) -> Log:
         """Run one stage, continuing from where the previous one stopped."""
         # The compiled loops are loaded on first use: see `warm`.
         from allocator.policies.filling import by_agent, by_client

@@ -35,10 +35,10 @@ def _compile(sources: int) -> Callable[[Scene, Ints, Ints], tuple[Bools, int]]:
 
     @entry(error_model="numpy")
     def look(scene: Scene, place: Ints, agent: Ints) -> tuple[Bools, int]:
-        lent = as_pointer(scene)
+        scene_ptr = as_pointer(scene)
         alive = np.zeros(len(scene.places.parent), np.bool_)
         able = np.zeros(len(place), np.bool_)
-        _look(lent, place, agent, alive, able)
+        _look(scene_ptr, place, agent, alive, able)
         keep_alive(scene)
         return able, sources
 

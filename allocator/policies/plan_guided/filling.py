@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from allocator.core import Floats, Grants, Ints, Plan, Problem, Snapshot
+from allocator.core import Floats, Grants, Ints, Plan, PlanProblem, Snapshot
 from allocator.core.numba.memo import fixed, memoize
-from allocator.core.snapshot import Words
+from allocator.core.snapshot import BitWords
 from allocator.policies.filling import Criterion, CriterionFunction, Filling
 from allocator.policies.filling.policy import in_stages
 from allocator.policies.filling.scene import scene_builder
@@ -24,12 +24,12 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import USUAL
 from allocator.policies.plan_guided.keeping import Wish, behind, parts_of_tasks, words_of
 
-PlanFunction: TypeAlias = Callable[[Problem], Plan]
+PlanFunction: TypeAlias = Callable[[PlanProblem], Plan]
 
 _NOTHING = 1e-12  # weight of a client without a target, which is barred everywhere anyway
 
 
-def same_question(before: Problem, now: Problem) -> bool:
+def same_question(before: PlanProblem, now: PlanProblem) -> bool:
     """Whether only holdings and free amounts differ."""
     return now.asks_the_same(before)
 
@@ -47,10 +47,10 @@ class PlanGuided:
     plan_function: PlanFunction
     progress: CriterionFunction
     filling: Filling
-    stands: Callable[[Problem, Problem], bool] = same_question
+    stands: Callable[[PlanProblem, PlanProblem], bool] = same_question
     about_holders: bool = False
 
-    def plan(self, problem: Problem) -> Plan:
+    def plan(self, problem: PlanProblem) -> Plan:
         return self.plan_function(problem)
 
     def scores(self, snapshot: Snapshot) -> Floats:
@@ -81,7 +81,7 @@ class _Towards:
             yield _without(staged, kept) if kept.any() else staged
 
     def _planned(
-        self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion], kept: Words
+        self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion], kept: BitWords
     ) -> Iterator[Scene]:
         """Yield the scenes in which only the plan's pairs meet, ranked by progress.
 
@@ -110,7 +110,7 @@ class _Towards:
         scene: Scene,
         node: Ints,
         criteria: Sequence[Criterion],
-        kept: Words,
+        kept: BitWords,
     ) -> Iterator[Scene]:
         """Fill group by group, each against its own part of the targets; then the other agents.
 
@@ -199,7 +199,7 @@ def _with_something_free(scene: Scene) -> Ints:
     return row[special | agents.free[row].any(axis=1)]
 
 
-def _without(scene: Scene, barred: Words) -> Scene:
+def _without(scene: Scene, barred: BitWords) -> Scene:
     """Bar additional pairs, (A, W) or (1, W), from a scene."""
     agents = scene.agents
     barring = agents.barring | barred.any(axis=1)
@@ -227,7 +227,7 @@ def _all_of(scheme: int, nodes: int) -> Ints:
 
 
 @memoize()
-def _unplanned(group: Ints, allowed: Words, width: int) -> Words:
+def _unplanned(group: Ints, allowed: BitWords, width: int) -> BitWords:
     """Bits of the clients that the plan gives nothing of an agent, (A, width)."""
     everybody = np.full((1, width), ~np.uint64(0))
     barred = np.concatenate([everybody, ~allowed[:, :width]])

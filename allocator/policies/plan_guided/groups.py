@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints, Plan, Problem, distinct_rows
+from allocator.core import Bools, Floats, Ints, Plan, PlanProblem, distinct_rows
 from allocator.core.numba.memo import fixed
 
 GROUPS_MAX = 256
@@ -43,7 +43,7 @@ class Groups:
     weight: Floats
 
 
-def group_agents(problem: Problem, most: int = GROUPS_MAX) -> Groups:
+def group_agents(problem: PlanProblem, most: int = GROUPS_MAX) -> Groups:
     """Group equal agents.
 
     `most`: groups; if there would be more, agents that differ little are grouped too, see
@@ -71,7 +71,7 @@ def group_agents(problem: Problem, most: int = GROUPS_MAX) -> Groups:
     )
 
 
-def affordable(problem: Problem, cost: Callable[[int, int], float], most: float) -> Groups:
+def affordable(problem: PlanProblem, cost: Callable[[int, int], float], most: float) -> Groups:
     """Group agents as finely as a solver can afford.
 
     `cost`: as a function of the sorts of clients (see `merged`) and the groups of agents; at most
@@ -190,7 +190,7 @@ def merged(groups: Groups) -> tuple[Ints, Ints, Floats]:
     return first, of_client, weight
 
 
-def dominant_shares(problem: Problem, groups: Groups) -> Floats:
+def dominant_shares(problem: PlanProblem, groups: Groups) -> Floats:
     """What part of the cluster one task of each client takes, (n,)."""
     counts = problem.counted & (problem.total > 0)
     share: Floats = (groups.direction[:, counts] / problem.total[counts]).max(axis=1, initial=0)
@@ -198,7 +198,7 @@ def dominant_shares(problem: Problem, groups: Groups) -> Floats:
 
 
 def plan_of(
-    problem: Problem,
+    problem: PlanProblem,
     groups: Groups,
     target: Floats,
     allowed: Bools,
@@ -223,7 +223,7 @@ def plan_of(
     return Plan(fixed(of_client), fixed(groups.group), fixed(words), fixed(costs), fixed(parts))
 
 
-def plan_by_agent(problem: Problem, groups: Groups, given: Ints, worth: Floats) -> Plan:
+def plan_by_agent(problem: PlanProblem, groups: Groups, given: Ints, worth: Floats) -> Plan:
     """Make a plan from places per agent.
 
     Agents with the same clients form a group. If several clients share a group, each has a part of
@@ -257,7 +257,7 @@ def plan_by_agent(problem: Problem, groups: Groups, given: Ints, worth: Floats) 
     return Plan(fixed(of_client), fixed(group), fixed(words), fixed(none), fixed(part))
 
 
-def sole_owners(problem: Problem, groups: Groups, target: Floats, owner: Ints) -> Plan:
+def sole_owners(problem: PlanProblem, groups: Groups, target: Floats, owner: Ints) -> Plan:
     """Make a plan in which every agent has one owner.
 
     `target` (n,).

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints, Snapshot
-from allocator.core.snapshot import Words
+from allocator.core.snapshot import BitWords
 from allocator.policies.filling import Criterion, characterised
 from allocator.policies.filling.scene.loop_arrays import Agents, Places
 
@@ -52,7 +52,7 @@ def behind(snapshot: Snapshot, places: Places, wish: Wish) -> Ints:
     return clients[has + _WHOLE * task <= wish.part[clients]]
 
 
-def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> Words:
+def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
     """Bar clients from free resources kept for clients that lack a task, (J, W): bits.
 
     `agents`: those of a group, with what is free now.
@@ -96,7 +96,7 @@ def _take_little(
     return known[(used <= little.min(axis=0)).all(axis=1)]
 
 
-def words_of(clients: Ints, width: int) -> Words:
+def words_of(clients: Ints, width: int) -> BitWords:
     """Set the bits of clients, (width,)."""
     bits: Bools = np.zeros(width * _BITS, np.bool_)
     bits[clients] = True

@@ -7,7 +7,7 @@ Begin with `sections`: every option with its default and what it means.
 """
 
 from allocator.server.config.example import example
-from allocator.server.config.problems import ConfigError, Problem
+from allocator.server.config.problems import ConfigError, ConfigProblem
 from allocator.server.config.sections import OPEN_SESSIONS, Config
 from allocator.server.config.source import Flag, Loaded, load, load_all
 
@@ -15,9 +15,9 @@ __all__ = [
     "OPEN_SESSIONS",
     "Config",
     "ConfigError",
+    "ConfigProblem",
     "Flag",
     "Loaded",
-    "Problem",
     "example",
     "load",
     "load_all",

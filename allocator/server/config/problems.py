@@ -58,7 +58,7 @@ BROKEN = ""
 
 
 @dataclass(frozen=True)
-class Problem:
+class ConfigProblem:
     """One thing that is wrong with the configuration."""
 
     origin: str
@@ -78,7 +78,7 @@ class ConfigError(ValueError):
     It has all `problems`, in the order of the sources.
     """
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[ConfigProblem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = list(problems)
 
@@ -110,11 +110,11 @@ def _nearest(root: type[BaseModel], key: Sequence[str]) -> str:
 
 def from_validation(
     root: type[BaseModel], error: ValidationError, origins: Origins
-) -> Iterator[Problem]:
+) -> Iterator[ConfigProblem]:
     """Put pydantic's findings into our words, with the places they come from."""
     details = error.errors(include_url=False)
     if len(details) > PROBLEMS_MAX:
-        yield Problem("", "", f"{len(details) - PROBLEMS_MAX} more problems are not listed")
+        yield ConfigProblem("", "", f"{len(details) - PROBLEMS_MAX} more problems are not listed")
     for detail in details[:PROBLEMS_MAX]:
         key: Key = tuple(detail["loc"])
         if detail["type"] == "section":
@@ -125,7 +125,7 @@ def from_validation(
             "defaults",
         )
         if origin != BROKEN:
-            yield Problem(origin, _with_value(key, detail), _message(root, key, detail))
+            yield ConfigProblem(origin, _with_value(key, detail), _message(root, key, detail))
 
 
 def dotted(key: Key) -> str:

@@ -2,7 +2,7 @@
 
 The checks, the error messages and ``deploy/config.example.toml`` are derived from these models.
 
-A section of rules, for each kind (`allocator.settable`), is made of what its kind is for (a base
+A section of rules, for each kind (`allocator.rule_kinds`), is made of what its kind is for (a base
 class for each scope) and of what it says (an option of the value's type, with its check).
 """
 
@@ -22,6 +22,7 @@ from allocator.core import (
     Settings,
     parse_quantities,
 )
+from allocator.rule_kinds import RULES, Scope, SettingKind, Value
 from allocator.server.config.checks import (
     ELSEWHERE,
     absolute_directory,
@@ -45,7 +46,6 @@ from allocator.server.config.checks import (
 from allocator.server.config.schema import Count, Section
 from allocator.server.system.addresses import is_local, target
 from allocator.server.system.tls_files import find_problem
-from allocator.settable import RULES, Scope, SettingKind, Value
 
 OPEN_SESSIONS = (
     "any client that reaches {} may take this sidecar from its master; set"

@@ -21,9 +21,9 @@ from allocator.server.config.problems import (
     TOO_DEEP,
     VALUE_LINES_MAX,
     ConfigError,
+    ConfigProblem,
     Key,
     Origins,
-    Problem,
     dotted,
     from_validation,
     unknown_key,
@@ -79,20 +79,22 @@ def load_all(
     from allocator.server.plugins.loading import load_entry_points
 
     tree, origins, problems = gather(path, environment, flags, stream=stream)
-    problems += [Problem("", "", text) for text in load_entry_points()]
+    problems += [ConfigProblem("", "", text) for text in load_entry_points()]
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:
         problems += from_validation(Config, error, origins)
     except Exception as error:  # noqa: BLE001 - what no check thought of is a problem, too.
-        problems.append(Problem("", "", f"cannot be checked: {type(error).__name__}: {error}"))
+        problems.append(
+            ConfigProblem("", "", f"cannot be checked: {type(error).__name__}: {error}")
+        )
     else:
         if not problems:
             return Loaded(config, origins)
     raise ConfigError(sorted(problems, key=_place_of))
 
 
-def _place_of(problem: Problem) -> tuple[str, int]:
+def _place_of(problem: ConfigProblem) -> tuple[str, int]:
     """Where a problem is listed: what the file says line by line, then the other sources."""
     file, _, line = problem.origin.rpartition(":")
     return (file, int(line)) if line.isdigit() else ("~", 0)
@@ -104,7 +106,7 @@ def gather(
     flags: Sequence[Flag],
     *,
     stream: bool = False,
-) -> tuple[dict[str, Any], Origins, list[Problem]]:
+) -> tuple[dict[str, Any], Origins, list[ConfigProblem]]:
     """Put the sources together, unchecked.
 
     Gives the tree of sections, as the TOML parser would give it, and where each value comes from;
@@ -112,7 +114,7 @@ def gather(
     """
     tree: dict[str, Any] = {}
     origins: Origins = {}
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     if path is not None:
         tree, origins, problems = read_file(path, stream=stream)
     for name, text in sorted(environment.items()):
@@ -138,19 +140,21 @@ def mistyped_variables(environment: Mapping[str, str]) -> Iterator[str]:
         yield f"environment {name}: is no option, and is ignored; did you mean {known[near]}?"
 
 
-def read_file(path: Path, *, stream: bool = False) -> tuple[dict[str, Any], Origins, list[Problem]]:
+def read_file(
+    path: Path, *, stream: bool = False
+) -> tuple[dict[str, Any], Origins, list[ConfigProblem]]:
     """Read a TOML file past its syntax errors, so that the rest of it is checked, too."""
     try:
         text = (read_stream if stream else read_regular)(path, BYTES_MAX).decode()
     except (OSError, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
-            return {}, {}, [Problem(str(path), "", f"is not UTF-8 at byte {error.start}")]
+            return {}, {}, [ConfigProblem(str(path), "", f"is not UTF-8 at byte {error.start}")]
         why = error.strerror if isinstance(error, OSError) else error
-        return {}, {}, [Problem(str(path), "", f"cannot be read: {why}; name a TOML file")]
+        return {}, {}, [ConfigProblem(str(path), "", f"cannot be read: {why}; name a TOML file")]
     # Parse; where the parser stops, put something valid instead of that line, and parse
     # again.
     lines = text.split("\n")
-    broken: dict[int, Problem] = {}
+    broken: dict[int, ConfigProblem] = {}
     while True:
         try:
             tree = tomllib.loads("\n".join(lines))
@@ -162,10 +166,10 @@ def read_file(path: Path, *, stream: bool = False) -> tuple[dict[str, Any], Orig
                 return {}, {}, [*broken.values(), broken.get(line, problem)]
             broken.setdefault(line, problem)
         except RecursionError:
-            return {}, {}, [Problem(str(path), "", TOO_DEEP)]
+            return {}, {}, [ConfigProblem(str(path), "", TOO_DEEP)]
         except ValueError as error:  # of int(), without a place
-            return {}, {}, [Problem(str(path), "", f"cannot be read: {error}")]
-    odd = [Problem(str(path), dotted(key), why) for key, why in unlikely(tree)]
+            return {}, {}, [ConfigProblem(str(path), "", f"cannot be read: {error}")]
+    odd = [ConfigProblem(str(path), dotted(key), why) for key, why in unlikely(tree)]
     if odd:
         return {}, {}, odd[:PROBLEMS_MAX]
     # Where each value comes from. Those that were put in are marked: nothing more is said of them.
@@ -197,10 +201,12 @@ def _mend(lines: list[str], line: int, *, known: bool) -> bool:
     return True
 
 
-def _syntax_problem(path: Path, line: int, text: str, error: tomllib.TOMLDecodeError) -> Problem:
+def _syntax_problem(
+    path: Path, line: int, text: str, error: tomllib.TOMLDecodeError
+) -> ConfigProblem:
     what = re.sub(r" \(at .*\)$", "", str(error)).lower()
     mend = '; text needs quotes, as in key = "value"' if "invalid value" in what else ""
-    return Problem(f"{path}:{line}", text.strip(), f"{what}{mend}")
+    return ConfigProblem(f"{path}:{line}", text.strip(), f"{what}{mend}")
 
 
 def line_numbers(text: str) -> dict[Key, int]:
@@ -273,12 +279,12 @@ def _leaves(tree: dict[str, Any] | list[Any]) -> Iterator[Key]:
             yield from ((name, *rest) for rest in _leaves(value))
 
 
-def _place(tree: dict[str, Any], origins: Origins, flag: Flag) -> Iterator[Problem]:
+def _place(tree: dict[str, Any], origins: Origins, flag: Flag) -> Iterator[ConfigProblem]:
     """Put one text from the environment or the command line into the tree."""
     key = flag.key.split(".")
     option = option_at(Config, key)
     if option is None:
-        yield Problem(flag.flag, flag.key, unknown_key(Config, key))
+        yield ConfigProblem(flag.flag, flag.key, unknown_key(Config, key))
         return
     node = tree
     for name in key[:-1]:

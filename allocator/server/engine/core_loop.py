@@ -44,8 +44,8 @@ from allocator.v1 import session_pb2 as pb
 from allocator.wire import (
     PROTOCOL_VERSION,
     Answer,
-    Counts,
     OperatorEvent,
+    SessionCounts,
     SessionState,
     Sidecar,
     WireError,
@@ -138,7 +138,7 @@ class CoreLoop:
         return self._sidecar.active
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> SessionCounts:
         """What happened so far."""
         return self._sidecar.counts
 

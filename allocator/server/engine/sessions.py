@@ -15,7 +15,14 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Counts, Greeting, ModuleFigures, Sidecar, SidecarSession, WireError
+from allocator.wire import (
+    Greeting,
+    ModuleFigures,
+    SessionCounts,
+    Sidecar,
+    SidecarSession,
+    WireError,
+)
 
 
 class SessionStream:
@@ -253,7 +260,7 @@ class SessionLog:
             self._in_shadow.add(number)
             _log.warning("Mesos's own allocator decides; ours is in its shadow", session=number)
 
-    def _of_policy(self, counts: Counts) -> None:
+    def _of_policy(self, counts: SessionCounts) -> None:
         """Log that the policy failed; each kind once, not in every cycle."""
         if counts.policy_error != self._policy_error:
             self._policy_error = counts.policy_error

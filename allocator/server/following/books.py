@@ -32,7 +32,7 @@ from allocator.wire.journal.follower import Difference, Follower
 from allocator.wire.journal.framing import JournalError
 from allocator.wire.journal.records import start_record
 from allocator.wire.session.sidecar import Sidecar
-from allocator.wire.session.sidecar_session import Counts
+from allocator.wire.session.sidecar_session import SessionCounts
 
 AGAIN_S = 0.5
 """After the stream has ended it is called for again after this time; where the call fails, after
@@ -83,7 +83,7 @@ class Lag:
         return self.delay_s + max(time.monotonic() - self.applied_s - IDLE_S, 0.0)
 
 
-def read_counts(message: pb.Counts, counts: Counts) -> None:
+def read_counts(message: pb.Counts, counts: SessionCounts) -> None:
     """Go on counting from these totals."""
     for each in fields(counts):
         found = getattr(message, each.name)
@@ -228,9 +228,9 @@ class FollowedBooks:
         return info_of(sidecar.session, sidecar.active, self.figures.peer)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> SessionCounts:
         """What happened since the process that decides began."""
-        return Counts() if self._sidecar is None else self._sidecar.counts
+        return SessionCounts() if self._sidecar is None else self._sidecar.counts
 
     def whole(self, records_before: int = 0) -> tuple[journal_pb2.JournalRecord, Detached]:
         """Copy all that is known, and say how a journal of this moment begins.

@@ -21,7 +21,7 @@ from typing import Any
 
 import structlog
 
-from allocator.core import Allocator, Plan, PlanningPolicy, PolicySpec, Problem, has_free
+from allocator.core import Allocator, Plan, PlanningPolicy, PlanProblem, PolicySpec, has_free
 from allocator.server.engine.feed import PLAN_BYTES_MAX
 from allocator.v1 import records_pb2 as pb
 from allocator.wire.journal.follower import Follower
@@ -53,7 +53,7 @@ class _Run:
     spec: PolicySpec
     session: int
     position: int
-    problem: Problem
+    problem: PlanProblem
     before: "_Run | None"
     taken_s: float
     thread: threading.Thread | None = None

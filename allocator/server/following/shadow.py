@@ -35,7 +35,7 @@ _log = structlog.get_logger()
 
 
 @dataclass
-class Counts:
+class ShadowCounts:
     """What happened since the shadow was set; see `ShadowCounts` of the protocol."""
 
     compared: int = 0
@@ -80,7 +80,7 @@ class Reading(NamedTuple):
     """
 
     spec: PolicySpec | None
-    counts: Counts
+    counts: ShadowCounts
     clients: dict[Client, Sums]
 
 
@@ -89,7 +89,7 @@ class _Tally:
     """The results for one shadow policy."""
 
     spec: PolicySpec | None = None
-    counts: Counts = field(default_factory=Counts)
+    counts: ShadowCounts = field(default_factory=ShadowCounts)
     clients: "OrderedDict[Client, Sums]" = field(default_factory=OrderedDict)
 
 
@@ -152,12 +152,12 @@ class Shadow:
         with self._changed:
             tally = self._tally
             clients = {key: Sums(**asdict(sums)) for key, sums in tally.clients.items()}
-            return Reading(tally.spec, Counts(**asdict(tally.counts)), clients)
+            return Reading(tally.spec, ShadowCounts(**asdict(tally.counts)), clients)
 
     def counts(self) -> Reading:
         """Copy only the numbers, without clients."""
         with self._changed:
-            return Reading(self._tally.spec, Counts(**asdict(self._tally.counts)), {})
+            return Reading(self._tally.spec, ShadowCounts(**asdict(self._tally.counts)), {})
 
     def settle(self, within_s: float) -> bool:
         """Wait until nothing is under way; says whether that came about."""

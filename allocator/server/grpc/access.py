@@ -13,11 +13,11 @@ from pathlib import Path
 import grpc
 import structlog
 
+from allocator.rule_kinds import RULES
 from allocator.server.config.sections import AccessSection, ListenSection
 from allocator.server.system.callers import certificate_names
 from allocator.server.system.disk import read_regular
 from allocator.server.system.tls_files import FILE_BYTES_MAX, find_problem
-from allocator.settable import RULES
 
 _log = structlog.get_logger()
 

@@ -13,6 +13,7 @@ import grpc
 import structlog
 from google.protobuf.message import Message
 
+from allocator.rule_kinds import SettingKind
 from allocator.server.engine.commands import left_s, reject
 from allocator.server.grpc.access import READS
 from allocator.server.grpc.forwarding import ObserverCalls, status_of
@@ -26,7 +27,6 @@ from allocator.server.grpc.requests import (
     read_request,
 )
 from allocator.server.operators.change_requests import ChangeRequests
-from allocator.settable import SettingKind
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 

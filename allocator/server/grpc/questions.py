@@ -1,9 +1,9 @@
 """The operators' service of an observer: it answers questions, and tries changes.
 
-Every kind of rule (`allocator.settable`) has two calls, of the same form: one lists its rules, the
-other sets, replaces or takes back one of them. Here the second is only tried. What changes nothing
-is a view (`VIEWS`), but for answers in pieces: `Dump` and `Snapshot`. The account of usage is the
-observer's own: it resets it itself.
+Every kind of rule (`allocator.rule_kinds`) has two calls, of the same form: one lists its rules,
+the other sets, replaces or removes one of them; here the second only tries it. Calls that change
+nothing are views (`VIEWS`), except answers in pieces: `Dump` and `Snapshot`. The observer itself
+resets its account of usage.
 """
 
 import threading
@@ -16,6 +16,7 @@ import grpc
 from google.protobuf.message import Message
 
 from allocator.core import Copied, PolicySpec, SetPolicy
+from allocator.rule_kinds import DRAIN, RULES, SettingKind
 from allocator.server.engine.commands import Ask, left_s, reject, wait
 from allocator.server.following import fair_shares
 from allocator.server.following.usage_store import UsageError
@@ -36,7 +37,6 @@ from allocator.server.system.disk import reason
 from allocator.server.views import dump
 from allocator.server.views.lists import LISTED_MAX
 from allocator.server.views.views import VIEWS, RejectedError, Views
-from allocator.settable import DRAIN, RULES, SettingKind
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from allocator.wire.settings.operator_settings import read_policy

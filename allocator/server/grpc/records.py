@@ -20,7 +20,7 @@ from allocator.server.engine.monitor import Monitor
 from allocator.server.engine.planning import Planning
 from allocator.server.grpc.calls import Calls
 from allocator.server.operators.operators import Operators
-from allocator.server.system.compilation import Progress
+from allocator.server.system.compilation import CompileProgress
 from allocator.server.system.disk import reason
 from allocator.server.system.lasting import failures
 from allocator.v1 import records_pb2 as pb
@@ -50,7 +50,7 @@ class Decider(NamedTuple):
     operators: Operators
     planning: Planning
     calls: Calls
-    progress: Callable[[], Progress]
+    progress: Callable[[], CompileProgress]
     monitor: Monitor
 
 

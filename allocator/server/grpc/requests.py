@@ -6,8 +6,8 @@ from typing import Any
 import grpc
 
 from allocator.core import OperatorChange, SetPolicy, Settings
+from allocator.rule_kinds import KINDS, POLICY, SHADOW, Scope, SettingKind, Value
 from allocator.server.engine.commands import reject
-from allocator.settable import KINDS, POLICY, SHADOW, Scope, SettingKind, Value
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.wire import WireError

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocator.core import Floats, Ints, Reason
+from allocator.rule_kinds import KINDS, RULES
 from allocator.server.engine.sessions import SessionInfo
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.fair_shares import Fairness, FairnessCounts, FairnessWatch
@@ -34,7 +35,6 @@ from allocator.server.metrics.family import (
 )
 from allocator.server.operators.audit import RESULTS
 from allocator.server.system.compilation import PARTS
-from allocator.settable import KINDS, RULES
 from allocator.v1 import records_pb2 as pb
 from allocator.wire import MODULE_ENDS, ModuleFigures
 

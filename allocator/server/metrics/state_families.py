@@ -36,7 +36,7 @@ from allocator.server.metrics.family import (
 from allocator.server.reports.report import Report
 from allocator.v1 import session_pb2
 from allocator.wire.codec.sanitizing import FIELDS
-from allocator.wire.session.sidecar_session import Counts
+from allocator.wire.session.sidecar_session import SessionCounts
 
 _CLIENT = "{role,framework,framework_name}"
 
@@ -152,7 +152,7 @@ class Scrape:
     """
 
     report: Report
-    counts: Counts
+    counts: SessionCounts
     cycle_buckets: Sequence[tuple[str, float]]
     cycle_total_s: float
     journal_errors: int

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from allocator import policies
 from allocator.core import EventError, OperatorChange, SessionLimits, Settings, taken_back
+from allocator.rule_kinds import POLICY, SHADOW
 from allocator.server.operators.setting_rows import scope_of, value_of
-from allocator.settable import POLICY, SHADOW
 from allocator.v1 import admin_pb2 as pb
 from allocator.wire.settings.history import Replaced
 from allocator.wire.settings.overlay import KeptChange, Key, Overlay, configured
@@ -72,7 +72,7 @@ def differences(before: Settings, after: Settings) -> Iterator[Replaced]:
     old, new = _standing(before), _standing(after)
     for key in dict.fromkeys((*old, *new)):
         was, now = old.get(key), new.get(key)
-        # Words cost more than a comparison, and most stays as it was.
+        # BitWords cost more than a comparison, and most stays as it was.
         if was != now and value_of(was) != value_of(now):
             yield Replaced(was, now or taken_back(old[key]))
 

@@ -10,13 +10,13 @@ import grpc
 
 from allocator.core import EventError, OperatorChange
 from allocator.near import suggestion
+from allocator.rule_kinds import KINDS
 from allocator.server.engine.commands import left_s, reject, settled, wait
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.operators.audit import AuditedChange
 from allocator.server.operators.operators import GivenUpError, Operators, Requester
 from allocator.server.operators.trials import check, check_policy, refusal
 from allocator.server.system.callers import caller_of
-from allocator.settable import KINDS
 from allocator.v1 import admin_pb2 as apb
 from allocator.v1 import settings_pb2 as pb
 

@@ -42,13 +42,13 @@ from allocator.core import (
 )
 from allocator.near import suggestion
 from allocator.plain import how_many
+from allocator.rule_kinds import Doubt, Scope, Value
 from allocator.server.operators.unknown_names import (
     unknown_attributes,
     unknown_names,
     unknown_resources,
 )
 from allocator.server.reports.report import frameworks_below
-from allocator.settable import Doubt, Scope, Value
 from allocator.v1 import settings_pb2 as pb
 
 

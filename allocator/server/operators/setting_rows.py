@@ -9,13 +9,13 @@ from allocator.core import (
     Settings,
     format_quantities,
 )
+from allocator.rule_kinds import KINDS, RULES, SettingKind, Value, policy_in_words
 from allocator.server.config import Config, Loaded
 from allocator.server.config.problems import Key as ConfigKey
 from allocator.server.config.problems import Origins
 from allocator.server.config.schema import is_rules, model_of, toml_value
 from allocator.server.config.sections import change_of
 from allocator.server.operators.unknown_names import probably_mistyped
-from allocator.settable import KINDS, RULES, SettingKind, Value, policy_in_words
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.settings.overlay import Key, Overlay
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from allocator.core import Clause, OperatorChange, SetConstraint, parse_constraint, quoted
 from allocator.near import meant_resource, suggestion
-from allocator.settable import Value
+from allocator.rule_kinds import Value
 
 OWN_RESOURCES = ("cpus", "mem", "disk", "gpus", "ports")
 """Resources that Mesos finds on agents by itself. Operators of a cluster may add others."""

@@ -33,7 +33,7 @@ MEANWHILE = "no session begins until they are, and the master's module decides"
 _log = structlog.get_logger()
 
 
-class Progress(NamedTuple):
+class CompileProgress(NamedTuple):
     """How far the compiled loops of a process are.
 
     `state`: ``compiling``, ``loading``, ``compiled``; ``failed``: it is tried again later; or
@@ -47,7 +47,7 @@ class Progress(NamedTuple):
     problem: str = ""
 
 
-COMPILED = Progress("compiled", len(PARTS))
+COMPILED = CompileProgress("compiled", len(PARTS))
 """That of a process that waits until its loops are compiled."""
 
 
@@ -83,7 +83,7 @@ def load(part: str = "") -> None:
 class Compilation:
     """How far the compiled loops of this process are.
 
-    `state`, `done`: as in `Progress`.
+    `state`, `done`: as in `CompileProgress`.
     """
 
     def __init__(self, again_s: float = AGAIN_S[0], meanwhile: str = MEANWHILE) -> None:
@@ -103,9 +103,9 @@ class Compilation:
         tolerate_cache_errors()
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> CompileProgress:
         """How far it is now."""
-        return Progress(self.state, self.done, self.problem())
+        return CompileProgress(self.state, self.done, self.problem())
 
     @property
     def ready(self) -> bool:

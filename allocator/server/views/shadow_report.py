@@ -8,7 +8,7 @@ from allocator.core import Copied, PolicySpec
 from allocator.server.engine.commands import Ask
 from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
-from allocator.server.following.shadow import Client, Counts, Reading, Sums
+from allocator.server.following.shadow import Client, Reading, ShadowCounts, Sums
 from allocator.server.reports import report
 from allocator.v1 import admin_pb2 as pb
 from allocator.wire.codec.proto_types import write_fields
@@ -34,7 +34,7 @@ def write_shadow_report(books: FollowedBooks, ask: Ask, *, fair: bool) -> pb.Get
     state, spec, copied = ask(read)
     reading = books.shadow.read()
     if reading.spec != spec:  # set a moment ago: no cycle came since
-        reading = Reading(spec, Counts(), {})
+        reading = Reading(spec, ShadowCounts(), {})
     response = pb.GetShadowResponse(
         policy=write_policy(state.policy),
         shadow=None if spec is None else write_policy(spec),

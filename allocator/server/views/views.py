@@ -25,6 +25,7 @@ from allocator.core import (
 from allocator.explain import Picture, UnknownSubjectError
 from allocator.near import suggestion, suggestions
 from allocator.policies import POLICIES, SELECTIONS
+from allocator.rule_kinds import DRAIN
 from allocator.server.engine.commands import Ask
 from allocator.server.following import fair_shares
 from allocator.server.following.books import FollowedBooks
@@ -41,7 +42,6 @@ from allocator.server.system.compilation import PARTS
 from allocator.server.system.disk import reason
 from allocator.server.views import drains, lists, status_warnings
 from allocator.server.views.shadow_report import write_shadow_report
-from allocator.settable import DRAIN
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError

@@ -62,7 +62,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class FlowSolution:
     """An optimal flow and its certificate.
 
     `flow` (A,).
@@ -78,7 +78,9 @@ class Solution:
     repaired: bool
 
 
-def solve(network: Network, flow: Ints | None = None, potential: Ints | None = None) -> Solution:
+def solve(
+    network: Network, flow: Ints | None = None, potential: Ints | None = None
+) -> FlowSolution:
     """Find a flow of minimum cost.
 
     `flow` (A,), `potential` (N,): a solution of a slightly different network, by the arcs and
@@ -128,7 +130,7 @@ def solve(network: Network, flow: Ints | None = None, potential: Ints | None = N
     if wrong:
         problem = "minimum-cost flow"
         raise NotOptimal(problem, wrong, 0)
-    return Solution(carried, price, _total(network, carried), repaired)
+    return FlowSolution(carried, price, _total(network, carried), repaired)
 
 
 def violation(network: Network, flow: Ints, potential: Ints) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.solvers.flow.flow_repair import UNKNOWN
-from allocator.solvers.flow.min_cost_flow import Network, Solution
+from allocator.solvers.flow.min_cost_flow import FlowSolution, Network
 
 Ints = NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class Tasks:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class QuincyCluster:
     """Where tasks run.
 
     `rack_of` (M,): the rack of each computer.
@@ -72,7 +72,7 @@ class QuincyNetwork:
 
     network: Network
     tasks: Tasks
-    cluster: Cluster
+    cluster: QuincyCluster
 
     @property
     def first_task(self) -> int:
@@ -103,7 +103,7 @@ class QuincyNetwork:
         result[rows[np.argsort(racks, kind="stable")]] = computers
         return result
 
-    def begin_with(self, before: "QuincyNetwork", solution: Solution) -> tuple[Ints, Ints]:
+    def begin_with(self, before: "QuincyNetwork", solution: FlowSolution) -> tuple[Ints, Ints]:
         """Translate the previous network's solution to this one.
 
         Computers, racks and jobs must be the same; tasks are matched by number.
@@ -141,7 +141,7 @@ class QuincyNetwork:
         return np.arange(_racks(self.cluster))
 
 
-def build(tasks: Tasks, cluster: Cluster) -> QuincyNetwork:
+def build(tasks: Tasks, cluster: QuincyCluster) -> QuincyNetwork:
     """Build the network. Raises ValueError if a job's bounds contradict each other."""
     computers, racks, jobs = len(cluster.rack_of), _racks(cluster), len(cluster.least)
     count = np.bincount(tasks.job, minlength=jobs)
@@ -186,10 +186,10 @@ def _arcs(
     return one, two, three, four
 
 
-def _racks(cluster: Cluster) -> int:
+def _racks(cluster: QuincyCluster) -> int:
     return int(cluster.rack_of.max(initial=-1)) + 1
 
 
-def _fixed(cluster: Cluster) -> tuple[int, int, int]:
+def _fixed(cluster: QuincyCluster) -> tuple[int, int, int]:
     """What must be equal for all nodes except tasks to be the same."""
     return len(cluster.rack_of), _racks(cluster), len(cluster.least)

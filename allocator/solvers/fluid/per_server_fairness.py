@@ -53,7 +53,7 @@ _STILL = 1e-13  # a smaller change, as a part of a framework's tasks, counts as 
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class PerServerSolution:
     """An allocation and its certificate.
 
     `tasks` (F, A): of each framework on each agent; 0 for a framework that no agent suits.
@@ -73,7 +73,7 @@ def solve(
     weight: Floats | None = None,
     tolerance: float = TOLERANCE,
     work_max: float = np.inf,
-) -> Solution:
+) -> PerServerSolution:
     """Find an allocation that meets the definition.
 
     A sweep is O(A * F * (F + A) * R), over distinct agents; tens of sweeps are usual.
@@ -101,7 +101,7 @@ def solve(
     able, weight = _checked(demand, capacity, eligible, weight)
     tasks = np.zeros(able.shape)
     if not able.any():
-        return Solution(tasks, 0.0, 0)
+        return PerServerSolution(tasks, 0.0, 0)
     # Merge equal agents into one of their total size: equal parts meet the definition too.
     first, of_agent, copies = equal_agents(capacity, able)
     need, rate = _needs(demand, capacity[first], able[:, first], weight)
@@ -115,7 +115,7 @@ def solve(
         if sweeps == may < _SWEEPS_MAX:
             raise GivenUp(problem, work_max)
         raise NotOptimal(problem, wrong, tolerance)
-    return Solution(tasks, wrong, sweeps)
+    return PerServerSolution(tasks, wrong, sweeps)
 
 
 def work_of_sweep(frameworks: int, agents: int, resources: int) -> float:

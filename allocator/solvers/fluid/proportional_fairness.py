@@ -39,7 +39,7 @@ _SATURATED = 1e-6  # a price above this part of the sum marks a saturated resour
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class ProportionalSolution:
     """The fluid optimum and its certificate.
 
     `tasks` (F,): task volumes; 0 for a framework that needs a resource without capacity.
@@ -54,7 +54,7 @@ class Solution:
     residual: float
 
 
-def solve(demand: Floats, capacity: Floats, weight: Floats) -> Solution:
+def solve(demand: Floats, capacity: Floats, weight: Floats) -> ProportionalSolution:
     """Find the proportionally fair task volumes and the prices that prove them.
 
     A step costs O(F * R**2); 10 to 25 steps are usual.
@@ -88,7 +88,7 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> Solution:
     served = ~(demand[:, ~present] > 0).any(axis=1)
     tasks, prices = np.zeros(len(demand)), np.zeros(len(capacity))
     if not served.any():
-        return Solution(tasks, prices, 0.0)
+        return ProportionalSolution(tasks, prices, 0.0)
     # Normalise: parts of the capacity, largest need 1, weights that sum to 1.
     need = demand[np.ix_(served, present)] / capacity[present]
     scale = need.max(axis=1)
@@ -103,7 +103,7 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> Solution:
     # Back to the units of the input.
     tasks[served] = volume / scale
     prices[present] = price * weight[served].sum()
-    return Solution(tasks, prices, residual)
+    return ProportionalSolution(tasks, prices, residual)
 
 
 def _interior_point(need: Floats, part: Floats) -> Floats:

@@ -201,7 +201,7 @@ _BEGINNINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class ProportionalAgentsSolution:
     """The fluid optimum and its certificate.
 
     `tasks` (F, A): of each framework on each agent; 0 for a framework that no agent suits.
@@ -223,7 +223,7 @@ def solve(
     weight: Floats | None = None,
     alpha: float = 1.0,
     work_max: float = np.inf,
-) -> Solution:
+) -> ProportionalAgentsSolution:
     """Find the alpha-fair task volumes and the prices that prove them.
 
     A step solves a system with one equation per resource of each distinct agent. With an alpha well
@@ -254,7 +254,7 @@ def solve(
     tasks, prices = np.zeros((len(demand), len(capacity))), np.zeros(capacity.shape)
     served = able.any(axis=1)
     if not served.any():
-        return Solution(tasks, prices, 0.0)
+        return ProportionalAgentsSolution(tasks, prices, 0.0)
     # Merge equal agents into one of their total size.
     first, of_agent, copies = equal_agents(capacity, able)
     room = capacity[first] * copies[:, None]
@@ -274,7 +274,7 @@ def solve(
             break
     if not wrong <= TOLERANCE:
         raise NotOptimal(_PROBLEM, wrong, TOLERANCE)
-    return Solution(tasks, prices, wrong)
+    return ProportionalAgentsSolution(tasks, prices, wrong)
 
 
 def residual(

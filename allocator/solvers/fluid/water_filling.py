@@ -27,7 +27,7 @@ TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class FillingSolution:
     """The fluid optimum and its certificate.
 
     `tasks` (F,): task volumes; 0 for a framework that needs a resource without capacity.
@@ -57,7 +57,7 @@ def rate(
     return np.divide(weight, size, out=np.zeros(len(size)), where=size > 0)
 
 
-def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
+def solve(demand: Floats, capacity: Floats, rate: Floats) -> FillingSolution:
     """Find the task volumes that are max-min fair in ``tasks / rate``.
 
     O(F * R**2): at least one resource is saturated in each of at most R rounds.
@@ -102,7 +102,7 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
     if not residual <= TOLERANCE:
         problem = "water filling"
         raise NotOptimal(problem, residual, TOLERANCE)
-    return Solution(level * speed, residual)
+    return FillingSolution(level * speed, residual)
 
 
 def _residual(need: Floats, level: Floats, tasks: Floats) -> float:

@@ -62,7 +62,7 @@ class ClassSolution:
 
 
 @dataclass(frozen=True)
-class Solution:
+class MaxMinSolution:
     """The optimum and its certificate.
 
     `classes`: with the cuts.
@@ -92,7 +92,7 @@ class Solution:
 
 def solve(
     eligible: Bools, count: Ints, weight: Floats | None = None, limit: Floats | Ints | None = None
-) -> Solution:
+) -> MaxMinSolution:
     """Find the constrained max-min fair shares of divisible machines.
 
     At most two maximum flows per distinct level, over classes and groups. Sets of users whose
@@ -114,7 +114,7 @@ def solve(
     >>> solve(np.array([[1, 1, 0], [0, 1, 1]], bool), np.array([2, 1, 7])).machines.tolist()
     [3.0, 7.0]
     """
-    return Solution(solve_classes(coalesce(eligible, count, weight, limit)))
+    return MaxMinSolution(solve_classes(coalesce(eligible, count, weight, limit)))
 
 
 def solve_classes(

@@ -23,7 +23,7 @@ from allocator.solvers.max_min.constraint_graph import (
     of_classes,
 )
 from allocator.solvers.max_min.cuts import Cut
-from allocator.solvers.max_min.max_min import ClassSolution, Solution, solve_classes
+from allocator.solvers.max_min.max_min import ClassSolution, MaxMinSolution, solve_classes
 
 _GONE = -1
 
@@ -66,7 +66,7 @@ class OnlineMaxMin:
         self._eligible, self._weight, self._limit = eligible[first], weight[first], limit[first]
         self._size = np.bincount(self._class_of, minlength=len(first))
         self._count = count
-        self.solution = Solution(solve_classes(self._graph()))
+        self.solution = MaxMinSolution(solve_classes(self._graph()))
 
     @property
     def users(self) -> Ints:
@@ -136,7 +136,7 @@ class OnlineMaxMin:
         flow = _same_groups(before, graph, gone)
         if flow is None:
             flow = _other_groups(before, graph, gone)
-        self.solution = Solution(solve_classes(graph, flow, cuts))
+        self.solution = MaxMinSolution(solve_classes(graph, flow, cuts))
 
 
 def _same_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats | None:

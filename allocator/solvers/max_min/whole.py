@@ -157,7 +157,7 @@ def give_up(edges: Edges, placed: Placed, size: Ints, weight: Floats, claim: Int
 
 
 @dataclass(frozen=True)
-class Solution:
+class WholeTaskSolution:
     """An optimum; there may be others, with the same shares in ascending order.
 
     `by_class` (C, G): machines of each group that each class gets.
@@ -188,7 +188,7 @@ class Solution:
 
 def solve(
     eligible: Bools, count: Ints, weight: Floats | None = None, limit: Floats | Ints | None = None
-) -> Solution:
+) -> WholeTaskSolution:
     """Find constrained max-min fair shares of whole machines.
 
     A user's share is the float64 quotient of its machines and its weight. Among users with the same
@@ -213,7 +213,9 @@ def solve(
     return solve_classes(coalesce(eligible, count, weight, limit))
 
 
-def solve_classes(graph: Graph, divisible: max_min.ClassSolution | None = None) -> Solution:
+def solve_classes(
+    graph: Graph, divisible: max_min.ClassSolution | None = None
+) -> WholeTaskSolution:
     """Find the shares of classes, whose limits are integers.
 
     `divisible`: the divisible optimum of the same graph, if known.
@@ -225,7 +227,7 @@ def solve_classes(graph: Graph, divisible: max_min.ClassSolution | None = None) 
     if better is not None:
         problem = f"constrained max-min fairness: class {better} could stand higher"
         raise NotOptimal(problem, 1.0, 0.0)
-    return Solution(graph, by_class)
+    return WholeTaskSolution(graph, by_class)
 
 
 def improvement(

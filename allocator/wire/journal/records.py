@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from allocator.core import AdoptPlan, Grants, Plan, SessionLimits, SetLimit, Settings
-from allocator.settable import KINDS, LIMIT, RULES
+from allocator.rule_kinds import KINDS, LIMIT, RULES
 from allocator.v1 import journal_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec import proto_types

@@ -18,7 +18,7 @@ from allocator.wire.journal.records import (
     read_start,
 )
 from allocator.wire.session.sidecar import Answer, Sidecar
-from allocator.wire.session.sidecar_session import Counts, Steps
+from allocator.wire.session.sidecar_session import SessionCounts, Steps
 
 
 class Replayed(NamedTuple):
@@ -288,7 +288,7 @@ class Replay:
         self._unchecked = answers
         return [Replayed(session, response) for session, response in answers]
 
-    def _count(self, counts: Counts, before: tuple[int, int, int], answers: int) -> None:
+    def _count(self, counts: SessionCounts, before: tuple[int, int, int], answers: int) -> None:
         found = self.found
         found.sessions += counts.sessions_opened - before[0]
         found.cycles += counts.cycles - before[1]

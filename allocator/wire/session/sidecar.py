@@ -13,8 +13,8 @@ from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec.validation import WireError
 from allocator.wire.session.session_start import Greeting
 from allocator.wire.session.sidecar_session import (
-    Counts,
     KeptSession,
+    SessionCounts,
     SessionState,
     SidecarSession,
     Steps,
@@ -53,7 +53,7 @@ class Sidecar:
         `sessions_before`: the first session gets the next number.
         """
         self.allocator = new_allocator(settings)
-        self.counts = Counts()
+        self.counts = SessionCounts()
         self.sessions: dict[int, SidecarSession] = {}
         self._new_allocator = new_allocator
         self.welcome = welcome

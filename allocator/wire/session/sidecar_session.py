@@ -53,7 +53,7 @@ from allocator.wire.session.session_start import (
 
 
 @dataclass(slots=True)
-class Counts:
+class SessionCounts:
     """Totals over all sessions; they only grow.
 
     `messages`: messages from modules, of any kind.
@@ -164,7 +164,7 @@ class SidecarSession:
         self,
         admit: Callable[[Greeting], Allocator],
         welcome: pb.Welcome,
-        counts: Counts | None = None,
+        counts: SessionCounts | None = None,
         check: Callable[[Greeting], None] = lambda _caller: None,
     ) -> None:
         """Wait for a module's hello.
@@ -187,7 +187,7 @@ class SidecarSession:
         self._admit = admit
         self._check = check
         self._welcome = welcome
-        self._counts = counts or Counts()
+        self._counts = counts or SessionCounts()
         self._allocator: Allocator | None = None
 
     def receive(self, data: bytes | pb.SessionRequest) -> list[pb.SessionResponse]:

@@ -13,7 +13,7 @@ from allocator.core import (
     SetShadow,
     Settings,
 )
-from allocator.settable import SettingKind, Value
+from allocator.rule_kinds import SettingKind, Value
 from allocator.v1 import settings_pb2
 from allocator.wire.codec import proto_types
 

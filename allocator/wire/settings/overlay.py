@@ -17,7 +17,7 @@ from allocator.core import (
     SessionLimits,
     Settings,
 )
-from allocator.settable import KINDS, SHADOW
+from allocator.rule_kinds import KINDS, SHADOW
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.validation import reject

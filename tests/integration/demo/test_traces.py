@@ -7,7 +7,7 @@ import pytest
 
 from allocator.core import PlanningPolicy, PolicySpec
 from allocator.lab.experiments import demo_runs as catalogue
-from allocator.lab.experiments.runs import Run, play_on
+from allocator.lab.experiments.runs import ExperimentRun, play_on
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.policies import POLICIES, build
 from tests.lab.master.starvation import Watched
@@ -33,7 +33,7 @@ def sidecar(tmp_path_factory):
 def watched(scenario, policy, sidecar):
     """Play a scenario, and check that no framework waits while resources are free."""
     scene = Watched(scenario)
-    run = Run("trace", PolicySpec(policy, mode="characterised"), 0, scene)
+    run = ExperimentRun("trace", PolicySpec(policy, mode="characterised"), 0, scene)
     played = play_on(run, sidecar.target)
     assert len(played.progress.ended_ms) == scenario.jobs
     assert len(played.record.waits_ms) == scenario.jobs

@@ -6,7 +6,7 @@ import pytest
 
 from allocator.core import PolicySpec, Reason
 from allocator.lab.experiments.demo_runs import MODES
-from allocator.lab.experiments.runs import Run, play_all, play_on
+from allocator.lab.experiments.runs import ExperimentRun, play_all, play_on
 from allocator.lab.experiments.soak import Soak
 from allocator.lab.links.base import LinkDownError
 from allocator.lab.links.borrowed import set_policy
@@ -31,7 +31,7 @@ def sidecar(tmp_path_factory):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_experiment_is_played_to_its_end(sidecar, mode):
-    run = Run("one", PolicySpec("ps-dsf", mode=mode), 1, experiment(1, jobs=2))
+    run = ExperimentRun("one", PolicySpec("ps-dsf", mode=mode), 1, experiment(1, jobs=2))
     played = play_on(run, sidecar.target)
     assert len(played.progress.ended_ms) == 20
     assert set(played.record.outcomes) == {Reason.OFFERED}
@@ -44,7 +44,7 @@ def test_the_real_sidecar_decides_as_the_one_in_process(sidecar):
     """What it decides does not depend on how it is reached: same events, same decisions."""
     spec = PolicySpec("drf", mode="characterised")
     scenario = experiment(2, jobs=2)
-    one = play_on(Run("one", spec, 2, scenario), sidecar.target).record
+    one = play_on(ExperimentRun("one", spec, 2, scenario), sidecar.target).record
     other = play(scenario, wire_link(spec.name, spec.mode), tell_demand=True).record
     assert one.time_ms == other.time_ms
     assert one.used == other.used
@@ -146,7 +146,7 @@ def run_until(master, until_ms):
 @pytest.mark.long
 def test_two_workers_play_on_two_sidecars():
     spec = PolicySpec("drf", mode="characterised")
-    runs = [Run(f"run {seed}", spec, seed, experiment(seed, jobs=1)) for seed in range(3)]
+    runs = [ExperimentRun(f"run {seed}", spec, seed, experiment(seed, jobs=1)) for seed in range(3)]
     told = set()
     results = list(play_all(runs, workers=2, watch=lambda name, ended: told.add((name, ended))))
     assert sorted(result.name for result in results) == ["run 0", "run 1", "run 2"]

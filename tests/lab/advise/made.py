@@ -26,7 +26,7 @@ from allocator.lab.frameworks.batch import BatchJob, Manner, TaskQueue, Work
 from allocator.lab.master.ledger import Quota
 from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.play import Played, play
-from allocator.lab.workloads.scenario import Scenario, Stage
+from allocator.lab.workloads.scenario import JobStage, Scenario
 from allocator.server.engine.journal_files import Head, Journal, Keeping
 from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.framing import frame
@@ -140,7 +140,7 @@ class Staged:
         self.agents = tuple((0, spec) for spec in made.agents)
         self._made = made
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         if self._made.weights:
             stage.master.set_weights(self._made.weights)
         for role, quota in self._made.quotas.items():
@@ -149,7 +149,7 @@ class Staged:
             stage.at(round(job.at_s * 1000), partial(self._submit, stage, job))
 
     @staticmethod
-    def _submit(stage: Stage, job: Job) -> None:
+    def _submit(stage: JobStage, job: Job) -> None:
         need = dict(parse_quantities(job.need))
         identity = Identity(job.name, (job.role,), need if job.says else {}, job.allowed)
         lasts_ms = tuple(round(each * 1000) for each in job.durations_s)

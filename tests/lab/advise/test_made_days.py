@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from allocator.core import PolicySpec
-from allocator.lab.advise.advising import Report, advise
+from allocator.lab.advise.advising import AdviceReport, advise
 from allocator.lab.advise.comparing import Verdict
 from allocator.lab.advise.limits import Finding
 from allocator.lab.advise.page import write
@@ -26,7 +26,7 @@ def advice(tmp_path_factory):
     directory = tmp_path_factory.mktemp("days")
 
     @cache
-    def of(name: str) -> Report:
+    def of(name: str) -> AdviceReport:
         path: Path = getattr(days, name)().write(directory / name)
         over = partial(spread, jobs=-1)
         report = advise([read_day(name, [path])], SEEDS, over, lambda _done, _total: None)
@@ -37,11 +37,11 @@ def advice(tmp_path_factory):
     return of
 
 
-def told(report: Report) -> str:
+def told(report: AdviceReport) -> str:
     return "\n".join([report.advice.headline, *report.advice.reasons, *report.advice.also])
 
 
-def comes_near_to_what_was_recorded(report: Report) -> None:
+def comes_near_to_what_was_recorded(report: AdviceReport) -> None:
     """Where much waits, a day differs from another by chance: then it lies among what is played.
 
     Called by the test of each such day, for elsewhere another process might play all of it again.

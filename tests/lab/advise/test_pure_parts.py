@@ -9,7 +9,7 @@ import pytest
 
 from allocator.core import PolicySpec, Settings
 from allocator.lab.advise.bottlenecks import bottlenecks_of
-from allocator.lab.advise.comparing import Change, Comparison, RoleChanges, Verdict, judge
+from allocator.lab.advise.comparing import Comparison, MeasureChange, RoleChanges, Verdict, judge
 from allocator.lab.advise.limits import Finding, Sort, bounds_of, cut_down
 from allocator.lab.advise.measuring import RoleFigures, fair_shares, measure, table_of
 from allocator.lab.advise.playing import changes, every_policy, in_words, more_of, plain, shaken
@@ -277,20 +277,20 @@ def test_without_constraints_there_is_no_bottleneck():
 
 # What is recommended.
 
-SAME = Change(Interval(0.0, 0.0), Verdict.SAME)
+SAME = MeasureChange(Interval(0.0, 0.0), Verdict.SAME)
 
 
-def changed(by: float, half: float = 0.01) -> Change:
+def changed(by: float, half: float = 0.01) -> MeasureChange:
     verdict = Verdict.NOISE if abs(by) < half else Verdict.LESS if by < 0 else Verdict.MORE
-    return Change(Interval(by, half), verdict)
+    return MeasureChange(Interval(by, half), verdict)
 
 
-def role(stay: Change = SAME, before: float = 0.0, after: float = 0.0) -> RoleChanges:
+def role(stay: MeasureChange = SAME, before: float = 0.0, after: float = 0.0) -> RoleChanges:
     was, now = (RoleFigures(1, 0, 10, 20, 0.5, 0.5, short) for short in (before, after))
     return RoleChanges(SAME, stay, SAME, was, now)
 
 
-def candidate(name: str, stay: Change, roles=None, wait_s: float = 5.0) -> Comparison:
+def candidate(name: str, stay: MeasureChange, roles=None, wait_s: float = 5.0) -> Comparison:
     stay_s, by = 60 - 30 + wait_s, stay.by.mean
     stays = (by - 0.02, by, by + 0.02)
     return Comparison(name, 5, stays, stay, stay, SAME, roles or {}, 60, stay_s, 30, wait_s, 0, 0)

@@ -20,7 +20,7 @@ from allocator.cli.lab.options import spread_over
 from allocator.lab.experiments import spread as engines
 from allocator.lab.experiments.spread import BACKENDS, BackendError, spread
 from allocator.lab.scenarios import sweep_report
-from allocator.lab.scenarios.running import Cell, run
+from allocator.lab.scenarios.running import ScenarioCell, run
 from allocator.lab.scenarios.schema import check
 
 ROOT = Path(__file__).parents[3]
@@ -138,7 +138,11 @@ def test_a_cluster_gives_what_this_process_gives(tmp_path, monkeypatch, backend)
         monkeypatch.setenv(name, ENVIRONMENT[name])
     clusters = {"dask": dask_cluster, "ray": ray_cluster, "spark": spark_cluster}
     scenario = check(SCENARIO, "test")
-    cells = [Cell("drf", mode, seed) for mode in ("oblivious", "characterised") for seed in (0, 1)]
+    cells = [
+        ScenarioCell("drf", mode, seed)
+        for mode in ("oblivious", "characterised")
+        for seed in (0, 1)
+    ]
     here = [run(scenario, cell) for cell in cells]
     with clusters[backend](tmp_path) as address:
         over = spread_over(-1, backend, address)

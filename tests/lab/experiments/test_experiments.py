@@ -326,7 +326,7 @@ def measures(makespan_s, variance=1.0, early=50.0, late=60.0):
     return Measures(makespan_s, variance, early, late)
 
 
-ONE, TWO = (claims.Case(name, "oblivious", claims.HETERO) for name in ("drf", "ps-dsf"))
+ONE, TWO = (claims.ClaimCase(name, "oblivious", claims.HETERO) for name in ("drf", "ps-dsf"))
 LARGER = Claim("two is faster", "", (ONE, TWO), claims.earlier)
 EQUAL = replace(LARGER, margin=2.0)
 
@@ -356,7 +356,7 @@ def test_a_claim_is_judged_by_its_confidence_interval(claim, faster_by, outcome)
 
 def test_one_run_of_each_case_is_held_against_the_claims_it_can_be():
     drf, ps_dsf, tsf = (
-        claims.Case(name, "characterised", claims.HETERO) for name in ("drf", "ps-dsf", "tsf")
+        claims.ClaimCase(name, "characterised", claims.HETERO) for name in ("drf", "ps-dsf", "tsf")
     )
     runs = {drf: measures(100.0), ps_dsf: measures(110.0), tsf: measures(101.0)}
     seen = {each.claim.text: each for each in claims.look_once(runs)}
@@ -411,7 +411,7 @@ def test_claims_are_played_seed_by_seed():
 
 def test_equal_agents_are_served_alike_by_ps_dsf_and_drf():
     """On equal agents both criteria differ by one factor, so they decide the same."""
-    case = claims.Case("drf", "characterised", claims.EQUAL)
+    case = claims.ClaimCase("drf", "characterised", claims.EQUAL)
     one = claims.run_case((case, 4), 0.1)
     other = claims.run_case((replace(case, policy="ps-dsf"), 4), 0.1)
     assert one == other

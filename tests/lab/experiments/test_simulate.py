@@ -12,7 +12,7 @@ from allocator.cli.app import app
 from allocator.lab.reports.run_report import interval
 from allocator.lab.scenarios import sweep_report
 from allocator.lab.scenarios.drawing import draw, draw_ms
-from allocator.lab.scenarios.running import Cell, run
+from allocator.lab.scenarios.running import ScenarioCell, run
 from allocator.lab.scenarios.schema import Duration, ScenarioError, check, read
 from allocator.lab.workloads.constraint_model import ConstraintModel, eligible
 
@@ -35,7 +35,7 @@ def minimal(**more):
 
 
 def played(policy="drf", mode="oblivious", seed=0, **more):
-    return run(check(minimal(**more), "test"), Cell(policy, mode, seed))
+    return run(check(minimal(**more), "test"), ScenarioCell(policy, mode, seed))
 
 
 def small(path):
@@ -222,7 +222,7 @@ def test_a_gang_that_never_fits_gives_its_offers_back():
     data = minimal(group={"gang": 6, "tasks": 6, "holds_s": 5.0}, until_s=60.0)
     data["agents"].append(late)
     data["frameworks"].append(other)
-    result = run(check(data, "test"), Cell("drf", "oblivious", 0))
+    result = run(check(data, "test"), ScenarioCell("drf", "oblivious", 0))
     assert [group.never_started for group in result.groups] == [1, 0]
     assert not result.finished
     assert result.end_s <= 60
@@ -266,7 +266,7 @@ def test_a_limit_bounds_a_role_and_a_weight_shifts_shares():
     data = minimal(group=long, roles=[{"path": "r", "weight": 3.0}], until_s=150.0)
     data["agents"][0]["count"] = 2
     data["frameworks"].append(data["frameworks"][0] | {"name": "other", "role": "s"})
-    result = run(check(data, "test"), Cell("drf", "characterised", 0))
+    result = run(check(data, "test"), ScenarioCell("drf", "characterised", 0))
     assert result.role_share["r"] / result.role_share["s"] == pytest.approx(3, rel=0.15)
 
 
@@ -279,7 +279,7 @@ def test_constrained_jobs_run_only_where_they_may():
     scenario = check(data, "test")
     specs = [coming.spec for coming in draw(scenario, 0).agents]
     assert len({frozenset(spec.attributes) for spec in specs}) > 1
-    assert run(scenario, Cell("choosy", "characterised", 0)).finished
+    assert run(scenario, ScenarioCell("choosy", "characterised", 0)).finished
 
 
 SLOW = "quota_too_large"
@@ -297,7 +297,7 @@ def test_every_example_shows_something_and_runs(path):
     scenario = small(path)
     assert scenario.about.endswith(".")
     for mode in ("oblivious", "characterised"):
-        result = run(scenario, Cell("drf", mode, 0))
+        result = run(scenario, ScenarioCell("drf", mode, 0))
         assert result.tasks > 0
         assert result.finished or path.stem == SLOW
 

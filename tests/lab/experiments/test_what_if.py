@@ -34,7 +34,7 @@ from allocator.lab.master.ledger import Quota
 from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.play import play
 from allocator.lab.workloads.recorded_day import Day, DayRecorder, watched
-from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.scenario import JobStage
 from allocator.lab.workloads.traces import Arrival, Replay
 
 SMALL = AgentSpec("small", {"cpus": 4000, "mem": 4_096_000}, {"rack": "a"})
@@ -178,7 +178,7 @@ class WithSetbacks:
 
     kinds, agents, jobs = SCENARIO.kinds, SCENARIO.agents, SCENARIO.jobs
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         master = stage.master
         SCENARIO.begin(stage)
         stage.at(12_345, lambda: master.remove_agent(1))
@@ -208,7 +208,7 @@ class Greedy:
 
     kinds, agents, jobs = SCENARIO.kinds, SCENARIO.agents, 1
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         identity = Identity("greedy", ("greedy",), SPARK)
         work = [Work(SPARK, (20_000,) * 24)]
         left = partial(stage.ended, "greedy")

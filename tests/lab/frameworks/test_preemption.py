@@ -6,14 +6,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from allocator.core import Allocator, InverseOffer, PolicySpec, Problem, Reclaims, Settings
-from allocator.lab.experiments.runs import Run, play_on
+from allocator.core import Allocator, InverseOffer, PlanProblem, PolicySpec, Reclaims, Settings
+from allocator.lab.experiments.runs import ExperimentRun, play_on
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.frameworks.batch import TaskQueue
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.resources import AgentSpec
 from allocator.lab.workloads.play import Played, play
-from allocator.lab.workloads.scenario import Stage
+from allocator.lab.workloads.scenario import JobStage
 from allocator.lab.workloads.traces import Arrival, Replay
 from allocator.policies import build
 from tests.lab.master.masters import Listener, master_for, run
@@ -37,12 +37,12 @@ class Crowded:
         self.replay = Replay(("cpus", "mem"), agents, (red, blue))
         self.kinds, self.agents, self.jobs = self.replay.kinds, self.replay.agents, 2
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         self.replay.begin(stage)
         if self.scheduled:
             stage.at(5_000, partial(self._schedule, stage))
 
-    def _schedule(self, stage: Stage) -> None:
+    def _schedule(self, stage: JobStage) -> None:
         for agent in tuple(stage.master.ledger.agents):
             stage.master.maintain(agent, (FAR_MS, 0))
 
@@ -82,7 +82,7 @@ def test_a_sidecar_that_plans_beside_its_cycles_asks_too(tmp_path) -> None:
 
     It plans nothing while its loops are being compiled, as after a change of them: then once more.
     """
-    once = Run("one", spec("on"), 1, Crowded(4_000_000, scheduled=True))
+    once = ExperimentRun("one", spec("on"), 1, Crowded(4_000_000, scheduled=True))
     with SidecarProcess(tmp_path, {"policy.plan_interval_ms": "10"}) as sidecar:
         for master in range(1, 40):
             done = play_on(once, sidecar.target, started_us=master)
@@ -131,7 +131,7 @@ class PlanningBeside(WireLink):
 
     def __init__(self, *what) -> None:
         super().__init__(*what)
-        self.problem: Problem | None = None
+        self.problem: PlanProblem | None = None
         self.asked: dict = {}
 
     def exchange(self, batch):
@@ -160,12 +160,12 @@ class Rests:
         self.red = Asked(Identity("red", ("red",)), need, [600_000] * 16, answer=manner)
         self.blue = Fussy(Identity("blue", ("blue",)), need, [500_000] * 8)
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, stage: JobStage) -> None:
         stage.at(0, lambda: stage.submit(self.red))
         stage.at(5_000, partial(self._schedule, stage))
         stage.at(10_000, lambda: stage.submit(self.blue))
 
-    def _schedule(self, stage: Stage) -> None:
+    def _schedule(self, stage: JobStage) -> None:
         for agent in tuple(stage.master.ledger.agents):
             stage.master.maintain(agent, (FAR_MS, 0))
 

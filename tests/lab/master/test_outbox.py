@@ -3,7 +3,7 @@
 import numpy as np
 
 from allocator.core import Define, Kind, Outcomes, Reason, Release, Suppress, Transition
-from allocator.lab.master.gates import Verdict
+from allocator.lab.master.gates import GateVerdict
 from allocator.lab.master.session import Outbox
 from allocator.lab.resources import KindTable, Resource, ResourceTable, reserved
 from tests.lab.master.masters import outbox_of
@@ -32,7 +32,7 @@ def test_order_is_kept_between_different_events():
     outbox.add(Suppress(1))
     outbox.release((1, 1, 1, (1,)))
     outbox.transition((1, 1, 1, (1,)))
-    outbox.outcome(1, Verdict(Reason.OFFERED, (1,)))
+    outbox.outcome(1, GateVerdict(Reason.OFFERED, (1,)))
     outbox.release((1, 1, 1, (1,)))
     expected = ["Release", "Suppress", "Transition", "Release", "Outcomes", "Release"]
     assert names(outbox.drain()) == expected
@@ -74,9 +74,9 @@ def test_what_became_the_same_kind_is_no_change():
 
 def test_outcomes_carry_amounts_only_where_they_are_partial():
     outbox = outbox_of(2)
-    outbox.outcome(7, Verdict(Reason.OFFERED, (1, 1)))
-    outbox.outcome(8, Verdict(Reason.PARTIAL, (2, 0)))
-    outbox.outcome(9, Verdict(Reason.FILTERED))
+    outbox.outcome(7, GateVerdict(Reason.OFFERED, (1, 1)))
+    outbox.outcome(8, GateVerdict(Reason.PARTIAL, (2, 0)))
+    outbox.outcome(9, GateVerdict(Reason.FILTERED))
     (event,) = outbox.drain()
     assert isinstance(event, Outcomes)
     assert event.first_decision == 7
@@ -88,8 +88,8 @@ def test_outcomes_carry_amounts_only_where_they_are_partial():
 
 def test_outcomes_of_decisions_apart_are_two_events():
     outbox = outbox_of(1)
-    outbox.outcome(1, Verdict(Reason.OFFERED, (1,)))
-    outbox.outcome(3, Verdict(Reason.OFFERED, (1,)))
+    outbox.outcome(1, GateVerdict(Reason.OFFERED, (1,)))
+    outbox.outcome(3, GateVerdict(Reason.OFFERED, (1,)))
     first, second = outbox.drain()
     assert isinstance(first, Outcomes)
     assert isinstance(second, Outcomes)

@@ -15,9 +15,9 @@ from allocator.lab.network.workflow import (
     JobKind,
     JobPlan,
     Need,
-    Stage,
-    Task,
     TaskState,
+    WorkflowStage,
+    WorkflowTask,
     draw_job,
     make_input,
 )
@@ -39,7 +39,7 @@ class Board:
     def wait(self, job, at, gb=1.0, since_s=0.0):
         """Let a task wait whose data is on a computer."""
         read = make_input(self.slots.topology, np.array([at]), np.array([gb]))
-        task = Task(len(self.tasks), job, 0, 0, read, 1.0, since_s)
+        task = WorkflowTask(len(self.tasks), job, 0, 0, read, 1.0, since_s)
         self.tasks.append(task)
         self.slots.waiting[job] += 1
         self.scheduler.ready([task])
@@ -109,7 +109,7 @@ def test_shares_take_nothing_from_who_runs_more(jobs, more):
 
 def test_a_job_alone_takes_what_arithmetic_says():
     # The task starts for 1 s, reads 2 GB at 1 GB/s from its own disk, and computes for 10 s.
-    plan = job_of(Stage(1, 10.0, 0.0, (Need(JOB_INPUT, 2.0),)), at=[3])
+    plan = job_of(WorkflowStage(1, 10.0, 0.0, (Need(JOB_INPUT, 2.0),)), at=[3])
     for name in SCHEDULERS:
         scheduler = FlowScheduler() if name.startswith("Q") else QueueScheduler(seed=1)
         outcome = ClusterRun(SIX, [plan], 1, scheduler).play()
@@ -120,8 +120,8 @@ def test_a_job_alone_takes_what_arithmetic_says():
 
 def test_a_second_stage_reads_an_equal_part_from_each_task_of_the_first():
     # Three tasks on three computers of both racks; what runs on one of them reads a third there.
-    first = Stage(3, 1.0, 0.0, (Need(JOB_INPUT, 0.5),))
-    second = Stage(1, 1.0, 0.0, (Need(0, 3.0, from_all=True),))
+    first = WorkflowStage(3, 1.0, 0.0, (Need(JOB_INPUT, 0.5),))
+    second = WorkflowStage(1, 1.0, 0.0, (Need(0, 3.0, from_all=True),))
     run = ClusterRun(SIX, [job_of(first, second, at=[1, 2, 5])], 1, FlowScheduler(preempts=True))
     outcome = run.play()
     assert outcome.moved_gb.sum() == pytest.approx(3 * 0.5 + 3.0)
@@ -210,7 +210,7 @@ def test_q_places_at_the_least_cost(seed, count):
     for row in range(count):
         at, gb = rng.integers(0, 6, 3), rng.integers(1, 9, 3).astype(float)
         read = make_input(SIX, at, gb)
-        task = Task(row, row % 2, 0, 0, read, 1.0, 0.0)
+        task = WorkflowTask(row, row % 2, 0, 0, read, 1.0, 0.0)
         board.tasks.append(task)
         board.slots.waiting[task.job] += 1
         board.scheduler.ready([task])
@@ -308,9 +308,11 @@ def random_jobs(seed, jobs):
     plans = []
     for _ in range(jobs):
         parts = int(rng.integers(1, 9))
-        first = Stage(parts, float(rng.uniform(1, 9)), 0.3, (Need(JOB_INPUT, rng.uniform(0.1, 3)),))
+        first = WorkflowStage(
+            parts, float(rng.uniform(1, 9)), 0.3, (Need(JOB_INPUT, rng.uniform(0.1, 3)),)
+        )
         needs = (Need(0, rng.uniform(0.1, 3), from_all=True), Need(JOB_INPUT, 0.5))
-        second = Stage(parts, float(rng.uniform(1, 9)), 0.3, needs)
+        second = WorkflowStage(parts, float(rng.uniform(1, 9)), 0.3, needs)
         plans.append(draw_job(JobKind("any", (first, second), parts), SIX, rng))
     return plans
 
@@ -356,6 +358,6 @@ def test_a_scheduler_that_starts_nothing_is_found_out():
         def decide(self, slots, now_s):
             return type(super().decide(slots, now_s))()
 
-    plan = job_of(Stage(1, 1.0, 0.0, (Need(JOB_INPUT, 1.0),)), at=[0])
+    plan = job_of(WorkflowStage(1, 1.0, 0.0, (Need(JOB_INPUT, 1.0),)), at=[0])
     with pytest.raises(RuntimeError, match="nothing runs, and tasks wait"):
         ClusterRun(SIX, [plan], 1, Idle(0)).play()

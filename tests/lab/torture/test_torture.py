@@ -29,7 +29,7 @@ from allocator.lab.torture.faults import (
     reconnect,
     set_policy,
 )
-from allocator.lab.torture.report import Findings
+from allocator.lab.torture.report import TortureFindings
 from allocator.lab.torture.rig import LogMeter, TorturedSidecar
 from allocator.lab.torture.wires import Cable, Proxy, dial_tcp
 from allocator.v1 import admin_pb2
@@ -340,7 +340,7 @@ def test_a_trace_in_the_log_is_found(tmp_path):
 
 
 def test_only_the_first_violations_are_kept_in_full():
-    findings = Findings(seed=4)
+    findings = TortureFindings(seed=4)
     for number in range(1_000):
         findings.check("one", [f"number {number}"])
     assert findings.broken["one"] == findings.checks["one"] == 1_000

@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from allocator.core import PolicySpec, SessionLimits, Settings
+from allocator.rule_kinds import KINDS
 from allocator.server.config import Config, ConfigError, Flag, example, load, load_all
 from allocator.server.config.exchange import read_loaded, write_loaded
 from allocator.server.config.schema import is_rules, keys, live_sections, model_of, toml_value
-from allocator.settable import KINDS
 
 EXAMPLE = Path(__file__).parents[3] / "deploy" / "config.example.toml"
 

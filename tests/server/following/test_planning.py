@@ -14,9 +14,9 @@ import pytest
 from allocator.core import (
     AddAgent,
     AgentInfo,
+    PlanProblem,
     Policy,
     PolicySpec,
-    Problem,
     RemoveAgent,
     SetPolicy,
 )
@@ -53,7 +53,7 @@ class Slow:
             return policy
         plan = policy.plan_function
 
-        def slowly(problem: Problem):
+        def slowly(problem: PlanProblem):
             self.begun.release()
             if self.hangs:
                 self.hangs -= 1

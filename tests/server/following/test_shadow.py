@@ -9,7 +9,7 @@ from allocator.core import PolicySpec, SetShadow
 from allocator.policies import build
 from allocator.server.following import shadow as shadows
 from allocator.server.following.shadow import Shadow
-from tests.core.hindsight.test_beside import small
+from tests.core.diagnostics.test_beside import small
 
 DRF = PolicySpec("drf", "listed")
 OTHER = PolicySpec("ps-dsf", "joint", "characterised")
@@ -98,7 +98,7 @@ def test_another_policy_begins_anew_and_none_ends_it(made):
     assert shadow.read().counts.compared == 0
     world.allocator.step(SetShadow(None))
     shadow.after_answers(world.allocator)
-    assert shadow.read() == (None, shadows.Counts(), {})
+    assert shadow.read() == (None, shadows.ShadowCounts(), {})
     assert world.allocator.trail is not None
     assert world.allocator.trail.shadow_bytes_max == 0
 

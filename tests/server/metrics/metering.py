@@ -6,7 +6,7 @@ from allocator.core import Allocator, Hold, PolicySpec
 from allocator.server.metrics.family import Parts
 from allocator.server.metrics.state_families import Scrape, state_parts
 from allocator.server.reports import report
-from allocator.wire import Counts
+from allocator.wire import SessionCounts
 from tests.server.metrics.scraping import Samples, samples
 from tests.world.rows import holdings
 from tests.world.world import World
@@ -30,11 +30,11 @@ def nsdi(*, flat: bool = True, **settings) -> Allocator:
 
 
 def scrape(
-    allocator: Allocator, counts: Counts | None = None, *, frameworks_max=100, roles_max=100
+    allocator: Allocator, counts: SessionCounts | None = None, *, frameworks_max=100, roles_max=100
 ) -> Samples:
     taken = Scrape(
         report=report.read(allocator),
-        counts=counts or Counts(),
+        counts=counts or SessionCounts(),
         cycle_buckets=[("0.1", 3), ("+Inf", 4)],
         cycle_total_s=1.5,
         journal_errors=2,

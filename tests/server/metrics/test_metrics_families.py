@@ -27,7 +27,7 @@ from allocator.core import (
 )
 from allocator.server.metrics.family import LABEL_LENGTH_MAX, label
 from allocator.server.reports.report import COMMON_MAX
-from allocator.wire import Counts
+from allocator.wire import SessionCounts
 from tests.server.metrics.metering import GIB, crowd, nsdi, scrape
 from tests.server.metrics.scraping import series, value
 from tests.world.rows import holdings
@@ -231,7 +231,7 @@ def test_counters_are_there_before_anything_happens():
 
 
 def test_counters_say_what_was_counted():
-    counts = Counts(batches=4, cycles=3, decisions=2, reclaims=5, sessions_opened=1)
+    counts = SessionCounts(batches=4, cycles=3, decisions=2, reclaims=5, sessions_opened=1)
     counts.events["release"] = 7
     counts.outcomes["offered"] = 2
     counts.errors["value"] = 1

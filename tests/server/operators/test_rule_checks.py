@@ -13,6 +13,7 @@ from allocator.core import (
     SetWeight,
     matches,
 )
+from allocator.rule_kinds import Doubt
 from allocator.server.config import load_all
 from allocator.server.operators.rule_checks import (
     copy_cluster,
@@ -21,7 +22,6 @@ from allocator.server.operators.rule_checks import (
     named_in_vain,
 )
 from allocator.server.operators.setting_rows import mistyped_names
-from allocator.settable import Doubt
 from allocator.wire.settings.overlay import KeptChange, Overlay
 from tests.world.world import World
 

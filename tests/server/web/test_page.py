@@ -29,6 +29,7 @@ from allocator.core import (
     SetDrain,
     SetPaused,
 )
+from allocator.rule_kinds import KINDS
 from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.settings import FollowedSettings
@@ -39,7 +40,6 @@ from allocator.server.reports.agent_rows import AgentRows
 from allocator.server.views.views import Views
 from allocator.server.web import http as listener
 from allocator.server.web.page import agent_map, look, page_routes, routes, tables
-from allocator.settable import KINDS
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from tests.integration.web.page_cluster import HOSTILE, TURNED, state

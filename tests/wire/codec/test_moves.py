@@ -37,7 +37,7 @@ from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
-from allocator.wire.session.sidecar_session import Counts, SidecarSession
+from allocator.wire.session.sidecar_session import SessionCounts, SidecarSession
 from tests.core.checkpoint.test_checkpoint import kept, same
 from tests.wire.dialogue import WELCOME
 from tests.world.rows import holdings, settled
@@ -65,7 +65,7 @@ class Host:
 
     def __init__(self, filters: int) -> None:
         settings = Settings(policy=PolicySpec("drf"), learn_after=2, probe_after=2)
-        self.trail, self.counts = Trail(), Counts()
+        self.trail, self.counts = Trail(), SessionCounts()
         self.allocator = Allocator(
             build, settings, SessionLimits(filters=filters), trail=self.trail
         )

@@ -14,9 +14,9 @@ from allocator.core import (
     Grants,
     Ints,
     PlanningPolicy,
+    PlanProblem,
     Policy,
     PolicySpec,
-    Problem,
     SessionLimits,
     SetConstraint,
     SetDemand,
@@ -294,7 +294,7 @@ class Meddled(Followed):
         self.plans += 1
         return planned
 
-    def _compare_problems(self, problem: Problem | None) -> None:
+    def _compare_problems(self, problem: PlanProblem | None) -> None:
         """An observer plans for the same problem, also in the middle of a message."""
         follower = self.followers[0]
         follower.begin_waiting()

@@ -25,7 +25,7 @@ from allocator.core import (
 from allocator.lab.module_protocol import write_hello
 from allocator.policies import build, substitute
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Counts, Greeting, SessionState, SidecarSession
+from allocator.wire import Greeting, SessionCounts, SessionState, SidecarSession
 from allocator.wire.session.sidecar_session import LAST_SNAPSHOT, TRANSITIONS
 from tests.wire.dialogue import (
     POLICY,
@@ -54,7 +54,9 @@ WAY_TO = {
 }
 
 
-def new_session(policy: Policy | None = None, counts: Counts | None = None) -> SidecarSession:
+def new_session(
+    policy: Policy | None = None, counts: SessionCounts | None = None
+) -> SidecarSession:
     def admit(_greeting: Greeting) -> Allocator:
         return Allocator(
             lambda spec: policy or build(spec),
@@ -258,7 +260,7 @@ class Defective:
 
 def test_a_policy_that_fails_ends_no_session():
     """DRF decides instead, and it is counted."""
-    counts = Counts()
+    counts = SessionCounts()
     session = new_session(counts=counts)
     session.receive(MESSAGES["hello"])
     allocator = session._allocator

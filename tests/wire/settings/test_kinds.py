@@ -3,7 +3,7 @@
 import pytest
 
 from allocator.core import EVENT_OF_KIND
-from allocator.settable import KINDS, LIMIT, RULES, Scope, Value
+from allocator.rule_kinds import KINDS, LIMIT, RULES, Scope, Value
 from allocator.v1 import admin_pb2, journal_pb2, settings_pb2
 from allocator.wire.settings.operator_settings import read_rule, write_rule
 

@@ -14,7 +14,7 @@ import numpy as np
 from allocator.core import Floats
 from allocator.lab.papers.drf import drf
 from allocator.lab.papers.online import fill
-from allocator.lab.papers.report import Cell, Report, Row, beside, paragraphs
+from allocator.lab.papers.report import PaperReport, Row, TableCell, beside, paragraphs
 from allocator.solvers.fluid import proportional_fairness
 from allocator.testing import static_snapshot
 
@@ -93,7 +93,7 @@ def zero_load_rate(tasks: int = 500, capacity: int = 100) -> float:
     return (tasks / capacity) / (full + rest)
 
 
-def examples() -> Report:
+def examples() -> PaperReport:
     """Propositions and remarks of section 2, and the zero-load rate of section 4.2."""
     rows: list[Row] = []
     ones = np.ones(2)
@@ -107,12 +107,15 @@ def examples() -> Report:
         found = drf(np.array(case.demand, float), ones)
         rows.append(Row(case.name, beside(found, case.tasks, 1e-6), case.departure))
     used = float(np.array(DRF[0].tasks) @ np.array(DRF[0].demand)[:, 1])
-    rows.append(Row("Remark 2, DRF, part of resource 2 in use", (Cell(used, 8 / 9, 1e-6),)))
+    rows.append(Row("Remark 2, DRF, part of resource 2 in use", (TableCell(used, 8 / 9, 1e-6),)))
     rows.append(_whole("drf", DRF[0].name, DRF[0].demand, DRF[0].tasks))
     rows.append(
-        Row("Sec. 4.2, service rate at load zero", (Cell(zero_load_rate(), ZERO_LOAD_RATE, 0.005),))
+        Row(
+            "Sec. 4.2, service rate at load zero",
+            (TableCell(zero_load_rate(), ZERO_LOAD_RATE, 0.005),),
+        )
     )
-    return Report(
+    return PaperReport(
         name="pf-examples",
         title="Two jobs on two resources: task volumes phi and prices nu",
         source=SOURCE,

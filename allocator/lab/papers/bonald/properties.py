@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from allocator.core import Floats
 from allocator.lab.papers.drf import (
-    Case,
+    DrfCase,
     Policy,
     Properties,
     ceei,
@@ -23,7 +23,7 @@ from allocator.lab.papers.drf import (
     property_rows,
     sharing_incentive,
 )
-from allocator.lab.papers.report import Cell, Report, Row, beside, paragraphs
+from allocator.lab.papers.report import PaperReport, Row, TableCell, beside, paragraphs
 from allocator.solvers.fluid import proportional_fairness_agents, water_filling
 
 SOURCE = "Bonald and Roberts, Performance Evaluation 2014"
@@ -60,7 +60,7 @@ POLICIES: Mapping[str, Policy] = {
 _OTHERS = frozenset({"max-min", "alpha 1/2", "alpha 2"})
 
 
-def scale_invariance(policy: Policy, case: Case) -> float:
+def scale_invariance(policy: Policy, case: DrfCase) -> float:
     """When jobs claim tasks of another size, some job's part of a resource changes."""
     claim = case.demand * 10 ** case.rng.uniform(-1, 1, (len(case.demand), 1))
     before = policy(case.demand, case.capacity)[:, None] * case.demand
@@ -68,14 +68,14 @@ def scale_invariance(policy: Policy, case: Case) -> float:
     return float(np.abs(after / before - 1).max())
 
 
-def local_fairness(policy: Policy, case: Case) -> float:
+def local_fairness(policy: Policy, case: DrfCase) -> float:
     """Some job's part of a single resource is not an equal one."""
     demand, capacity = case.demand[:, :1], case.capacity[:1]
     part = policy(demand, capacity) * demand[:, 0] / capacity[0]
     return float(np.abs(part * len(demand) - 1).max())
 
 
-def strategy_proofness(policy: Policy, case: Case) -> float:
+def strategy_proofness(policy: Policy, case: DrfCase) -> float:
     """A job can run more of its true tasks if it claims larger or smaller needs."""
     honest, most = policy(case.demand, case.capacity), 0.0
     for _ in range(LIES):
@@ -97,9 +97,9 @@ PROPERTIES: Properties = {
 """The test of each property, and the allocations that lack it by the text."""
 
 
-def properties(seed: int = 0, trials: int = 100) -> Report:
+def properties(seed: int = 0, trials: int = 100) -> PaperReport:
     """Section 2: in how many percent of random clusters each property fails."""
-    return Report(
+    return PaperReport(
         name="pf-properties",
         title="Properties of allocations: in how many percent of random clusters each fails",
         source=f"{SOURCE}, sec. 2.2 to 2.5, Propositions 1 to 7, Remark 1",
@@ -158,7 +158,7 @@ def share(marginal: Marginal, size: float) -> float:
     return float(brentq(more_worth_to_1, low, high, xtol=1e-14))
 
 
-def proposition_7() -> Report:
+def proposition_7() -> PaperReport:
     """Proposition 7: the part of job 1 of a single resource, by utility."""
     rows = []
     for name, marginal in UTILITIES.items():
@@ -171,8 +171,8 @@ def proposition_7() -> Report:
         if name not in LOGARITHMS
     )
     others = len(UTILITIES) - len(LOGARITHMS)
-    rows.append(Row("other utilities that are not fair", (Cell(unfair, others),)))
-    return Report(
+    rows.append(Row("other utilities that are not fair", (TableCell(unfair, others),)))
+    return PaperReport(
         name="pf-proposition-7",
         title="Part of a single resource that job 1 of two has, by utility and sizes of tasks",
         source=f"{SOURCE}, sec. 2.5, Proposition 7",

@@ -17,7 +17,15 @@ import numpy as np
 from allocator.lab.experiments.spread import spread
 from allocator.lab.papers.bonald.examples import zero_load_rate
 from allocator.lab.papers.bonald.traffic import FIG_1, POLICIES, demand_at, mean_rates, rate_curves
-from allocator.lab.papers.report import Cell, Panel, Report, Row, averaged, paragraphs, through
+from allocator.lab.papers.report import (
+    Panel,
+    PaperReport,
+    Row,
+    TableCell,
+    averaged,
+    paragraphs,
+    through,
+)
 from allocator.solvers.fluid import proportional_fairness
 
 TASKS = 500
@@ -117,13 +125,13 @@ def _begin(policy: str, there: list[_Job], free: list[int]) -> list[_Job]:
     return began
 
 
-def figure_6(seed: int = 0, trials: int = 8) -> Report:
+def figure_6(seed: int = 0, trials: int = 8) -> PaperReport:
     """Figure 6: service rates of whole tasks, unbalanced load."""
     wanted = list(product(PHASES.values(), LOADS, POLICIES, range(seed, seed + trials)))
     took = dict(zip(wanted, spread(_sojourns, wanted), strict=True))
     rows, panels = [], []
     for law, phases in PHASES.items():
-        lines: dict[str, list[Cell]] = {}
+        lines: dict[str, list[TableCell]] = {}
         for load in LOADS:
             rates = {
                 policy: np.array(
@@ -142,7 +150,7 @@ def figure_6(seed: int = 0, trials: int = 8) -> Report:
         panels.append(
             Panel(f"Figure 6, {law} tasks", "load of resource 1", "service rate", tuple(drawn))
         )
-    return Report(
+    return PaperReport(
         name="pf-fig-6",
         title="Mean service rates with whole tasks, unbalanced load (fluid, a job alone: 1)",
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 4.2 and Figure 6",

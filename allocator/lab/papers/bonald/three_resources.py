@@ -22,10 +22,10 @@ from allocator.lab.papers.bonald.traffic import (
     simulate,
 )
 from allocator.lab.papers.report import (
-    Cell,
     Panel,
-    Report,
+    PaperReport,
     Row,
+    TableCell,
     averaged,
     paragraphs,
     through,
@@ -50,18 +50,18 @@ def rates(ratio: Sequence[float], load: float, seeds: Sequence[int], events: int
     ]
 
 
-def _at_most(values: Floats, bound: float, tolerance: float = 0.0) -> Cell:
+def _at_most(values: Floats, bound: float, tolerance: float = 0.0) -> TableCell:
     return averaged(values.tolist(), bound, tolerance, at_most=True)
 
 
-def balanced_cells(drf: Floats, pf: Floats, spare: float) -> tuple[Cell, ...]:
+def balanced_cells(drf: Floats, pf: Floats, spare: float) -> tuple[TableCell, ...]:
     """Means over the classes, which differ by chance only."""
     over = _at_most((drf / pf).mean(axis=1), 1.0)
     near = averaged(pf.mean(axis=1).tolist(), spare, NEAR)
     return over, near, _at_most(drf.mean(axis=1), spare)
 
 
-def unbalanced_cells(drf: Floats, pf: Floats, spare: float) -> tuple[Cell, ...]:
+def unbalanced_cells(drf: Floats, pf: Floats, spare: float) -> tuple[TableCell, ...]:
     """Classes 2 and 3, whose resources have less load, and class 1, whose resource has most."""
     over = drf / pf
     return (
@@ -73,11 +73,11 @@ def unbalanced_cells(drf: Floats, pf: Floats, spare: float) -> tuple[Cell, ...]:
     )
 
 
-def three_resources(seed: int = 0, trials: int = 10, events: int = EVENTS) -> Report:
+def three_resources(seed: int = 0, trials: int = 10, events: int = EVENTS) -> PaperReport:
     """Section 3.3: the trends of the figures with three types of resource."""
     rows, panels = [], []
     for name, ratio in RATIOS.items():
-        means: dict[str, list[Cell]] = {}
+        means: dict[str, list[TableCell]] = {}
         for load in LOADS:
             drf, pf = rates(ratio, load, range(seed, seed + trials), events)
             cells = (balanced_cells if len(set(ratio)) == 1 else unbalanced_cells)(
@@ -87,7 +87,7 @@ def three_resources(seed: int = 0, trials: int = 10, events: int = EVENTS) -> Re
             mean_rates({"drf": drf, "pf": pf}, range(len(CLASSES)), means)
         lines = tuple(through(each, LOADS, those) for each, those in means.items())
         panels.append(Panel(name, "load of resource 1", "service rate", lines))
-    return Report(
+    return PaperReport(
         name="pf-three-resources",
         title="Three classes of jobs on three types of resource in dynamic traffic",
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.3",

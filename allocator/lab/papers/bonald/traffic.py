@@ -20,11 +20,11 @@ from scipy.sparse.linalg import spsolve
 
 from allocator.core import Floats
 from allocator.lab.papers.report import (
-    Cell,
-    Line,
     Panel,
-    Report,
+    PaperReport,
+    PlotLine,
     Row,
+    TableCell,
     averaged,
     beside,
     paragraphs,
@@ -156,7 +156,7 @@ def printed_light_traffic(policy: str, profile: Profile) -> Floats:
     return np.array([[1, beta], [second, 1]])
 
 
-def figures() -> Report:
+def figures() -> PaperReport:
     """Figures 1 and 2 at three loads, and the light-traffic approximations."""
     rows, panels = [], []
     cases = (
@@ -169,7 +169,7 @@ def figures() -> Report:
         for load in LOADS:
             demand = demand_at(load, profile, (ratio, 1.0))
             drf, pf = (service_rates(policy, profile, demand) for policy in POLICIES)
-            over = Cell(float(drf[1] / pf[1]), 1.0, at_most=True)
+            over = TableCell(float(drf[1] / pf[1]), 1.0, at_most=True)
             cells = (*beside((drf[0], pf[0], drf[1], pf[1])), over)
             rows.append(Row(f"{name}, load {load:g}", cells))
         lines = rate_curves(profile, ratio, CURVE, dashed=("drf",))
@@ -180,7 +180,7 @@ def figures() -> Report:
             cells = beside(light_traffic(policy, profile).ravel(), printed, 0.005)
             departure = _LIGHT_DEPARTS if policy == "pf" else ""
             rows.append(Row(f"{name}, {policy.upper()}", cells, departure))
-    return Report(
+    return PaperReport(
         name="pf-service-rates",
         title="Mean service rates of two classes against the load of resource 1 (a job alone: 1)",
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.3 and Figures 1 and 2",
@@ -212,7 +212,7 @@ _HEAVY_DEPARTS = (
 )
 
 
-def heavy_traffic() -> Report:
+def heavy_traffic() -> PaperReport:
     """Approximations for heavy, unbalanced traffic, at one load."""
     beta, alpha, spare = HEAVY[1][0], HEAVY[0][1], 1 - HEAVY_LOAD
     demand = demand_at(HEAVY_LOAD, HEAVY, (HEAVY_RATIO, 1.0))
@@ -221,7 +221,7 @@ def heavy_traffic() -> Report:
     def row(name: str, computed: float, published: float, departure: str = "") -> Row:
         return Row(name, beside((computed,), (published,), _HEAVY_WITHIN * published), departure)
 
-    return Report(
+    return PaperReport(
         name="pf-heavy-traffic",
         title=f"Mean service rates in heavy traffic: resource 1 is loaded {HEAVY_LOAD:g}",
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.3",
@@ -248,7 +248,7 @@ def rate_curves(
     loads: tuple[float, ...],
     what: str = "",
     dashed: Sequence[str] = POLICIES,
-) -> tuple[Line, ...]:
+) -> tuple[PlotLine, ...]:
     """Curves of the mean service rates of both classes by load, under both policies."""
     lines = []
     for policy in POLICIES:
@@ -258,17 +258,17 @@ def rate_curves(
         for kind in (0, 1):
             values = tuple(float(rate[kind]) for rate in rates)
             name = f"{policy.upper()}, class {kind + 1}{what}"
-            lines.append(Line(name, loads, values, dashed=policy in dashed))
+            lines.append(PlotLine(name, loads, values, dashed=policy in dashed))
     return tuple(lines)
 
 
 def mean_rates(
     rates: Mapping[str, Floats],
     classes: Sequence[int],
-    lines: dict[str, list[Cell]],
+    lines: dict[str, list[TableCell]],
     published: float | None = None,
     tolerance: float = 0.0,
-) -> list[Cell]:
+) -> list[TableCell]:
     """Means over trials of the rates of some classes, for both policies side by side.
 
     rates (trials, K): by policy.
@@ -327,11 +327,11 @@ def simulate(
     return Traffic(np.array(arrivals) / np.maximum(mean, 1e-12), float(mean.sum()), sum(jobs))
 
 
-def figure_3(seed: int = 0, trials: int = 10) -> Report:
+def figure_3(seed: int = 0, trials: int = 10) -> PaperReport:
     """Figure 3: four classes; the paper plots those whose dominant resource is the second."""
     rows, panels = [], []
     for name, ratio in RATIOS.items():
-        means: dict[str, list[Cell]] = {}
+        means: dict[str, list[TableCell]] = {}
         for load in LOADS:
             demand = demand_at(load, FIG_3, ratio)
             rates = {
@@ -346,7 +346,7 @@ def figure_3(seed: int = 0, trials: int = 10) -> Report:
             rows.append(Row(f"{name}, load {load:g}", tuple(cells)))
         lines = tuple(through(each, LOADS, found) for each, found in means.items())
         panels.append(Panel(name, "load of resource 1", "service rate", lines))
-    return Report(
+    return PaperReport(
         name="pf-fig-3",
         title="Mean service rates of classes 3 and 4 of four, against the load of resource 1",
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.3 and Figure 3",
@@ -362,7 +362,7 @@ def figure_3(seed: int = 0, trials: int = 10) -> Report:
     )
 
 
-def capacity_region(seed: int = 0, trials: int = 4) -> Report:
+def capacity_region(seed: int = 0, trials: int = 4) -> PaperReport:
     """Equation (10): stable while the load of each resource is below its capacity."""
     rows = []
     for policy in POLICIES:
@@ -377,10 +377,10 @@ def capacity_region(seed: int = 0, trials: int = 4) -> Report:
             # Four times as long: about as many jobs, or about four times as many.
             cells = (
                 averaged(grown, 1.0 if stable else 4.0, 0.8 if stable else 1.2),
-                Cell(float((np.array(demand) @ np.array(FIG_2)).max())),
+                TableCell(float((np.array(demand) @ np.array(FIG_2)).max())),
             )
             rows.append(Row(f"{policy.upper()}, load {load:g}", cells))
-    return Report(
+    return PaperReport(
         name="pf-capacity-region",
         title="Mean number of jobs when the process runs four times as long, over that before",
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.2, eq. 10",
@@ -442,20 +442,20 @@ def mean_rate(load: float, claim: float, alpha: float = ALPHA) -> float:
     return weight / total
 
 
-def figure_4() -> Report:
+def figure_4() -> PaperReport:
     """Figure 4: one job with a false claim."""
     claims = {"true": ALPHA} | {f"best beside {n}": best_claim(n) for n in BEST_FOR}
     rows = []
     for load in CLAIM_LOADS:
         true = mean_rate(load, ALPHA)
-        cells = [Cell(true)]
-        cells += [Cell(mean_rate(load, best_claim(n)), true, at_most=True) for n in BEST_FOR]
+        cells = [TableCell(true)]
+        cells += [TableCell(mean_rate(load, best_claim(n)), true, at_most=True) for n in BEST_FOR]
         rows.append(Row(f"load {load:g}", tuple(cells)))
     lines = tuple(
-        Line(name, _CLAIM_CURVE, tuple(mean_rate(load, claim) for load in _CLAIM_CURVE))
+        PlotLine(name, _CLAIM_CURVE, tuple(mean_rate(load, claim) for load in _CLAIM_CURVE))
         for name, claim in claims.items()
     )
-    return Report(
+    return PaperReport(
         name="pf-fig-4",
         title="Mean service rate of one permanent job under PF, by what it claims",
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.4 and Figure 4",
@@ -473,7 +473,7 @@ def figure_4() -> Report:
     )
 
 
-def figure_5() -> Report:
+def figure_5() -> PaperReport:
     """Figure 5: a whole class with false claims."""
     rows, panels = [], []
     for policy in POLICIES:
@@ -482,23 +482,23 @@ def figure_5() -> Report:
         for claim in (ALPHA, *(best_claim(n) for n in BEST_FOR)):
             limit = (1 + ALPHA) / (1 + claim)
             name = "true" if claim == ALPHA else f"claims {claim:.3g}"
-            cells = [Cell(limit)]
+            cells = [TableCell(limit)]
             for load in CLAIM_LOADS:
                 if load > _SHORT_OF_CAPACITY * limit:
-                    cells.append(Cell(0.0, true[load], at_most=True))
+                    cells.append(TableCell(0.0, true[load], at_most=True))
                     continue
                 rate = _class_rate(policy, claim, load)
-                cells.append(Cell(rate, true[load], _VISIBLE, at_most=True))
+                cells.append(TableCell(rate, true[load], _VISIBLE, at_most=True))
             rows.append(Row(f"{policy.upper()}, {name}", tuple(cells)))
             loads = [load for load in np.linspace(0.1, 0.9, 9) if load < _SHORT_OF_CAPACITY * limit]
             rates = tuple(_class_rate(policy, claim, float(load)) for load in loads)
-            lines.append(Line(name, tuple(map(float, loads)), rates, dashed=claim != ALPHA))
+            lines.append(PlotLine(name, tuple(map(float, loads)), rates, dashed=claim != ALPHA))
         panels.append(
             Panel(
                 f"Figure 5, {policy.upper()}", "load of resource 1", "rate of class 1", tuple(lines)
             )
         )
-    return Report(
+    return PaperReport(
         name="pf-fig-5",
         title="Mean service rate of class 1 where all of it claims too much, balanced load",
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 3.4 and Figure 5",

@@ -17,11 +17,11 @@ import numpy as np
 from allocator.core import Bools, Floats, Ints, PolicySpec
 from allocator.lab.papers.online import Online
 from allocator.lab.papers.report import (
-    Cell,
-    Line,
     Panel,
-    Report,
+    PaperReport,
+    PlotLine,
     Row,
+    TableCell,
     averaged,
     beside,
     counter_examples,
@@ -70,7 +70,7 @@ EXAMPLES: Mapping[str, Example] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ExampleRun:
     """Where Choosy came to rest.
 
     machines (U,)
@@ -83,7 +83,7 @@ class Run:
     worsened: int
 
 
-def run(eligible: Bools, seed: int, holder: Ints | None = None) -> Run:
+def run(eligible: Bools, seed: int, holder: Ints | None = None) -> ExampleRun:
     """End tasks at random until Choosy makes no improvement for long.
 
     eligible (U, M): whether each user can use each machine.
@@ -110,10 +110,10 @@ def run(eligible: Bools, seed: int, holder: Ints | None = None) -> Run:
         before, shares = sorted(shares), [int(n) for n in cluster.agents_held(users.tolist())]
         last = step if sorted(shares) > before else last
         worsened += sorted(shares) < before
-    return Run(np.array(shares), last, worsened)
+    return ExampleRun(np.array(shares), last, worsened)
 
 
-def figures(seed: int = 0, trials: int = TRIALS) -> Report:
+def figures(seed: int = 0, trials: int = TRIALS) -> PaperReport:
     """Figures 1, 3 and 5, and the example of section 5: offline, and as Choosy's fixed points."""
     rows: list[Row] = []
     for name, example in EXAMPLES.items():
@@ -132,8 +132,8 @@ def figures(seed: int = 0, trials: int = TRIALS) -> Report:
         worst = beside(ends[np.lexsort(ends.T[::-1])[0]], sorted(example.whole))
         rows.append(Row(f"{name}, Choosy, worst of {trials} runs", worst))
         mean = float(np.mean([each.releases for each in runs]))
-        rows.append(Row(f"{name}, Choosy, mean releases to get there", (Cell(mean),)))
-    return Report(
+        rows.append(Row(f"{name}, Choosy, mean releases to get there", (TableCell(mean),)))
+    return PaperReport(
         name="choosy-figures",
         title="Constrained max-min fair shares, in machines",
         source=f"{SOURCE}, sec. 2.2, 4 and 5.1 (Figures 1 to 5)",
@@ -153,15 +153,18 @@ def figures(seed: int = 0, trials: int = TRIALS) -> Report:
     )
 
 
-def theorem_4(seed: int = 0, trials: int = 10) -> Report:
+def theorem_4(seed: int = 0, trials: int = 10) -> PaperReport:
     """Theorem 4: from any allocation, every share ends within 2 n machines of an optimal one."""
     rows = []
     for users, machines in ((2, 30), (4, 40), (8, 60)):
         found = [_from_anywhere(users, machines, seed + trial) for trial in range(trials)]
         short, worsened = zip(*found, strict=True)
-        cells = Cell(float(max(short)), 2 * users, at_most=True), Cell(float(sum(worsened)), 0)
+        cells = (
+            TableCell(float(max(short)), 2 * users, at_most=True),
+            TableCell(float(sum(worsened)), 0),
+        )
         rows.append(Row(f"{users} users, {machines} machines, {trials} graphs", cells))
-    return Report(
+    return PaperReport(
         name="choosy-theorem-4",
         title="Choosy from random allocations on random constraint graphs",
         source=f"{SOURCE}, sec. 6.1 and Theorem 4",
@@ -274,7 +277,7 @@ def _given(eligible: Bools, count: Ints, *, cmmf: bool) -> Floats:
     return np.asarray(solution, np.float64)
 
 
-def theorems(seed: int = 0, trials: int = 200) -> Report:
+def theorems(seed: int = 0, trials: int = 200) -> PaperReport:
     """In how many percent of the clusters each statement fails."""
     rng = np.random.default_rng(seed)
     failed = np.zeros((trials, 4), np.bool_)
@@ -287,7 +290,7 @@ def theorems(seed: int = 0, trials: int = 200) -> Report:
             gain_by_lying(pool, rng, cmmf=False) > _SLACK,
         )
     one, two, three, other = (100 * failed.mean(axis=0)).tolist()
-    return Report(
+    return PaperReport(
         name="choosy-theorems",
         title="Theorems 1 to 3: in how many percent of random clusters each property fails",
         source="Ghodsi et al., EuroSys 2013, sec. 4, Theorems 1 to 3",
@@ -297,9 +300,9 @@ def theorems(seed: int = 0, trials: int = 200) -> Report:
                 "Theorem 1: independent allocation, constrained sharing incentive",
                 (counter_examples(one),),
             ),
-            Row("Theorem 2: weighted CMMF, constrained sharing incentive", (Cell(two, 0.0),)),
-            Row("Theorem 3: CMMF, strategy-proofness", (Cell(three, 0.0),)),
-            Row("Appendix: independent allocation, strategy-proofness", (Cell(other, 0.0),)),
+            Row("Theorem 2: weighted CMMF, constrained sharing incentive", (TableCell(two, 0.0),)),
+            Row("Theorem 3: CMMF, strategy-proofness", (TableCell(three, 0.0),)),
+            Row("Appendix: independent allocation, strategy-proofness", (TableCell(other, 0.0),)),
         ),
         notes=paragraphs(f"""
             {trials} random clusters of two to six users. Published 0: proved. 'Refused': the
@@ -331,7 +334,7 @@ def constraint_graph(
     return can_use(needs, meets), rng.multinomial(machines, popularity)
 
 
-def figure_15(seed: int = 0, trials: int = 3) -> Report:
+def figure_15(seed: int = 0, trials: int = 3) -> PaperReport:
     """Figure 15: time of the offline optimum, by users, machines and types."""
     # Compile the loops first.
     _seconds(20, 100, 5, seed)
@@ -344,8 +347,10 @@ def figure_15(seed: int = 0, trials: int = 3) -> Report:
             rows.append(Row(f"{users} users, {machines} machines, {types} types", tuple(cells)))
             means.append(1000 * cells[0].computed)
         name = f"{machines} machines, {types} types"
-        lines.append(Line(name, tuple(map(float, USERS)), tuple(means), dashed=types == TYPES[0]))
-    return Report(
+        lines.append(
+            PlotLine(name, tuple(map(float, USERS)), tuple(means), dashed=types == TYPES[0])
+        )
+    return PaperReport(
         name="choosy-fig-15",
         title="Seconds that the offline optimum takes, with its certificate",
         source=f"{SOURCE}, sec. 7.4 and Figure 15",

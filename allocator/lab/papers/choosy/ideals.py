@@ -33,7 +33,7 @@ from allocator.solvers.max_min import whole as max_min_whole
 
 
 @dataclass(slots=True, eq=False)
-class Task:
+class IdealTask:
     """A running task; `due` is NaN once it was paused or cancelled."""
 
     user: "User"
@@ -58,7 +58,7 @@ class User:
     types: tuple[int, ...]
     waiting: Iterator[float]
     left: int
-    running: list[dict[Task, None]]
+    running: list[dict[IdealTask, None]]
     came: float = 0.0
     gone: float | None = None
     held: int = 0
@@ -112,7 +112,7 @@ class Machines:
         self._scheduler = scheduler
         self._rng = np.random.default_rng(seed)
         self._users: list[User] = []
-        self._events: list[tuple[float, int, Task]] = []
+        self._events: list[tuple[float, int, IdealTask]] = []
         self._number = 0
         self._now = 0.0
         self._plan: dict[User, Ints] = {}
@@ -152,7 +152,7 @@ class Machines:
         return History(np.array(stay), held, there)
 
     def _make(self, number: int, coming: Coming) -> User:
-        running: list[dict[Task, None]] = [{} for _ in self.idle]
+        running: list[dict[IdealTask, None]] = [{} for _ in self.idle]
         can = sum(1 << kind for kind in coming.types)
         return User(number, coming.types, iter(coming.durations), coming.count, running, can=can)
 
@@ -174,7 +174,7 @@ class Machines:
         user.held = user.on = 0
         self._go(user)
 
-    def _end(self, task: Task) -> None:
+    def _end(self, task: IdealTask) -> None:
         if not task.due <= self._now:
             return
         user = task.user
@@ -244,7 +244,7 @@ class Machines:
         found = max_min_whole.solve(eligible, self._count).given
         self._plan = {user: found[row] for row, user in enumerate(self._users)}
 
-    def _augment(self, movable: set[Task] | None) -> None:
+    def _augment(self, movable: set[IdealTask] | None) -> None:
         """Give idle machines to the poorest users that can get one more, if necessary by exchange.
 
         `movable` are the tasks that may change machines: those started in this round, or all if it
@@ -263,7 +263,7 @@ class Machines:
             if movable is not None:
                 movable.add(task)
 
-    def _leading_to(self, types: int, movable: set[Task] | None) -> int:
+    def _leading_to(self, types: int, movable: set[IdealTask] | None) -> int:
         """Types on which moves that end on one of these types can make room, as bits."""
         if movable is None:
             moves = [(user.on, user.can) for user in self._users]
@@ -299,7 +299,7 @@ class Machines:
         return None
 
     def _path(
-        self, user: User, movable: set[Task] | None, ends_at: int | None
+        self, user: User, movable: set[IdealTask] | None, ends_at: int | None
     ) -> list[tuple[int, User | None]] | None:
         """Find the shortest path by which the user gets one more machine.
 
@@ -335,8 +335,8 @@ class Machines:
         return path[::-1]
 
     def _follow(
-        self, user: User, path: list[tuple[int, User | None]], movable: set[Task] | None
-    ) -> Task:
+        self, user: User, path: list[tuple[int, User | None]], movable: set[IdealTask] | None
+    ) -> IdealTask:
         """Make room at the beginning of the path, from its end on; then start a task there."""
         kind, loser = path[-1]
         if loser is not None:
@@ -352,13 +352,13 @@ class Machines:
             self.idle[kind] += 1
         return self._begin(user, path[0][0])
 
-    def _begin(self, user: User, kind: int) -> Task:
+    def _begin(self, user: User, kind: int) -> IdealTask:
         if user.paused:
             duration = user.paused.pop()
         else:
             duration = next(user.waiting)
             user.left -= 1
-        task = Task(user, kind, self._now + duration)
+        task = IdealTask(user, kind, self._now + duration)
         self._on(user, task)
         user.held += 1
         self.idle[kind] -= 1
@@ -375,12 +375,12 @@ class Machines:
         self.idle[kind] += 1
 
     @staticmethod
-    def _on(user: User, task: Task) -> None:
+    def _on(user: User, task: IdealTask) -> None:
         user.running[task.type][task] = None
         user.on |= 1 << task.type
 
     @staticmethod
-    def _off(user: User, task: Task) -> None:
+    def _off(user: User, task: IdealTask) -> None:
         del user.running[task.type][task]
         if not user.running[task.type]:
             user.on &= ~(1 << task.type)

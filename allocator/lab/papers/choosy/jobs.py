@@ -17,7 +17,15 @@ import numpy as np
 
 from allocator.core import PolicySpec
 from allocator.lab.papers.online import Online
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, beside, paragraphs
+from allocator.lab.papers.report import (
+    Panel,
+    PaperReport,
+    PlotLine,
+    Row,
+    TableCell,
+    beside,
+    paragraphs,
+)
 from allocator.solvers.max_min import max_min
 
 SOURCE = "Ghodsi et al., EuroSys 2013, sec. 7.3 and Figure 14"
@@ -51,7 +59,7 @@ _SETTLED_MS = 10_000  # shares are means over the end of each phase
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JobChange:
     """A job joins or leaves.
 
     share: published shares of the cluster afterwards; empty if the paper does not state any.
@@ -66,13 +74,13 @@ class Change:
 _QUARTERS = {"Hadoop": 1 / 4, "Spark": 1 / 4, "CUDA": 1 / 4, "MPI": 1 / 4}
 
 SCRIPT = (
-    Change(0, "Hadoop", joins=True, share={"Hadoop": 1.0}),
-    Change(30_000, "Spark", joins=True, share={"Hadoop": 3 / 4, "Spark": 1 / 4}),
-    Change(65_000, "CUDA", joins=True, share={"Hadoop": 1 / 2, "Spark": 1 / 4, "CUDA": 1 / 4}),
-    Change(100_000, "MPI", joins=True, share=_QUARTERS),
-    Change(180_000, "MPI", joins=False),
-    Change(240_000, "CUDA", joins=False, share={"Hadoop": 3 / 4, "Spark": 1 / 4}),
-    Change(305_000, "MPI", joins=True, share={"Hadoop": 3 / 8, "Spark": 1 / 4, "MPI": 3 / 8}),
+    JobChange(0, "Hadoop", joins=True, share={"Hadoop": 1.0}),
+    JobChange(30_000, "Spark", joins=True, share={"Hadoop": 3 / 4, "Spark": 1 / 4}),
+    JobChange(65_000, "CUDA", joins=True, share={"Hadoop": 1 / 2, "Spark": 1 / 4, "CUDA": 1 / 4}),
+    JobChange(100_000, "MPI", joins=True, share=_QUARTERS),
+    JobChange(180_000, "MPI", joins=False),
+    JobChange(240_000, "CUDA", joins=False, share={"Hadoop": 3 / 4, "Spark": 1 / 4}),
+    JobChange(305_000, "MPI", joins=True, share={"Hadoop": 3 / 8, "Spark": 1 / 4, "MPI": 3 / 8}),
 )
 """The schedule. The text gives 30, 65, 100 and 305 s, but not when MPI and CUDA end."""
 
@@ -107,7 +115,7 @@ class Jobs:
             capacity = (CORES_PER_NODE * _MILLI, MEM_MIB[kind] * _MILLI)
             self._cluster.add_agent(agent, capacity, {"type": kind})
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: JobChange) -> None:
         """Let a job join, or leave at once with all its tasks."""
         if change.joins:
             handle = 1 + list(CAN_USE).index(change.job)
@@ -162,7 +170,7 @@ def fair_cores(active: Sequence[str]) -> dict[str, float]:
     return dict(zip(active, max_min.solve(eligible, count).machines.tolist(), strict=True))
 
 
-def figure_14(seed: int = 0) -> Report:
+def figure_14(seed: int = 0) -> PaperReport:
     """Figure 14: shares of the cluster once settled, and how long that takes."""
     timeline = play(seed)
     rows = []
@@ -171,7 +179,7 @@ def figure_14(seed: int = 0) -> Report:
         active = [*active, change.job] if change.joins else [j for j in active if j != change.job]
         until = SCRIPT[number + 1].time_ms if number + 1 < len(SCRIPT) else END_MS
         rows += _phase(timeline, change, until, fair_cores(active))
-    return Report(
+    return PaperReport(
         name="choosy-fig-14",
         title="Four jobs on 160 cores of four types: shares of the cluster under Choosy",
         source=SOURCE,
@@ -194,14 +202,14 @@ def _panel(timeline: Timeline) -> Panel:
     rows = slice(None, None, _DRAWN_MS // TICK_MS)
     seconds = tuple((timeline.time_ms[rows] / 1000).tolist())
     lines = tuple(
-        Line(job, seconds, tuple((timeline.cores[rows, column] / CORES).tolist()))
+        PlotLine(job, seconds, tuple((timeline.cores[rows, column] / CORES).tolist()))
         for column, job in enumerate(CAN_USE)
     )
     return Panel("Figure 14", "time (s)", "share of the cluster", lines, stepped=True)
 
 
 def _phase(
-    timeline: Timeline, change: Change, until_ms: int, fair: Mapping[str, float]
+    timeline: Timeline, change: JobChange, until_ms: int, fair: Mapping[str, float]
 ) -> list[Row]:
     """Offline and online shares after a change."""
     name = f"{change.time_ms / 1000:g} s, {change.job} {'joins' if change.joins else 'ends'}"
@@ -214,5 +222,5 @@ def _phase(
     if change.joins:
         cores = timeline.cores[during][:, list(CAN_USE).index(change.job)]
         there = int(np.argmax(cores >= fair[change.job] - _NEAR)) * TICK_MS / 1000
-        online += (Cell(there, 5.0, at_most=True),)
+        online += (TableCell(there, 5.0, at_most=True),)
     return [Row(f"{name}, offline", offline), Row(name, online)]

@@ -17,11 +17,11 @@ from allocator.core import Floats
 from allocator.lab.papers.choosy.ideals import Coming, History, Machines
 from allocator.lab.papers.report import (
     DIFFERS,
-    Cell,
-    Line,
     Panel,
-    Report,
+    PaperReport,
+    PlotLine,
     Row,
+    TableCell,
     averaged,
     paragraphs,
 )
@@ -120,7 +120,7 @@ def rmse_percent(one: History, other: History, machines: int) -> Floats:
     return np.array(result)
 
 
-def macrobenchmark(seed: int = 0, trials: int = 30) -> Report:
+def macrobenchmark(seed: int = 0, trials: int = 30) -> PaperReport:
     found: dict[str, list[Floats]] = {name: [] for name in IDEALS}
     slow: dict[tuple[str, str], list[float]] = {(b, i): [] for b in BINS for i in IDEALS}
     seconds: dict[str, list[float]] = {name: [] for name in SECONDS}
@@ -156,7 +156,7 @@ def macrobenchmark(seed: int = 0, trials: int = 30) -> Report:
     rows.append(
         Row("Table 2, Choosy", (averaged(seconds["choosy"], SECONDS["choosy"], at_most=True),))
     )
-    return Report(
+    return PaperReport(
         name="choosy-macrobenchmark",
         title="Choosy against ideal schedulers: 1,000 machines, an hour, some 300 jobs",
         source=f"{SOURCE}, Figures 8 and 9, Tables 1 and 2",
@@ -178,7 +178,7 @@ def macrobenchmark(seed: int = 0, trials: int = 30) -> Report:
     )
 
 
-def _slowdown(values: list[float], published: float) -> Cell:
+def _slowdown(values: list[float], published: float) -> TableCell:
     return averaged(values, published, _TOLERANCE)
 
 
@@ -190,18 +190,18 @@ def _rmse_row(found: dict[str, list[Floats]]) -> Row:
     return _row("Fig. 8, mean RMSE (%)", cells)
 
 
-def _row(name: str, cells: list[Cell]) -> Row:
+def _row(name: str, cells: list[TableCell]) -> Row:
     """A row, with the departure if it differs."""
     differs = any(cell.verdict == DIFFERS for cell in cells)
     return Row(name, tuple(cells), _DEPARTS if differs else "")
 
 
-def _quantiles(name: str, values: list[Floats]) -> Line:
+def _quantiles(name: str, values: list[Floats]) -> PlotLine:
     """A distribution function in fifty steps."""
     whole = np.concatenate(values)
     part = np.linspace(0, 1, 51)
     at = np.quantile(whole[~np.isnan(whole)], part)
-    return Line(name, tuple(at.tolist()), tuple(part.tolist()))
+    return PlotLine(name, tuple(at.tolist()), tuple(part.tolist()))
 
 
 def _rmse_panel(found: dict[str, list[Floats]]) -> Panel:
@@ -217,7 +217,7 @@ def _stay_panel(stays: dict[str, list[Floats]]) -> Panel:
     return Panel("Figure 9", "log10 of the time of a job (s)", "part of the jobs", lines)
 
 
-def scaling(seed: int = 0) -> Report:
+def scaling(seed: int = 0) -> PaperReport:
     """How the time of a simulated hour under Choosy grows with the cluster."""
     rows = []
     for machines in (1_000, 5_000, 20_000, 50_000):
@@ -225,11 +225,11 @@ def scaling(seed: int = 0) -> Report:
         tasks = sum(job.count for job in hour.jobs)
         run = play(hour, "choosy", seed)
         cells = (
-            Cell(run.seconds, SECONDS["choosy"] * machines / MACHINES, at_most=True),
-            Cell(1e6 * run.seconds / tasks),
+            TableCell(run.seconds, SECONDS["choosy"] * machines / MACHINES, at_most=True),
+            TableCell(1e6 * run.seconds / tasks),
         )
         rows.append(Row(f"{machines} machines, {tasks} tasks", cells))
-    return Report(
+    return PaperReport(
         name="choosy-scaling",
         title="Seconds that a simulated hour takes under Choosy",
         source=f"{SOURCE}, Table 2: 1.5 s for 1,000 machines",

@@ -15,7 +15,7 @@ import numpy as np
 
 from allocator.core import Bools, Floats, Ints
 from allocator.lab.papers.choosy.examples import EXAMPLES
-from allocator.lab.papers.report import Report, Row, beside, counter_examples, paragraphs
+from allocator.lab.papers.report import PaperReport, Row, beside, counter_examples, paragraphs
 from allocator.solvers.fluid import proportional_fairness_agents
 from allocator.solvers.max_min import max_min
 
@@ -161,7 +161,7 @@ def example(name: str) -> Graph:
     return Graph(eligible, np.ones(eligible.shape[1], np.int64), np.ones(len(eligible)))
 
 
-def market_equilibrium(seed: int = 0, trials: int = 200) -> Report:
+def market_equilibrium(seed: int = 0, trials: int = 200) -> PaperReport:
     """Section 4.3: a market's outcome is CMMF."""
     rng = np.random.default_rng(seed)
     contended = [draw(rng) for _ in range(trials)]
@@ -169,7 +169,7 @@ def market_equilibrium(seed: int = 0, trials: int = 200) -> Report:
     private = [draw(rng, private=True) for _ in range(trials)]
     other = [apart(bargained(each), cmmf(each)) > NEAR for each in private]
     percent = 100 * float(np.mean(other))
-    return Report(
+    return PaperReport(
         name="choosy-market",
         title="A market against constrained max-min fairness: the largest difference found",
         source="Ghodsi et al., EuroSys 2013, sec. 4.3",

@@ -12,7 +12,15 @@ from itertools import repeat
 import numpy as np
 
 from allocator.lab.papers.choosy.ideals import Coming, History, Machines
-from allocator.lab.papers.report import Line, Panel, Report, Row, averaged, judged, paragraphs
+from allocator.lab.papers.report import (
+    Panel,
+    PaperReport,
+    PlotLine,
+    Row,
+    averaged,
+    judged,
+    paragraphs,
+)
 
 SOURCE = "Ghodsi et al., EuroSys 2013, sec. 7.2"
 USERS = 9
@@ -70,7 +78,7 @@ def distance(one: History, other: History) -> np.ndarray:
     return np.sqrt(((mine - its) ** 2).mean(axis=1))
 
 
-def joins_and_leaves(seed: int = 0, trials: int = 10) -> Report:
+def joins_and_leaves(seed: int = 0, trials: int = 10) -> PaperReport:
     """Figures 10 to 12: the distance of Choosy from each ideal, and that of the hybrid."""
     means: dict[str, list[float]] = {name: [] for name in (*FIGURES, "hybrid")}
     for trial in range(seed, seed + trials):
@@ -83,7 +91,7 @@ def joins_and_leaves(seed: int = 0, trials: int = 10) -> Report:
     rows.append(Row("periodic offline, from the ideal of Fig. 11", (averaged(means["hybrid"]),)))
     claim = "'Choosy performs better than the periodic offline scheduler': by"
     rows.append(Row(claim, (judged(better),)))
-    return Report(
+    return PaperReport(
         name="choosy-joins",
         title=f"Nine users join and leave: distance between two runs, in machines of {MACHINES}",
         source=f"{SOURCE}, Figures 10 to 12",
@@ -100,7 +108,7 @@ def joins_and_leaves(seed: int = 0, trials: int = 10) -> Report:
     )
 
 
-def empty_cluster(seed: int = 0, trials: int = 20) -> Report:
+def empty_cluster(seed: int = 0, trials: int = 20) -> PaperReport:
     """Figure 13: all nine join an empty cluster at once."""
     begins, settled = [], []
     for trial in range(seed, seed + trials):
@@ -109,7 +117,7 @@ def empty_cluster(seed: int = 0, trials: int = 20) -> Report:
         off = distance(choosy, ideal)
         begins.append(float(off[0]))
         settled.append(float(off[moments >= _SETTLE][0]))
-    return Report(
+    return PaperReport(
         name="choosy-empty-cluster",
         title=f"Nine users come to an empty cluster: distance from the optimum, of {MACHINES}",
         source=f"{SOURCE}, Figure 13",
@@ -135,5 +143,5 @@ def _panel(title: str, other: str, seed: int, *, at_once: bool = False) -> Panel
             x = tuple(moments[::_DRAWN].round(3).tolist())
             y = tuple(map(float, history.held[::_DRAWN, user]))
             dashed = scheduler != "choosy"
-            lines.append(Line(f"user {user + 1}, {scheduler}", x, y, dashed=dashed))
+            lines.append(PlotLine(f"user {user + 1}, {scheduler}", x, y, dashed=dashed))
     return Panel(title, "mean task times", "machines", tuple(lines), stepped=True)

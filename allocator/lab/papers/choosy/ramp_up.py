@@ -16,11 +16,11 @@ from scipy.optimize import brentq
 from allocator.core import Floats
 from allocator.lab.papers.choosy.ideals import Coming, Machines
 from allocator.lab.papers.report import (
-    Cell,
-    Line,
     Panel,
-    Report,
+    PaperReport,
+    PlotLine,
     Row,
+    TableCell,
     averaged,
     paragraphs,
     through,
@@ -108,13 +108,13 @@ def least_alpha(pickiness: float) -> float:
     return float(brentq(lambda alpha: ramp_up(pickiness, alpha) - RAMP_UP_MAX, *_SHAPES))
 
 
-def figure_7() -> Report:
+def figure_7() -> PaperReport:
     """Figure 7: the effect of the shape of the task times, which are not published."""
     cells = tuple(
-        Cell(least_alpha(each), ALPHAS[0] if each <= PICKINESS[-1] else None, at_most=True)
+        TableCell(least_alpha(each), ALPHAS[0] if each <= PICKINESS[-1] else None, at_most=True)
         for each in PICKY
     )
-    return Report(
+    return PaperReport(
         name="choosy-fig-7",
         title="The smallest alpha with a ramp-up under twice the mean task time, by pickiness",
         source="Ghodsi et al., EuroSys 2013, sec. 6.2 and Figure 7",
@@ -132,13 +132,13 @@ def figure_7() -> Report:
     )
 
 
-def figure_6(seed: int = 0, trials: int = 50) -> Report:
+def figure_6(seed: int = 0, trials: int = 50) -> PaperReport:
     """Figure 6: ramp-up time by pickiness, by the formula and simulated."""
     rng = np.random.default_rng(seed)
     rows, lines = [], []
     for alpha in ALPHAS:
         formula = [ramp_up(pickiness, alpha) for pickiness in PICKINESS]
-        bounded = tuple(Cell(each, RAMP_UP_MAX, at_most=True) for each in formula)
+        bounded = tuple(TableCell(each, RAMP_UP_MAX, at_most=True) for each in formula)
         rows.append(Row(f"alpha {alpha:g}, formula", bounded))
         cells = []
         for pickiness, expected in zip(PICKINESS, formula, strict=True):
@@ -147,10 +147,10 @@ def figure_6(seed: int = 0, trials: int = 50) -> Report:
             cells.append(averaged(times, expected, 4 * error + 0.01 * expected + _STEP))
         rows.append(Row(f"alpha {alpha:g}, simulated", tuple(cells)))
         drawn = tuple(ramp_up(pickiness, alpha) for pickiness in CURVE)
-        lines.append(Line(f"alpha {alpha:g}, formula", CURVE, drawn))
+        lines.append(PlotLine(f"alpha {alpha:g}, formula", CURVE, drawn))
         lines.append(through(f"alpha {alpha:g}, simulated", PICKINESS, cells, points=True))
     picture = Panel("Figure 6", "pickiness", "ramp-up time (mean task times)", tuple(lines))
-    return Report(
+    return PaperReport(
         name="choosy-fig-6",
         title="Ramp-up time in mean task times, by pickiness",
         source="Ghodsi et al., EuroSys 2013, sec. 6.2 and Figure 6",

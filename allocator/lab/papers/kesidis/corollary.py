@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from allocator.core import Floats, Ints
-from allocator.lab.papers.kesidis.fluid import Cluster, draw, optimum
-from allocator.lab.papers.report import Cell, Report, Row, counter_examples, paragraphs
+from allocator.lab.papers.kesidis.fluid import FluidCluster, draw, optimum
+from allocator.lab.papers.report import PaperReport, Row, TableCell, counter_examples, paragraphs
 from allocator.solvers.fluid.proportional_fairness_agents import relative_path
 
 SLACK = 1e-5
@@ -28,7 +28,7 @@ _NEAR = 1e-4  # of tasks: their error is the root of the error of the sum of log
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CorollaryProblem:
     """A cluster and a criterion, over the eligible pairs of a framework and an agent.
 
     of (P,): the framework of each pair.
@@ -43,7 +43,7 @@ class Problem:
     priority: Floats
 
 
-def problem(cluster: Cluster, worth: Floats) -> Problem:
+def problem(cluster: FluidCluster, worth: Floats) -> CorollaryProblem:
     """Weigh tasks by ``worth``, (F, A), the u of eq. 2."""
     of, on = np.nonzero(cluster.eligible)
     agents, resources = cluster.capacity.shape
@@ -51,10 +51,10 @@ def problem(cluster: Cluster, worth: Floats) -> Problem:
     need[on, :, np.arange(len(of))] = cluster.demand[of] / cluster.capacity[on]
     criterion = np.zeros((len(cluster.demand), len(of)))
     criterion[of, np.arange(len(of))] = worth[of, on] / cluster.weight[of]
-    return Problem(of, criterion, need.reshape(agents * resources, -1), cluster.weight)
+    return CorollaryProblem(of, criterion, need.reshape(agents * resources, -1), cluster.weight)
 
 
-def solve(given: Problem) -> Floats:
+def solve(given: CorollaryProblem) -> Floats:
     """Find the optimum's tasks of each pair, (P,).
 
     Uses the solver of eq. 8 on tasks times their worth, which it adds up for each framework.
@@ -66,7 +66,7 @@ def solve(given: Problem) -> Floats:
     return relative_path(need, given.of, begin, priority, alpha=1.0)[0] / worth
 
 
-def most_gained(given: Problem, tasks: Floats) -> float:
+def most_gained(given: CorollaryProblem, tasks: Floats) -> float:
     """The corollary's largest sum over all feasible allocations, over the sum of priorities."""
     price = given.worth.T @ (given.priority / (given.worth @ tasks))
     best = linprog(-price, A_ub=given.need, b_ub=np.ones(len(given.need)), method="highs")
@@ -74,7 +74,7 @@ def most_gained(given: Problem, tasks: Floats) -> float:
     return float(-best.fun / given.priority.sum() - 1)
 
 
-def elsewhere(given: Problem, tasks: Floats, rng: np.random.Generator) -> float:
+def elsewhere(given: CorollaryProblem, tasks: Floats, rng: np.random.Generator) -> float:
     """How far tasks can move between agents without changing any U, in parts of an agent."""
     largest = given.need.max(axis=0)
     direction = rng.standard_normal(len(tasks)) * largest
@@ -95,18 +95,18 @@ def elsewhere(given: Problem, tasks: Floats, rng: np.random.Generator) -> float:
     return float((np.abs(one - other) * largest).max())
 
 
-def server_specific(cluster: Cluster, _rng: np.random.Generator) -> Floats:
+def server_specific(cluster: FluidCluster, _rng: np.random.Generator) -> Floats:
     """PS-DSF: what one task adds to the criterion of each agent alone, eqs. 4 and 5."""
     part = cluster.demand[:, None, :] / cluster.capacity[None]
     return np.asarray(part.max(axis=2))
 
 
-def drawn(cluster: Cluster, rng: np.random.Generator) -> Floats:
+def drawn(cluster: FluidCluster, rng: np.random.Generator) -> Floats:
     """Any positive numbers, from 0.2 to 5."""
     return 5.0 ** rng.uniform(-1, 1, cluster.eligible.shape)
 
 
-def of_framework(cluster: Cluster, rng: np.random.Generator) -> Floats:
+def of_framework(cluster: FluidCluster, rng: np.random.Generator) -> Floats:
     """One number for each framework, as in DRF: the same on all agents."""
     return np.broadcast_to(drawn(cluster, rng)[:, :1], cluster.eligible.shape)
 
@@ -118,7 +118,7 @@ CRITERIA = {
 }
 
 
-def corollary_1(seed: int = 0, trials: int = 50) -> Report:
+def corollary_1(seed: int = 0, trials: int = 50) -> PaperReport:
     """Corollary 1 on random clusters, and its special case, Proposition 2."""
     rows = []
     for name, criterion in CRITERIA.items():
@@ -137,12 +137,12 @@ def corollary_1(seed: int = 0, trials: int = 50) -> Report:
             if criterion is of_framework:
                 tasks = np.bincount(given.of, best, len(utility)).astype(np.float64)
                 other.append(_apart(tasks, optimum(cluster, 1.0).sum(axis=1)))
-        cells = [Cell(max(each), 0.0, SLACK, at_most=True) for each in (gained, apart)]
+        cells = [TableCell(max(each), 0.0, SLACK, at_most=True) for each in (gained, apart)]
         percent = 100 * float(np.mean(moved))
-        cells.append(Cell(percent) if criterion is drawn else counter_examples(percent))
-        cells += [Cell(max(other), 0.0, _NEAR, at_most=True)] if other else []
+        cells.append(TableCell(percent) if criterion is drawn else counter_examples(percent))
+        cells += [TableCell(max(other), 0.0, _NEAR, at_most=True)] if other else []
         rows.append(Row(name, tuple(cells)))
-    return Report(
+    return PaperReport(
         name="kesidis-corollary-1",
         title="Corollary 1: the largest violation found",
         source="Kesidis et al., MASCOTS 2018, sec. III, Corollary 1",
@@ -166,8 +166,10 @@ def corollary_1(seed: int = 0, trials: int = 50) -> Report:
     )
 
 
-def _turned(given: Problem, order: Ints) -> Problem:
-    return Problem(given.of[order], given.worth[:, order], given.need[:, order], given.priority)
+def _turned(given: CorollaryProblem, order: Ints) -> CorollaryProblem:
+    return CorollaryProblem(
+        given.of[order], given.worth[:, order], given.need[:, order], given.priority
+    )
 
 
 def _apart(one: Floats, other: Floats) -> float:

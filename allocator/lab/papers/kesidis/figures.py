@@ -19,13 +19,13 @@ from allocator.lab.experiments.claims import (
     HETERO,
     MARGIN,
     STAGED,
-    Case,
+    ClaimCase,
     Measures,
     watch_case,
 )
 from allocator.lab.experiments.demo_runs import OBLIVIOUS
 from allocator.lab.experiments.runs import CHARACTERISED
-from allocator.lab.papers.report import Line, Panel, Report, Row, averaged, paragraphs
+from allocator.lab.papers.report import Panel, PaperReport, PlotLine, Row, averaged, paragraphs
 from allocator.lab.reports.plots import smooth
 
 SEEDS = 10
@@ -34,12 +34,14 @@ _EVERY_S = 10  # between points of a curve
 _END = 0.1  # the last part of a run
 _EQUAL = MARGIN / 100
 
-DRF, PS_DSF = Case("drf", OBLIVIOUS, HETERO), Case("ps-dsf", OBLIVIOUS, HETERO)
-DRF_CHARACTERISED = Case("drf", CHARACTERISED, HETERO)
-PS_DSF_CHARACTERISED = Case("ps-dsf", CHARACTERISED, HETERO)
-TSF, BF_DRF, RPS_DSF = (Case(name, CHARACTERISED, HETERO) for name in ("tsf", "bf-drf", "rps-dsf"))
+DRF, PS_DSF = ClaimCase("drf", OBLIVIOUS, HETERO), ClaimCase("ps-dsf", OBLIVIOUS, HETERO)
+DRF_CHARACTERISED = ClaimCase("drf", CHARACTERISED, HETERO)
+PS_DSF_CHARACTERISED = ClaimCase("ps-dsf", CHARACTERISED, HETERO)
+TSF, BF_DRF, RPS_DSF = (
+    ClaimCase(name, CHARACTERISED, HETERO) for name in ("tsf", "bf-drf", "rps-dsf")
+)
 STAGED_BF_DRF, STAGED_RPS_DSF = (
-    Case(name, CHARACTERISED, STAGED) for name in ("bf-drf", "rps-dsf")
+    ClaimCase(name, CHARACTERISED, STAGED) for name in ("bf-drf", "rps-dsf")
 )
 
 _run = cache(watch_case)  # figures share runs
@@ -52,23 +54,23 @@ class Runs:
     seeds: Sequence[int]
     scale: float
 
-    def measures(self, case: Case) -> list[Measures]:
+    def measures(self, case: ClaimCase) -> list[Measures]:
         return [_run((case, seed), self.scale)[0] for seed in self.seeds]
 
-    def parts(self, case: Case) -> list[Floats]:
+    def parts(self, case: ClaimCase) -> list[Floats]:
         """Allocated parts of CPU and memory each second, (T, 2), by seed."""
         return [_run((case, seed), self.scale)[1] for seed in self.seeds]
 
-    def makespans(self, less: Case, more: Case) -> list[float]:
+    def makespans(self, less: ClaimCase, more: ClaimCase) -> list[float]:
         """The makespan of one case over that of another, by seed."""
         pairs = zip(self.measures(less), self.measures(more), strict=True)
         return [one.makespan_s / other.makespan_s for one, other in pairs]
 
-    def variances(self, less: Case, more: Case) -> list[float]:
+    def variances(self, less: ClaimCase, more: ClaimCase) -> list[float]:
         pairs = zip(self.measures(less), self.measures(more), strict=True)
         return [one.variance / other.variance for one, other in pairs]
 
-    def utilisations(self, less: Case, more: Case) -> list[float]:
+    def utilisations(self, less: ClaimCase, more: ClaimCase) -> list[float]:
         """What one case has allocated over what another has, while both run."""
         found = []
         for one, other in zip(self.parts(less), self.parts(more), strict=True):
@@ -76,7 +78,7 @@ class Runs:
             found.append(float(one[:both].mean() / other[:both].mean()))
         return found
 
-    def memory_at_the_end(self, case: Case) -> list[float]:
+    def memory_at_the_end(self, case: ClaimCase) -> list[float]:
         """Allocated memory in the last part of a run over that before."""
         found = []
         for part in self.parts(case):
@@ -85,25 +87,25 @@ class Runs:
         return found
 
 
-def _faster(name: str, runs: Runs, sooner: Case, later: Case) -> Row:
+def _faster(name: str, runs: Runs, sooner: ClaimCase, later: ClaimCase) -> Row:
     return Row(f"makespan, {name}", (averaged(runs.makespans(sooner, later), 1.0, at_most=True),))
 
 
-def _equal(name: str, runs: Runs, one: Case, other: Case) -> Row:
+def _equal(name: str, runs: Runs, one: ClaimCase, other: ClaimCase) -> Row:
     return Row(f"makespan, {name}", (averaged(runs.makespans(one, other), 1.0, _EQUAL),))
 
 
-def _steadier(name: str, runs: Runs, calm: Case, rough: Case) -> Row:
+def _steadier(name: str, runs: Runs, calm: ClaimCase, rough: ClaimCase) -> Row:
     ratios = runs.variances(calm, rough)
     return Row(f"variance of what is allocated, {name}", (averaged(ratios, 1.0, at_most=True),))
 
 
-def _fuller(runs: Runs, less: Case, more: Case) -> Row:
+def _fuller(runs: Runs, less: ClaimCase, more: ClaimCase) -> Row:
     ratios = runs.utilisations(less, more)
     return Row("allocated while both run, DRF over PS-DSF", (averaged(ratios, 1.0, at_most=True),))
 
 
-def figure_1(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
+def figure_1(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> PaperReport:
     """DRF and PS-DSF, oblivious."""
     runs = Runs(range(seed, seed + trials), scale)
     memory = [
@@ -117,7 +119,7 @@ def figure_1(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
     return _report(1, "DRF and PS-DSF, oblivious", runs, rows, {"DRF": DRF, "PS-DSF": PS_DSF})
 
 
-def figure_2(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
+def figure_2(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> PaperReport:
     """DRF and PS-DSF, characterised."""
     runs = Runs(range(seed, seed + trials), scale)
     drf, ps_dsf = DRF_CHARACTERISED, PS_DSF_CHARACTERISED
@@ -125,7 +127,7 @@ def figure_2(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
     return _report(2, "DRF and PS-DSF, characterised", runs, rows, {"DRF": drf, "PS-DSF": ps_dsf})
 
 
-def figure_3(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
+def figure_3(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> PaperReport:
     """TSF, BF-DRF and rPS-DSF, characterised."""
     runs = Runs(range(seed, seed + trials), scale)
     rows = (
@@ -139,7 +141,7 @@ def figure_3(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
     return _report(3, "TSF, BF-DRF and rPS-DSF, characterised", runs, rows, drawn)
 
 
-def figure_4(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
+def figure_4(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> PaperReport:
     """Both modes under DRF; the text makes the same claims about PS-DSF."""
     runs = Runs(range(seed, seed + trials), scale)
     pairs = {"DRF": (DRF_CHARACTERISED, DRF), "PS-DSF": (PS_DSF_CHARACTERISED, PS_DSF)}
@@ -152,7 +154,7 @@ def figure_4(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
     return _report(4, "DRF in both modes", runs, rows, drawn)
 
 
-def figure_5(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> Report:
+def figure_5(seed: int = 0, trials: int = SEEDS, scale: float = 1.0) -> PaperReport:
     """Agents that register one by one, under BF-DRF and rPS-DSF."""
     runs = Runs(range(seed, seed + trials), scale)
     best_fit, residual = runs.measures(STAGED_BF_DRF), runs.measures(STAGED_RPS_DSF)
@@ -172,10 +174,10 @@ _COINCIDENCE = COINCIDENCE[0].upper() + COINCIDENCE[1:] + "."
 
 
 def _report(
-    number: int, title: str, runs: Runs, rows: Sequence[Row], drawn: dict[str, Case]
-) -> Report:
+    number: int, title: str, runs: Runs, rows: Sequence[Row], drawn: dict[str, ClaimCase]
+) -> PaperReport:
     what = "points of memory" if number == 5 else "ratio"
-    return Report(
+    return PaperReport(
         name=f"kesidis-fig-{number}",
         title=f"Figure {number}: {title}",
         source=f"Kesidis et al., MASCOTS 2018, sec. {'V-F' if number == 5 else 'V-E'}",
@@ -192,11 +194,11 @@ def _report(
     )
 
 
-def _panels(runs: Runs, drawn: dict[str, Case]) -> Iterator[Panel]:
+def _panels(runs: Runs, drawn: dict[str, ClaimCase]) -> Iterator[Panel]:
     for place, what in enumerate(("CPU", "memory")):
         lines = []
         for name, case in drawn.items():
             percent = 100 * smooth(runs.parts(case)[0][:, place])[::_EVERY_S]
             time_s = np.arange(len(percent)) * float(_EVERY_S)
-            lines.append(Line(name, tuple(time_s.tolist()), tuple(percent.round(3).tolist())))
+            lines.append(PlotLine(name, tuple(time_s.tolist()), tuple(percent.round(3).tolist())))
         yield Panel(f"allocated {what}", "time (s)", "percent", tuple(lines))

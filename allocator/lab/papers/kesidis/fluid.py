@@ -10,7 +10,7 @@ import numpy as np
 
 from allocator.core import Bools, Floats, Ints
 from allocator.lab.papers.online import fill
-from allocator.lab.papers.report import Cell, Report, Row, beside, paragraphs
+from allocator.lab.papers.report import PaperReport, Row, TableCell, beside, paragraphs
 from allocator.solvers.fluid.proportional_fairness_agents import solve
 from allocator.testing import static_snapshot
 
@@ -38,7 +38,7 @@ def shortfall(demand: Ints, capacity: Ints, selection: str, seed: int, policy: s
     return 100 * (1 - float(np.exp(np.mean(np.log(tasks / best)))))
 
 
-def proportional_fairness_of_filling(seed: int = 0, trials: int = 20) -> Report:
+def proportional_fairness_of_filling(seed: int = 0, trials: int = 20) -> PaperReport:
     """The policies `pf` and `pf-exact` against the optimum over agents, on random clusters."""
     rng = np.random.default_rng(seed)
     clusters = [random_cluster(rng) for _ in range(trials)]
@@ -46,7 +46,7 @@ def proportional_fairness_of_filling(seed: int = 0, trials: int = 20) -> Report:
     for policy, selection in product(POLICIES, SELECTIONS):
         off = [shortfall(*each, selection, seed, policy) for each in clusters]
         rows.append(Row(f"{policy} {selection}", beside((float(np.mean(off)), max(off)))))
-    return Report(
+    return PaperReport(
         name="kesidis-pf",
         title="By how many percent fillings fall short of the optimum, geometric mean of tasks",
         source="Kesidis et al., MASCOTS 2018, eq. 8; the text gives no numbers",
@@ -76,7 +76,7 @@ _SLACK = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class FluidCluster:
     """Demands (F, R), capacities (A, R), eligible pairs (F, A), priorities (F,)."""
 
     demand: Floats
@@ -85,13 +85,13 @@ class Cluster:
     weight: Floats
 
 
-def draw(rng: np.random.Generator) -> Cluster:
+def draw(rng: np.random.Generator) -> FluidCluster:
     """Draw two to five frameworks and agents; each has at least one eligible partner."""
     frameworks, agents = rng.integers(2, 6), rng.integers(2, 6)
     eligible = rng.random((frameworks, agents)) < 0.6
     eligible[np.arange(frameworks), rng.integers(0, agents, frameworks)] = True
     eligible[rng.integers(0, frameworks, agents), np.arange(agents)] = True
-    return Cluster(
+    return FluidCluster(
         rng.uniform(0.5, 5, (frameworks, 2)),
         rng.uniform(20, 100, (agents, 2)),
         eligible,
@@ -99,32 +99,32 @@ def draw(rng: np.random.Generator) -> Cluster:
     )
 
 
-def optimum(cluster: Cluster, exponent: float) -> Floats:
+def optimum(cluster: FluidCluster, exponent: float) -> Floats:
     """Tasks of the solution of eq. 8, (F, A)."""
     return solve(cluster.demand, cluster.capacity, cluster.eligible, cluster.weight, exponent).tasks
 
 
-def unbooked(cluster: Cluster, tasks: Floats) -> float:
+def unbooked(cluster: FluidCluster, tasks: Floats) -> float:
     """Proposition 1: the largest part that some agent has left of every resource."""
     used = np.einsum("fa,fr->ar", tasks, cluster.demand)
     return float((1 - used / cluster.capacity).min(axis=1).max())
 
 
-def feasible(cluster: Cluster, rng: np.random.Generator) -> Floats:
+def feasible(cluster: FluidCluster, rng: np.random.Generator) -> Floats:
     """Draw an allocation that satisfies (1) and exhausts a resource of each agent, (F, A)."""
     tasks = cluster.eligible * rng.dirichlet(np.ones(len(cluster.demand)), len(cluster.capacity)).T
     used = np.einsum("fa,fr->ar", tasks, cluster.demand)
     return tasks / np.maximum((used / cluster.capacity).max(axis=1), 1e-12)
 
 
-def gain(cluster: Cluster, best: Floats, other: Floats, exponent: float) -> float:
+def gain(cluster: FluidCluster, best: Floats, other: Floats, exponent: float) -> float:
     """Phi of eq. 9, relative to the subtracted sum; above 0 refutes the proposition."""
     mine, its = best.sum(axis=1), other.sum(axis=1)
     scale = cluster.weight / mine**exponent
     return float((scale * (its - mine)).sum() / (scale * mine).sum())
 
 
-def propositions(seed: int = 0, trials: int = 50) -> Report:
+def propositions(seed: int = 0, trials: int = 50) -> PaperReport:
     rows = []
     for exponent in EXPONENTS:
         rng = np.random.default_rng(seed)
@@ -141,9 +141,9 @@ def propositions(seed: int = 0, trials: int = 50) -> Report:
             one, two = best.sum(axis=1), optimum(turned, exponent).sum(axis=1)
             apart.append(float((np.abs(one - two) / one).max()))
         worst = (max(left), max(gained), max(apart))
-        cells = tuple(Cell(each, 0.0, _SLACK, at_most=True) for each in worst)
+        cells = tuple(TableCell(each, 0.0, _SLACK, at_most=True) for each in worst)
         rows.append(Row(f"a = {exponent:g}", cells))
-    return Report(
+    return PaperReport(
         name="kesidis-propositions",
         title="Propositions 1 and 2: the largest violation found",
         source="Kesidis et al., MASCOTS 2018, sec. III",

@@ -16,7 +16,15 @@ import numpy as np
 
 from allocator.core import Bools, Ints
 from allocator.lab.papers.online import fill
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, beside, paragraphs
+from allocator.lab.papers.report import (
+    Panel,
+    PaperReport,
+    PlotLine,
+    Row,
+    TableCell,
+    beside,
+    paragraphs,
+)
 from allocator.solvers.fluid.per_server_fairness import residual, solve
 from allocator.testing import static_snapshot
 
@@ -72,7 +80,7 @@ def gap(
     return Gap(short, float(moved), max(0.0, float(lacks)))
 
 
-def definition_of_filling(seed: int = 0, trials: int = 1000) -> Report:
+def definition_of_filling(seed: int = 0, trials: int = 1000) -> PaperReport:
     """The policies `ps-dsf` and `ps-dsf-exact` against the definition, on random clusters."""
     rng = np.random.default_rng(seed)
     clusters = [random_cluster(rng) for _ in range(trials)]
@@ -81,7 +89,7 @@ def definition_of_filling(seed: int = 0, trials: int = 1000) -> Report:
         for policy, selection in POLICIES
     }
     rows = [Row(" ".join(name), _cells(gaps)) for name, gaps in found.items()]
-    return Report(
+    return PaperReport(
         name="ps-dsf-fluid",
         title="How often a filling meets the definition, and percent of tasks that differ",
         source="Khamse-Ashari et al., ICC 2017, Definition 1; the text gives no such numbers",
@@ -108,7 +116,7 @@ def definition_of_filling(seed: int = 0, trials: int = 1000) -> Report:
     )
 
 
-def _cells(gaps: Sequence[Gap]) -> tuple[Cell, ...]:
+def _cells(gaps: Sequence[Gap]) -> tuple[TableCell, ...]:
     short, moved, lacks = (np.array(each) for each in zip(*gaps, strict=True))
     meets = (short <= _TOLERANCE).mean()
     numbers = (
@@ -125,5 +133,7 @@ def _distribution(
     lines = []
     for name in DRAWN:
         percent = np.percentile([100 * getattr(each, measure) for each in found[name]], above)
-        lines.append(Line(" ".join(name), tuple(percent.tolist()), tuple((100 - above).tolist())))
+        lines.append(
+            PlotLine(" ".join(name), tuple(percent.tolist()), tuple((100 - above).tolist()))
+        )
     return Panel(title, label, "percent of clusters with more", tuple(lines))

@@ -14,10 +14,10 @@ from allocator.lab.experiments.claims import (
     HETERO,
     MARGIN,
     STAGED,
-    Case,
     Claim,
+    ClaimCase,
+    ClaimSetting,
     Measures,
-    Setting,
     earlier,
     fuller,
     judge_claim,
@@ -29,7 +29,7 @@ from allocator.lab.experiments.demo_runs import OBLIVIOUS
 from allocator.lab.experiments.runs import CHARACTERISED
 from allocator.lab.experiments.spread import spread
 from allocator.lab.frameworks.spark_of_paper import Habits
-from allocator.lab.papers.report import Cell, Report, Row, paragraphs
+from allocator.lab.papers.report import PaperReport, Row, TableCell, paragraphs
 from allocator.lab.workloads.spark_experiment import Drivers
 
 SEEDS = 10
@@ -45,21 +45,21 @@ class Variation:
     """One assumption that is changed."""
 
     name: str
-    change: Callable[[Setting], Setting]
+    change: Callable[[ClaimSetting], ClaimSetting]
 
 
 def _drivers(
     start: float = 1.0, stop: float = 1.0, gap: float = 1.0
-) -> Callable[[Setting], Setting]:
+) -> Callable[[ClaimSetting], ClaimSetting]:
     return lambda setting: replace(setting, drivers=Drivers(start, stop, gap))
 
 
-def _habits(**change: int | bool | None) -> Callable[[Setting], Setting]:
+def _habits(**change: int | bool | None) -> Callable[[ClaimSetting], ClaimSetting]:
     drivers = Drivers(habits=Habits(**change))  # type: ignore[arg-type]
     return lambda setting: replace(setting, drivers=drivers)
 
 
-def _choice(**change: str | bool | int | Drivers) -> Callable[[Setting], Setting]:
+def _choice(**change: str | bool | int | Drivers) -> Callable[[ClaimSetting], ClaimSetting]:
     return lambda setting: replace(setting, **change)  # type: ignore[arg-type]
 
 
@@ -102,14 +102,14 @@ TOGETHER = (
 """Two changes at once, of those with the largest effect."""
 
 
-def _claims(wide: Setting, staged: Setting) -> Mapping[str, Claim]:
+def _claims(wide: ClaimSetting, staged: ClaimSetting) -> Mapping[str, Claim]:
     """The claims, by column heading."""
 
-    def case(policy: str, mode: str, setting: Setting = wide) -> Case:
-        return Case(policy, mode, setting)
+    def case(policy: str, mode: str, setting: ClaimSetting = wide) -> ClaimCase:
+        return ClaimCase(policy, mode, setting)
 
     def claim(
-        text: str, cases: tuple[Case, ...], measure: Callable[..., float], margin: float = 0.0
+        text: str, cases: tuple[ClaimCase, ...], measure: Callable[..., float], margin: float = 0.0
     ) -> Claim:
         return Claim(text, "", cases, measure, margin=margin)
 
@@ -130,7 +130,7 @@ def _claims(wide: Setting, staged: Setting) -> Mapping[str, Claim]:
     }
 
 
-def settings_of(variation: Variation) -> tuple[Setting, Setting]:
+def settings_of(variation: Variation) -> tuple[ClaimSetting, ClaimSetting]:
     """The experiments of V-E and of V-F under a variation."""
     wide = replace(HETERO, name=f"V-E, {variation.name}", jobs=JOBS)
     staged = replace(STAGED, name=f"V-F, {variation.name}", jobs=STAGED_JOBS)
@@ -139,7 +139,7 @@ def settings_of(variation: Variation) -> tuple[Setting, Setting]:
 
 def sensitivity(
     seed: int = 0, trials: int = SEEDS, variations: Sequence[Variation] = (*VARIATIONS, *TOGETHER)
-) -> Report:
+) -> PaperReport:
     tables = {each.name: _claims(*settings_of(each)) for each in variations}
     cases = [
         case
@@ -148,14 +148,14 @@ def sensitivity(
     ]
     wanted = [(case, each) for case in cases for each in range(seed, seed + trials)]
     results = spread(run_case, wanted)
-    measured: dict[tuple[Case, int], Measures] = dict(zip(wanted, results, strict=True))
+    measured: dict[tuple[ClaimCase, int], Measures] = dict(zip(wanted, results, strict=True))
     seeds = range(seed, seed + trials)
     rows = [
         Row(name, tuple(_judged(claim, seeds, measured) for claim in claims.values()))
         for name, claims in tables.items()
     ]
     columns = tuple(next(iter(tables.values())))
-    return Report(
+    return PaperReport(
         name="kesidis-sensitivity",
         title="Section V: by how much each claim holds, one choice changed at a time",
         source="Kesidis et al., MASCOTS 2018, sec. V-E and V-F",
@@ -202,8 +202,8 @@ def summary(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _judged(
-    claim: Claim, seeds: Sequence[int], measured: Mapping[tuple[Case, int], Measures]
-) -> Cell:
+    claim: Claim, seeds: Sequence[int], measured: Mapping[tuple[ClaimCase, int], Measures]
+) -> TableCell:
     verdict = judge_claim(claim, seeds, measured)
     half = (verdict.high - verdict.low) / 2
-    return Cell(verdict.mean, half=half, outcome=verdict.outcome)
+    return TableCell(verdict.mean, half=half, outcome=verdict.outcome)

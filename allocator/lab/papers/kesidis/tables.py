@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.lab.papers.online import fill
-from allocator.lab.papers.report import Report, Row, beside, paragraphs
+from allocator.lab.papers.report import PaperReport, Row, beside, paragraphs
 from allocator.testing import static_snapshot
 
 SOURCE = "Kesidis et al., MASCOTS 2018, sec. IV"
@@ -74,7 +74,7 @@ def tasks(criterion: str, selection: str, trials: int, seed: int) -> NDArray[np.
     return np.array([fill(snapshot, criterion, selection, seed + each) for each in range(trials)])
 
 
-def table_1(seed: int = 0, trials: int = TRIALS) -> Report:
+def table_1(seed: int = 0, trials: int = TRIALS) -> PaperReport:
     """Table I: mean numbers of tasks."""
     rows = [_means(name, _drawn(name, "random", seed, trials)) for name in CHANCE]
     rows += [
@@ -87,7 +87,7 @@ def table_1(seed: int = 0, trials: int = TRIALS) -> Report:
     for name in CHANCE:
         found = _with_total(_drawn(name, "round_robin", seed, trials)).mean(axis=0)
         rows.append(Row(f"{name}, permuted rounds", beside(found)))
-    return Report(
+    return PaperReport(
         name="kesidis-table-1",
         title="Table I: tasks x(framework, agent), means",
         source=SOURCE,
@@ -111,7 +111,7 @@ def table_1(seed: int = 0, trials: int = TRIALS) -> Report:
     )
 
 
-def table_2(seed: int = 0, trials: int = TRIALS) -> Report:
+def table_2(seed: int = 0, trials: int = TRIALS) -> PaperReport:
     """Table II: sample standard deviations."""
     rows = []
     for name in CHANCE:
@@ -121,7 +121,7 @@ def table_2(seed: int = 0, trials: int = TRIALS) -> Report:
     for name in CHANCE:
         found = _with_total(_drawn(name, "round_robin", seed, trials))[:, :4]
         rows.append(Row(f"{name}, permuted rounds", beside(found.std(axis=0, ddof=1))))
-    return Report(
+    return PaperReport(
         name="kesidis-table-2",
         title="Table II: sample standard deviations of x(framework, agent)",
         source=SOURCE,

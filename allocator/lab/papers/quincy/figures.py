@@ -19,14 +19,22 @@ from allocator.lab.papers.quincy.runs import (
     SORT_GB,
     SORT_MOVED,
     UPLINKS,
-    Case,
     Measures,
-    Run,
+    QuincyCase,
+    QuincyRun,
     ideal_times,
     measure,
     play_all,
 )
-from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged, judged
+from allocator.lab.papers.report import (
+    Panel,
+    PaperReport,
+    PlotLine,
+    Row,
+    TableCell,
+    averaged,
+    judged,
+)
 
 SOURCE = "Isard et al., SOSP 2009"
 SEEDS = 3
@@ -100,16 +108,16 @@ def _row(
     return Row(name, tuple(cells), why)
 
 
-def _of_table_3(runs: Iterable[Run]) -> list[Measures]:
+def _of_table_3(runs: Iterable[QuincyRun]) -> list[Measures]:
     """Measures relative to the times of Table 3."""
     return [measure(run, IDEAL_S) for run in runs]
 
 
-def table_2(seed: int = 0, trials: int = SEEDS) -> Report:
+def table_2(seed: int = 0, trials: int = SEEDS) -> PaperReport:
     """Table 2: one job at a time under G, Q and QP."""
     seeds = range(seed, seed + trials)
     cases = {
-        (name, moved): [Case(name, each, alone=True, sort_moved=moved) for each in seeds]
+        (name, moved): [QuincyCase(name, each, alone=True, sort_moved=moved) for each in seeds]
         for moved in SORT_MOVED
         for name in TABLE_2
     }
@@ -124,7 +132,7 @@ def table_2(seed: int = 0, trials: int = SEEDS) -> Report:
     rows += [
         _row(f"{name}, Sort redistributes all", found[name, "text"], columns) for name in TABLE_2
     ]
-    return Report(
+    return PaperReport(
         name="quincy-table-2",
         title="One job at a time: time and data",
         source=f"{SOURCE}, sec. 6.1, Table 2",
@@ -137,7 +145,7 @@ def table_2(seed: int = 0, trials: int = SEEDS) -> Report:
 def _factor(found: Mapping[tuple[str, str], Sequence[Measures]], columns: Sequence[str]) -> Row:
     """How many times as much G takes and moves as QP."""
     pairs = list(zip(found["G", "tables"], found["QP", "tables"], strict=True))
-    cells: list[Cell] = []
+    cells: list[TableCell] = []
     for at, column in enumerate(columns):
         values = [getattr(one, column) / getattr(other, column) for one, other in pairs]
         published = TABLE_2["G"][at] / TABLE_2["QP"][at]
@@ -145,9 +153,9 @@ def _factor(found: Mapping[tuple[str, str], Sequence[Measures]], columns: Sequen
     return Row("G over QP", tuple(cells), _ONE_JOB_DEPARTS)
 
 
-def table_3(seed: int = 0, trials: int = SEEDS) -> Report:
+def table_3(seed: int = 0, trials: int = SEEDS) -> PaperReport:
     """Table 3: how long each job takes alone."""
-    cases = [Case("QP", each, alone=True) for each in range(seed, seed + trials)]
+    cases = [QuincyCase("QP", each, alone=True) for each in range(seed, seed + trials)]
     runs = play_all(cases)
     times = [ideal_times([runs[case]]) for case in cases]
     rows = []
@@ -155,7 +163,7 @@ def table_3(seed: int = 0, trials: int = SEEDS) -> Report:
         tolerance = _WITHIN * published + _WITHIN_S
         cell = averaged([each[name] for each in times], published, tolerance)
         rows.append(Row(name, (cell,), _JOB_DEPARTS if name in ("Join5", "Sort80") else ""))
-    return Report(
+    return PaperReport(
         name="quincy-table-3",
         title="How long each job takes alone, under QP",
         source=f"{SOURCE}, sec. 6.1, Table 3",
@@ -308,11 +316,11 @@ _DEPARTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class FigureSetting:
     """Common parameters of a figure's schedulers.
 
     alone: the scheduler under which single jobs take their ideal times.
-    apart_s: as in `Case`.
+    apart_s: as in `QuincyCase`.
     processes: number of processes for the runs; -1: one for each core.
     """
 
@@ -325,15 +333,15 @@ class Setting:
     apart_s: float = 0.0
     processes: int = -1
 
-    def cases(self, scheduler: str, *, alone: bool = False) -> list[Case]:
+    def cases(self, scheduler: str, *, alone: bool = False) -> list[QuincyCase]:
         network = self.uplinks, self.sort_moved, self.shrink
         times = self.decide_s, self.apart_s
-        return [Case(scheduler, seed, alone, *network, *times) for seed in self.seeds]
+        return [QuincyCase(scheduler, seed, alone, *network, *times) for seed in self.seeds]
 
 
 def compare(
-    schedulers: Sequence[str], setting: Setting
-) -> tuple[dict[str, list[Run]], ByScheduler]:
+    schedulers: Sequence[str], setting: FigureSetting
+) -> tuple[dict[str, list[QuincyRun]], ByScheduler]:
     """Run schedulers, and measure them against jobs that run alone.
 
     Returns runs and measures by scheduler, seed by seed; runs of single jobs as ``ideal``.
@@ -352,17 +360,17 @@ def compare(
     return runs, found
 
 
-def figures_5_to_7(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
+def figures_5_to_7(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> PaperReport:
     """Figures 5 to 7: ten jobs at once on the unconstrained network."""
     seeds = range(seed, seed + trials)
-    setting = Setting(seeds, UPLINKS, "QP", shrink=shrink, apart_s=APART_S)
+    setting = FigureSetting(seeds, UPLINKS, "QP", shrink=shrink, apart_s=APART_S)
     runs, found = compare(SCHEDULERS, setting)
     rows = [_row(name, found[name], _COLUMNS) for name in SCHEDULERS]
     rows += claims_5_to_7(found)
     part = [100 * each.core_tb / each.total_tb for each in found["QFPX"]]
     cell = averaged(part, CORE_PART_X, 3.0)
     rows.append(Row("QFPX: percent of its data across the core", (cell,), _DEPARTS))
-    return Report(
+    return PaperReport(
         name="quincy-fig-6",
         title="Ten jobs at once, unconstrained network",
         source=f"{SOURCE}, sec. 6.2 and 6.4, Figures 5 to 7",
@@ -409,9 +417,9 @@ def notes_5_to_7(trials: int) -> tuple[str, ...]:
     )
 
 
-def figure_8(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
+def figure_8(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> PaperReport:
     """Table 4 and Figure 8: ten jobs at once with one uplink a rack."""
-    setting = Setting(range(seed, seed + trials), 1, "QFPX", shrink=shrink)
+    setting = FigureSetting(range(seed, seed + trials), 1, "QFPX", shrink=shrink)
     names = ("GFP", "QFP", "QFPX")
     runs, found = compare(names, setting)
     rows = [
@@ -427,7 +435,7 @@ def figure_8(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
     rows += [_row(name + mark, _of_table_3(runs[name]), DATA) for name in ("ideal", *headline)]
     same = [claim for claim in NARROW_NETWORK if {claim.more, claim.less} == set(headline)]
     rows += [Row(row.name + mark, row.cells) for row in (claim.row(found) for claim in same)]
-    return Report(
+    return PaperReport(
         name="quincy-table-4",
         title="Ten jobs at once, constrained network",
         source=f"{SOURCE}, sec. 6.3, Table 4 and Figure 8",
@@ -438,14 +446,14 @@ def figure_8(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
     )
 
 
-def _job_times(runs: Mapping[str, Sequence[Run]], names: Sequence[str]) -> Panel:
+def _job_times(runs: Mapping[str, Sequence[QuincyRun]], names: Sequence[str]) -> Panel:
     """Figure 5: how long each job takes, in the order of Table 3."""
     lines = []
     for name in names:
         times = ideal_times(runs[name])
         order = [job for job in IDEAL_S if job in times]
         seconds = tuple(float(np.log10(times[job])) for job in order)
-        lines.append(Line(name, tuple(map(float, range(len(order)))), seconds, points=True))
+        lines.append(PlotLine(name, tuple(map(float, range(len(order)))), seconds, points=True))
     return Panel("Time of each job", "job, as in Table 3", "log10 of seconds", tuple(lines))
 
 
@@ -456,18 +464,18 @@ def _tradeoff(found: ByScheduler) -> Panel:
         makespan = averaged([each.makespan_s for each in measures])
         core = averaged([each.core_tb for each in measures])
         half = () if makespan.half is None else (makespan.half,)
-        lines.append(Line(name, (core.computed,), (makespan.computed,), half, points=True))
+        lines.append(PlotLine(name, (core.computed,), (makespan.computed,), half, points=True))
     return Panel("Time and data", "TB across the core", "makespan (s)", tuple(lines))
 
 
-def _use(name: str, run: Run) -> Panel:
+def _use(name: str, run: QuincyRun) -> Panel:
     """Figure 7: running tasks, PrimeLarge's and all, in the first seed."""
     use = run.outcome.use
     at = tuple((USE_EVERY_S * np.arange(len(use))).tolist())
     large = use[:, run.names.index(PRIME_LARGE)]
     lines = (
-        Line("all tasks", at, tuple(use.sum(axis=1).tolist())),
-        Line("PrimeLarge", at, tuple(large.tolist())),
+        PlotLine("all tasks", at, tuple(use.sum(axis=1).tolist())),
+        PlotLine("PrimeLarge", at, tuple(large.tolist())),
     )
     return Panel(f"Use under {name}", "seconds", "tasks that run", lines, stepped=True)
 
@@ -482,9 +490,9 @@ APARTS_S = (0.0, 1.0, APART_S, 10.0)
 
 def starts(
     seed: int = 0, trials: int = SEEDS, shrink: int = 1, aparts_s: Sequence[float] = APARTS_S
-) -> Report:
+) -> PaperReport:
     """The claims on the unconstrained network, by the time between the first jobs' starts."""
-    setting = Setting(range(seed, seed + trials), UPLINKS, "QP", shrink=shrink)
+    setting = FigureSetting(range(seed, seed + trials), UPLINKS, "QP", shrink=shrink)
     columns = [
         claims_5_to_7(compare(SCHEDULERS, replace(setting, apart_s=apart_s))[1])
         for apart_s in aparts_s
@@ -493,7 +501,7 @@ def starts(
         Row(same[0].name, tuple(each.cells[0] for each in same))
         for same in zip(*columns, strict=True)
     ]
-    return Report(
+    return PaperReport(
         name="quincy-starts",
         title="Unconstrained network: what the first jobs' starts change",
         source=f"{SOURCE}, sec. 5.1, 6.2 and 6.4",
@@ -524,7 +532,7 @@ CHOICES: Mapping[str, Mapping[str, Any]] = {
     "Sort redistributes all": {"sort_moved": "text"},
     "both as in the text": {"decide_s": 0.0, "sort_moved": "text"},
 }
-"""Changes to a `Setting`."""
+"""Changes to a `FigureSetting`."""
 
 _SCHEDULERS = ("GFP", "QFPX")
 
@@ -536,13 +544,13 @@ CLAIMS = (
 """Section 6.3 and the abstract."""
 
 
-def departures(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
+def departures(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> PaperReport:
     """The constrained network under GFP and QFPX, with and without the departures."""
-    setting = Setting(range(seed, seed + trials), 1, "QFPX", shrink=shrink)
+    setting = FigureSetting(range(seed, seed + trials), 1, "QFPX", shrink=shrink)
     rows = []
     for name, choice in CHOICES.items():
         rows.append(Row(name, _cells(compare(_SCHEDULERS, replace(setting, **choice))[1])))
-    return Report(
+    return PaperReport(
         name="quincy-departures",
         title="Constrained network: what departures from the text change",
         source=f"{SOURCE}, sec. 6.3",
@@ -565,6 +573,6 @@ def departures(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
     )
 
 
-def _cells(found: ByScheduler) -> tuple[Cell, ...]:
+def _cells(found: ByScheduler) -> tuple[TableCell, ...]:
     core = (averaged([each.core_tb for each in found[name]]) for name in _SCHEDULERS)
     return (*core, *(claim.row(found).cells[0] for claim in CLAIMS))

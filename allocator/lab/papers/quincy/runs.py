@@ -18,7 +18,14 @@ from allocator.lab.experiments.spread import spread
 from allocator.lab.network.cluster import DECIDE_S, ClusterRun, Outcome, Scheduler
 from allocator.lab.network.schedulers import CORE_COST, FlowScheduler, QueueScheduler
 from allocator.lab.network.topology import Topology, even_racks
-from allocator.lab.network.workflow import JOB_INPUT, JobKind, JobPlan, Need, Stage, draw_job
+from allocator.lab.network.workflow import (
+    JOB_INPUT,
+    JobKind,
+    JobPlan,
+    Need,
+    WorkflowStage,
+    draw_job,
+)
 
 COMPUTERS = 243
 RACKS = 8
@@ -30,7 +37,7 @@ DISK_GB_S = 0.24
 """Four disks over which the data is striped; their speed is not published."""
 
 APART_S = 3.0
-"""Time between the starts of the first jobs in Figures 5 to 7: for `Case.apart_s`.
+"""Time between the starts of the first jobs in Figures 5 to 7: for `QuincyCase.apart_s`.
 PrimeLarge starts first and occupies most computers before others have tasks; the text says that
 these then wait for it without preemption. The time is not published; `figures.starts` compares
 some."""
@@ -103,42 +110,44 @@ def cluster(uplinks: int = UPLINKS, shrink: int = 1) -> Topology:
 
 def _prime(name: str, parts: int, compute_s: float) -> JobKind:
     need = Need(JOB_INPUT, 0.01)
-    return JobKind(name, (Stage(parts, compute_s, SPREAD / 5, (need,)),), parts)
+    return JobKind(name, (WorkflowStage(parts, compute_s, SPREAD / 5, (need,)),), parts)
 
 
 def _word_count(parts: int) -> JobKind:
-    count = Stage(parts, 26.0, SPREAD, (Need(JOB_INPUT, 0.05),))
-    merge = Stage(1, 7.0, SPREAD, (Need(0, 0.001 * parts, from_all=True),))
+    count = WorkflowStage(parts, 26.0, SPREAD, (Need(JOB_INPUT, 0.05),))
+    merge = WorkflowStage(1, 7.0, SPREAD, (Need(0, 0.001 * parts, from_all=True),))
     return JobKind(f"WordCount{parts}", (count, merge), parts)
 
 
 def _sort(parts: int, moved: float) -> JobKind:
-    sample = Stage(parts, 40.0, SPREAD, (Need(JOB_INPUT, SORT_GB),))
-    ranges = Stage(1, 5.0, SPREAD, (Need(0, 0.001 * parts, from_all=True),))
-    cut = Stage(parts, 110.0, SPREAD, (Need(JOB_INPUT, SORT_GB), Need(1, 0.001, from_all=True)))
+    sample = WorkflowStage(parts, 40.0, SPREAD, (Need(JOB_INPUT, SORT_GB),))
+    ranges = WorkflowStage(1, 5.0, SPREAD, (Need(0, 0.001 * parts, from_all=True),))
+    cut = WorkflowStage(
+        parts, 110.0, SPREAD, (Need(JOB_INPUT, SORT_GB), Need(1, 0.001, from_all=True))
+    )
     needs = (Need(2, moved * SORT_GB, from_all=True), Need(2, (1 - moved) * SORT_GB))
-    order = Stage(parts, 120.0, SPREAD, needs if moved < 1 else needs[:1])
+    order = WorkflowStage(parts, 120.0, SPREAD, needs if moved < 1 else needs[:1])
     return JobKind(f"Sort{parts}", (sample, ranges, cut, order), parts, network_bound=True)
 
 
 def _join(holders: int) -> JobKind:
-    first = Stage(40, 125.0, SPREAD, (Need(JOB_INPUT, (11.8 + 41.8) / 40),))
+    first = WorkflowStage(40, 125.0, SPREAD, (Need(JOB_INPUT, (11.8 + 41.8) / 40),))
     needs = (Need(JOB_INPUT, 41.8 / 40), Need(0, JOIN_BUCKET_GB, from_all=True))
-    second = Stage(40, 130.0, SPREAD, needs)
+    second = WorkflowStage(40, 130.0, SPREAD, needs)
     name = f"Join{holders}"
     return JobKind(name, (first, second), 40, holders, one_rack=holders < 40, network_bound=True)
 
 
 def _page_rank(iterations: int = 3) -> JobKind:
-    stages: list[Stage] = []
+    stages: list[WorkflowStage] = []
     for _ in range(iterations):
         before = len(stages) - 1
         needs: tuple[Need, ...] = (Need(JOB_INPUT, 1.0),)
         if stages:
             needs += (Need(before, PAGERANK_RANKS_GB),)
-        stages.append(Stage(240, 143.0, SPREAD, needs))
+        stages.append(WorkflowStage(240, 143.0, SPREAD, needs))
         needs = (Need(before + 1, PAGERANK_BUCKET_GB, from_all=True),)
-        stages.append(Stage(240, 105.0, PAGERANK_SPREAD, needs))
+        stages.append(WorkflowStage(240, 105.0, PAGERANK_SPREAD, needs))
     return JobKind("PageRank240", tuple(stages), 240, network_bound=True)
 
 
@@ -204,7 +213,7 @@ def make_scheduler(name: str, seed: int) -> Scheduler:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class QuincyCase:
     """One run of the experiment.
 
     scheduler: one of `SCHEDULERS`.
@@ -228,7 +237,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class QuincyRun:
     """The result of a case.
 
     names: by job.
@@ -240,7 +249,7 @@ class Run:
     network_bound: NDArray[np.bool_]
 
 
-def play(case: Case) -> Run:
+def play(case: QuincyCase) -> QuincyRun:
     topology = cluster(case.uplinks, case.shrink)
     moved, large = SORT_MOVED[case.sort_moved], case.uplinks >= UPLINKS
     jobs = draw_jobs(topology, moved, case.seed, large=large, shrink=case.shrink)
@@ -248,14 +257,14 @@ def play(case: Case) -> Run:
     scheduler = make_scheduler(case.scheduler, case.seed)
     times = {"decide_s": case.decide_s, "apart_s": case.apart_s}
     run = ClusterRun(topology, jobs, concurrency, scheduler, **times)
-    return Run(
+    return QuincyRun(
         run.play(),
         tuple(job.kind.name for job in jobs),
         np.array([job.kind.network_bound for job in jobs]),
     )
 
 
-def play_all(cases: Iterable[Case], processes: int = -1) -> Mapping[Case, Run]:
+def play_all(cases: Iterable[QuincyCase], processes: int = -1) -> Mapping[QuincyCase, QuincyRun]:
     """Run cases in parallel, each once."""
     wanted = list(dict.fromkeys(cases))
     return dict(zip(wanted, spread(play, wanted, jobs=processes), strict=True))
@@ -287,7 +296,7 @@ class Measures:
     core_tb: float
 
 
-def measure(run: Run, ideal_s: Mapping[str, float]) -> Measures:
+def measure(run: QuincyRun, ideal_s: Mapping[str, float]) -> Measures:
     """Measure a run.
 
     ideal_s: how long each job takes alone, by name.
@@ -315,7 +324,7 @@ def geometric_mean(values: Floats) -> float:
     return float(np.exp(np.log(values).mean()))
 
 
-def ideal_times(runs: Sequence[Run]) -> dict[str, float]:
+def ideal_times(runs: Sequence[QuincyRun]) -> dict[str, float]:
     """How long each job takes alone: its mean over runs of one job at a time."""
     names = runs[0].names
     times: dict[str, list[float]] = {name: [] for name in names}

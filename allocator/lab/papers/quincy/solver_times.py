@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import Ints
-from allocator.lab.papers.report import Cell, Report, Row, averaged, paragraphs
+from allocator.lab.papers.report import PaperReport, Row, TableCell, averaged, paragraphs
 from allocator.solvers.flow.min_cost_flow import solve
-from allocator.solvers.flow.quincy_network import Cluster, Tasks, build
+from allocator.solvers.flow.quincy_network import QuincyCluster, Tasks, build
 
 _RACK = 31  # computers: eight racks for 243 computers
 _PREFERRED = 3  # computers that hold a task's data
@@ -34,7 +34,7 @@ class Size(NamedTuple):
 SIZES = (Size(243, 10, 7.64, 57.59), Size(2500, 100, 1000.0), Size(12_500, 100))
 
 
-class World:
+class SolverWorld:
     """Tasks that wait and run on computers, with costs as in the Appendix, in hundredths.
 
     Tasks belong to random jobs, with exponential sizes and durations; each has its data on three
@@ -100,13 +100,13 @@ class World:
             (100 * size[pairs >> 20]).astype(np.int64),
         )
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> QuincyCluster:
         """The computers, in racks; each job has at least a quarter of an equal part."""
         most = np.full(self.jobs, -(-self.computers // self.jobs))
-        return Cluster(self.rack_of, np.ones(self.computers, np.int64), most // 4, most)
+        return QuincyCluster(self.rack_of, np.ones(self.computers, np.int64), most // 4, most)
 
 
-def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES) -> Report:
+def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES) -> PaperReport:
     """Section 6.5: processor time of a solution, in ms."""
     _times(20, 2, seed, 1)  # compiles the loops
     rows = []
@@ -114,12 +114,12 @@ def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES)
         begun, cold = _times(size.computers, size.jobs, seed, trials)
         cells = (
             averaged(begun, size.mean_ms, at_most=True),
-            Cell(max(begun), size.largest_ms, at_most=True),
+            TableCell(max(begun), size.largest_ms, at_most=True),
             averaged(cold, size.mean_ms, at_most=True),
-            Cell(max(cold), size.largest_ms, at_most=True),
+            TableCell(max(cold), size.largest_ms, at_most=True),
         )
         rows.append(Row(f"{size.computers} computers, {size.jobs} jobs", cells))
-    return Report(
+    return PaperReport(
         name="quincy-solver",
         title="Milliseconds of processor time that a solution takes, with its certificate",
         source="Isard et al., SOSP 2009, sec. 6.5",
@@ -141,7 +141,7 @@ def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES)
 
 def _times(computers: int, jobs: int, seed: int, steps: int) -> tuple[list[float], list[float]]:
     """Times of solutions that started from the previous one, and of those from nothing."""
-    world, begun, cold = World(computers, jobs, _LOAD, seed), list[float](), list[float]()
+    world, begun, cold = SolverWorld(computers, jobs, _LOAD, seed), list[float](), list[float]()
     network = build(world.tasks(), world.cluster())
     solution = solve(network.network)
     for step in range(steps):

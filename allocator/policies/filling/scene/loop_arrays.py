@@ -6,8 +6,8 @@ order. Children come before their parents; the root is the last place.
 
 from typing import NamedTuple
 
-from allocator.core.snapshot import Bools, Bounds, Floats, Indices, Ints, Words
-from allocator.core.wants import Ladders
+from allocator.core.needs import ThresholdIndex
+from allocator.core.snapshot import BitWords, Bools, Bounds, Floats, Indices, Ints
 
 
 class Places(NamedTuple):
@@ -97,7 +97,7 @@ class Agents(NamedTuple):
     row: Ints
     free: Ints
     minimum: Ints
-    barred: Words
+    barred: BitWords
     barring: Bools
     head: Indices
     next: Indices
@@ -110,7 +110,7 @@ class Agents(NamedTuple):
     special_free: Ints
     special_whole: Ints
     taker: Ints
-    stands: Words
+    stands: BitWords
     holder: Ints
 
 
@@ -122,7 +122,7 @@ class Kinds(NamedTuple):
     tier: Ints
     bounded: Bools
     whole: Bools
-    reach: Words
+    reach: BitWords
 
 
 class Rule(NamedTuple):
@@ -159,7 +159,7 @@ class Effort(NamedTuple):
     `block`: agents that the best-fit search examines together.
     `looks`: failed looks at a pair, per pair of an agent and a word of clients, before all pairs
         are looked at by words.
-    `ladders_from`: number of agents from which clients are put on ladders. For fewer, putting
+    `ladders_from`: number of agents from which clients are put on thresholds. For fewer, putting
         thousands of clients there costs more than it saves.
     """
 
@@ -196,7 +196,7 @@ class Offer(NamedTuple):
 class Scene(NamedTuple):
     """All of these together, as most steps take them.
 
-    `ladders`: the clients by their wants, see `core.wants`; without layers for few agents.
+    `scales`: the clients by their wants, see `core.needs`; without layers for few agents.
     """
 
     places: Places
@@ -206,7 +206,7 @@ class Scene(NamedTuple):
     bounds: Bounds
     rule: Rule
     offer: Offer
-    ladders: Ladders
+    thresholds: ThresholdIndex
 
 
 class Log(NamedTuple):

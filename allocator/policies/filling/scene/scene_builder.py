@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.needs import ThresholdIndex, needs_of, threshold_index
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 from allocator.core.numba.wide_tables import either, untouched
 from allocator.core.openings import opens_with_several
 from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot
-from allocator.core.wants import Ladders, ladders_of, wants_of
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.scene.blocks import Blocks, lay_out
 from allocator.policies.filling.scene.loop_arrays import (
@@ -51,34 +51,34 @@ def scene_of(
         bounds=_bounds_of(snapshot),
         rule=rule,
         offer=_empty_offer(snapshot),
-        ladders=_ladders_of(snapshot, effort),
+        thresholds=_thresholds_of(snapshot, effort),
     )
 
 
-def _ladders_of(snapshot: Snapshot, effort: Effort | None) -> Ladders:
+def _thresholds_of(snapshot: Snapshot, effort: Effort | None) -> ThresholdIndex:
     words = snapshot.excluded.shape[1]
     if effort is None or len(snapshot.agents) < effort.ladders_from:
-        return _no_ladders(words)
+        return _no_thresholds(words)
     known, client = characterised(snapshot), snapshot.tree.client
     minimum = snapshot.minimum, snapshot.minimum_rows
     return _ladders(known, snapshot.demand, *minimum, client, words)
 
 
 @memoize()
-def _no_ladders(words: int) -> Ladders:
-    """Ladders without clients: nothing is known about what clients want."""
+def _no_thresholds(words: int) -> ThresholdIndex:
+    """ThresholdIndex without clients: nothing is known about what clients want."""
     none, nobody = np.zeros(0, np.int64), np.zeros((0, words), np.uint64)
-    empty = Ladders(none, none, none, none, nobody, nobody, np.zeros(words, np.uint64))
-    return Ladders(*map(_fixed_view, empty))
+    empty = ThresholdIndex(none, none, none, none, nobody, nobody, np.zeros(words, np.uint64))
+    return ThresholdIndex(*map(_fixed_view, empty))
 
 
 @memoize()
 def _ladders(
     known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints, client: Ints, width: int
-) -> Ladders:
-    """Put the leaves' clients on ladders; `width`: words of their bits."""
-    wants = wants_of(known, demand, minimum, minimum_rows)
-    return Ladders(*map(_fixed_view, ladders_of(wants, client, np.arange(width))))
+) -> ThresholdIndex:
+    """Put the leaves' clients on scales; `width`: words of their bits."""
+    needs = needs_of(known, demand, minimum, minimum_rows)
+    return ThresholdIndex(*map(_fixed_view, threshold_index(needs, client, np.arange(width))))
 
 
 def _fixed_view(array: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ References
 
 import numpy as np
 
-from allocator.core.snapshot import Floats, Words
+from allocator.core.snapshot import BitWords, Floats
 from allocator.policies.filling.scene import tournament
 from allocator.policies.filling.scene.compiled import compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Places, Standing
@@ -26,7 +26,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 @hot
-def next_word(state: Words) -> np.uint64:
+def next_word(state: BitWords) -> np.uint64:
     """Draw 64 random bits by splitmix64 [1]_, advancing the one-word state."""
     state[0] += _GAMMA
     z = state[0]
@@ -36,7 +36,7 @@ def next_word(state: Words) -> np.uint64:
 
 
 @hot
-def draw(state: Words, bound: int) -> int:
+def draw(state: BitWords, bound: int) -> int:
     """Draw a number below `bound` (< 2**32): the upper half of its product with 32 random bits."""
     high = next_word(state) >> np.uint64(32)
     return int(np.int64((high * np.uint64(bound)) >> np.uint64(32)))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.snapshot import Bools, Floats, Ints, Words
+from allocator.core.snapshot import BitWords, Bools, Floats, Ints
 from allocator.policies.filling.rules import offers, quota_precheck
 from allocator.policies.filling.scene import scoring
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
@@ -28,8 +28,8 @@ from allocator.policies.filling.scene.loop_arrays import (
     Scene,
     Standing,
 )
-from allocator.policies.filling.search import hopeful
-from allocator.policies.filling.search.hopeful import Hopes
+from allocator.policies.filling.search import prefilter
+from allocator.policies.filling.search.prefilter import Hopes
 
 
 class AgentIndex(NamedTuple):
@@ -83,15 +83,15 @@ class AgentIndex(NamedTuple):
     bare: Bools
     plain_only: Bools
     alive: Bools
-    unable: Words
+    unable: BitWords
     below: Ints
     low: Ints
     high: Ints
     least: Ints
     precheck: quota_precheck.QuotaPrecheck
     hopes: Hopes
-    hopeful: Words
-    square: Words
+    hopeful: BitWords
+    square: BitWords
     looks: Ints
 
 
@@ -115,7 +115,7 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
     for at in range(slots + 1):
         skip[0, at] = skip[1, at] = at
     below, low, high, least = _leaves_below(places)
-    field = AgentIndex(
+    index = AgentIndex(
         start,
         member,
         position,
@@ -140,26 +140,26 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         high,
         least,
         quota_precheck.begin_precheck(scene),
-        hopeful.begin(scene),
+        prefilter.begin(scene),
         np.zeros((64, agents.barred.shape[1]), np.uint64),
         np.zeros(64, np.uint64),
         np.array([0, effort.looks * agents.barred.shape[1] * slots]),
     )
-    offers.mark_taking_part(places, scene.bounds, rule.stage, field.alive)
+    offers.mark_taking_part(places, scene.bounds, rule.stage, index.alive)
     # For a client with unknown demand, best fit uses its holdings instead.
     for place in range(count):
         if places.client[place] >= 0 and not places.known[place]:
             for r in range(resources):
-                field.direction[place, r] = held[places.client[place], r]
+                index.direction[place, r] = held[places.client[place], r]
     # Evaluate each agent's initial state.
     for slot in range(slots):
-        _look_at(places, standing, agents, field, slot)
+        _look_at(places, standing, agents, index, slot)
         if rule.bounded:
             agent = agents.row[slot]
-            field.empty[slot] = not quota_precheck.may_serve(
-                scene, field.precheck, count - 1, agent
+            index.empty[slot] = not quota_precheck.may_serve(
+                scene, index.precheck, count - 1, agent
             )
-    return field
+    return index
 
 
 @allocating
@@ -174,7 +174,7 @@ def _plain_only(scene: Scene) -> Bools:
         client, parent = places.client[place], places.parent[place]
         if client >= 0:
             bit = anything[client >> 6] >> np.uint64(client & 63)
-            marked[place] = bit & np.uint64(1) == hopeful.NO_BITS
+            marked[place] = bit & np.uint64(1) == prefilter.NO_BITS
         if parent >= 0:  # children come before parents
             marked[parent] &= marked[place]
     return marked
@@ -258,72 +258,72 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
 
 @compiled
 def _look_at(
-    places: Places, standing: Standing, agents: Agents, field: AgentIndex, slot: int
+    places: Places, standing: Standing, agents: Agents, index: AgentIndex, slot: int
 ) -> None:
     """Re-evaluate an agent after its free amounts changed."""
     agent = agents.row[slot]
-    field.offerable[slot] = offers.is_offerable(places, agents, agent)
-    field.bare[slot] = True
+    index.offerable[slot] = offers.is_offerable(places, agents, agent)
+    index.bare[slot] = True
     for r in range(agents.free.shape[1]):
-        field.bare[slot] &= agents.free[agent, r] <= 0
-    if field.against.shape[1]:
-        for k in range(len(field.against)):
-            field.against[k, slot] = standing.denominator[agent, k]
+        index.bare[slot] &= agents.free[agent, r] <= 0
+    if index.against.shape[1]:
+        for k in range(len(index.against)):
+            index.against[k, slot] = standing.denominator[agent, k]
 
 
 @compiled
-def note_grant(scene: Scene, field: AgentIndex, leaf: int, slot: int, more: bool) -> None:
+def note_grant(scene: Scene, index: AgentIndex, leaf: int, slot: int, more: bool) -> None:
     """Record what the latest grant changed."""
     offer, client = scene.offer, scene.places.client[leaf]
     # Best fit follows holdings if the demand is unknown.
-    for r in range(field.direction.shape[1]):
-        field.held[client, r] += offer.whole[r]
+    for r in range(index.direction.shape[1]):
+        index.held[client, r] += offer.whole[r]
         if not scene.places.known[leaf]:
-            field.direction[leaf, r] = field.held[client, r]
+            index.direction[leaf, r] = index.held[client, r]
     # Less is free on the agent: evaluate it again.
-    field.empty[slot] = not more
-    _look_at(scene.places, scene.standing, scene.agents, field, slot)
+    index.empty[slot] = not more
+    _look_at(scene.places, scene.standing, scene.agents, index, slot)
 
 
 @compiled
-def look_again(field: AgentIndex, place: int, slot: int) -> None:
+def look_again(index: AgentIndex, place: int, slot: int) -> None:
     """Forget that an agent cannot serve below a place.
 
     A filter may cover a task in one kind of resource but not in another. Once the first kind is
     gone, the task would be offered in the second.
     """
-    field.unable[place, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
+    index.unable[place, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
     # Move the search in the agent's group back to it, and invalidate the best few.
-    for group in range(len(field.start) - 1):
-        at = field.position[slot]
-        if field.start[group] <= at < field.start[group + 1]:
-            field.cursor[place, group] = min(field.cursor[place, group], at)
-    if len(field.few_count):
-        field.few_count[place] = -1
+    for group in range(len(index.start) - 1):
+        at = index.position[slot]
+        if index.start[group] <= at < index.start[group + 1]:
+            index.cursor[place, group] = min(index.cursor[place, group], at)
+    if len(index.few_count):
+        index.few_count[place] = -1
 
 
 @hot
-def _has_nothing_for(field: AgentIndex, place: int, slot: int) -> bool:
-    return field.empty[slot] or (field.bare[slot] and field.plain_only[place])
+def _has_nothing_for(index: AgentIndex, place: int, slot: int) -> bool:
+    return index.empty[slot] or (index.bare[slot] and index.plain_only[place])
 
 
 @hot
-def _set_unable(field: AgentIndex, place: int, slot: int) -> None:
-    field.unable[place, slot >> 6] |= np.uint64(1) << np.uint64(slot & 63)
+def _set_unable(index: AgentIndex, place: int, slot: int) -> None:
+    index.unable[place, slot >> 6] |= np.uint64(1) << np.uint64(slot & 63)
 
 
 @hot
-def _is_unable(field: AgentIndex, place: int, slot: int) -> bool:
-    word = field.unable[place, slot >> 6]
+def _is_unable(index: AgentIndex, place: int, slot: int) -> bool:
+    word = index.unable[place, slot >> 6]
     return (word >> np.uint64(slot & 63)) & np.uint64(1) != np.uint64(0)
 
 
 @hot
-def _can_serve_leaf(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
-    if not field.alive[place] or _is_unable(field, place, slot):
+def _can_serve_leaf(scene: Scene, index: AgentIndex, place: int, slot: int) -> bool:
+    if not index.alive[place] or _is_unable(index, place, slot):
         return False
-    able = offers.can_serve(scene, field.offerable[slot], place, scene.agents.row[slot])
-    field.looks[0] += not able
+    able = offers.can_serve(scene, index.offerable[slot], place, scene.agents.row[slot])
+    index.looks[0] += not able
     return able
 
 
@@ -334,11 +334,11 @@ def is_spent(scene: Scene, place: int) -> bool:
 
 
 @hot
-def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
+def can_serve(scene: Scene, index: AgentIndex, place: int, slot: int) -> bool:
     """Whether an agent can serve a client below a place; remembers failures."""
-    if _has_nothing_for(field, place, slot):
+    if _has_nothing_for(index, place, slot):
         return False
-    if not field.alive[place] or _is_unable(field, place, slot):
+    if not index.alive[place] or _is_unable(index, place, slot):
         return False
     agents = scene.agents
     agent = agents.row[slot]
@@ -347,64 +347,64 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     # fits.
     if agents.start[agent] == agents.start[agent + 1]:
         for r in range(agents.free.shape[1]):
-            enough &= agents.free[agent, r] >= field.least[place, r]
+            enough &= agents.free[agent, r] >= index.least[place, r]
     # Nor can any client below an inner place if its role's quota leaves nothing that is free here.
     if enough and scene.rule.bounded and scene.places.client[place] < 0:
-        enough = quota_precheck.may_serve(scene, field.precheck, place, agent)
-    if enough and field.looks[0] > field.looks[1]:
-        _look_at_all(scene, field)
-        enough = not _is_unable(field, place, slot)
+        enough = quota_precheck.may_serve(scene, index.precheck, place, agent)
+    if enough and index.looks[0] > index.looks[1]:
+        _look_at_all(scene, index)
+        enough = not _is_unable(index, place, slot)
     if enough:
         spent = scene.standing.spent
         all_spent = True
-        for i in range(field.low[place], field.high[place]):
-            leaf = field.below[i]
-            if _can_serve_leaf(scene, field, leaf, slot):
+        for i in range(index.low[place], index.high[place]):
+            leaf = index.below[i]
+            if _can_serve_leaf(scene, index, leaf, slot):
                 return True
-            all_spent &= spent[leaf] or not field.alive[leaf]
+            all_spent &= spent[leaf] or not index.alive[leaf]
         spent[place] |= all_spent
     # Free amounts only shrink, so the answer holds for the rest of the cycle.
-    _set_unable(field, place, slot)
+    _set_unable(index, place, slot)
     return False
 
 
 @compiled
-def _look_at_all(scene: Scene, field: AgentIndex) -> None:
+def _look_at_all(scene: Scene, index: AgentIndex) -> None:
     """Mark all pairs that cannot be served, 64 clients and 64 agents at a time."""
     places = scene.places
-    field.looks[0] = 0
-    for block in range(field.unable.shape[1]):
-        _look_at_block(scene, field, block)
-        for word in range(field.hopeful.shape[1]):
+    index.looks[0] = 0
+    for block in range(index.unable.shape[1]):
+        _look_at_block(scene, index, block)
+        for word in range(index.hopeful.shape[1]):
             # Transpose from clients per agent to agents per client.
             for i in range(64):
-                field.square[i] = field.hopeful[i, word]
-            hopeful.turn(field.square)
+                index.square[i] = index.hopeful[i, word]
+            prefilter.turn(index.square)
             for bit in range(min(64, len(places.of_client) - (word << 6))):
                 leaf = places.of_client[(word << 6) + bit]
                 if leaf >= 0:
-                    field.unable[leaf, block] |= ~field.square[bit]
+                    index.unable[leaf, block] |= ~index.square[bit]
         # An agent cannot serve below a place if it cannot for any child. Children come first.
         for place in range(len(places.parent)):
             if places.client[place] < 0:
-                nobody = hopeful.ALL_BITS
+                nobody = prefilter.ALL_BITS
                 for child in range(places.first[place], places.last[place]):
-                    if field.alive[child]:
-                        nobody &= field.unable[child, block]
-                field.unable[place, block] |= nobody
+                    if index.alive[child]:
+                        nobody &= index.unable[child, block]
+                index.unable[place, block] |= nobody
 
 
 @compiled
-def _look_at_block(scene: Scene, field: AgentIndex, block: int) -> None:
+def _look_at_block(scene: Scene, index: AgentIndex, block: int) -> None:
     """Compute which clients each of 64 agents may be able to serve."""
-    field.hopeful[:] = hopeful.NO_BITS
+    index.hopeful[:] = prefilter.NO_BITS
     for i in range(min(64, len(scene.agents.row) - (block << 6))):
         slot = (block << 6) + i
         agent = scene.agents.row[slot]
-        if not field.empty[slot] and hopeful.look_at(scene, field.hopes, agent):
-            for word in range(field.hopeful.shape[1]):
-                field.hopeful[i, word] = hopeful.of_word(
-                    scene, field.hopes, agent, word, hopeful.ALL_BITS
+        if not index.empty[slot] and prefilter.look_at(scene, index.hopes, agent):
+            for word in range(index.hopeful.shape[1]):
+                index.hopeful[i, word] = prefilter.of_word(
+                    scene, index.hopes, agent, word, prefilter.ALL_BITS
                 )
 
 
@@ -413,83 +413,83 @@ _ROUNDED_DOWN = 1 - 1e-12
 
 
 @compiled
-def smallest(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
+def smallest(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
     """Return the slot with a place's smallest score, the lowest on ties, and the score.
 
     Only agents that can serve a client below the place count; -1 if there are none.
     """
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     # No groups: use the best few, and score all agents only if these do not decide.
-    if len(field.start) == 1:
-        slot, score = _best_of_few(scene, field, place)
+    if len(index.start) == 1:
+        slot, score = _best_of_few(scene, index, place)
         if slot < 0:
-            _score_all(places, standing, field, place)
-            slot = _keep_few(scene, field, place)
-            score = field.value[slot]
+            _score_all(places, standing, index, place)
+            slot = _keep_few(scene, index, place)
+            score = index.value[slot]
         return slot, score
     # Groups: all agents of a group have the same score, so each group is scored once, and its
     # lowest able agent represents it.
     best, slot = 0.0, -1
-    for group in range(len(field.start) - 1):
-        row = 0 if rule.shared else agents.row[field.member[field.start[group]]]
+    for group in range(len(index.start) - 1):
+        row = 0 if rule.shared else agents.row[index.member[index.start[group]]]
         score = scoring.score(places, standing, place, standing.denominator, row)
         if slot >= 0 and score > best:
             # Worse than the best group so far; skip its agents.
             continue
         # Continue from where the last search in this group ended, for this place or its parent: no
         # agent before that can serve.
-        at, end = field.cursor[place, group], field.start[group + 1]
+        at, end = index.cursor[place, group], index.start[group + 1]
         if places.parent[place] >= 0:
-            at = max(at, field.cursor[places.parent[place], group])
-        at = _skip_empty(field, place, at)
-        while at < end and not can_serve(scene, field, place, field.member[at]):
+            at = max(at, index.cursor[places.parent[place], group])
+        at = _skip_empty(index, place, at)
+        while at < end and not can_serve(scene, index, place, index.member[at]):
             if is_spent(scene, place):
                 return -1, 0.0
-            at = _skip_empty(field, place, _skip_unable(field, place, at + 1, end))
-        field.cursor[place, group] = min(at, end)
+            at = _skip_empty(index, place, _skip_unable(index, place, at + 1, end))
+        index.cursor[place, group] = min(at, end)
         # Between groups of equal score the lowest slot wins.
-        if at < end and (slot < 0 or score < best or field.member[at] < slot):
-            best, slot = score, field.member[at]
+        if at < end and (slot < 0 or score < best or index.member[at] < slot):
+            best, slot = score, index.member[at]
     return slot, best
 
 
 @hot
-def _skip_unable(field: AgentIndex, place: int, at: int, end: int) -> int:
+def _skip_unable(index: AgentIndex, place: int, at: int, end: int) -> int:
     """Return the first position in ``at .. end`` not known to be unable."""
     while at < end:
-        slot = field.member[at]
-        unable = field.unable[place, slot >> 6] >> np.uint64(slot & 63)
-        if unable & np.uint64(1) == hopeful.NO_BITS:
+        slot = index.member[at]
+        unable = index.unable[place, slot >> 6] >> np.uint64(slot & 63)
+        if unable & np.uint64(1) == prefilter.NO_BITS:
             break
         # With a single group, slots are positions, so a whole word can be skipped at once.
-        whole = len(field.start) == 2 and field.unable[place, slot >> 6] == hopeful.ALL_BITS
+        whole = len(index.start) == 2 and index.unable[place, slot >> 6] == prefilter.ALL_BITS
         at = min((at | 63) + 1, end) if whole else at + 1
     return at
 
 
 @hot
-def _skip_empty(field: AgentIndex, place: int, at: int) -> int:
+def _skip_empty(index: AgentIndex, place: int, at: int) -> int:
     """Return the first position from `at` whose agent is not empty, maybe in another group."""
-    end, skip = len(field.member), int(field.plain_only[place])
-    while at < end and _has_nothing_for(field, place, field.member[at]):
+    end, skip = len(index.member), int(index.plain_only[place])
+    while at < end and _has_nothing_for(index, place, index.member[at]):
         # The entry still points at itself, but its agent is empty: point it to the next one.
-        if field.skip[skip, at] == at:
-            field.skip[skip, at] = at + 1
+        if index.skip[skip, at] == at:
+            index.skip[skip, at] = at + 1
         # Halve the path, so that later searches jump over empty agents (as in union-find).
-        following = field.skip[skip, at]
-        field.skip[skip, at] = field.skip[skip, following]
+        following = index.skip[skip, at]
+        index.skip[skip, at] = index.skip[skip, following]
         at = following
     return at
 
 
 @compiled
-def _score_all(places: Places, standing: Standing, field: AgentIndex, place: int) -> None:
+def _score_all(places: Places, standing: Standing, index: AgentIndex, place: int) -> None:
     """Score a place on every agent; same result as `scoring.score`."""
-    value, weight = field.value, places.weight[place]
+    value, weight = index.value, places.weight[place]
     value[:] = 0.0
     for k in range(places.first_column[place], places.end_column[place]):
         # A measure of 0 adds nothing, whatever the denominator.
-        measure, against = standing.measure[k, place], field.against[k]
+        measure, against = standing.measure[k, place], index.against[k]
         if measure == 0.0:
             continue
         if places.additive[place]:
@@ -502,20 +502,20 @@ def _score_all(places: Places, standing: Standing, field: AgentIndex, place: int
 
 
 @compiled
-def _keep_few(scene: Scene, field: AgentIndex, place: int) -> int:
+def _keep_few(scene: Scene, index: AgentIndex, place: int) -> int:
     """Keep the slots with the smallest values that can serve below a place; return the best, or -1.
 
     Lower slots come first on ties.
     """
     standing = scene.standing
-    few, value, size = field.few[place], field.value, field.few.shape[1]
+    few, value, size = index.few[place], index.value, index.few.shape[1]
     count, last = 0, 0.0
     # A short sorted list of the best. Slots come in ascending order, so only a smaller value
     # displaces a listed one; ties stay with the lower slot.
     for slot in range(len(value)):
         if count == size and value[slot] >= last:
             continue
-        if not can_serve(scene, field, place, slot):
+        if not can_serve(scene, index, place, slot):
             continue
         # Insert by shifting worse ones back; the last drops out of a full list.
         at = min(count, size - 1)
@@ -527,26 +527,26 @@ def _keep_few(scene: Scene, field: AgentIndex, place: int) -> int:
         last = value[few[count - 1]]
     # Remember the worst value and the measures at this time: `_best_of_few` needs both to tell
     # whether an agent outside the list can be better.
-    field.few_count[place], field.few_last[place] = count, last
+    index.few_count[place], index.few_last[place] = count, last
     for k in range(len(standing.measure)):
-        field.few_measure[k, place] = standing.measure[k, place]
+        index.few_measure[k, place] = standing.measure[k, place]
     return few[0] if count else -1
 
 
 @compiled
-def _best_of_few(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
+def _best_of_few(scene: Scene, index: AgentIndex, place: int) -> tuple[int, float]:
     """Return the best of those kept and its score if it must be the best of all; else slot -1.
 
     The others had a score of at least `few_last`. It has grown at least as much as the column of
     the measure that grew least, whichever column decides the score.
     """
     places, standing = scene.places, scene.standing
-    count, size = field.few_count[place], field.few.shape[1]
+    count, size = index.few_count[place], index.few.shape[1]
     best, slot = 0.0, -1
     # The best of the list by current scores.
     for i in range(count):
-        other = field.few[place, i]
-        if can_serve(scene, field, place, other):
+        other = index.few[place, i]
+        if can_serve(scene, index, place, other):
             row = scene.agents.row[other]
             score = scoring.score(places, standing, place, standing.denominator, row)
             if slot < 0 or score < best or (score == best and other < slot):
@@ -557,13 +557,13 @@ def _best_of_few(scene: Scene, field: AgentIndex, place: int) -> tuple[int, floa
     # The minimum growth of every score outside the list.
     growth = np.inf
     for k in range(places.first_column[place], places.end_column[place]):
-        if field.few_measure[k, place] > 0.0:
-            growth = min(growth, standing.measure[k, place] / field.few_measure[k, place])
-    last = field.few_last[place]
+        if index.few_measure[k, place] > 0.0:
+            growth = min(growth, standing.measure[k, place] / index.few_measure[k, place])
+    last = index.few_last[place]
     # Without growth the bound is exact, and on a tie the lower slot wins. Otherwise the bound is
     # rounded, so only a clear lead counts.
     if growth <= 1.0 or growth == np.inf:
-        if best < last or (best == last and slot <= field.few[place, size - 1]):
+        if best < last or (best == last and slot <= index.few[place, size - 1]):
             return slot, best
     elif best < last * growth * _ROUNDED_DOWN:
         return slot, best

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.snapshot import Bools, Floats, Ints, Words
+from allocator.core.snapshot import BitWords, Bools, Floats, Ints
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Agents, Scene
 from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
@@ -51,7 +51,7 @@ class FitIndex(NamedTuple):
     high: Floats
     most: Floats
     lowest: Ints
-    useless: Words
+    useless: BitWords
     waiting: Ints
     bound: Floats
     wanted: Floats
@@ -79,9 +79,9 @@ def begin(scene: Scene, size: int, wanted: bool) -> FitIndex:
 
 
 @hot
-def first_needed(field: AgentIndex, leaf: int) -> int:
+def first_needed(index: AgentIndex, leaf: int) -> int:
     """Return the first resource that a leaf needs; R if it needs nothing yet."""
-    need = field.direction[leaf]
+    need = index.direction[leaf]
     first = 0
     while first < len(need) and need[first] <= 0:
         first += 1
@@ -95,14 +95,14 @@ def is_out_of_order(fit: FitIndex, unit: int) -> bool:
 
 
 @allocating
-def sort_anew(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int) -> None:
+def sort_anew(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int) -> None:
     """Sort the agents by what is free now, and recompute all bounds."""
     slots, blocks = fit.order.shape[1], fit.lowest.shape[1] // 2
     fit.order[unit] = _sorted(scene.agents, slots, unit)
     for at in range(slots):
         fit.block[unit, fit.order[unit, at]] = at // fit.size[0]
     for block in range(blocks):
-        _look_into(scene.agents, field.empty, fit, unit, block)
+        _look_into(scene.agents, index.empty, fit, unit, block)
     for node in range(blocks - 1, 0, -1):
         _sum_up(fit, unit, node)
     # What was known of a node concerned other agents.
@@ -173,17 +173,17 @@ def _sum_up(fit: FitIndex, unit: int, node: int) -> bool:
 
 
 @compiled
-def note_grant(scene: Scene, field: AgentIndex, fit: FitIndex, slot: int) -> None:
+def note_grant(scene: Scene, index: AgentIndex, fit: FitIndex, slot: int) -> None:
     """Recompute the bounds above an agent whose free amounts shrank."""
     for unit in range(len(fit.changes)):
         if fit.changes[unit] < 0:
             continue
-        _look_into(scene.agents, field.empty, fit, unit, fit.block[unit, slot])
+        _look_into(scene.agents, index.empty, fit, unit, fit.block[unit, slot])
         node = _leaf_node(fit, unit, slot) >> 1
         while node > 0 and _sum_up(fit, unit, node):
             node >>= 1
         # Empty agents are skipped, so they do not disturb the order.
-        fit.changes[unit] += not field.empty[slot]
+        fit.changes[unit] += not index.empty[slot]
 
 
 @hot
@@ -203,7 +203,7 @@ def look_again(fit: FitIndex, place: int, slot: int) -> None:
 
 
 @compiled
-def _set_useless(useless: Words, node: int) -> None:
+def _set_useless(useless: BitWords, node: int) -> None:
     """Mark a node as useless for a leaf, and its ancestors whose children both are."""
     while True:
         useless[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
@@ -213,12 +213,12 @@ def _set_useless(useless: Words, node: int) -> None:
 
 
 @hot
-def _has_bit(words: Words, bit: int) -> bool:
+def _has_bit(words: BitWords, bit: int) -> bool:
     return (words[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1) != np.uint64(0)
 
 
 @compiled
-def nearest(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int, leaf: int) -> int:
+def nearest(scene: Scene, index: AgentIndex, fit: FitIndex, unit: int, leaf: int) -> int:
     """Return the slot whose free amounts are nearest in proportion to what the leaf needs.
 
     Distance in L1 of the two vectors, each divided by its component in the first resource needed,
@@ -227,7 +227,7 @@ def nearest(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int, leaf: int
     """
     lowest, blocks = fit.lowest[unit], fit.lowest.shape[1] // 2
     best, found = np.inf, _NOBODY
-    need = field.direction[leaf]
+    need = index.direction[leaf]
     for r in range(len(need)):
         fit.wanted[r] = need[r] / need[unit] if need[unit] > 0 else np.nan
     fit.waiting[0], fit.bound[0] = 1, 0.0
@@ -239,7 +239,7 @@ def nearest(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int, leaf: int
         if not _may_be_nearer(lowest[node], fit.bound[waiting], best, found):
             continue
         if node >= blocks:
-            best, found = _search(scene, field, fit, unit, leaf, node - blocks, best, found)
+            best, found = _search(scene, index, fit, unit, leaf, node - blocks, best, found)
             continue
         # Push the more promising side last, so that it is visited first.
         near, far = 2 * node, 2 * node + 1
@@ -293,7 +293,7 @@ def _is_of_use(scene: Scene, fit: FitIndex, unit: int, leaf: int, node: int) -> 
 @compiled
 def _search(
     scene: Scene,
-    field: AgentIndex,
+    index: AgentIndex,
     fit: FitIndex,
     unit: int,
     leaf: int,
@@ -306,12 +306,12 @@ def _search(
     first = block * fit.size[0]
     for at in range(first, min(first + fit.size[0], fit.order.shape[1])):
         slot = fit.order[unit, at]
-        if field.empty[slot]:
+        if index.empty[slot]:
             continue
         value = _distance(scene.agents, fit.wanted, unit, scene.agents.row[slot])
         if not _may_be_nearer(slot, value, best, found):
             useless = False  # as far as is known
-        elif can_serve(scene, field, leaf, slot):
+        elif can_serve(scene, index, leaf, slot):
             best, found = value, slot
             useless = False
     if useless:

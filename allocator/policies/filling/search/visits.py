@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core import wants
-from allocator.core.snapshot import Bools, Floats, Ints, Words
+from allocator.core import needs
+from allocator.core.snapshot import BitWords, Bools, Floats, Ints
 from allocator.policies.filling.rules import offers, quota_precheck
 from allocator.policies.filling.scene import scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled
 from allocator.policies.filling.scene.loop_arrays import Agents, Places, Scene, Standing
-from allocator.policies.filling.search import hopeful
-from allocator.policies.filling.search.hopeful import Hopes
+from allocator.policies.filling.search import prefilter
+from allocator.policies.filling.search.prefilter import Hopes
 
 NOBODY = -1
 _LAST = np.iinfo(np.int64).max
@@ -34,7 +34,7 @@ class Visit(NamedTuple):
 
     score: Floats
     alive: Bools
-    client: Words
+    client: BitWords
     offerable: Bools
     passed_over: Ints
     hopes: Hopes
@@ -58,7 +58,7 @@ def begin(scene: Scene) -> Visit:
         np.zeros(words, np.uint64),
         np.zeros(1, np.bool_),
         np.zeros(count, np.int64),
-        hopeful.begin(scene),
+        prefilter.begin(scene),
         np.empty(count, np.int64),
         np.empty(count, np.int64),
         np.zeros(count, np.int64),
@@ -115,7 +115,7 @@ def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
 def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
     """List the leaves that the agent may be able to serve, by a quick check; return the count."""
     agents, precheck = scene.agents, visit.precheck
-    if not hopeful.look_at(scene, visit.hopes, agent):
+    if not prefilter.look_at(scene, visit.hopes, agent):
         return 0
     checked = scene.rule.bounded and agents.start[agent] == agents.start[agent + 1]
     if checked:
@@ -123,10 +123,10 @@ def _list_hopeful(scene: Scene, visit: Visit, agent: int) -> int:
     count = 0
     for word in range(len(visit.client)):
         bits = visit.client[word]
-        if bits != hopeful.NO_BITS:
-            bits = hopeful.of_word(scene, visit.hopes, agent, word, bits)
-        while bits != hopeful.NO_BITS:
-            leaf = scene.places.of_client[(word << 6) + wants.lowest_bit(bits)]
+        if bits != prefilter.NO_BITS:
+            bits = prefilter.of_word(scene, visit.hopes, agent, word, bits)
+        while bits != prefilter.NO_BITS:
+            leaf = scene.places.of_client[(word << 6) + needs.lowest_bit(bits)]
             bits &= bits - np.uint64(1)
             if not checked or quota_precheck.is_hopeful(scene, precheck, leaf):
                 visit.listed[count] = leaf

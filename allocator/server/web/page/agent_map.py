@@ -19,7 +19,7 @@ _FULL = 0.9995
 _BANDS = ((0.25, "up to 25 %"), (0.5, "25 to 50 %"), (0.75, "50 to 75 %"), (_FULL, "75 to 100 %"))
 
 
-class Cell(NamedTuple):
+class MapCell(NamedTuple):
     """Neighbours on the map.
 
     `first`, `size`: its place in the order of the map, and how many agents it is of.
@@ -65,7 +65,7 @@ class AgentMap(NamedTuple):
     offered: Floats
     on: Bools
 
-    def cells(self, first: int = 0, count: int | None = None) -> list[Cell]:
+    def cells(self, first: int = 0, count: int | None = None) -> list[MapCell]:
         """Give the cells of some of the agents, or of all; `CELLS_MAX` at most."""
         names = self.names[first:][:count]
         if not names:
@@ -79,7 +79,7 @@ class AgentMap(NamedTuple):
         least, most = np.minimum.reduceat(used, starts), np.maximum.reduceat(used, starts)
         off = np.add.reduceat(~on, starts, dtype=np.int64)
         return [
-            Cell(
+            MapCell(
                 first + begin,
                 many,
                 names[begin] if many == 1 else f"{names[begin]} to {names[begin + many - 1]}",

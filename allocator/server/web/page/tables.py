@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from allocator import plain
 from allocator.core import format_quantities
+from allocator.rule_kinds import KINDS
 from allocator.server.web.page.look import Look
-from allocator.settable import KINDS
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from allocator.v1.types_pb2 import Quantities

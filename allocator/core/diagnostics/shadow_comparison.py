@@ -13,10 +13,10 @@ import numpy as np
 
 from allocator.core.cycle.characterised import FULL_MODE, makes_offers
 from allocator.core.cycle.cycle import check_grants, offers_of
-from allocator.core.hindsight.trail import CycleRecord, Names, Seen
+from allocator.core.diagnostics.trail import CycleRecord, Names, Seen
 from allocator.core.numba.array_structures import read_only
 from allocator.core.policy import Policy, PolicySpec
-from allocator.core.snapshot import Bools, Filters, Floats, Grants, Ints, Snapshot, Words
+from allocator.core.snapshot import BitWords, Bools, Filters, Floats, Grants, Ints, Snapshot
 
 
 def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
@@ -44,7 +44,7 @@ def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
     return replace(snapshot, characterised=read_only(known), filters=filters, tree=tree, plan=None)
 
 
-def _covered(snapshot: Snapshot, known: Bools) -> Words:
+def _covered(snapshot: Snapshot, known: Bools) -> BitWords:
     """Which filters cover all that their clients could be offered, as `filters.coverage` does."""
     filters, specials = snapshot.filters, snapshot.specials
     covered = np.zeros_like(filters.covered)

@@ -146,7 +146,7 @@ def test_another_policy_shows_what_it_would_offer_and_nothing_comes_of_it():
 
 
 def test_a_cycle_that_saw_too_much_is_only_copied_where_somebody_waits_for_it(monkeypatch):
-    monkeypatch.setattr("allocator.core.hindsight.trail.SNAPSHOT_BYTES_MAX", 0)
+    monkeypatch.setattr("allocator.core.diagnostics.trail.SNAPSHOT_BYTES_MAX", 0)
     spec = PolicySpec("drf")
     world = small(spec, spec)
     world.cycle()

@@ -26,7 +26,7 @@ from allocator.core.events import (
 )
 from allocator.core.filters.filter_arrays import excerpt
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import Bools, Filters, Grants, Ints, Snapshot, Words
+from allocator.core.snapshot import BitWords, Bools, Filters, Grants, Ints, Snapshot
 
 CYCLES_MAX = 256
 """Cycles whose decisions are kept."""
@@ -125,7 +125,7 @@ class Seen(NamedTuple):
 
     taken: Snapshot
     agents_held: Ints
-    excluded: Words
+    excluded: BitWords
     excluding: Bools
     filters: Filters
     filters_kept: bool

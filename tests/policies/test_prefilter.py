@@ -10,9 +10,9 @@ from allocator.core.numba.compiled import interpreted_here
 from allocator.core.snapshot import Specials, Tier
 from allocator.policies import SELECTIONS, build
 from allocator.policies.filling.rules import offers
-from allocator.policies.filling.search import hopeful
+from allocator.policies.filling.search import prefilter
 from allocator.testing import static_snapshot
-from tests.core.test_wants import AGENTS, ROLES, minimums, snapshot_of
+from tests.core.test_needs import AGENTS, ROLES, minimums, snapshot_of
 from tests.counting import count_calls
 
 
@@ -65,7 +65,7 @@ def test_where_only_what_is_reserved_is_left_nobody_else_is_tried(selection, cal
 def test_a_square_of_bits_is_turned_round():
     square = np.random.default_rng(1).integers(0, 2**64, 64, np.uint64)
     turned = square.copy()
-    hopeful.turn(turned)
+    prefilter.turn(turned)
     places = np.arange(64, dtype=np.uint64)
     bits = square[:, None] >> places & np.uint64(1)
     np.testing.assert_array_equal(turned[:, None] >> places & np.uint64(1), bits.T)

@@ -11,12 +11,12 @@ import numpy as np
 
 from allocator.core.numba.compiled import part
 from allocator.core.openings import opening_tasks, opens_with_several
-from allocator.core.snapshot import Bools, Ints, Words
+from allocator.core.snapshot import BitWords, Bools, Ints
 
 _STEPS_MAX = 128
-"""Steps per ladder, beside those of single amounts that many clients want."""
+"""Steps per scale, beside those of single amounts that many clients want."""
 _STEP_WORDS_MAX = 2**22
-"""Maximum words of all ladders together, 32 MiB."""
+"""Maximum words of all scales together, 32 MiB."""
 _looking = part(_nrt=False)
 """Compile a part that makes no arrays, and so counts no references to those that it is given."""
 TASKS, ALL = 0, 1
@@ -28,7 +28,7 @@ offer in any case."""
 ROWS = 7
 
 
-class Wants(NamedTuple):
+class Needs(NamedTuple):
     """What clients want: one of their rows, in every column.
 
     `row` (N, R), in thousandths.
@@ -47,31 +47,31 @@ class Wants(NamedTuple):
     demand: Ints
 
 
-class Ladders(NamedTuple):
-    """Clients ordered by their wants, so that one lookup finds those that an amount could serve.
+class ThresholdIndex(NamedTuple):
+    """Clients ordered by their needs, so that one lookup finds those that an amount could serve.
 
     The clients' first rows are a layer, their second rows the next one, and so on. A layer has a
-    ladder for each column that some client wants. Clients that want less are on a lower step.
+    scale for each column that some client needs. Clients that want less are on a lower step.
 
-    `ladder_of_layer` (L + 1,): the first ladder of each layer, and the end.
-    `column` (D,): of each ladder.
-    `step_of_ladder` (D + 1,): the first step of each ladder, and the end.
+    `scale_of_layer` (L + 1,): the first scale of each layer, and the end.
+    `column` (D,): of each scale.
+    `step_of_scale` (D + 1,): the first step of each scale, and the end.
     `least` (S,), in thousandths: the smallest amount that a client on the step wants; ascending.
-    `upto` (S, W): bits of the clients on this step of the ladder, or below it.
+    `upto` (S, W): bits of the clients on this step of the scale, or below it.
     `members` (L, W): bits of the clients with a row in the layer.
     `known` (W,): bits of the clients that want a task.
     """
 
-    ladder_of_layer: Ints
+    scale_of_layer: Ints
     column: Ints
-    step_of_ladder: Ints
+    step_of_scale: Ints
     least: Ints
-    upto: Words
-    members: Words
-    known: Words
+    upto: BitWords
+    members: BitWords
+    known: BitWords
 
 
-def wants_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> Wants:
+def needs_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> Needs:
     """Gather what every client wants.
 
     `known` (C,): clients that are served in whole tasks; the others as in the snapshot.
@@ -88,7 +88,7 @@ def wants_of(known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints) -> W
     first, end = np.where(single, task, first), np.where(single, task + 1, end)
     if several.any():
         rows.append(_both(rows, first, end, np.flatnonzero(several), demand))
-    return Wants(
+    return Needs(
         row=np.concatenate(rows), first=first, end=end, known=single, several=several, demand=demand
     )
 
@@ -113,25 +113,25 @@ def _both(rows: list[Ints], first: Ints, end: Ints, clients: Ints, demand: Ints)
 
 
 @part()
-def suffices(wants: Wants, client: int, amount: Ints) -> bool:
+def suffices(needs: Needs, client: int, amount: Ints) -> bool:
     """Say whether a client could do with amounts (2, R): `TASKS`, `ALL`; see also `opens`."""
-    have = amount[TASKS] if wants.known[client] else amount[ALL]
+    have = amount[TASKS] if needs.known[client] else amount[ALL]
     some = False
     for r in range(len(have)):
         some |= have[r] > 0
     if not some:
         return False  # an empty amount is no offer
-    for row in range(wants.first[client], wants.end[client]):
+    for row in range(needs.first[client], needs.end[client]):
         enough = True
         for r in range(len(have)):
-            enough &= have[r] >= wants.row[row, r]
+            enough &= have[r] >= needs.row[row, r]
         if enough:
             return True
     return False
 
 
 @part()
-def opens(wants: Wants, client: int, amount: Ints, tasks: int) -> bool:
+def opens(needs: Needs, client: int, amount: Ints, tasks: int) -> bool:
     """Say whether an offer could begin with tasks of a client of `several`, of amounts (ROWS, R).
 
     As many as fit, and what goes with them, must reach a row. Where some of it cannot be divided,
@@ -141,36 +141,36 @@ def opens(wants: Wants, client: int, amount: Ints, tasks: int) -> bool:
     """
     columns = amount.shape[1]
     for r in range(columns):
-        one = wants.demand[client, r]
+        one = needs.demand[client, r]
         if one > 0 and amount[SHARED, r] < one:
             tasks = min(tasks, amount[OPEN, r] // one + amount[REVOCABLE, r] // one)
     if tasks == 0:
         return False
-    for row in range(wants.first[client], wants.end[client]):
+    for row in range(needs.first[client], needs.end[client]):
         enough = True
         for r in range(columns):
-            one, have = wants.demand[client, r], amount[BESIDE, r]
+            one, have = needs.demand[client, r], amount[BESIDE, r]
             if one > 0:
                 used = min(tasks, amount[OPEN, r] // one) * one
                 have = min(amount[ALL, r], have + max(used - amount[RESERVED, r], 0))
-            enough &= have >= wants.row[row, r]
+            enough &= have >= needs.row[row, r]
         if enough:
             return True
     return False
 
 
-def ladders_of(wants: Wants, clients: Ints, words: Ints) -> Ladders:
-    """Put clients (n,) on ladders; `words` (W,) are those that their bits are in."""
+def threshold_index(needs: Needs, clients: Ints, words: Ints) -> ThresholdIndex:
+    """Put clients (n,) on scales; `words` (W,) are those that their bits are in."""
     word, bit = np.searchsorted(words, clients >> 6), _bit(clients)
-    rows = (wants.end - wants.first)[clients]
+    rows = (needs.end - needs.first)[clients]
     layers = [np.flatnonzero(rows > layer) for layer in range(int(rows.max(initial=0)))]
-    table = [wants.row[wants.first[clients[has]] + each] for each, has in enumerate(layers)]
+    table = [needs.row[needs.first[clients[has]] + each] for each, has in enumerate(layers)]
     columns = [np.flatnonzero(each.any(axis=0)) for each in table]
-    ladders = [(layer, column) for layer, its in enumerate(columns) for column in its.tolist()]
-    few = _STEP_WORDS_MAX // max(len(words) * len(ladders), 1)
+    thresholds = [(layer, column) for layer, its in enumerate(columns) for column in its.tolist()]
+    few = _STEP_WORDS_MAX // max(len(words) * len(thresholds), 1)
     none = np.empty((0, len(words)), np.uint64)
     least, upto = [np.empty(0, np.int64)], [none]
-    for layer, column in ladders:
+    for layer, column in thresholds:
         has, wanted = layers[layer], table[layer][:, column]
         steps = _steps(wanted, min(max(few, 2), _STEPS_MAX))
         on = np.searchsorted(steps, wanted, "right") - 1
@@ -178,11 +178,11 @@ def ladders_of(wants: Wants, clients: Ints, words: Ints) -> Ladders:
         here = _bits(on, word[has], bit[has], (len(steps), len(words)))
         upto.append(np.bitwise_or.accumulate(here, axis=0))
     members = [none, *(_bits(0, word[has], bit[has], (1, len(words))) for has in layers)]
-    known = wants.known[clients]
-    return Ladders(
-        ladder_of_layer=np.cumsum([0, *map(len, columns)]),
-        column=np.array([column for _, column in ladders], np.int64),
-        step_of_ladder=np.cumsum([0, *map(len, least[1:])]),
+    known = needs.known[clients]
+    return ThresholdIndex(
+        scale_of_layer=np.cumsum([0, *map(len, columns)]),
+        column=np.array([column for _, column in thresholds], np.int64),
+        step_of_scale=np.cumsum([0, *map(len, least[1:])]),
         least=np.concatenate(least),
         upto=np.concatenate(upto),
         members=np.concatenate(members),
@@ -190,12 +190,12 @@ def ladders_of(wants: Wants, clients: Ints, words: Ints) -> Ladders:
     )
 
 
-def _bit(clients: Ints) -> Words:
-    bits: Words = np.uint64(1) << (clients & 63).astype(np.uint64)
+def _bit(clients: Ints) -> BitWords:
+    bits: BitWords = np.uint64(1) << (clients & 63).astype(np.uint64)
     return bits
 
 
-def _bits(row: Ints | int, word: Ints, bit: Words, shape: tuple[int, int]) -> Words:
+def _bits(row: Ints | int, word: Ints, bit: BitWords, shape: tuple[int, int]) -> BitWords:
     """A table of words in which these bits are set."""
     table = np.zeros(shape, np.uint64)
     np.bitwise_or.at(table.reshape(-1), row * shape[1] + word, bit)
@@ -203,7 +203,7 @@ def _bits(row: Ints | int, word: Ints, bit: Words, shape: tuple[int, int]) -> Wo
 
 
 def _steps(wanted: Ints, count: int) -> Ints:
-    """Where the steps of a ladder begin, for amounts (n,), n > 0, so that few stand on each."""
+    """Where the steps of a scale begin, for amounts (n,), n > 0, so that few stand on each."""
     ordered = np.sort(wanted)
     picked = ordered[:: -(-len(ordered) // count)]
     # An amount that many want is a step of its own: all on it want exactly the least.
@@ -225,13 +225,13 @@ def lowest_bit(word: np.uint64) -> int:
 
 
 @_looking
-def _highest_step(ladders: Ladders, ladder: int, have: int) -> int:
-    """The highest step of a ladder that an amount reaches; -1 where not even the first."""
-    first = ladders.step_of_ladder[ladder]
-    begin, end = first, ladders.step_of_ladder[ladder + 1]
+def _highest_step(thresholds: ThresholdIndex, scale: int, have: int) -> int:
+    """The highest step of a scale that an amount reaches; -1 where not even the first."""
+    first = thresholds.step_of_scale[scale]
+    begin, end = first, thresholds.step_of_scale[scale + 1]
     while begin < end:
         middle = (begin + end) // 2
-        if ladders.least[middle] <= have:
+        if thresholds.least[middle] <= have:
             begin = middle + 1
         else:
             end = middle
@@ -239,40 +239,40 @@ def _highest_step(ladders: Ladders, ladder: int, have: int) -> int:
 
 
 @_looking
-def climb(ladders: Ladders, amount: Ints, at: Ints) -> bool:
-    """Find how high amounts (2, R) reach on each ladder, into (2, D); -1 where not on the first.
+def steps_reached(thresholds: ThresholdIndex, amount: Ints, at: Ints) -> bool:
+    """Find how high amounts (2, R) reach on each scale, into (2, D); -1 where not on the first.
 
     Returns whether they could suffice for any client.
     """
     some = False
     for each in range(2):
-        for layer in range(len(ladders.members)):
+        for layer in range(len(thresholds.members)):
             reached = True
-            for d in range(ladders.ladder_of_layer[layer], ladders.ladder_of_layer[layer + 1]):
-                at[each, d] = _highest_step(ladders, d, amount[each, ladders.column[d]])
+            for d in range(thresholds.scale_of_layer[layer], thresholds.scale_of_layer[layer + 1]):
+                at[each, d] = _highest_step(thresholds, d, amount[each, thresholds.column[d]])
                 reached &= at[each, d] >= 0
             some |= reached
     return some
 
 
 @_looking
-def could_do(ladders: Ladders, at: Ints, word: int, bits: np.uint64) -> np.uint64:
+def could_do(thresholds: ThresholdIndex, at: Ints, word: int, bits: np.uint64) -> np.uint64:
     """Which clients (bits of a word) amounts that reach these steps may suffice for.
 
     An upper bound: on the highest step reached, a client may want slightly more.
     """
     found = np.uint64(0)
     for each in range(2):
-        left = bits & (ladders.known[word] if each == TASKS else ~ladders.known[word])
+        left = bits & (thresholds.known[word] if each == TASKS else ~thresholds.known[word])
         if left == np.uint64(0):
             continue
-        for layer in range(len(ladders.members)):
-            those = left & ladders.members[layer, word]
-            for d in range(ladders.ladder_of_layer[layer], ladders.ladder_of_layer[layer + 1]):
+        for layer in range(len(thresholds.members)):
+            those = left & thresholds.members[layer, word]
+            for d in range(thresholds.scale_of_layer[layer], thresholds.scale_of_layer[layer + 1]):
                 if at[each, d] < 0:
                     those = np.uint64(0)
                 if those == np.uint64(0):
                     break
-                those &= ladders.upto[at[each, d], word]
+                those &= thresholds.upto[at[each, d], word]
             found |= those
     return found

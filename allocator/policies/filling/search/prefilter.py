@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core import wants
-from allocator.core.snapshot import Bools, Ints, Tier, Words
+from allocator.core import needs
+from allocator.core.snapshot import BitWords, Bools, Ints, Tier
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import LEFT_OVER
@@ -23,7 +23,7 @@ class Hopes(NamedTuple):
 
     `plain`, `whole` (2, R), in thousandths: what any client may have, without and with all special
         resources (regardless of who may have those); as `wants` takes it.
-    `plain_step`, `whole_step` (2, D): how high these reach on each ladder.
+    `plain_step`, `whole_step` (2, D): how high these reach on each scale.
     `some` (2,): whether these could satisfy any client: plain, whole.
     """
 
@@ -37,12 +37,12 @@ class Hopes(NamedTuple):
 @allocating
 def begin(scene: Scene) -> Hopes:
     """Allocate the arrays."""
-    resources, ladders = scene.agents.free.shape[1], len(scene.ladders.column)
+    resources, thresholds = scene.agents.free.shape[1], len(scene.thresholds.column)
     return Hopes(
         np.zeros((2, resources), np.int64),
         np.zeros((2, resources), np.int64),
-        np.zeros((2, ladders), np.int64),
-        np.zeros((2, ladders), np.int64),
+        np.zeros((2, thresholds), np.int64),
+        np.zeros((2, thresholds), np.int64),
         np.zeros(2, np.bool_),
     )
 
@@ -50,7 +50,7 @@ def begin(scene: Scene) -> Hopes:
 @compiled
 def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
     """Examine an agent; return whether some client could use what is free there."""
-    agents, ladders, special = scene.agents, scene.ladders, False
+    agents, thresholds, special = scene.agents, scene.thresholds, False
     for each in range(2):
         for r in range(hopes.plain.shape[1]):
             hopes.plain[each, r] = agents.free[agent, r]
@@ -65,10 +65,10 @@ def look_at(scene: Scene, hopes: Hopes, agent: int) -> bool:
     plain = False
     for r in range(hopes.plain.shape[1]):
         plain |= hopes.plain[0, r] > 0
-    if not len(ladders.members):
+    if not len(thresholds.members):
         return plain or special
-    hopes.some[0] = plain and wants.climb(ladders, hopes.plain, hopes.plain_step)
-    hopes.some[1] = special and wants.climb(ladders, hopes.whole, hopes.whole_step)
+    hopes.some[0] = plain and needs.steps_reached(thresholds, hopes.plain, hopes.plain_step)
+    hopes.some[1] = special and needs.steps_reached(thresholds, hopes.whole, hopes.whole_step)
     if scene.rule.several:
         return plain or special  # a client with an offer there may be granted another task
     return hopes.some[0] or hopes.some[1]
@@ -86,10 +86,10 @@ def _of_use(scene: Scene, e: int) -> int:
 @hot
 def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) -> np.uint64:
     """Bits of the given clients (of one word) that the examined agent may be able to serve."""
-    ladders, found = scene.ladders, NO_BITS
+    thresholds, found = scene.thresholds, NO_BITS
     if scene.agents.barring[agent]:
         bits &= ~scene.agents.barred[agent, word]
-    if not len(ladders.members):
+    if not len(thresholds.members):
         return bits
     if scene.rule.stage == LEFT_OVER:
         # Leftovers are special resources that make no task, so wants do not matter.
@@ -99,13 +99,13 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
         found = bits & scene.agents.stands[agent, word]
         bits &= ~found
     if bits != NO_BITS and hopes.some[0]:
-        those = wants.could_do(ladders, hopes.plain_step, word, bits)
+        those = needs.could_do(thresholds, hopes.plain_step, word, bits)
         bits &= ~those
         found |= those
     # Special resources add to that for the clients that may have some.
     if bits != NO_BITS and hopes.some[1]:
         bits &= _may_have_special(scene, agent, word)
-        found |= wants.could_do(ladders, hopes.whole_step, word, bits)
+        found |= needs.could_do(thresholds, hopes.whole_step, word, bits)
     return found
 
 
@@ -120,7 +120,7 @@ def _may_have_special(scene: Scene, agent: int, word: int) -> np.uint64:
 
 
 @compiled
-def turn(square: Words) -> None:
+def turn(square: BitWords) -> None:
     """Transpose 64 words of 64 bits: bit i of word j becomes bit j of word i."""
     # Swap the upper right with the lower left quarter, then recurse within the quarters.
     width, mask = 32, np.uint64(0xFFFFFFFF)

@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import FrameworkInfo, PolicySpec
-from allocator.core import wants as wanting
+from allocator.core import needs as wanting
 from allocator.core.cycle import servable as looking
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.events import AddFramework, Define
+from allocator.core.needs import (
+    Needs,
+    ThresholdIndex,
+    could_do,
+    steps_reached,
+    suffices,
+    threshold_index,
+)
 from allocator.core.numba.compiled import interpreted_here
 from allocator.core.snapshot import Snapshot
-from allocator.core.wants import Ladders, Wants, climb, could_do, ladders_of, suffices
 from allocator.core.warm import warm
 from allocator.policies import build
 from tests.core.session import Session
@@ -83,7 +90,7 @@ amounts = st.integers(0, 6)
 
 
 @st.composite
-def wanted(draw: Any) -> tuple[Wants, np.ndarray]:
+def wanted(draw: Any) -> tuple[Needs, np.ndarray]:
     """What clients of some words want, each one row or several, and which of them are asked for."""
     columns, clients = draw(st.integers(1, 3)), draw(st.integers(1, 90))
     rows = draw(st.lists(st.lists(amounts, min_size=columns, max_size=columns), min_size=1))
@@ -94,31 +101,31 @@ def wanted(draw: Any) -> tuple[Wants, np.ndarray]:
     asked = sorted(draw(st.sets(st.integers(0, len(first) - 1), min_size=1)))
     several = np.zeros(len(first), np.bool_)
     nothing = np.zeros((len(first), columns), np.int64)
-    return Wants(row, first, end, known, several, nothing), np.array(asked)
+    return Needs(row, first, end, known, several, nothing), np.array(asked)
 
 
 @given(wanted(), st.lists(st.lists(amounts, min_size=3, max_size=3), min_size=2, max_size=2))
 @pytest.mark.parametrize("steps", [2, 128])
 def test_ladders_leave_out_nobody_and_few_too_many(steps, made, have):
-    wants, clients = made
-    amount, words = np.array(have)[:, : wants.row.shape[1]], np.unique(clients >> 6)
+    needs, clients = made
+    amount, words = np.array(have)[:, : needs.row.shape[1]], np.unique(clients >> 6)
     with mock.patch.object(wanting, "_STEPS_MAX", steps):
-        ladders = ladders_of(wants, clients, words)
-    at = np.zeros((2, len(ladders.column)), np.int64)
-    some = climb(ladders, amount, at)
+        thresholds = threshold_index(needs, clients, words)
+    at = np.zeros((2, len(thresholds.column)), np.int64)
+    some = steps_reached(thresholds, amount, at)
     for client in clients.tolist():
-        found = stands(ladders, at, int(np.searchsorted(words, client >> 6)), client & 63)
-        enough = suffices(wants, client, amount)
+        found = stands(thresholds, at, int(np.searchsorted(words, client >> 6)), client & 63)
+        enough = suffices(needs, client, amount)
         assert found or not enough
         assert some or not found
         # With as many steps as amounts, no client is between two steps.
-        if steps > len(clients) and amount[0 if wants.known[client] else 1].any():
+        if steps > len(clients) and amount[0 if needs.known[client] else 1].any():
             assert found == enough
 
 
-def stands(ladders: Ladders, at: np.ndarray, word: int, place: int) -> bool:
+def stands(thresholds: ThresholdIndex, at: np.ndarray, word: int, place: int) -> bool:
     bit = np.uint64(1) << np.uint64(place)
-    return bool(could_do(ladders, at, word, bit) == bit)
+    return bool(could_do(thresholds, at, word, bit) == bit)
 
 
 @given(st.lists(st.integers(0, 1000) | st.just(7), min_size=1, max_size=2000), st.integers(2, 64))

@@ -1,7 +1,7 @@
 """What is kept of cycles grows with the cycles that are kept, not with what they were about."""
 
 from allocator.core import PolicySpec
-from allocator.core.hindsight.trail import Trail
+from allocator.core.diagnostics.trail import Trail
 from tests.core.session import Session
 
 
