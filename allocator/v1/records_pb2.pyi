@@ -21,7 +21,7 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
-class PlanReport(_message.Message):
+class ReportRequest(_message.Message):
     """Without `said`: the observer can plan."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -74,7 +74,7 @@ class PlanReport(_message.Message):
     _WhichOneofArgType_said: _TypeAlias = _typing.Literal["said", b"said"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_said) -> _WhichOneofReturnType_said | None: ...
 
-Global___PlanReport: _TypeAlias = PlanReport  # noqa: Y015
+Global___ReportRequest: _TypeAlias = ReportRequest  # noqa: Y015
 
 @_typing.final
 class PlanBegun(_message.Message):
@@ -147,7 +147,7 @@ class PlanProposal(_message.Message):
 Global___PlanProposal: _TypeAlias = PlanProposal  # noqa: Y015
 
 @_typing.final
-class PlanVerdict(_message.Message):
+class ReportResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REFUSED_FIELD_NUMBER: _builtins.int
@@ -172,7 +172,7 @@ class PlanVerdict(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PlanVerdict: _TypeAlias = PlanVerdict  # noqa: Y015
+Global___ReportResponse: _TypeAlias = ReportResponse  # noqa: Y015
 
 @_typing.final
 class FollowRequest(_message.Message):

@@ -114,8 +114,8 @@ class PlanServiceStub:
         """
         self.Report = channel.unary_unary(
                 '/allocator.v1.PlanService/Report',
-                request_serializer=allocator_dot_v1_dot_records__pb2.PlanReport.SerializeToString,
-                response_deserializer=allocator_dot_v1_dot_records__pb2.PlanVerdict.FromString,
+                request_serializer=allocator_dot_v1_dot_records__pb2.ReportRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_records__pb2.ReportResponse.FromString,
                 _registered_method=True)
 
 
@@ -135,8 +135,8 @@ def add_PlanServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Report': grpc.unary_unary_rpc_method_handler(
                     servicer.Report,
-                    request_deserializer=allocator_dot_v1_dot_records__pb2.PlanReport.FromString,
-                    response_serializer=allocator_dot_v1_dot_records__pb2.PlanVerdict.SerializeToString,
+                    request_deserializer=allocator_dot_v1_dot_records__pb2.ReportRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_records__pb2.ReportResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -165,8 +165,8 @@ class PlanService:
             request,
             target,
             '/allocator.v1.PlanService/Report',
-            allocator_dot_v1_dot_records__pb2.PlanReport.SerializeToString,
-            allocator_dot_v1_dot_records__pb2.PlanVerdict.FromString,
+            allocator_dot_v1_dot_records__pb2.ReportRequest.SerializeToString,
+            allocator_dot_v1_dot_records__pb2.ReportResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -70,7 +70,7 @@ class PlanServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> PlanServiceAsyncStub: ...
-    Report: _grpc.UnaryUnaryMultiCallable[_records_pb2.PlanReport, _records_pb2.PlanVerdict]
+    Report: _grpc.UnaryUnaryMultiCallable[_records_pb2.ReportRequest, _records_pb2.ReportResponse]
     """A plan is adopted or refused before the answer."""
 
 @_typing.type_check_only
@@ -78,7 +78,7 @@ class PlanServiceAsyncStub(PlanServiceStub):
     """How the observer's planning goes. The deciding process serves it to its own observer only."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
-    Report: _aio.UnaryUnaryMultiCallable[_records_pb2.PlanReport, _records_pb2.PlanVerdict]  # type: ignore[assignment]
+    Report: _aio.UnaryUnaryMultiCallable[_records_pb2.ReportRequest, _records_pb2.ReportResponse]  # type: ignore[assignment]
     """A plan is adopted or refused before the answer."""
 
 class PlanServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -87,9 +87,9 @@ class PlanServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def Report(
         self,
-        request: _records_pb2.PlanReport,
+        request: _records_pb2.ReportRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_records_pb2.PlanVerdict, _abc.Awaitable[_records_pb2.PlanVerdict]]:
+    ) -> _typing.Union[_records_pb2.ReportResponse, _abc.Awaitable[_records_pb2.ReportResponse]]:
         """A plan is adopted or refused before the answer."""
 
 def add_PlanServiceServicer_to_server(servicer: PlanServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -61,7 +61,7 @@ EFFORTS = st.builds(
     few=st.sampled_from([1, 2, 3, 16]),
     block=st.sampled_from([1, 2, 16]),
     looks=st.sampled_from([0, 1]),
-    ladders_from=st.sampled_from([0, 8]),
+    thresholds_from=st.sampled_from([0, 8]),
 )
 
 
@@ -75,7 +75,7 @@ def policy(name: str, unit: str, selection: str) -> Filling:
 @given(snapshots(clients_max=12), SEEDS)
 def test_coarse_ladders_change_nothing(snapshot, seed):
     """On a step stand some who want a little more: they are asked, and turned down."""
-    at_once = replace(policy("drf", "", "random"), effort=Effort(tries=1, ladders_from=0))
+    at_once = replace(policy("drf", "", "random"), effort=Effort(tries=1, thresholds_from=0))
     expected = at_once.allocate(snapshot, seed)
     # Other arrays of the same values, so that the scales are made again.
     same = replace(snapshot, minimum=snapshot.minimum.copy())

@@ -85,7 +85,7 @@ class Report(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What came of a report; see `PlanVerdict` of the protocol."""
+    """What came of a report; see `ReportResponse` of the protocol."""
 
     refused: str = ""
     stale: bool = False

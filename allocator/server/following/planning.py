@@ -35,7 +35,7 @@ GIVEN_UP_MAX = 2
 
 _log = structlog.get_logger()
 
-Report = Callable[[pb.PlanReport], pb.PlanVerdict]
+Report = Callable[[pb.ReportRequest], pb.ReportResponse]
 """Reports to the deciding process. Raises ConnectionError if that fails."""
 
 
@@ -175,7 +175,7 @@ class Planner:
         failure = f"it was not ready after {took_s:.0f} s and is given up"
         self._begin_thread(partial(self._tell_given_up, run, failure, took_s))
 
-    def _take(self, run: _Run, verdict: pb.PlanVerdict | None) -> None:
+    def _take(self, run: _Run, verdict: pb.ReportResponse | None) -> None:
         """Take over the result of a run, unless it was given up.
 
         `verdict`: None if the report to the deciding process failed.
@@ -192,7 +192,7 @@ class Planner:
 
     def _greet(self) -> None:
         try:
-            self._report(pb.PlanReport())
+            self._report(pb.ReportRequest())
         except ConnectionError:
             self._ask(self.renew)
 
@@ -205,7 +205,7 @@ class Planner:
         finally:
             self._ask(partial(self._take, run, verdict))
 
-    def _plan(self, run: _Run) -> pb.PlanVerdict | None:
+    def _plan(self, run: _Run) -> pb.ReportResponse | None:
         before = run.before
         begun_s = time.monotonic()
         try:
@@ -227,17 +227,17 @@ class Planner:
             return self._tell_failure(run, failure, time.monotonic() - begun_s)
         return self._tell(run, took_s=took_s, proposal=proposal)
 
-    def _tell_failure(self, run: _Run, failure: str, took_s: float) -> pb.PlanVerdict:
+    def _tell_failure(self, run: _Run, failure: str, took_s: float) -> pb.ReportResponse:
         return self._tell(run, failure=failure, took_s=took_s)
 
     def _tell_given_up(self, run: _Run, failure: str, took_s: float) -> None:
         with suppress(ConnectionError):
             self._tell_failure(run, failure, took_s)
 
-    def _tell(self, run: _Run, **said: object) -> pb.PlanVerdict:
+    def _tell(self, run: _Run, **said: object) -> pb.ReportResponse:
         policy, ago_s = write_policy(run.spec), time.monotonic() - run.taken_s
         what: Any = {"session": run.session, "policy": policy, "ago_s": ago_s, **said}
-        return self._report(pb.PlanReport(**what))
+        return self._report(pb.ReportRequest(**what))
 
 
 def _proposal(run: _Run, plan: Plan) -> pb.PlanProposal:

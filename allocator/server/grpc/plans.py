@@ -24,8 +24,8 @@ class PlanServicer(records_pb2_grpc.PlanServiceServicer):
         records_pb2_grpc.add_PlanServiceServicer_to_server(self, server)
 
     def Report(  # noqa: N802 - the name of the RPC
-        self, request: pb.PlanReport, context: grpc.ServicerContext
-    ) -> pb.PlanVerdict:
+        self, request: pb.ReportRequest, context: grpc.ServicerContext
+    ) -> pb.ReportResponse:
         """Note how planning goes; a plan is adopted, or refused."""
         planning = self._planning
         match said := request.WhichOneof("said"):
@@ -37,13 +37,13 @@ class PlanServicer(records_pb2_grpc.PlanServiceServicer):
                 planning.stands(request.ago_s)
             case "failure" | "proposal":
                 verdict = wait(context, planning.report(_read(request)))
-                return pb.PlanVerdict(**verdict._asdict())
+                return pb.ReportResponse(**verdict._asdict())
             case _:
                 assert_never(said)
-        return pb.PlanVerdict()
+        return pb.ReportResponse()
 
 
-def _read(request: pb.PlanReport) -> Report:
+def _read(request: pb.ReportRequest) -> Report:
     """Read a report; a plan that cannot be read is a failure."""
     said: Proposal | str = request.failure
     if request.HasField("proposal"):

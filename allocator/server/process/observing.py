@@ -86,7 +86,7 @@ class PlanReports:
         self._channel = grpc.insecure_channel(target, OPTIONS)
         self._stub = records_pb2_grpc.PlanServiceStub(self._channel)
 
-    def __call__(self, report: records_pb2.PlanReport) -> records_pb2.PlanVerdict:
+    def __call__(self, report: records_pb2.ReportRequest) -> records_pb2.ReportResponse:
         """Tell it; gives what it says to that. Raises ConnectionError."""
         try:
             return self._stub.Report(report, timeout=REPORT_S, wait_for_ready=True)

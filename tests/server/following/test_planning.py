@@ -326,15 +326,15 @@ def test_an_agent_that_goes_while_the_plan_is_made_is_left_out_of_it(slow):
         assert plan.group[1] >= 0
 
 
-def reported(made: Planned, change=lambda _report: None) -> pb.PlanVerdict:
+def reported(made: Planned, change=lambda _report: None) -> pb.ReportResponse:
     """Report a plan for the state as it is, with something changed."""
 
-    def written() -> pb.PlanReport:
+    def written() -> pb.ReportRequest:
         allocator = made.loop.allocator
         problem = allocator.problem()
         assert problem is not None
         rows = problem.rows()
-        return pb.PlanReport(
+        return pb.ReportRequest(
             session=made.loop.active,
             policy=write_policy(allocator.settings.policy),
             proposal=pb.PlanProposal(
@@ -351,46 +351,46 @@ def reported(made: Planned, change=lambda _report: None) -> pb.PlanVerdict:
     return made.report(report)
 
 
-def wrong_session(report: pb.PlanReport) -> None:
+def wrong_session(report: pb.ReportRequest) -> None:
     report.session += 1
 
 
-def wrong_policy(report: pb.PlanReport) -> None:
+def wrong_policy(report: pb.ReportRequest) -> None:
     report.policy.name = "tsf"
 
 
-def of_the_future(report: pb.PlanReport) -> None:
+def of_the_future(report: pb.ReportRequest) -> None:
     report.proposal.position += 1000
 
 
-def torn(report: pb.PlanReport) -> None:
+def torn(report: pb.ReportRequest) -> None:
     report.proposal.plan.target = report.proposal.plan.target[:-3]
 
 
-def not_finite(report: pb.PlanReport) -> None:
+def not_finite(report: pb.ReportRequest) -> None:
     target = np.frombuffer(report.proposal.plan.target, "<f8").copy()
     target[:] = np.nan
     report.proposal.plan.target = target.tobytes()
 
 
-def unknown_agents(report: pb.PlanReport) -> None:
+def unknown_agents(report: pb.ReportRequest) -> None:
     del report.proposal.agents[1:]
 
 
-def unknown_clients(report: pb.PlanReport) -> None:
+def unknown_clients(report: pb.ReportRequest) -> None:
     del report.proposal.frameworks[1:]
     del report.proposal.roles[1:]
 
 
-def uneven_clients(report: pb.PlanReport) -> None:
+def uneven_clients(report: pb.ReportRequest) -> None:
     del report.proposal.roles[1:]
 
 
-def leaves_beyond(report: pb.PlanReport) -> None:
+def leaves_beyond(report: pb.ReportRequest) -> None:
     report.proposal.plan.leave = np.array([10**6 << 32], "<i8").tobytes()
 
 
-def no_such_group(report: pb.PlanReport) -> None:
+def no_such_group(report: pb.ReportRequest) -> None:
     group = np.frombuffer(report.proposal.plan.group, "<i8").copy()
     group[:] = 10**6
     report.proposal.plan.group = group.tobytes()
@@ -435,7 +435,7 @@ def test_a_plan_that_is_older_than_the_one_in_force_is_refused(slow):
         module.batch(10)
         made.settle()
 
-        def old(report: pb.PlanReport) -> None:
+        def old(report: pb.ReportRequest) -> None:
             report.proposal.position = 0
 
         verdict = reported(made, old)

@@ -159,7 +159,7 @@ class Effort(NamedTuple):
     `block`: agents that the best-fit search examines together.
     `looks`: failed looks at a pair, per pair of an agent and a word of clients, before all pairs
         are looked at by words.
-    `ladders_from`: number of agents from which clients are put on thresholds. For fewer, putting
+    `thresholds_from`: number of agents from which clients are put in the index. For fewer, putting
         thousands of clients there costs more than it saves.
     """
 
@@ -168,7 +168,7 @@ class Effort(NamedTuple):
     few: int = 16
     block: int = 16
     looks: int = 1
-    ladders_from: int = 8
+    thresholds_from: int = 8
 
 
 class Offer(NamedTuple):
@@ -196,7 +196,7 @@ class Offer(NamedTuple):
 class Scene(NamedTuple):
     """All of these together, as most steps take them.
 
-    `scales`: the clients by their wants, see `core.needs`; without layers for few agents.
+    `thresholds`: the clients by their needs, see `core.needs`; without layers for few agents.
     """
 
     places: Places

@@ -57,26 +57,26 @@ def scene_of(
 
 def _thresholds_of(snapshot: Snapshot, effort: Effort | None) -> ThresholdIndex:
     words = snapshot.excluded.shape[1]
-    if effort is None or len(snapshot.agents) < effort.ladders_from:
+    if effort is None or len(snapshot.agents) < effort.thresholds_from:
         return _no_thresholds(words)
     known, client = characterised(snapshot), snapshot.tree.client
     minimum = snapshot.minimum, snapshot.minimum_rows
-    return _ladders(known, snapshot.demand, *minimum, client, words)
+    return _thresholds(known, snapshot.demand, *minimum, client, words)
 
 
 @memoize()
 def _no_thresholds(words: int) -> ThresholdIndex:
-    """ThresholdIndex without clients: nothing is known about what clients want."""
+    """An index without clients: nothing is known about what clients want."""
     none, nobody = np.zeros(0, np.int64), np.zeros((0, words), np.uint64)
     empty = ThresholdIndex(none, none, none, none, nobody, nobody, np.zeros(words, np.uint64))
     return ThresholdIndex(*map(_fixed_view, empty))
 
 
 @memoize()
-def _ladders(
+def _thresholds(
     known: Bools, demand: Ints, minimum: Ints, minimum_rows: Ints, client: Ints, width: int
 ) -> ThresholdIndex:
-    """Put the leaves' clients on scales; `width`: words of their bits."""
+    """Index the leaves' clients; `width`: words of their bits."""
     needs = needs_of(known, demand, minimum, minimum_rows)
     return ThresholdIndex(*map(_fixed_view, threshold_index(needs, client, np.arange(width))))
 
