@@ -35,7 +35,7 @@ vector<string> sortedAttributes(const AgentInfo& info)
 }
 
 
-// Mesos's comparison is quadratic, so many attributes are compared as text,
+// Mesos's comparison is quadratic: large sets of attributes are compared as text,
 // which may call equal values different (such as ranges in another order).
 bool attributesDiffer(const AgentInfo& before, const AgentInfo& now)
 {

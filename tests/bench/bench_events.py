@@ -172,7 +172,7 @@ class Peer:
         return time.perf_counter() - begun_s
 
     def pace(self, messages: list[bytes], every_s: float) -> float:
-        """Send one message every so many seconds, and hear all answers; gives the seconds."""
+        """Send one message every few seconds, and hear all answers; gives the seconds."""
         heard = threading.Thread(target=lambda: [next(self._answers) for _ in messages])
         heard.start()
         begun_s = time.perf_counter()

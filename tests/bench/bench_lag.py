@@ -31,7 +31,7 @@ PAUSE_S = 0.01
 
 
 class Asking(threading.Thread):
-    """Asks until it is told to end; `took_s` are the times of the answers."""
+    """Asks until it should end; `took_s` are the times of the answers."""
 
     def __init__(self, stub: admin_pb2_grpc.AdminServiceStub) -> None:
         super().__init__(daemon=True)

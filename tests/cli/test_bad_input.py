@@ -61,10 +61,13 @@ RIGHT: dict[str, str] = {
     "settings history": "",
     "settings revert": "1",
     "apply": "-f -",
+    "usage show": "",
+    "usage reset": "--yes",
 }
 
 # Command, what is wrong, exit code, and a part of the line.
 WRONG: list[tuple[str, str, int, str]] = [
+    ("observe", "", 78, "observer.sources"),
     ("serve", "--config {tmp}/none.toml", 2, "none.toml"),
     ("serve", "--set http.port", 2, "'http.port' is not of the form section.key=value"),
     ("check-config", "{tmp}/none.toml", 2, "none.toml"),
@@ -194,6 +197,10 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("settings revert", "0", 2, "'number': must be greater"),
     ("settings revert", "one", 2, "'number': must be a valid integer"),
     ("settings revert", "987654321", 4, "number = 987654321: there is no such change"),
+    ("usage show", "--since xx", 2, "--since 'xx': is no time; write it as 7d"),
+    ("usage show", "--by host", 2, "'--by': 'host' is not one of"),
+    ("usage show", "--journal {tmp}/none", 2, "none: No such file or directory"),
+    ("usage reset", "--yes all", 2, "all"),
     ("settings reset", "everything", 4, "everything"),
     ("settings reset", "polici", 4, "did you mean 'policy'?"),
     ("settings reset", "everything --dry-run", 2, "everything"),

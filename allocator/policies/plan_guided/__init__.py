@@ -1,7 +1,7 @@
 """Policies that plan: a solver computes what each client should have, and cycles steer towards it.
 
-A `PlanFunction` turns a `PlanProblem` into a `Plan`. `PlanGuided` decides cycles by the plan, and by
-progressive filling if there is none.
+A `PlanFunction` turns a `PlanProblem` into a `Plan`. `PlanGuided` decides cycles by the plan, and
+by progressive filling if there is none.
 
 Start with `filling`; `groups` is for solvers.
 """
