@@ -48,7 +48,7 @@ class UsageKeeper:
     """The account, where it is kept, and what is asked of it.
 
     `problem`: why it is not saved; empty where it is.
-    `totals`: for metrics; None before the first session.
+    `totals`: for metrics; empty before the first session.
     """
 
     def __init__(self, books: FollowedBooks, directory: Callable[[], str | None]) -> None:
@@ -58,7 +58,7 @@ class UsageKeeper:
             is not known yet.
         """
         self.problem = ""
-        self.totals: Totals | None = None
+        self.totals = Totals(Counter(), Counter())
         self._books = books
         self._directory = directory
         self._store = UsageStore()
@@ -159,10 +159,10 @@ class UsageKeeper:
         if self._books.account is not None:
             self._books.account.reset()
 
-    def _sum(self) -> Totals | None:
+    def _sum(self) -> Totals:
         account = self._books.account
         if account is None or account.now_ms < 0:
-            return None
+            return self.totals
         account.settle()
         parts = account.total.parts + account.hour.parts
         return Totals(parts, account.total.held["role"] + account.hour.held["role"])

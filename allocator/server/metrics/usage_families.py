@@ -22,12 +22,8 @@ class UsageSeries:
     def parts(self) -> list[Part[Any]]:
         return [
             Part("usage", CLUSTER, lambda: self._keeper.totals),
-            Part("usage", ROLES, self._of_roles),
+            Part("usage", ROLES, lambda: list(self._series(self._keeper.totals))),
         ]
-
-    def _of_roles(self) -> list[Series] | None:
-        totals = self._keeper.totals
-        return None if totals is None else list(self._series(totals))
 
     def _series(self, totals: Totals) -> Iterator[Series]:
         room = self._roles_max - len(self._named)

@@ -48,7 +48,12 @@ def test_a_panel_says_what_to_make_of_it(board):
     assert all(len(panel["description"]) > 20 for panel in panels(board))
 
 
-SOMETIMES = {"mesos_allocator_reclaim_seconds", "mesos_allocator_plan_age_seconds"}
+SOMETIMES = {
+    "mesos_allocator_reclaim_seconds",
+    "mesos_allocator_plan_age_seconds",
+    "mesos_allocator_usage_resource_seconds_total",  # after 15 s
+    "mesos_allocator_usage_cluster_resource_seconds_total",
+}
 """Metrics with series only while a plan is in force, or asks a framework to leave an agent."""
 
 

@@ -221,7 +221,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path):
     ("flags", "told"),
     [
         (["--backend", "some"], "--backend: 'some'; choose from loky, dask"),
-        (["--jobs", "0"], "--jobs: 0 processes"),
+        (["--jobs", "0"], "--jobs: must not be 0"),
         (["--seeds", "1"], "--seeds"),
         (["--hours", "-1"], "--hours"),
     ],

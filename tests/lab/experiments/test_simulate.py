@@ -360,7 +360,7 @@ def test_the_command_prints_tables_and_writes_the_same_as_csv_and_parquet(tmp_pa
         (["--policy", "dfr"], 2, "--policy: 'dfr'; choose from"),
         (["--mode", "both"], 2, "--mode: 'both'; choose from oblivious, characterised"),
         (["--backend", "rays"], 2, "--backend: 'rays'; choose from loky, dask, ray, spark"),
-        (["--jobs", "0"], 2, "--jobs: 0"),
+        (["--jobs", "0"], 2, "--jobs: must not be 0"),
         (
             ["--cluster", "tcp://a:1"],
             2,

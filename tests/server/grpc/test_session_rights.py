@@ -219,12 +219,15 @@ def test_an_emulated_master_sends_no_token_in_clear(token, monkeypatch):
 
 
 def test_who_may_only_read_changes_nothing():
-    """An answer tells of a `change` where the call makes one."""
+    """A call that changes settings answers with the `change`; `ResetUsage` changes none."""
     calls = {each.name: each for each in SERVICE.methods}
     assert set(calls) >= READS, "each that is named as a reader's is there"
     changing = {name for name, each in calls.items() if "change" in each.output_type.fields_by_name}
     assert {"SetPolicy", "SetDemand", "ResetSettings"} <= changing
-    assert {name for name in calls if right_of(ADMIN + name) == "admin_write"} == changing
+    assert {name for name in calls if right_of(ADMIN + name) == "admin_write"} == {
+        *changing,
+        "ResetUsage",
+    }
 
 
 @pytest.mark.parametrize("name", ["Forget", "Settle", "ListAndForget", "getStatus", ""])
