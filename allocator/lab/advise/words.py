@@ -53,11 +53,11 @@ def in_hundredths(change: MeasureChange, unit: str = "") -> str:
     """A difference in percent, or in hundredths of the whole, with its interval.
 
     >>> from allocator.lab.reports.run_report import Interval
-    >>> in_hundredths(Change(Interval(-0.2, 0.05), Verdict.LESS), " %")
+    >>> in_hundredths(MeasureChange(Interval(-0.2, 0.05), Verdict.LESS), " %")
     '-20 % (-25 to -15)'
-    >>> in_hundredths(Change(Interval(-0.02, 0.05), Verdict.NOISE), " %")
+    >>> in_hundredths(MeasureChange(Interval(-0.02, 0.05), Verdict.NOISE), " %")
     'noise (-7 to +3)'
-    >>> in_hundredths(Change(Interval(0.2, float("nan")), Verdict.ONCE))
+    >>> in_hundredths(MeasureChange(Interval(0.2, float("nan")), Verdict.ONCE))
     '+20, once'
     """
     mean, half = change.by.mean * 100, change.by.half * 100

@@ -320,7 +320,7 @@ def look_once(
 
     Examples
     --------
-    >>> drf, other = (Case(name, OBLIVIOUS, HETERO) for name in ("drf", "ps-dsf"))
+    >>> drf, other = (ClaimCase(name, OBLIVIOUS, HETERO) for name in ("drf", "ps-dsf"))
     >>> runs = {drf: Measures(200.0, 1.0, 0.0, 0.0), other: Measures(150.0, 1.0, 0.0, 0.0)}
     >>> [(each.claim.text, each.value, each.agrees) for each in look_once(runs)]
     [('PS-DSF ends the batch before DRF', 25.0, True)]

@@ -151,9 +151,9 @@ def cell_text(cell: TableCell) -> str:
 
     Examples
     --------
-    >>> cell_text(Cell(1.61, 2.0, 0.5, half=0.02))
+    >>> cell_text(TableCell(1.61, 2.0, 0.5, half=0.02))
     '1.61 ± 0.02 ✓ (2 ± 0.5)'
-    >>> cell_text(Cell(-0.3, half=0.1, outcome="contrary"))
+    >>> cell_text(TableCell(-0.3, half=0.1, outcome="contrary"))
     '-0.3 ± 0.1 contrary'
     """
     text = cell.computed_text()

@@ -55,9 +55,9 @@ class TableCell:
 
         Examples
         --------
-        >>> [Cell(1.1, 1.0, 0.2, half=half).verdict for half in (0.05, 0.3)]
+        >>> [TableCell(1.1, 1.0, 0.2, half=half).verdict for half in (0.05, 0.3)]
         ['agrees', 'not shown']
-        >>> Cell(1.5, 1.0, 0.2, half=0.05).verdict
+        >>> TableCell(1.5, 1.0, 0.2, half=0.05).verdict
         'differs'
         """
         if self.published is None:
@@ -79,7 +79,7 @@ class TableCell:
 
         Examples
         --------
-        >>> Cell(3107.25, half=230.4).computed_text()
+        >>> TableCell(3107.25, half=230.4).computed_text()
         '3107 ± 230'
         """
         if self.half is None:
