@@ -77,7 +77,7 @@ class Account:
         self.hour, self.day, self.total = Bucket(), Bucket(), Bucket()
         self._put = put
         self._capacity: dict[str, int] = {}
-        self._capacity_ms = 0  # up to here it is in the bucket
+        self._capacity_ms = self.now_ms  # up to here it is in the bucket
         self._holdings: Holdings | None = None
 
     # Following.

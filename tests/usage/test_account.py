@@ -144,7 +144,11 @@ def lived(seed: int, *, duration_ms: int = LIFE_MS) -> Life:
     return life
 
 
-@pytest.mark.parametrize("seed", range(30) if EVERYTHING else [1])
+RICH = 1
+"""A life in which everything happens often enough to be worth comparing."""
+
+
+@pytest.mark.parametrize("seed", range(30) if EVERYTHING else [RICH])
 def test_a_life_is_accounted_for_exactly(seed):
     """As the slow twin does it; a restart, a question or a replay of the journal changes nothing.
 
@@ -153,16 +157,17 @@ def test_a_life_is_accounted_for_exactly(seed):
     life = lived(seed)
     hours = life.kept.hours()
     compare(life.twin, hours)
-    # What happened is worth comparing.
-    sums = Counter[Part]()
-    for bucket in hours.values():
-        for (_, part), amount in bucket.parts.items():
-            sums[part] += amount
-    assert all(sums[part] for part in Part), sums
-    assert len(hours) > 10
-    assert sum(len(bucket.held["framework"]) for bucket in hours.values()) > 100
+    if seed == RICH:
+        sums = Counter[Part]()
+        for bucket in hours.values():
+            for (_, part), amount in bucket.parts.items():
+                sums[part] += amount
+        assert all(sums[part] for part in Part), sums
+        assert len(hours) > 10
+        assert sum(len(bucket.held["framework"]) for bucket in hours.values()) > 100
+        assert life.restarts > 10
     # Restarts.
-    assert life.restarts > 10
+    assert life.restarts > 0
     assert life.again.hours() == hours
     assert life.again.days() == life.kept.days()
     # The journal.
@@ -174,6 +179,12 @@ def test_a_life_is_accounted_for_exactly(seed):
     player.finish()
     assert replayed.hours() == hours
     assert replayed.days() == life.kept.days()
+
+
+def test_a_look_before_the_first_session_counts_no_time():
+    account = Account(lambda _: None)
+    account.settle()
+    assert account.hour.span_ms == 0
 
 
 class Session:
