@@ -8,9 +8,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from google.protobuf.message import Message
 
 from allocator.v1 import records_pb2 as pb
-from allocator.v1.journal_pb2 import JournalRecord
 
 BEHIND_BYTES_MAX = 256 * 2**20
 """What may wait for one follower."""
@@ -106,6 +108,44 @@ class Backlog:
             return taken
 
 
+_B = TypeVar("_B", bound=Backlog)
+
+
+class Backlogs(Generic[_B]):
+    """All followers of one stream; any thread may add and remove them."""
+
+    def __init__(self) -> None:
+        self._all: tuple[_B, ...] = ()
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[_B]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, follower: _B) -> None:
+        """Let a follower have everything that is written from now on."""
+        with self._lock:
+            self._all += (follower,)
+
+    def remove(self, follower: _B) -> None:
+        with self._lock:
+            self._all = tuple(each for each in self._all if each is not follower)
+
+    def write(self, message: Message) -> None:
+        """Give a message to all followers; on the thread that owns the books."""
+        if self._all:
+            data = message.SerializeToString()
+            for follower in self._all:
+                follower.put(data)
+
+    def end(self) -> None:
+        """End all streams."""
+        for follower in self._all:
+            follower.end()
+
+
 class Follower(Backlog):
     """A follower of the process that decides: it is sent records."""
 
@@ -143,44 +183,25 @@ class Follower(Backlog):
             yield message
 
 
-class Feed:
-    """All followers.
+class Feed(Backlogs[Follower]):
+    """The record stream of the deciding process.
 
     `position`: records written since the process began; any thread may read it.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.position = 0
-        self._followers: tuple[Follower, ...] = ()
-        self._lock = threading.Lock()
 
-    def write(self, record: JournalRecord) -> None:
-        """Give a record to all followers; on the core's thread."""
+    def write(self, message: Message) -> None:
         self.position += 1
-        if self._followers:
-            data = record.SerializeToString()
-            for follower in self._followers:
-                follower.put(data)
-
-    def add(self, follower: Follower) -> None:
-        """Let a follower have all records from now on; on the core's thread."""
-        with self._lock:
-            self._followers += (follower,)
-
-    def remove(self, follower: Follower) -> None:
-        with self._lock:
-            self._followers = tuple(each for each in self._followers if each is not follower)
+        super().write(message)
 
     def wake(self) -> None:
         """Have figures sent now; any thread may."""
-        for follower in self._followers:
+        for follower in self:
             follower.wake()
 
     @property
     def is_followed(self) -> bool:
-        return bool(self._followers)
-
-    def end(self) -> None:
-        """End all streams."""
-        for follower in self._followers:
-            follower.end()
+        return len(self) > 0

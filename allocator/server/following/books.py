@@ -272,7 +272,9 @@ class FollowedBooks:
         if follower.waiting is not None:
             message.records.append(follower.waiting.SerializeToString())
         pieces = (each.SerializeToString() for each in head(start, copied.value))
-        return self.relay.begin(pieces, message)
+        branch = Branch(self.relay, pieces, message)
+        self.relay.add(branch)
+        return branch
 
     def account_by(self, account: Account) -> None:
         """Have an account follow the books from now on."""
@@ -316,7 +318,7 @@ class FollowedBooks:
         begun_s = time.thread_time()
         try:
             self._take(message)
-            self.relay.put(message)
+            self.relay.write(message)
         except Exception as error:  # noqa: BLE001 - the record was not applied.
             self.relay.end()
             # Wait for the next checkpoint: the reader calls again.

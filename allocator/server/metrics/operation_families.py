@@ -480,7 +480,7 @@ OBSERVER: Families[FollowedBooks] = (
     gauge(
         "observer_followers",
         "Observers on other machines that follow this one.",
-        lambda books: books.relay.size,
+        lambda books: len(books.relay),
     ),
     counter(
         "observer_restarts",

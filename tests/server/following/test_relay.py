@@ -82,7 +82,7 @@ def test_books_that_follow_books_are_the_cores_to_the_byte(loop):
             assert len(marks(loop, views.books, second, third, late)) == 1
             assert late.counts == loop.counts
             assert loop.counts.cycles == 2
-            assert (views.books.relay.size, third.relay.size) == (1, 1)
+            assert (len(views.books.relay), len(third.relay)) == (1, 1)
             await_true(lambda: late.figures.sidecar_id == loop.sidecar_id)
             assert late.settings.configuration == views.books.settings.configuration != ""
 
@@ -166,7 +166,7 @@ def test_one_that_falls_too_far_behind_begins_anew_and_costs_bounded_memory(loop
     with observed(loop) as views, following(views.books) as slow:
         tell(loop, *CLUSTER)
         await_true(lambda: slow.lag.restarts == 0 and slow.position >= 0)
-        (branch,) = views.books.relay._branches
+        (branch,) = views.books.relay
         held = threading.Event()
         slow.ask(lambda: held.wait(WAIT_S))
         monkeypatch.setattr(feed, "BEHIND_BYTES_MAX", 5000)
