@@ -11,7 +11,7 @@ import structlog
 
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.usage_store import NAME, UsageError, UsageStore
-from allocator.server.system.disk import reason
+from allocator.server.system.disk import reason, set_aside
 from allocator.server.system.lasting import LastingThread
 from allocator.usage.account import Account, Closed, Moment
 from allocator.usage.buckets import Bucket, BucketError, Part
@@ -178,13 +178,10 @@ def _open(path: Path) -> tuple[UsageStore, Moment | None]:
         kept = store.rest()
         return store, Moment.from_bytes(kept) if kept else None
     except (UsageError, BucketError) as error:
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        aside = path.with_name(f"{path.name}.broken-{stamp}")
-        path.replace(aside)
         _log.error(
             "usage that was kept cannot be used, and was set aside",
             file=str(path),
             error=str(error),
-            set_aside=str(aside),
+            set_aside=str(set_aside(path)),
         )
         return UsageStore(path), None

@@ -22,7 +22,7 @@ from google.protobuf.message import Message
 from allocator.core import DemandMemory
 from allocator.server.config import Config
 from allocator.server.config.checks import NOWHERE
-from allocator.server.system.disk import create, lock, read_regular, reason
+from allocator.server.system.disk import create, lock, read_regular, reason, set_aside
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
@@ -115,12 +115,10 @@ class StateDirectory:
         Raises UnreadableError if it stays where it is.
         """
         path = self.path / name
-        aside = self.path / f"{name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
         try:
-            path.replace(aside)
+            return set_aside(path)
         except OSError as error:
             raise UnreadableError(f"{path} cannot be set aside ({reason(error)})") from None
-        return aside
 
 
 def _checksum(content: dict[str, Any]) -> str:

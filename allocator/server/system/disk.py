@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,6 +57,12 @@ def create(path: str | Path) -> int:
     # A link that another process puts here meanwhile is not followed.
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(path, flags, 0o600)
+
+
+def set_aside(path: Path) -> Path:
+    """Keep a file that cannot be used under another name; returns that. Raises OSError."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    return path.replace(path.with_name(f"{path.name}.broken-{stamp}"))
 
 
 def lock(path: str | Path) -> int | None:
