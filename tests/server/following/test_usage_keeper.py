@@ -3,16 +3,13 @@
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import grpc
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from allocator import policies
 from allocator.core import Hold
-from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.following.usage import Totals, UsageKeeper
 from allocator.server.following.usage_store import NAME, UsageError, UsageStore
@@ -22,7 +19,7 @@ from allocator.usage.account import DAYS_KEPT, HOURS_KEPT, Account, Closed
 from allocator.usage.buckets import DAY_MS, HOUR_MS, Bucket, Part
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
-from tests.server.in_process import InProcess, asking, observed, running
+from tests.server.in_process import InProcess, observed
 from tests.server.metrics.scraping import samples
 from tests.wire.dialogue import holding
 
@@ -97,18 +94,6 @@ def test_a_link_is_not_followed(tmp_path):
     (tmp_path / NAME).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic link"):
         UsageStore(tmp_path / NAME)
-
-
-@pytest.fixture
-def loop() -> Iterator[CoreLoop]:
-    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
-        yield core
-
-
-@pytest.fixture
-def stub(loop) -> Iterator[AdminServiceStub]:
-    with asking(loop) as found:
-        yield found
 
 
 def usage(stub: AdminServiceStub, **fields: Any) -> pb.GetUsageResponse:

@@ -4,7 +4,6 @@ import json
 import math
 import threading
 import time
-from collections.abc import Iterator
 
 import grpc
 import numpy as np
@@ -34,16 +33,13 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.core.checkpoint import to_columns
-from allocator.server.config import Config
-from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.questions import QuestionServicer
 from allocator.server.views import dump
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
-from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from allocator.v1.types_pb2 import Quantities
 from allocator.wire.journal.checkpoint import mark
-from tests.server.in_process import asking, cycle, running, tell
+from tests.server.in_process import cycle, tell
 from tests.server.sidecar_process import await_true
 
 GIB = 1024 * 1000  # thousandths of a MiB
@@ -69,18 +65,6 @@ CLUSTER = (
 
 NESTED = UpdateAgent(1, capabilities=frozenset({"HIERARCHICAL_ROLE"}))
 """The agent may serve roles below others."""
-
-
-@pytest.fixture
-def loop() -> Iterator[CoreLoop]:
-    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
-        yield core
-
-
-@pytest.fixture
-def stub(loop) -> Iterator[AdminServiceStub]:
-    with asking(loop) as found:
-        yield found
 
 
 def refusal(call, request) -> str:

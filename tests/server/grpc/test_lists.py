@@ -1,10 +1,7 @@
 """Agents, frameworks and roles as operators list them, from a real core."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from allocator import policies
 from allocator.core import (
     AddAgent,
     AddFramework,
@@ -17,27 +14,13 @@ from allocator.core import (
     SetUnavailability,
     Suppress,
 )
-from allocator.server.config import Config
-from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.views.lists import agents as listed
 from allocator.server.views.lists.bounds import LISTED
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
 from tests.server.grpc.test_admin import CLUSTER, GIB, refusal
-from tests.server.in_process import asking, cycle, running, tell
-
-
-@pytest.fixture
-def loop() -> Iterator[CoreLoop]:
-    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
-        yield core
-
-
-@pytest.fixture
-def stub(loop):
-    with asking(loop) as found:
-        yield found
+from tests.server.in_process import cycle, tell
 
 
 def named(amounts: Quantities) -> dict[str, int]:

@@ -1,13 +1,11 @@
 """A change that comes late: it is done and told, or told as failed and never done."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import grpc
 import pytest
 
-from allocator import policies
 from allocator.server.config import Config, Loaded
 from allocator.server.engine.commands import left_s
 from allocator.server.engine.core_loop import CoreLoop
@@ -15,8 +13,6 @@ from allocator.server.operators import audit, change_requests
 from allocator.server.operators.change_requests import BUSY
 from allocator.server.operators.operators import Operators
 from allocator.v1 import settings_pb2 as spb
-from allocator.v1.admin_pb2_grpc import AdminServiceStub
-from tests.server.in_process import asking, running
 
 
 class Lines:
@@ -41,18 +37,6 @@ def lines(monkeypatch) -> Lines:
     found = Lines()
     monkeypatch.setattr(audit, "_audit_log", found)
     return found
-
-
-@pytest.fixture
-def loop() -> Iterator[CoreLoop]:
-    with running(CoreLoop(Config(), build_policy=policies.build)) as core:
-        yield core
-
-
-@pytest.fixture
-def stub(loop) -> Iterator[AdminServiceStub]:
-    with asking(loop) as found:
-        yield found
 
 
 DRAIN = spb.SetDrainRequest(drain=spb.Drain(agent="a1"))
