@@ -106,7 +106,7 @@ def wanted(draw: Any) -> tuple[Needs, np.ndarray]:
 
 @given(wanted(), st.lists(st.lists(amounts, min_size=3, max_size=3), min_size=2, max_size=2))
 @pytest.mark.parametrize("steps", [2, 128])
-def test_ladders_leave_out_nobody_and_few_too_many(steps, made, have):
+def test_the_index_leaves_out_no_client_and_adds_few(steps, made, have):
     needs, clients = made
     amount, words = np.array(have)[:, : needs.row.shape[1]], np.unique(clients >> 6)
     with mock.patch.object(wanting, "_STEPS_MAX", steps):

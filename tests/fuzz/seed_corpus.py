@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allocator.lab.module_protocol import write_event
+from allocator.server.system import loop_cache
 from allocator.v1 import admin_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.journal.checkpoint import head
@@ -114,6 +115,7 @@ def admin() -> Iterator[tuple[str, bytes]]:
 
 def main() -> None:
     """Write them all."""
+    loop_cache.prepare()
     for name in TARGETS:
         directory = CORPUS / name
         directory.mkdir(parents=True, exist_ok=True)

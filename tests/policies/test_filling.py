@@ -73,7 +73,7 @@ def policy(name: str, unit: str, selection: str) -> Filling:
 
 
 @given(snapshots(clients_max=12), SEEDS)
-def test_coarse_ladders_change_nothing(snapshot, seed):
+def test_coarse_thresholds_change_nothing(snapshot, seed):
     """On a step stand some who want a little more: they are asked, and turned down."""
     at_once = replace(policy("drf", "", "random"), effort=Effort(tries=1, thresholds_from=0))
     expected = at_once.allocate(snapshot, seed)

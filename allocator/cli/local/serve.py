@@ -22,7 +22,9 @@ Assignments = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Set one option; may be repeated."),
 ]
-
+Listen = Annotated[list[str] | None, typer.Option(help="Same as listen.targets; may be repeated.")]
+HttpPort = Annotated[int | None, typer.Option(help="Same as http.port.")]
+LogLevel = Annotated[str | None, typer.Option(help="Same as log.level.")]
 
 _STANDARD_INPUT = Path("/dev/stdin")
 
@@ -39,13 +41,11 @@ def register(app: typer.Typer) -> None:
 def serve(
     config: ConfigFile = None,
     assignments: Assignments = None,
-    listen: Annotated[
-        list[str] | None, typer.Option(help="Same as listen.targets; may be repeated.")
-    ] = None,
-    http_port: Annotated[int | None, typer.Option(help="Same as http.port.")] = None,
+    listen: Listen = None,
+    http_port: HttpPort = None,
     policy: Annotated[str | None, typer.Option(help="Same as policy.name.")] = None,
     mode: Annotated[str | None, typer.Option(help="Same as policy.mode.")] = None,
-    log_level: Annotated[str | None, typer.Option(help="Same as log.level.")] = None,
+    log_level: LogLevel = None,
 ) -> None:
     """Run the sidecar until SIGTERM or SIGINT; SIGHUP reloads the configuration.
 
@@ -53,21 +53,17 @@ def serve(
     both.
     """
     short = {
-        "--listen": ("listen.targets", ",".join(listen) if listen else None),
-        "--http-port": ("http.port", None if http_port is None else str(http_port)),
+        **_of_both(listen, http_port, log_level),
         "--policy": ("policy.name", policy),
         "--mode": ("policy.mode", mode),
-        "--log-level": ("log.level", log_level),
     }
     flags = _flags(assignments, short)
     loaded = _load(config, flags)
-    note = loop_cache.prepare()
+    note = _prepare()
 
     from allocator.server.config import load_all
-    from allocator.server.config.source import mistyped_variables
     from allocator.server.process.main import run
 
-    note = "; ".join(filter(None, (note, *mistyped_variables(os.environ))))
     raise typer.Exit(run(partial(load_all, config, os.environ, flags), loaded, note))
 
 
@@ -78,11 +74,9 @@ def observe(
     ] = None,
     config: ConfigFile = None,
     assignments: Assignments = None,
-    listen: Annotated[
-        list[str] | None, typer.Option(help="Same as listen.targets; may be repeated.")
-    ] = None,
-    http_port: Annotated[int | None, typer.Option(help="Same as http.port.")] = None,
-    log_level: Annotated[str | None, typer.Option(help="Same as log.level.")] = None,
+    listen: Listen = None,
+    http_port: HttpPort = None,
+    log_level: LogLevel = None,
 ) -> None:
     """Follow a sidecar on another machine, and answer all that changes nothing, until SIGTERM.
 
@@ -91,19 +85,15 @@ def observe(
     """
     short = {
         "--from": ("observer.sources", ",".join(sources) if sources else None),
-        "--listen": ("listen.targets", ",".join(listen) if listen else None),
-        "--http-port": ("http.port", None if http_port is None else str(http_port)),
-        "--log-level": ("log.level", log_level),
+        **_of_both(listen, http_port, log_level),
     }
     loaded = _load(config, _flags(assignments, short))
     if not loaded.config.observer.sources:
         fail(Exit.CONFIG, "observer.sources: is empty; name what to follow by --from HOST:PORT")
-    note = loop_cache.prepare()
+    note = _prepare()
 
-    from allocator.server.config.source import mistyped_variables
     from allocator.server.process.observing_elsewhere import run
 
-    note = "; ".join(filter(None, (note, *mistyped_variables(os.environ))))
     raise typer.Exit(run(loaded, note))
 
 
@@ -141,6 +131,25 @@ def check_config(
         typer.echo(f"warning: {text}", err=True)
     if target := loaded.config.open_to_sessions():
         typer.echo(f"warning: {OPEN_SESSIONS.format(target)}", err=True)
+
+
+def _of_both(
+    listen: list[str] | None, http_port: int | None, log_level: str | None
+) -> dict[str, tuple[str, str | None]]:
+    """Short options of both commands: the option that each sets, and its value."""
+    return {
+        "--listen": ("listen.targets", ",".join(listen) if listen else None),
+        "--http-port": ("http.port", None if http_port is None else str(http_port)),
+        "--log-level": ("log.level", log_level),
+    }
+
+
+def _prepare() -> str:
+    """Choose where compiled loops are kept; returns what the log should say at the start."""
+    note = loop_cache.prepare()  # before anything imports numba
+    from allocator.server.config.source import mistyped_variables
+
+    return "; ".join(filter(None, (note, *mistyped_variables(os.environ))))
 
 
 def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None]]) -> list["Flag"]:

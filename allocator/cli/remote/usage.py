@@ -13,6 +13,7 @@ from allocator.cli.local.plugins import Plugins
 from allocator.cli.remote.connection import Sidecar, group, remote
 from allocator.cli.tree import Exit, check_there, fail
 from allocator.plain import json_text, printable, yaml_text
+from allocator.usage.buckets import HOUR_MS
 
 if TYPE_CHECKING:
     from allocator.v1 import admin_pb2
@@ -36,7 +37,6 @@ class UsageForm(StrEnum):
 
 _SPAN = re.compile(r"([0-9]{1,5})([dhw])")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24}
-HOUR_MS = 3_600_000
 _FORM = "write it as 7d, 12h, 2w, 2026-11-01, or 2026-11-01T06:00 (UTC)"
 
 

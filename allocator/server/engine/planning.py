@@ -68,7 +68,7 @@ class Proposal(NamedTuple):
     rows: PlanRows
 
 
-class Report(NamedTuple):
+class PlanReport(NamedTuple):
     """What came of planning.
 
     `session`, `policy`: that the plan is about.
@@ -84,7 +84,7 @@ class Report(NamedTuple):
     said: Proposal | str
 
 
-class Verdict(NamedTuple):
+class PlanVerdict(NamedTuple):
     """What came of a report; see `ReportResponse` of the protocol."""
 
     refused: str = ""
@@ -156,10 +156,10 @@ class Planning:
         """Note that the plan in force is good for a problem that was taken some time ago."""
         self.is_linked, self._good_s = True, time.monotonic() - ago_s
 
-    def report(self, report: Report) -> Future[Verdict]:
+    def report(self, report: PlanReport) -> Future[PlanVerdict]:
         """Have the core's thread take over what came of planning."""
         self._begun_s = None
-        taken, future = time.monotonic() - report.ago_s, Future[Verdict]()
+        taken, future = time.monotonic() - report.ago_s, Future[PlanVerdict]()
 
         def take() -> AdoptPlan | None:
             adopted: list[AdoptPlan] = []
@@ -211,7 +211,7 @@ class Planning:
             if take is not None:
                 take()
 
-    def _take(self, report: Report, taken_s: float, adopted: list[AdoptPlan]) -> Verdict:
+    def _take(self, report: PlanReport, taken_s: float, adopted: list[AdoptPlan]) -> PlanVerdict:
         """Judge a report.
 
         `adopted`: gets the plan that a waiting cycle is to begin with.
@@ -224,12 +224,12 @@ class Planning:
         here = self._loop.active, allocator.settings.policy
         if (report.session, report.policy) != here:
             counts.dropped += 1
-            return Verdict("it is for another session, or another policy", stale=True)
+            return PlanVerdict("it is for another session, or another policy", stale=True)
         if isinstance(said, str):
             return self._fail(said)
         if not self._adopted_position <= said.position <= self._loop.feed.position:
             counts.dropped += 1
-            return Verdict("it is older than the plan in force, or of the future", stale=True)
+            return PlanVerdict("it is older than the plan in force, or of the future", stale=True)
         try:
             plan = allocator.fresh(said.rows, said.plan)
             if self._is_waiting:
@@ -241,15 +241,15 @@ class Planning:
             return self._fail(f"{type(error).__name__}: {error}")
         counts.adopted += 1
         self._adopted_position, self._good_s = said.position, taken_s
-        return Verdict(position=self._loop.feed.position + self._is_waiting)
+        return PlanVerdict(position=self._loop.feed.position + self._is_waiting)
 
-    def _fail(self, failure: str) -> Verdict:
+    def _fail(self, failure: str) -> PlanVerdict:
         self.counts.failed += 1
         self._is_waiting = False
         if failure != self._failure:  # each once, not with every plan
             self._failure = failure
             _log.warning("no plan could be made; the previous one stays in force", error=failure)
-        return Verdict(failure)
+        return PlanVerdict(failure)
 
     def _note_late(self) -> None:
         self._is_late = True

@@ -35,7 +35,7 @@ GIVEN_UP_MAX = 2
 
 _log = structlog.get_logger()
 
-Report = Callable[[pb.ReportRequest], pb.ReportResponse]
+SendReport = Callable[[pb.ReportRequest], pb.ReportResponse]
 """Reports to the deciding process. Raises ConnectionError if that fails."""
 
 
@@ -70,7 +70,7 @@ class Planner:
 
     def __init__(
         self,
-        report: Report,
+        report: SendReport,
         ask: Callable[[Callable[[], None]], object],
         *,
         interval_s: float,
@@ -224,15 +224,12 @@ class Planner:
         except Exception as error:  # noqa: BLE001 - cycles continue by the plan before.
             run.failed = True
             failure = f"{type(error).__name__}: {error}"
-            return self._tell_failure(run, failure, time.monotonic() - begun_s)
+            return self._tell(run, failure=failure, took_s=time.monotonic() - begun_s)
         return self._tell(run, took_s=took_s, proposal=proposal)
-
-    def _tell_failure(self, run: _Run, failure: str, took_s: float) -> pb.ReportResponse:
-        return self._tell(run, failure=failure, took_s=took_s)
 
     def _tell_given_up(self, run: _Run, failure: str, took_s: float) -> None:
         with suppress(ConnectionError):
-            self._tell_failure(run, failure, took_s)
+            self._tell(run, failure=failure, took_s=took_s)
 
     def _tell(self, run: _Run, **said: object) -> pb.ReportResponse:
         policy, ago_s = write_policy(run.spec), time.monotonic() - run.taken_s

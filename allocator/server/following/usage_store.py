@@ -26,7 +26,7 @@ _TABLES = (
     "CREATE TABLE bucket (span_ms, begin_ms, content, PRIMARY KEY (span_ms, begin_ms))",
     "CREATE TABLE open (part PRIMARY KEY, content)",
 )
-"""`open` holds what `Account.to_bytes` gives."""
+"""`open` holds what `Moment.to_bytes` gives."""
 
 
 class UsageError(RuntimeError):

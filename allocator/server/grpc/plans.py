@@ -6,7 +6,7 @@ import grpc
 
 from allocator.core import Plan, PlanRows
 from allocator.server.engine.commands import wait
-from allocator.server.engine.planning import Planning, Proposal, Report
+from allocator.server.engine.planning import Planning, PlanReport, Proposal
 from allocator.v1 import records_pb2 as pb
 from allocator.v1 import records_pb2_grpc
 from allocator.wire.journal.framing import JournalError
@@ -43,7 +43,7 @@ class PlanServicer(records_pb2_grpc.PlanServiceServicer):
         return pb.ReportResponse()
 
 
-def _read(request: pb.ReportRequest) -> Report:
+def _read(request: pb.ReportRequest) -> PlanReport:
     """Read a report; a plan that cannot be read is a failure."""
     said: Proposal | str = request.failure
     if request.HasField("proposal"):
@@ -56,4 +56,4 @@ def _read(request: pb.ReportRequest) -> Report:
         else:
             said = Proposal(proposal.position, plan, PlanRows(list(proposal.agents), clients))
     policy = read_policy(request.policy)
-    return Report(request.session, policy, request.ago_s, request.took_s, said)
+    return PlanReport(request.session, policy, request.ago_s, request.took_s, said)

@@ -6,13 +6,12 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from allocator.server.web.page.tables import LISTED_MAX
+from allocator.usage.buckets import DAY_MS, Part
 from allocator.v1 import admin_pb2 as pb
 
 DAYS = 30
 
-DAY_S = 86_400
-
-PARTS = ("used", "offered", "idle", "unknown")
+PARTS = tuple(part.name.lower() for part in Part)
 
 
 class Amount(NamedTuple):
@@ -50,8 +49,8 @@ class Usage(NamedTuple):
 
 def request(by: str, *, daily: bool) -> pb.GetUsageRequest:
     """Ask for the last days."""
-    today_s = int(time.time()) // DAY_S * DAY_S
-    since_ms = max((today_s - (DAYS - 1) * DAY_S) * 1000, 0)
+    today_ms = int(1000 * time.time()) // DAY_MS * DAY_MS
+    since_ms = max(today_ms - (DAYS - 1) * DAY_MS, 0)
     return pb.GetUsageRequest(by=by, since_ms=since_ms, daily=daily)
 
 
