@@ -5,10 +5,10 @@ import pytest
 from tests.cluster.amounts import Amounts, amounts_of
 from tests.cluster.framework import Framework
 from tests.cluster.scenario import all_out
-from tests.cluster.scenarios_tasks import TASK
 from tests.cluster.world import World
 
 pytestmark = pytest.mark.long
+TASK = {"allocator.demand": "cpus:1;mem:128;ports:2"}
 
 
 def _offers(framework: Framework) -> list[Amounts]:
