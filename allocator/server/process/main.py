@@ -43,7 +43,7 @@ from allocator.server.process.link import Link, ObserverChild, new_link
 from allocator.server.process.reloading import Reloader
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
 from allocator.server.system import loop_cache
-from allocator.server.system.compilation import Compilation
+from allocator.server.system.compilation import Compilation, load_cached
 from allocator.server.system.disk import is_full, reason
 from allocator.server.system.http_socket import http_socket
 from allocator.server.system.lasting import log_what_threads_raise
@@ -258,6 +258,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     except OSError as error:
         _log.error("cannot start", error=error.strerror or str(error))
         return EXIT_FAILURE
+    load_cached()
     observer = ObserverChild(link)
     observer.fork(partial(_observe, loaded, link))
     with (
