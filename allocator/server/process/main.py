@@ -87,7 +87,6 @@ class Server:
         Raises StateError if the state directory cannot be used.
         """
         config = loaded.config
-        claim_addresses(config.listen.targets)
         # Later there may be no descriptor left to read a file with.
         policies.load_ahead()
         kept = restore(config)
@@ -252,6 +251,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     if note:
         _log.warning(note)
     try:
+        claim_addresses(config.listen.targets)
         claim_addresses(config.observer.listen, "observer.listen")
         http = http_socket(config.http.host, config.http.port)
         link = new_link(http.fileno())
