@@ -60,7 +60,7 @@ all of them, and returns them. The table has the core's processor time without t
 the longest time between two offers to the honest framework (in processor time of the core), and
 growth of the peak memory. The observer has the same tables again. Each cell has the figure of the
 commit before the last changes, and the present one. Both were measured within two hours on two busy
-cores, one process each. A dash: not measured then.
+cores, one process each.
 
 `python -m tests.hostile.at_scale` measures it.
 """
@@ -118,8 +118,7 @@ def _at_scale() -> Iterator[str]:
     yield "| scenario | | core s | wait s | MiB |"
     yield "|---|---|---|---|---|"
     for name, does in kept["does"].items():
-        before = kept["before"].get(name, [NOTHING] * 3)
-        pairs = zip(before, kept["now"][name], strict=True)
+        pairs = zip(kept["before"][name], kept["now"][name], strict=True)
         cells = " | ".join(f"{was} → {now}" for was, now in pairs)
         yield f"| `{name}` | {_cell(does)} | {cells} |"
 
