@@ -23,6 +23,7 @@ import numpy as np
 
 from allocator.core import (
     CONSTRAINT_LABEL,
+    DEMAND_LABEL,
     AddAgent,
     AddFramework,
     AgentInfo,
@@ -33,6 +34,7 @@ from allocator.core import (
     Options,
     PolicySpec,
     RemoveAgent,
+    SetPolicy,
     Settings,
     Trail,
     UpdateAgent,
@@ -186,6 +188,16 @@ def makes_up_kinds(allocator: Allocator, _: int, kinds: int = 512) -> Iterator[i
         yield -1
 
 
+def needs_a_thousandth(allocator: Allocator, _: int, frameworks: int = 300) -> Iterator[int]:
+    """300 frameworks whose tasks need a thousandth of a CPU, where whole tasks are granted."""
+    allocator.step(SetPolicy(PolicySpec("drf", mode="characterised")))
+    for number in range(frameworks):
+        info = FrameworkInfo(f"tenant-{number}", labels={DEMAND_LABEL: "cpus:0.001"})
+        allocator.step(AddFramework(HOSTILE + number, info, (2 + number,)))
+    for _ in range(3):
+        yield -1
+
+
 def is_asked_about(allocator: Allocator, agents: int) -> Iterator[int]:
     """An explanation of a tenant that excludes every agent in ten roles, in each interval."""
     barring = ";".join(f"a0!=v{value}" for value in range(8))
@@ -210,6 +222,7 @@ SCENARIOS: dict[str, Scenario] = {
         has_many_pairs,
         bars_half_in_many_roles,
         makes_up_kinds,
+        needs_a_thousandth,
         is_asked_about,
     )
 }

@@ -203,28 +203,40 @@ def coalesce(grants: Grants) -> Grants:
     if len(grants) < 2:
         return grants
     key = _pairs(grants)
-    ordered = np.sort(key)
-    if (ordered[1:] != ordered[:-1]).all():
+    order = np.argsort(key)
+    ordered = key[order]
+    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    if len(begins) == len(key):
         return grants  # as mostly, where whole agents are offered
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    # `np.unique` sorts by key; number the pairs by their first grant instead.
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    amount = np.zeros((len(first), grants.amount.shape[1]), np.int64)
-    np.add.at(amount, rank[group], grants.amount)
-    tasks = np.zeros(len(first), np.int64)
-    np.add.at(tasks, rank[group], grants.tasks)
-    at = first[order]
+    # Number the pairs by the first grant of each.
+    first = np.minimum.reduceat(order, begins)
+    number = np.zeros(len(key), np.int64)
+    number[first] = 1
+    at = np.flatnonzero(number)
+    number[at] = np.arange(len(at))
+    number[order] = np.repeat(number[first], np.diff(begins, append=len(key)))
+    amount, tasks = _added_up(len(at), *map(loop_view, (number, grants.amount, grants.tasks)))
     return Grants(
         client=grants.client[at],
         agent=grants.agent[at],
         tasks=tasks,
         amount=amount,
-        special_grant=rank[group][grants.special_grant],
+        special_grant=number[grants.special_grant],
         special=grants.special,
         special_amount=grants.special_amount,
     )
+
+
+@loop
+def _added_up(count: int, number: Ints, amount: Ints, tasks: Ints) -> tuple[Ints, Ints]:
+    """Add up the amounts (G, R) and tasks (G,) of all grants with the same number."""
+    amounts = np.zeros((count, amount.shape[1]), np.int64)
+    several = np.zeros(count, np.int64)
+    for grant in range(len(number)):
+        several[number[grant]] += tasks[grant]
+        for r in range(amount.shape[1]):
+            amounts[number[grant], r] += amount[grant, r]
+    return amounts, several
 
 
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:

@@ -20,6 +20,8 @@ FEWEST = 64
 MARK = 0x9E3779B97F4A7C15
 """Odd, and without a pattern in its bits: products with its powers tell rows apart."""
 
+_FEW_COLUMNS, _MANY_ROWS = 12, 512
+
 _Item = TypeVar("_Item", bound=np.generic)
 
 
@@ -108,7 +110,10 @@ def _by_marks(table: NDArray[Any]) -> DistinctRows | None:
 
 
 def some(table: NDArray[Any]) -> Bools:
-    """Which rows (n,) of a table (n, K) are not all zeros; faster than `any` on few columns."""
+    """Which rows (n,) of a table (n, K) are not all zeros."""
+    if table.shape[1] > _FEW_COLUMNS or len(table) < _MANY_ROWS:
+        return np.asarray(table.any(axis=1))
+    # Of many rows with few columns this is faster.
     result = np.zeros(len(table), np.bool_)
     for column in range(table.shape[1]):
         result |= table[:, column] != 0

@@ -1,9 +1,10 @@
 """Growing arrays, key maps and linked lists, each against its obvious twin."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -17,6 +18,7 @@ from allocator.core.numba.array_structures import (
     distinct_rows,
     grow,
     pair,
+    some,
 )
 from allocator.core.numba.columns import Column, Table, column, grown, listed, new_arrays
 from allocator.core.numba.wide_tables import copied, either, rows_of, write
@@ -194,3 +196,25 @@ def test_tables_are_written_copied_and_joined_cell_by_cell(one, other, some, str
     assert (part == np.where(chosen[:, None], other, one)).all()
     assert (rows_of(one, rows) == one[rows]).all()
     assert (either(one, other, chosen) == np.where(chosen[:, None], one | other, 0)).all()
+
+
+class _Counted(np.ndarray):
+    """A table that counts how often parts of it are taken."""
+
+    taken = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        _Counted.taken += 1
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 512), (2000, 512), (1, 3), (0, 3), (2000, 3)])
+def test_whether_rows_are_zeros_is_not_asked_of_many_columns_one_by_one(rows, columns, monkeypatch):
+    """Each launch asks it of a row, in which there may be hundreds of kinds."""
+    monkeypatch.setattr(_Counted, "taken", 0)
+    table = np.zeros((rows, columns), np.int64)
+    table[::3, columns - 1] = -5
+    found = some(table.view(_Counted))
+    assert found.tolist() == [row % 3 == 0 for row in range(rows)]
+    assert found.dtype == np.bool_
+    assert _Counted.taken <= 3
