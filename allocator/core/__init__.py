@@ -31,6 +31,7 @@ from allocator.core.demand.demand_memory import DemandMemory, Remembered
 from allocator.core.demand.own_words import (
     CONSTRAINT_LABEL,
     DEMAND_LABEL,
+    GANG_LABEL,
     clauses_of_label,
     read_words,
 )
@@ -71,6 +72,7 @@ from allocator.core.events import (
     SetConstraint,
     SetDemand,
     SetDrain,
+    SetGang,
     SetLimit,
     SetPaused,
     SetPolicy,
@@ -132,6 +134,7 @@ __all__ = [
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
     "EVENT_OF_KIND",
+    "GANG_LABEL",
     "LABELS_MAX",
     "MILLI",
     "NOWHERE",
@@ -221,6 +224,7 @@ __all__ = [
     "SetConstraint",
     "SetDemand",
     "SetDrain",
+    "SetGang",
     "SetLimit",
     "SetPaused",
     "SetPolicy",

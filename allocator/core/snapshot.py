@@ -195,6 +195,17 @@ class Bounds(NamedTuple):
         )
 
 
+class Gangs(NamedTuple):
+    """Clients that start several tasks at once or not at all; see `allocator.core.cycle.gangs`.
+
+    `client` (n,): ascending; of this cycle, with a known demand.
+    `tasks` (n,): how many of the snapshot's demand.
+    """
+
+    client: Ints
+    tasks: Ints
+
+
 @dataclass(frozen=True, slots=True)
 class AgentClasses:
     """Agents of equal capacity, taken together.
@@ -242,6 +253,7 @@ class Snapshot:
       (the parent of its leaf; the nearest ancestor in the tree where it has no leaf).
     - `classes`: all agents by capacity.
     - `plan`: the plan in force.
+    - `gangs`: None where there is none. Policies need not look at it.
     """
 
     resources: tuple[str, ...]
@@ -269,6 +281,7 @@ class Snapshot:
     parent_of_client: Ints
     classes: AgentClasses
     plan: Plan | None = None
+    gangs: Gangs | None = None
 
     @cached_property
     def free_by_column(self) -> Ints:
@@ -318,6 +331,8 @@ class Grants:
     - `special_grant` (X,): the grant that each special part belongs to, ascending.
     - `special` (X,): row of `Specials`.
     - `special_amount` (X,), in thousandths.
+    - `crowded` (T,): clients whose turn came and that have no room for their gangs, in order; not
+      set by policies.
     """
 
     client: Ints
@@ -327,6 +342,7 @@ class Grants:
     special_grant: Ints = field(default_factory=_nothing)
     special: Ints = field(default_factory=_nothing)
     special_amount: Ints = field(default_factory=_nothing)
+    crowded: Ints = field(default_factory=_nothing)
 
     def __len__(self) -> int:
         return len(self.client)
@@ -343,6 +359,7 @@ class Grants:
             number[self.special_grant[special]],
             self.special[special],
             self.special_amount[special],
+            self.crowded,
         )
 
     @staticmethod

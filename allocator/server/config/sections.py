@@ -245,6 +245,8 @@ def _type_of(kind: SettingKind) -> object:
             return Annotated[str, AfterValidator(constraint_expression)]
         case Value.NUMBER:
             return Annotated[float, Field(ge=kind.bounds[0], le=kind.bounds[1])]
+        case Value.COUNT:
+            return Annotated[int, Field(ge=kind.bounds[0], le=kind.bounds[1])]
         case Value.NOTHING | Value.POLICY:
             raise AssertionError(kind)
         case _:

@@ -1,0 +1,95 @@
+"""Gangs in random worlds in which everything occurs together, and exactly in small ones."""
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetGang
+from allocator.core.snapshot import Snapshot, Tier
+from allocator.policies import POLICIES
+from tests.policies.test_nothing_is_left import Seen, make, play
+from tests.tiers import long
+from tests.world.world import World
+
+MODES = ("characterised", "oblivious")
+
+
+def room(seen: Seen, client: int) -> int:
+    """Whole tasks in what a client was granted, agent by agent, by resource name."""
+    snapshot, grants = seen.snapshot, seen.grants
+    tasks = 0
+    for agent in np.unique(grants.agent[grants.client == client]).tolist():
+        mine = np.flatnonzero((grants.client == client) & (grants.agent == agent))
+        tasks += max(
+            whole(snapshot, client, amounts_of(seen, mine, revocable=revocable))
+            for revocable in product((False, True), repeat=len(snapshot.resources))
+        )
+    return tasks
+
+
+def amounts_of(seen: Seen, rows: np.ndarray, *, revocable: tuple[bool, ...]) -> list[int]:
+    """What some grants hold: of each resource only what is revocable, or all else that is room."""
+    grants, specials = seen.grants, seen.snapshot.specials
+    amounts = [
+        0 if only else int(grants.amount[rows, column].sum())
+        for column, only in enumerate(revocable)
+    ]
+    for part in np.flatnonzero(np.isin(grants.special_grant, rows)).tolist():
+        kind = int(grants.special[part])
+        column, tier = int(specials.column[kind]), specials.tier[kind]
+        if tier not in (Tier.SHARED, Tier.REST) and (tier == Tier.REVOCABLE) == revocable[column]:
+            amounts[column] += int(grants.special_amount[part])
+    return amounts
+
+
+def whole(snapshot: Snapshot, client: int, amounts: list[int]) -> int:
+    demand = snapshot.demand[client].tolist()
+    return min(has // need for has, need in zip(amounts, demand, strict=True) if need)
+
+
+def never_a_part(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    world = make(chance, rules=chance.random() < 0.5)
+    for role in chance.sample(("a", "b", "b/c", "d"), 2):
+        world.allocator.step(SetGang(role, "", chance.randint(2, 6)))
+    for seen in play(world, chance, monkeypatch, 6):
+        gangs = seen.snapshot.gangs
+        if gangs is None:
+            continue
+        assert not set(seen.grants.crowded.tolist()) & set(seen.grants.client.tolist()), seed
+        for client, tasks in zip(gangs.client.tolist(), gangs.tasks.tolist(), strict=True):
+            if client in seen.grants.client:
+                assert room(seen, client) >= tasks, seed
+    world.allocator.check()
+
+
+@pytest.mark.parametrize("seeds", [range(30), *long(range(30, 300), range(300, 900))])
+def test_a_gang_is_never_offered_in_part(seeds, monkeypatch):
+    for seed in seeds:
+        never_a_part(seed, monkeypatch)
+
+
+@given(
+    policy=st.sampled_from(list(POLICIES)),
+    mode=st.sampled_from(MODES),
+    sizes=st.lists(st.tuples(st.integers(1, 7), st.integers(1, 7)), min_size=1, max_size=4),
+    demand=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    tasks=st.integers(2, 8),
+)
+def test_a_gang_alone_is_offered_exactly_if_it_fits(policy, mode, sizes, demand, tasks):
+    """The sum of whole tasks by agent decides: tasks are alike, so no placement does better."""
+    world = World(PolicySpec(policy, mode=mode), minimum=())
+    for cpus, mem in sizes:
+        world.agent(f"cpus:{cpus};mem:{mem}")
+    label = f"cpus:{demand[0]};mem:{demand[1]}"
+    world.framework("a", labels={DEMAND_LABEL: label, GANG_LABEL: f"tasks:{tasks}"})
+    fits = sum(min(cpus // demand[0], mem // demand[1]) for cpus, mem in sizes)
+    offers = world.cycle()
+    assert bool(offers) == (fits >= tasks)
+    if offers and mode == "characterised":
+        given_cpus = int(world.allocator.state.held_by_column()[:, 0].max())
+        assert given_cpus == 1000 * demand[0] * tasks, "no more than the gang"
