@@ -1,7 +1,6 @@
 """Gangs in random worlds in which everything occurs together, and exactly in small ones."""
 
 import random
-from itertools import product
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetGang
-from allocator.core.snapshot import Snapshot, Tier
+from allocator.core.snapshot import Tier
 from allocator.policies import POLICIES
 from tests.policies.test_nothing_is_left import Seen, make, play
 from tests.tiers import long
@@ -19,36 +18,32 @@ MODES = ("characterised", "oblivious")
 
 
 def room(seen: Seen, client: int) -> int:
-    """Whole tasks in what a client was granted, agent by agent, by resource name."""
-    snapshot, grants = seen.snapshot, seen.grants
-    tasks = 0
+    """Whole tasks in what a client was granted, agent by agent, by resource name.
+
+    Of each resource a task has only what is revocable, or nothing of that; or of what is shared,
+    which it does not use up.
+    """
+    snapshot, grants, specials = seen.snapshot, seen.grants, seen.snapshot.specials
+    demand, tasks = snapshot.demand[client].tolist(), 0
     for agent in np.unique(grants.agent[grants.client == client]).tolist():
-        mine = np.flatnonzero((grants.client == client) & (grants.agent == agent))
-        tasks += max(
-            whole(snapshot, client, amounts_of(seen, mine, revocable=revocable))
-            for revocable in product((False, True), repeat=len(snapshot.resources))
+        rows = np.flatnonzero((grants.client == client) & (grants.agent == agent))
+        has, revocable = grants.amount[rows].sum(axis=0).tolist(), [0] * len(demand)
+        shared = set()
+        for part in np.flatnonzero(np.isin(grants.special_grant, rows)).tolist():
+            kind, amount = int(grants.special[part]), int(grants.special_amount[part])
+            if specials.tier[kind] == Tier.REVOCABLE:
+                revocable[int(specials.column[kind])] += amount
+            elif specials.tier[kind] < Tier.REVOCABLE:
+                has[int(specials.column[kind])] += amount
+            elif specials.tier[kind] == Tier.SHARED and amount >= demand[specials.column[kind]]:
+                shared.add(int(specials.column[kind]))
+        columns = enumerate(zip(has, revocable, demand, strict=True))
+        tasks += min(
+            99 if at in shared else one // need + other // need
+            for at, (one, other, need) in columns
+            if need
         )
     return tasks
-
-
-def amounts_of(seen: Seen, rows: np.ndarray, *, revocable: tuple[bool, ...]) -> list[int]:
-    """What some grants hold: of each resource only what is revocable, or all else that is room."""
-    grants, specials = seen.grants, seen.snapshot.specials
-    amounts = [
-        0 if only else int(grants.amount[rows, column].sum())
-        for column, only in enumerate(revocable)
-    ]
-    for part in np.flatnonzero(np.isin(grants.special_grant, rows)).tolist():
-        kind = int(grants.special[part])
-        column, tier = int(specials.column[kind]), specials.tier[kind]
-        if tier not in (Tier.SHARED, Tier.REST) and (tier == Tier.REVOCABLE) == revocable[column]:
-            amounts[column] += int(grants.special_amount[part])
-    return amounts
-
-
-def whole(snapshot: Snapshot, client: int, amounts: list[int]) -> int:
-    demand = snapshot.demand[client].tolist()
-    return min(has // need for has, need in zip(amounts, demand, strict=True) if need)
 
 
 def never_a_part(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

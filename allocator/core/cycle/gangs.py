@@ -12,12 +12,19 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from allocator.core.books.eligibility import bits
 from allocator.core.numba.array_structures import read_only
 from allocator.core.policy import Policy
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Grants, Ints, Snapshot, Tier, Tree
 
 TURNS_MAX = 16
-"""Gangs whose turn comes in one cycle; the policy is asked for each of them alone."""
+"""Gangs whose turn comes in one cycle; the policy is asked for each of them alone. If there are
+more, half of these are the first, and half are drawn, so that gangs without room do not keep all
+others from a turn."""
+
+
+_MANY = 2**31
+"""More tasks than any gang has."""
 
 
 def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
@@ -34,7 +41,7 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
     _, begins = np.unique(grants.client[first], return_index=True)
     placed: list[Grants] = []
     crowded: list[int] = []
-    for at in np.sort(first[begins])[:TURNS_MAX].tolist():
+    for at in _turns(np.sort(first[begins]), seed):
         client = int(grants.client[at])
         before = grants.some(~mine & (np.arange(len(grants)) < at))
         whole = _place(policy, after(snapshot, [before, *placed]), client, seed)
@@ -48,9 +55,24 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
     return replace(_joined(snapshot, placed), crowded=np.array(crowded, np.int64))
 
 
+def _turns(begins: Ints, seed: int) -> list[int]:
+    """Choose from the first grants of gangs, in their order."""
+    if len(begins) <= TURNS_MAX:
+        return begins.tolist()
+    first, rest = np.split(begins, [TURNS_MAX // 2])
+    drawn = np.random.default_rng(seed).choice(rest, TURNS_MAX - len(first), replace=False)
+    return [*first.tolist(), *np.sort(drawn).tolist()]
+
+
 def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants | None:
     """Grants of a whole gang; None: there is no room for it."""
     need = need_of(snapshot, client)
+    # Mostly it is plain that there is not enough, which spares a question.
+    usable = snapshot.agents[
+        ~bits(snapshot.excluded, snapshot.agents, np.full(len(snapshot.agents), client))
+    ]
+    if room_for(snapshot, client)[usable].sum() < need:
+        return None
     alone = _among(snapshot, _mask(np.array([client]), snapshot))
     grants = policy.allocate(replace(alone, bounds=_capped(alone, client, need)), seed)
     tasks = tasks_of(snapshot, grants)
@@ -72,20 +94,51 @@ def need_of(snapshot: Snapshot, client: int) -> int:
 def tasks_of(snapshot: Snapshot, grants: Grants) -> Ints:
     """How many tasks of its client's demand there is room for in each grant, (G,).
 
-    A client that is served with all that is free has room for what fits into each grant. Only
-    revocable resources make up a task, or none do, see `Tier`; shared volumes are no room.
+    A client that is served with all that is free has room for what fits into each grant.
     """
-    demand = snapshot.demand[grants.client]
-    specials = snapshot.specials
+    known = snapshot.characterised[grants.client]
+    return np.where(known, grants.tasks, _fits(snapshot, grants))
+
+
+def _fits(snapshot: Snapshot, grants: Grants) -> Ints:
+    """How many tasks fit into each grant, (G,).
+
+    Each task has all of a resource revocable or none of it, and none uses up what is shared, see
+    `Tier`.
+    """
+    demand, specials = snapshot.demand[grants.client], snapshot.specials
     amount, revocable = grants.amount.copy(), np.zeros_like(grants.amount)
+    shared = np.zeros_like(grants.amount)
     tier, column = specials.tier[grants.special], specials.column[grants.special]
-    for into, part in ((amount, tier < Tier.REVOCABLE), (revocable, tier == Tier.REVOCABLE)):
+    for into, part in (
+        (amount, tier < Tier.REVOCABLE),
+        (revocable, tier == Tier.REVOCABLE),
+        (shared, tier == Tier.SHARED),
+    ):
         at = grants.special_grant[part], column[part]
         np.add.at(into, at, grants.special_amount[part])
-    fits = np.full(demand.shape, UNBOUNDED)
-    np.floor_divide(np.maximum(amount, revocable), demand, out=fits, where=demand > 0)
-    fit = np.where((demand > 0).any(axis=1), fits.min(axis=1, initial=UNBOUNDED), 0)
-    return np.where(snapshot.characterised[grants.client], grants.tasks, fit)
+    needed = np.maximum(demand, 1)
+    fits = np.where(shared >= needed, _MANY, amount // needed + revocable // needed)
+    fit: Ints = np.where(demand > 0, fits, _MANY).min(axis=1, initial=_MANY)
+    return np.where((demand > 0).any(axis=1), fit, 0)
+
+
+def room_for(snapshot: Snapshot, client: int) -> Ints:
+    """How many tasks of a client there is room for on each agent, whoever else wants it, (A,)."""
+    specials = snapshot.specials
+    bits = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1)
+    owner = np.repeat(np.arange(len(snapshot.free)), np.diff(specials.start))
+    part = np.flatnonzero(bits[specials.row] != 0)
+    every = Grants(
+        client=np.full(len(snapshot.free), client),
+        agent=np.arange(len(snapshot.free)),
+        tasks=np.zeros(len(snapshot.free), np.int64),
+        amount=snapshot.free,
+        special_grant=owner[part],
+        special=specials.row[part],
+        special_amount=specials.free[part],
+    )
+    return _fits(snapshot, every)
 
 
 def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bools:
@@ -119,21 +172,18 @@ def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
         key = owner * len(specials.kind) + specials.row
         order = np.argsort(key)
         place = np.searchsorted(key[order], agent * len(specials.kind) + grants.special)
-        # What is shared is offered to others all the same.
-        taken = np.where(specials.tier[grants.special] == Tier.SHARED, 0, grants.special_amount)
-        np.subtract.at(special_free, order[place], taken)
+        np.subtract.at(special_free, order[place], grants.special_amount)
         column = specials.column[grants.special]
         np.add.at(held, (client, column), grants.special_amount)
     served = _behind(snapshot, np.unique(grants.client))
-    changed = replace(
+    return replace(
         snapshot,
-        free=free,
-        held=held,
+        free=read_only(free),
+        held=read_only(held),
         specials=specials._replace(free=read_only(special_free)),
         bounds=_charged(snapshot, grants),
         tree=snapshot.tree._replace(served=read_only(served)),
     )
-    return _frozen(changed)
 
 
 def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
@@ -224,18 +274,18 @@ def _among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
     client = tree.client[kept[:leaves]]
     leaf_of_client = np.full(len(snapshot.leaf_of_client), -1, np.int64)
     leaf_of_client[client] = np.arange(len(client))
-    parts = Tree(
-        client=client,
-        parent=parent,
-        child_start=child_start,
-        child=np.argsort(parent[:-1], kind="stable"),
-        weight=tree.weight[kept],
-        served=tree.served[kept],
-        scheme=tree.scheme[kept],
+    fewer = Tree(
+        client=read_only(client),
+        parent=read_only(parent),
+        child_start=read_only(child_start),
+        child=read_only(np.argsort(parent[:-1], kind="stable")),
+        weight=read_only(tree.weight[kept]),
+        served=read_only(tree.served[kept]),
+        scheme=read_only(tree.scheme[kept]),
     )
     return replace(
         snapshot,
-        tree=Tree(*map(read_only, parts)),
+        tree=fewer,
         leaf_of_client=read_only(leaf_of_client),
         parent_of_client=read_only(number[nearest[snapshot.parent_of_client]]),
     )
@@ -245,10 +295,6 @@ def _mask(clients: Ints, snapshot: Snapshot) -> Bools:
     mask = np.zeros(len(snapshot.leaf_of_client), np.bool_)
     mask[clients] = True
     return mask
-
-
-def _frozen(snapshot: Snapshot) -> Snapshot:
-    return replace(snapshot, free=read_only(snapshot.free), held=read_only(snapshot.held))
 
 
 def _joined(snapshot: Snapshot, several: Sequence[Grants]) -> Grants:

@@ -1,5 +1,7 @@
 """The size of a gang: a framework's label, operators' rules, and what is wrong with either."""
 
+from dataclasses import replace
+
 import pytest
 
 from allocator.core import GANG_LABEL, EventError, SetGang, UpdateFramework
@@ -60,13 +62,10 @@ def test_a_label_that_says_no_size_harms_only_its_sender(label, reason, said):
 def test_a_label_may_change():
     session = begun("tasks:8")
     info = session.state.frameworks.info[1]
-    changed = type(info)(**{**vars_of(info), "labels": {GANG_LABEL: "tasks:3"}})
+    assert info is not None
+    changed = replace(info, labels={GANG_LABEL: "tasks:3"})
     session.allocator.step(UpdateFramework(1, changed, (1,)))
     assert sizes(session) == [3]
-
-
-def vars_of(info) -> dict[str, object]:
-    return {name: getattr(info, name) for name in type(info).__dataclass_fields__}
 
 
 def test_a_rule_counts_before_the_label_until_it_is_taken_back():
