@@ -1,8 +1,8 @@
 """What follows from a framework's information for each of its clients: derived, then taken over.
 
 `derive` changes nothing: where it fails on a framework's own words, the books are as before; `take`
-then changes them. After a change of operators' rules, one of the functions `refresh_...` derives
-only what follows from rules of that kind.
+then changes them. After a change of operators' rules, a function that refreshes derives only what
+follows from rules of that kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

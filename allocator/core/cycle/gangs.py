@@ -124,7 +124,7 @@ def _fits(snapshot: Snapshot, grants: Grants) -> Ints:
 
 
 def room_for(snapshot: Snapshot, client: int) -> Ints:
-    """How many tasks of a client there is room for on each agent, whoever else wants it, (A,)."""
+    """How many tasks of a client there is room for on each agent by itself, (A,)."""
     specials = snapshot.specials
     bits = specials.reach[:, client // 64] >> np.uint64(client % 64) & np.uint64(1)
     owner = np.repeat(np.arange(len(snapshot.free)), np.diff(specials.start))
