@@ -331,8 +331,6 @@ class Grants:
     - `special_grant` (X,): the grant that each special part belongs to, ascending.
     - `special` (X,): row of `Specials`.
     - `special_amount` (X,), in thousandths.
-    - `crowded` (T,): clients whose turn came and that have no room for their gangs, in order; not
-      set by policies.
     """
 
     client: Ints
@@ -342,7 +340,6 @@ class Grants:
     special_grant: Ints = field(default_factory=_nothing)
     special: Ints = field(default_factory=_nothing)
     special_amount: Ints = field(default_factory=_nothing)
-    crowded: Ints = field(default_factory=_nothing)
 
     def __len__(self) -> int:
         return len(self.client)
@@ -359,7 +356,6 @@ class Grants:
             number[self.special_grant[special]],
             self.special[special],
             self.special_amount[special],
-            self.crowded,
         )
 
     @staticmethod

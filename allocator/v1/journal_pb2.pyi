@@ -316,7 +316,6 @@ class JournalGrants(_message.Message):
     SPECIAL_GRANT_FIELD_NUMBER: _builtins.int
     SPECIAL_FIELD_NUMBER: _builtins.int
     SPECIAL_AMOUNT_FIELD_NUMBER: _builtins.int
-    CROWDED_FIELD_NUMBER: _builtins.int
     client: _builtins.bytes
     """int32, one per grant; also `agent`."""
     agent: _builtins.bytes
@@ -330,8 +329,6 @@ class JournalGrants(_message.Message):
     special: _builtins.bytes
     special_amount: _builtins.bytes
     """int64, one per special part: thousandths."""
-    crowded: _builtins.bytes
-    """int32: clients whose turn came and that have no room for their gangs."""
     def __init__(
         self,
         *,
@@ -343,11 +340,10 @@ class JournalGrants(_message.Message):
         special_grant: _builtins.bytes = ...,
         special: _builtins.bytes = ...,
         special_amount: _builtins.bytes = ...,
-        crowded: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "amount", b"amount", "client", b"client", "columns", b"columns", "crowded", b"crowded", "special", b"special", "special_amount", b"special_amount", "special_grant", b"special_grant", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "amount", b"amount", "client", b"client", "columns", b"columns", "special", b"special", "special_amount", b"special_amount", "special_grant", b"special_grant", "tasks", b"tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

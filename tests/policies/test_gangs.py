@@ -55,7 +55,6 @@ def never_a_part(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         gangs = seen.snapshot.gangs
         if gangs is None:
             continue
-        assert not set(seen.grants.crowded.tolist()) & set(seen.grants.client.tolist()), seed
         for client, tasks in zip(gangs.client.tolist(), gangs.tasks.tolist(), strict=True):
             if client in seen.grants.client:
                 assert room(seen, client) >= tasks, seed

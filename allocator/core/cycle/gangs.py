@@ -18,10 +18,10 @@ from allocator.core.policy import Policy
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Grants, Ints, Snapshot, Tier, Tree
 
 TURNS_MAX = 16
-"""Gangs whose turn comes in one cycle; the policy is asked for each of them alone. If there are
-more, half of these are the first, and half are drawn, so that gangs without room do not keep all
-others from a turn."""
+"""Gangs whose turn comes in one cycle; the policy is asked for each of them alone."""
 
+LOOKED_AT_MAX = 64
+"""Gangs for which room is looked for in one cycle; if there are more, these are drawn."""
 
 _MANY = 2**31
 """More tasks than any gang has."""
@@ -29,50 +29,67 @@ _MANY = 2**31
 
 def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
     """Let a policy decide, each gang as a whole."""
-    grants = policy.allocate(snapshot, seed)
-    gangs = snapshot.gangs
-    if gangs is None:
-        return grants
-    of_gang = _mask(gangs.client, snapshot)
+    if snapshot.gangs is None:
+        return policy.allocate(snapshot, seed)
+    of_gang = _mask(snapshot.gangs.client, snapshot)
+    # Gangs without room have no turn, so they keep no other from it.
+    likely = _mask(_likely(snapshot, seed), snapshot)
+    grants = _ask(policy, _among(snapshot, likely | ~of_gang), seed)
     mine = of_gang[grants.client]
     if not mine.any():
         return grants
     first = np.flatnonzero(mine)
     _, begins = np.unique(grants.client[first], return_index=True)
     placed: list[Grants] = []
-    crowded: list[int] = []
-    for at in _turns(np.sort(first[begins]), seed):
-        client = int(grants.client[at])
+    for at in np.sort(first[begins])[:TURNS_MAX].tolist():
         before = grants.some(~mine & (np.arange(len(grants)) < at))
-        whole = _place(policy, after(snapshot, [before, *placed]), client, seed)
-        if whole is None:
-            crowded.append(client)
-        else:
+        room = after(snapshot, [before, *placed])
+        whole = _place(policy, room, int(grants.client[at]), seed)
+        if whole is not None:
             placed.append(whole)
-    others = _among(after(snapshot, placed), ~of_gang)
-    if len(others.tree.client):
-        placed.append(policy.allocate(others, seed))
-    return replace(_joined(snapshot, placed), crowded=np.array(crowded, np.int64))
+    others = _ask(policy, _among(after(snapshot, placed), ~of_gang), seed)
+    return _joined(snapshot, [*placed, others])
 
 
-def _turns(begins: Ints, seed: int) -> list[int]:
-    """Choose from the first grants of gangs, in their order."""
-    if len(begins) <= TURNS_MAX:
-        return begins.tolist()
-    first, rest = np.split(begins, [TURNS_MAX // 2])
-    drawn = np.random.default_rng(seed).choice(rest, TURNS_MAX - len(first), replace=False)
-    return [*first.tolist(), *np.sort(drawn).tolist()]
+def _ask(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
+    """Ask the policy, unless no client is served."""
+    if not len(snapshot.tree.client):
+        return Grants.none(len(snapshot.resources))
+    return policy.allocate(snapshot, seed)
+
+
+def _likely(snapshot: Snapshot, seed: int) -> Ints:
+    """Clients whose gangs may fit, as far as one can tell without the policy."""
+    assert snapshot.gangs is not None
+    clients = snapshot.gangs.client
+    if len(clients) > LOOKED_AT_MAX:
+        clients = np.random.default_rng(seed).choice(clients, LOOKED_AT_MAX, replace=False)
+    return np.array([each for each in clients.tolist() if _may_fit(snapshot, each)], np.int64)
+
+
+def _may_fit(snapshot: Snapshot, client: int) -> bool:
+    """Whether agents, filters and limits leave room for a gang; guarantees and minimums aside."""
+    agents, bounds, demand = snapshot.agents, snapshot.bounds, snapshot.demand[client]
+    every = np.full(len(agents), client)
+    barred = bits(snapshot.excluded, agents, every) | bits(snapshot.filters.covered, agents, every)
+    need = need_of(snapshot, client)
+    if room_for(snapshot, client)[agents[~barred]].sum() < need:
+        return False
+    if snapshot.specials.reach.any():
+        return True  # it may have something that counts against no limit
+    rows, above = [int(bounds.of_framework[client])], int(bounds.of_client[client])
+    while above >= 0:
+        rows.append(above)
+        above = int(bounds.above[above])
+    left = bounds.left[[row for row in rows if row >= 0]]
+    return not ((left < need * demand) & (demand > 0)).any()
 
 
 def _place(policy: Policy, snapshot: Snapshot, client: int, seed: int) -> Grants | None:
     """Grants of a whole gang; None: there is no room for it."""
-    need = need_of(snapshot, client)
-    # Mostly it is plain that there is not enough, which spares a question.
-    usable = snapshot.agents[
-        ~bits(snapshot.excluded, snapshot.agents, np.full(len(snapshot.agents), client))
-    ]
-    if room_for(snapshot, client)[usable].sum() < need:
+    if not _may_fit(snapshot, client):
         return None
+    need = need_of(snapshot, client)
     alone = _among(snapshot, _mask(np.array([client]), snapshot))
     grants = policy.allocate(replace(alone, bounds=_capped(alone, client, need)), seed)
     tasks = tasks_of(snapshot, grants)

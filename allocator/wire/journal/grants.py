@@ -6,7 +6,7 @@ from allocator.core import Grants
 from allocator.v1 import journal_pb2
 from allocator.wire.journal.framing import JournalError
 
-_ROWS = ("client", "agent", "special_grant", "special", "crowded")
+_ROWS = ("client", "agent", "special_grant", "special")
 """Columns of row numbers, in four bytes each."""
 
 _AMOUNTS = ("tasks", "special_amount")

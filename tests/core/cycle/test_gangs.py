@@ -2,7 +2,18 @@
 
 import pytest
 
-from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetGang, SetLimit, SetQuota
+from allocator.core import (
+    DEMAND_LABEL,
+    GANG_LABEL,
+    Grants,
+    Policy,
+    PolicySpec,
+    SetGang,
+    SetLimit,
+    SetQuota,
+    Snapshot,
+)
+from allocator.core.cycle.gangs import TURNS_MAX
 from allocator.policies import POLICIES
 from tests.core.session import Session
 
@@ -125,6 +136,43 @@ def test_an_operators_rule_makes_a_gang():
     assert session.cycle(1000) == []
     session.allocator.step(SetGang("a", "", 3))
     assert len(cpus(session.cycle(2000), 1)) == 3
+
+
+class Counting:
+    """A policy that counts how often it is asked."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self.asked = policy, 0
+
+    def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
+        self.asked += 1
+        return self._policy.allocate(snapshot, seed)
+
+
+def test_a_cycle_has_a_bounded_number_of_questions_and_nothing_costs_one_without_a_gang():
+    """One for the turns, and one for each gang that may fit; there are no others here."""
+    for labels, asked in ((mpi(2), TURNS_MAX + 1), ({DEMAND_LABEL: TASK}, 1)):
+        session = Session(PolicySpec("drf", mode="characterised", flat=True))
+        for handle in range(1, 4 * TURNS_MAX):
+            session.agent(handle, 4, 4)
+            session.framework(handle, labels=labels)
+        policy = Counting(session.allocator.policy)
+        session.allocator._use(policy)
+        assert session.cycle(1000)
+        assert policy.asked == asked
+
+
+def test_gangs_that_never_fit_do_not_keep_others_from_a_turn():
+    session = begun(PolicySpec("drf", mode="characterised", flat=True), 8)
+    many = 3 * TURNS_MAX
+    for framework in range(1, many):
+        session.framework(framework, labels=mpi(5))
+    session.framework(many, labels=mpi(4))
+    for cycle in range(1, 30):
+        if session.cycle(1000 * cycle):
+            assert session.state.held_by_column()[:, 0].max() == 8000
+            return
+    pytest.fail("the gang that fits was never offered")
 
 
 def test_tiny_tasks_are_counted_in_lots():
